@@ -1,0 +1,192 @@
+-- Who there is: plans, organizations, users, members, sessions, tokens. Conventions: ../README.md
+
+-- The limits of each plan. The service writes these rows at start from its configuration; the rows here are
+-- the defaults, so that an organization's record is always one SELECT with a join.
+CREATE TABLE plans (
+    plan TEXT NOT NULL CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
+    max_agents BIGINT NOT NULL,
+    max_servers BIGINT NOT NULL,
+    channels_per_agent BIGINT NOT NULL,
+    min_cron_interval_minutes BIGINT NOT NULL,
+    min_mail_poll_minutes BIGINT NOT NULL,
+    doctor_runs_per_month BIGINT NOT NULL,
+    cron_llm_runs_per_month BIGINT NOT NULL,
+    file_versions BIGINT NOT NULL,
+    PRIMARY KEY (plan)
+);
+
+INSERT INTO plans (plan, max_agents, max_servers, channels_per_agent, min_cron_interval_minutes, min_mail_poll_minutes,
+    doctor_runs_per_month, cron_llm_runs_per_month, file_versions) VALUES
+    ('FREE', 3, 1, 2, 60, 15, 5, 100, 5),
+    ('STARTER', 10, 3, 5, 15, 5, 20, 1000, 10),
+    ('PRO', 50, 10, 10, 5, 2, 100, 10000, 30),
+    ('BUSINESS', 250, 50, 25, 1, 1, 500, 100000, 100),
+    ('ENTERPRISE', 10000, 1000, 100, 1, 1, 10000, 1000000, 1000);
+
+-- The tenants. Every other tenant table leads with organization_id.
+CREATE TABLE organizations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    plan TEXT NOT NULL DEFAULT 'FREE' CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
+    avatar_version BIGINT, -- Set while there is an avatar; part of its address.
+    provider_oauth_client_id TEXT,
+    provider_oauth_secret_sealed BLOB,
+    voice_key_sealed BLOB,
+    transcription_key_sealed BLOB,
+    timezone TEXT NOT NULL DEFAULT 'UTC',
+    default_image_id BIGINT, -- What an agent runs from when its creator names no image.
+    trial_ends_at BIGINT,
+    grace_until BIGINT,
+    grace_from_plan TEXT CHECK (grace_from_plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
+    support_access_until BIGINT,
+    support_access_granted_at BIGINT,
+    support_access_granted_by BIGINT,
+    customer_type TEXT NOT NULL DEFAULT 'BUSINESS' CHECK (customer_type IN ('BUSINESS', 'INDIVIDUAL')),
+    tax_name TEXT,
+    tax_id TEXT,
+    tax_country TEXT,
+    tax_address TEXT,
+    tax_postal_code TEXT,
+    tax_city TEXT,
+    vat_validated BOOLEAN NOT NULL DEFAULT FALSE CHECK (vat_validated IN (0, 1)),
+    vat_validated_at BIGINT,
+    backup_retention BIGINT,
+    backup_cron TEXT,
+    cost_guard_tokens_per_hour BIGINT,
+    cost_guard_action TEXT NOT NULL DEFAULT 'NOTIFY' CHECK (cost_guard_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    session_reset_tokens BIGINT,
+    transcript_retention_days BIGINT,
+    contracted_agents BIGINT, -- Overrides the plan's max_agents.
+    max_channels_per_agent BIGINT, -- Overrides the plan's channels_per_agent.
+    doctor_runs_per_month BIGINT, -- Overrides the plan's.
+    cron_llm_runs_per_month BIGINT, -- Overrides the plan's.
+    file_versions BIGINT, -- Overrides the plan's.
+    max_servers_override BIGINT, -- Overrides the plan's max_servers.
+    min_cron_interval_minutes_override BIGINT, -- Overrides the plan's min_cron_interval_minutes.
+    min_mail_poll_minutes_override BIGINT, -- Overrides the plan's min_mail_poll_minutes.
+    version_retention TEXT NOT NULL DEFAULT 'SPREAD' CHECK (version_retention IN ('SPREAD', 'LATEST', 'ALL')),
+    server_alert_ram_pct BIGINT,
+    server_alert_cpu_pct BIGINT,
+    server_alert_load_factor REAL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
+    CONSTRAINT organizations_support_access_granted_by_fk FOREIGN KEY (support_access_granted_by) REFERENCES users (id),
+    CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED
+);
+
+-- People who can sign in. A person may belong to several organizations.
+CREATE TABLE users (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    email TEXT NOT NULL, -- As typed; unique in lower case.
+    name TEXT NOT NULL,
+    password_hash TEXT, -- Argon2id in PHC form; null until the person has set a password.
+    email_confirmed_at BIGINT,
+    avatar_version BIGINT,
+    disabled_at BIGINT,
+    totp_secret_sealed BLOB, -- For a second factor; not used yet.
+    totp_confirmed_at BIGINT,
+    totp_last_step BIGINT, -- The last time step that was accepted, so that a code works once.
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX users_email ON users (lower(email));
+
+-- Who belongs to which organization, and as what.
+CREATE TABLE members (
+    organization_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('OWNER', 'ADMIN', 'OPERATOR', 'VIEWER')),
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, user_id),
+    CONSTRAINT members_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT members_user_fk FOREIGN KEY (user_id) REFERENCES users (id)
+);
+CREATE INDEX members_user ON members (user_id);
+
+-- A person's sign-ins. A refresh token is used once; its successor is the next generation of the same family,
+-- and a second use of an old one revokes the family.
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    family TEXT NOT NULL, -- The sign-in that this session goes back to.
+    generation BIGINT NOT NULL DEFAULT 0,
+    refresh_token_hash BLOB NOT NULL,
+    user_agent TEXT,
+    ip TEXT,
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT,
+    expires_at BIGINT NOT NULL,
+    revoked_at BIGINT,
+    CONSTRAINT sessions_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX sessions_refresh_token ON sessions (refresh_token_hash);
+CREATE INDEX sessions_user ON sessions (user_id, created_at);
+CREATE INDEX sessions_family ON sessions (family);
+CREATE INDEX sessions_expiry ON sessions (expires_at);
+
+-- Credentials for integrations. Only the hash is kept.
+CREATE TABLE service_tokens (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    token_hash BLOB NOT NULL,
+    hint TEXT NOT NULL, -- The last four characters.
+    permissions TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(permissions)),
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    last_used_at BIGINT,
+    revoked_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT service_tokens_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT service_tokens_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX service_tokens_hash ON service_tokens (token_hash);
+
+-- Invitations into an organization. Laid out, not used yet.
+CREATE TABLE invitations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    email TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('OWNER', 'ADMIN', 'OPERATOR', 'VIEWER')),
+    token_hash BLOB NOT NULL,
+    invited_by BIGINT,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    accepted_at BIGINT,
+    accepted_by BIGINT,
+    revoked_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT invitations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT invitations_invited_by_fk FOREIGN KEY (invited_by) REFERENCES users (id),
+    CONSTRAINT invitations_accepted_by_fk FOREIGN KEY (accepted_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
+CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, lower(email)) WHERE accepted_at IS NULL AND revoked_at IS NULL;
+
+-- Links sent by mail: to confirm an address, to set a password anew. Laid out, not used yet.
+CREATE TABLE email_tokens (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('CONFIRM', 'RESET')),
+    token_hash BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT,
+    CONSTRAINT email_tokens_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX email_tokens_hash ON email_tokens (token_hash);
+CREATE INDEX email_tokens_user ON email_tokens (user_id, kind);
+
+-- Keys that sign access tokens. Laid out, not used yet.
+CREATE TABLE signing_keys (
+    kid TEXT NOT NULL,
+    algorithm TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    private_key_sealed BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    activated_at BIGINT,
+    retired_at BIGINT,
+    PRIMARY KEY (kid)
+);

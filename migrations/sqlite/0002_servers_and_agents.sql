@@ -1,0 +1,150 @@
+-- Where agents run, and the agents. Conventions: ../README.md
+
+-- Hosts on which agents run.
+CREATE TABLE servers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    hostname TEXT,
+    address TEXT,
+    region TEXT,
+    labels TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(labels)), -- An object of strings.
+    status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'ONLINE', 'DEGRADED', 'OFFLINE')),
+    version TEXT,
+    protocol_version BIGINT,
+    os TEXT,
+    arch TEXT,
+    cpu_cores BIGINT,
+    memory_mb BIGINT,
+    disk_mb BIGINT,
+    cpu_pct REAL,
+    ram_pct REAL,
+    load_1 REAL,
+    load_5 REAL,
+    load_15 REAL,
+    uptime_seconds BIGINT,
+    runtime TEXT CHECK (runtime IN ('DOCKER', 'PODMAN', 'PROCESS')),
+    runtime_version TEXT,
+    provisioning_token_hash BLOB,
+    provisioning_token_expires_at BIGINT,
+    host_token_hash BLOB, -- What the host uses after its first connection.
+    provisioned_at BIGINT,
+    last_seen_at BIGINT,
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX servers_name ON servers (organization_id, name);
+CREATE UNIQUE INDEX servers_provisioning_token ON servers (provisioning_token_hash);
+CREATE UNIQUE INDEX servers_host_token ON servers (host_token_hash);
+
+-- Container images that agents run from.
+CREATE TABLE images (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    reference TEXT NOT NULL, -- As a registry names it: registry.example/agent:1.2
+    description TEXT,
+    digest TEXT,
+    default_model TEXT, -- The model that an agent of this image uses unless it overrides it.
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT images_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT images_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX images_name ON images (organization_id, name) WHERE archived_at IS NULL;
+
+-- The agents. Deleting one archives it: its conversations and approvals stay readable.
+CREATE TABLE agents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    server_id BIGINT NOT NULL,
+    image_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    role TEXT,
+    status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
+    -- Counts launches; reports of an older generation are dropped.
+    launch_generation BIGINT NOT NULL DEFAULT 0,
+    status_changed_at BIGINT, -- Since when the agent is in this state: what a start's deadline counts from.
+    started_at BIGINT, -- Since when the container is up; uptime is computed from it.
+    container_id TEXT,
+    last_action TEXT,
+    last_action_at BIGINT,
+    model_credential_type TEXT CHECK (model_credential_type IN ('OAUTH', 'API_KEY')),
+    model_credential_provider TEXT,
+    model_credential_base_url TEXT,
+    model_credential_sealed BLOB,
+    auth_failed_at BIGINT,
+    credential_choice TEXT NOT NULL DEFAULT 'INHERIT' CHECK (credential_choice IN ('INHERIT', 'OWN', 'NONE')),
+    model_override TEXT,
+    resolved_model TEXT,
+    running_model TEXT,
+    context_floor_tokens BIGINT,
+    context_floor_memory_tokens BIGINT,
+    context_floor_recommended_tokens BIGINT,
+    context_floor_cap_tokens BIGINT,
+    analysis_score BIGINT,
+    effort_override TEXT CHECK (effort_override IN ('LOW', 'MEDIUM', 'HIGH', 'MAX')),
+    thinking_enabled BOOLEAN NOT NULL DEFAULT FALSE CHECK (thinking_enabled IN (0, 1)),
+    language TEXT,
+    mcp_http_bridge BOOLEAN NOT NULL DEFAULT FALSE CHECK (mcp_http_bridge IN (0, 1)),
+    response_style TEXT NOT NULL DEFAULT 'DEFAULT' CHECK (response_style IN ('DEFAULT', 'CONCISE', 'DETAILED', 'FORMAL', 'FRIENDLY')),
+    response_format TEXT NOT NULL DEFAULT 'PROSE' CHECK (response_format IN ('PROSE', 'MARKDOWN', 'PLAIN', 'STRUCTURED')),
+    single_message BOOLEAN NOT NULL DEFAULT FALSE CHECK (single_message IN (0, 1)),
+    no_emoji BOOLEAN NOT NULL DEFAULT FALSE CHECK (no_emoji IN (0, 1)),
+    approval_ask_threshold BIGINT,
+    approval_block_threshold BIGINT,
+    approval_timeout_minutes BIGINT,
+    approval_categories TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(approval_categories)),
+    disabled_tool_groups TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(disabled_tool_groups)),
+    memory_mb_override BIGINT,
+    cpu_override REAL,
+    hub_available BOOLEAN NOT NULL DEFAULT FALSE CHECK (hub_available IN (0, 1)),
+    voice_enabled BOOLEAN NOT NULL DEFAULT FALSE CHECK (voice_enabled IN (0, 1)),
+    network_privileged BOOLEAN NOT NULL DEFAULT FALSE CHECK (network_privileged IN (0, 1)),
+    voice_id TEXT,
+    backup_schedule TEXT NOT NULL DEFAULT 'INHERIT' CHECK (backup_schedule IN ('INHERIT', 'OFF', 'DAILY', 'WEEKLY', 'CRON')),
+    timezone TEXT,
+    backup_cron TEXT,
+    backup_retention BIGINT,
+    backup_freeze BOOLEAN NOT NULL DEFAULT FALSE CHECK (backup_freeze IN (0, 1)),
+    last_backup_at BIGINT,
+    cost_guard_mode TEXT NOT NULL DEFAULT 'INHERIT' CHECK (cost_guard_mode IN ('INHERIT', 'OFF', 'CUSTOM')),
+    cost_guard_tokens_per_hour BIGINT,
+    cost_guard_action TEXT CHECK (cost_guard_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    session_reset_mode TEXT NOT NULL DEFAULT 'INHERIT' CHECK (session_reset_mode IN ('INHERIT', 'OFF', 'CUSTOM')),
+    session_reset_tokens BIGINT,
+    tokens_used BIGINT NOT NULL DEFAULT 0,
+    cost_micro BIGINT NOT NULL DEFAULT 0,
+    usage_status TEXT CHECK (usage_status IN ('ALLOWED', 'ALLOWED_WARNING', 'REJECTED')),
+    usage_rate_limit_type TEXT, -- Kept as the agent sends it.
+    usage_resets_at BIGINT,
+    usage_overage_status TEXT CHECK (usage_overage_status IN ('ALLOWED', 'ALLOWED_WARNING', 'REJECTED')),
+    usage_overage_resets_at BIGINT,
+    usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
+    usage_updated_at BIGINT,
+    sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
+    avatar_version BIGINT,
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agents_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
+    CONSTRAINT agents_image_fk FOREIGN KEY (organization_id, image_id) REFERENCES images (organization_id, id),
+    CONSTRAINT agents_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX agents_name ON agents (organization_id, name) WHERE archived_at IS NULL;
+CREATE INDEX agents_active ON agents (organization_id, id) WHERE archived_at IS NULL;
+CREATE INDEX agents_server ON agents (organization_id, server_id, status);
+CREATE INDEX agents_image ON agents (organization_id, image_id);
+CREATE INDEX agents_spawning ON agents (status_changed_at) WHERE status = 'SPAWNING';

@@ -1,0 +1,117 @@
+-- How people reach agents: channels, contacts, identities. Conventions: ../README.md
+
+-- Connections of an agent to a messaging transport. What only one transport uses is prefixed with its name.
+CREATE TABLE channels (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
+    scope TEXT NOT NULL DEFAULT 'EXTERNAL' CHECK (scope IN ('EXTERNAL', 'INTERNAL')),
+    direction TEXT NOT NULL DEFAULT 'BIDIRECTIONAL' CHECK (direction IN ('INBOUND', 'OUTBOUND', 'BIDIRECTIONAL')),
+    name TEXT NOT NULL,
+    target TEXT, -- A bot's handle, or a destination.
+    bot_username TEXT,
+    bot_token_sealed BLOB,
+    label_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(label_whitelist)),
+    mention_off TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(mention_off)),
+    -- The last part of the inbound path. Random: to know it is to know the channel, so it is unique by itself.
+    inbound_slug TEXT,
+    webhook_registered BOOLEAN NOT NULL DEFAULT FALSE CHECK (webhook_registered IN (0, 1)),
+    webhook_outbound_url TEXT,
+    webhook_outbound_secret_sealed BLOB,
+    webhook_inbound_secret_sealed BLOB,
+    webhook_signature_header TEXT,
+    webhook_actor_paths TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(webhook_actor_paths)),
+    webhook_self_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(webhook_self_ids)),
+    invite_url TEXT,
+    email_imap_host TEXT,
+    email_imap_port BIGINT,
+    email_imap_user TEXT,
+    email_imap_pass_sealed BLOB,
+    email_imap_tls BOOLEAN NOT NULL DEFAULT TRUE CHECK (email_imap_tls IN (0, 1)),
+    email_smtp_host TEXT,
+    email_smtp_port BIGINT,
+    email_smtp_user TEXT,
+    email_smtp_pass_sealed BLOB,
+    email_smtp_from TEXT,
+    code_host_installation_id BIGINT,
+    code_host_repos TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_repos)),
+    code_host_events TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_events)),
+    code_host_listen_scope TEXT NOT NULL DEFAULT 'involved' CHECK (code_host_listen_scope IN ('involved', 'mentions', 'all')),
+    code_host_raw_payload BOOLEAN NOT NULL DEFAULT FALSE CHECK (code_host_raw_payload IN (0, 1)),
+    code_host_oauth_authorized BOOLEAN NOT NULL DEFAULT FALSE CHECK (code_host_oauth_authorized IN (0, 1)),
+    code_host_oauth_user_login TEXT,
+    code_host_oauth_expires_at BIGINT,
+    provider_connected BOOLEAN NOT NULL DEFAULT FALSE CHECK (provider_connected IN (0, 1)),
+    provider_email TEXT,
+    drive_folder_id TEXT,
+    drive_folder_name TEXT,
+    -- Objects {id, name}.
+    calendar_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(calendar_whitelist)),
+    calendar_reminder_lead_minutes BIGINT,
+    instructions TEXT,
+    notify_conversation_id BIGINT,
+    alert_recipient_user_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(alert_recipient_user_ids)),
+    is_active BOOLEAN NOT NULL DEFAULT TRUE CHECK (is_active IN (0, 1)),
+    inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'AUTH_FAILED', 'GONE', 'DELIVERY_FAILING', 'AGENT_ARCHIVED', 'PLAN_LIMIT')),
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    last_activity_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channels_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT channels_notify_conversation_fk FOREIGN KEY (organization_id, notify_conversation_id) REFERENCES conversations (organization_id, id),
+    CONSTRAINT channels_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX channels_inbound_slug ON channels (inbound_slug);
+CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
+CREATE INDEX channels_name ON channels (organization_id, name, id);
+CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
+
+-- Who may write to a channel. An empty list admits nobody where senders assert themselves.
+CREATE TABLE channel_whitelist (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    origin_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, origin_id),
+    CONSTRAINT channel_whitelist_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_whitelist_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
+);
+
+-- People on the far side of channels.
+CREATE TABLE contacts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    note TEXT,
+    avatar_version BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT contacts_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
+CREATE INDEX contacts_name ON contacts (organization_id, name, id);
+
+-- A contact's address on one transport.
+CREATE TABLE identities (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    contact_id BIGINT NOT NULL,
+    channel_id BIGINT, -- Where the address was first seen.
+    transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
+    origin_id TEXT NOT NULL,
+    display_name TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    last_seen_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT identities_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT identities_contact_fk FOREIGN KEY (organization_id, contact_id) REFERENCES contacts (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT identities_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id)
+);
+CREATE UNIQUE INDEX identities_origin ON identities (organization_id, transport, origin_id);
+CREATE INDEX identities_contact ON identities (organization_id, contact_id);
+CREATE INDEX identities_channel ON identities (organization_id, channel_id) WHERE channel_id IS NOT NULL;

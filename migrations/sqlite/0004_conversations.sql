@@ -1,0 +1,122 @@
+-- What was said: conversations, messages, their search index, attachments. Conventions: ../README.md
+
+-- Threads between an agent and a contact. message_count, last_seq and last_message_* are written in the
+-- transaction that inserts a message, so that a list reads one row each.
+CREATE TABLE conversations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    ref TEXT NOT NULL, -- Eight Crockford base32 characters in upper case.
+    title TEXT,
+    status TEXT NOT NULL DEFAULT 'OPEN' CHECK (status IN ('OPEN', 'PENDING', 'RESOLVED', 'ARCHIVED')),
+    agent_id BIGINT NOT NULL,
+    contact_id BIGINT,
+    channel_id BIGINT,
+    transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
+    model TEXT, -- The model last observed.
+    message_count BIGINT NOT NULL DEFAULT 0,
+    last_seq BIGINT NOT NULL DEFAULT 0,
+    last_message_seq BIGINT,
+    last_message_role TEXT CHECK (last_message_role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
+    last_message_kind TEXT CHECK (last_message_kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
+    last_message_preview TEXT,
+    last_message_created_at BIGINT,
+    context_tokens BIGINT,
+    opened_at BIGINT NOT NULL,
+    last_activity_at BIGINT NOT NULL,
+    resolved_at BIGINT,
+    archived_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CHECK (ref = upper(ref)),
+    CONSTRAINT conversations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT conversations_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT conversations_contact_fk FOREIGN KEY (organization_id, contact_id) REFERENCES contacts (organization_id, id),
+    CONSTRAINT conversations_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id)
+);
+CREATE UNIQUE INDEX conversations_ref ON conversations (organization_id, ref);
+CREATE INDEX conversations_activity ON conversations (organization_id, last_activity_at, id);
+CREATE INDEX conversations_created ON conversations (organization_id, created_at, id);
+CREATE INDEX conversations_agent ON conversations (organization_id, agent_id, last_activity_at, id);
+CREATE INDEX conversations_contact ON conversations (organization_id, contact_id, last_activity_at, id);
+CREATE INDEX conversations_channel ON conversations (organization_id, channel_id, last_activity_at, id);
+CREATE INDEX conversations_transport ON conversations (organization_id, transport, last_activity_at, id);
+CREATE INDEX conversations_model ON conversations (organization_id, model DESC, id);
+CREATE INDEX conversations_status ON conversations (organization_id, status, last_activity_at, id);
+
+-- What was said. The unique index on seq is what pages of messages walk, whatever the length of the history.
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    seq BIGINT NOT NULL, -- Counts from 1 inside the conversation.
+    role TEXT NOT NULL CHECK (role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
+    kind TEXT NOT NULL CHECK (kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
+    via_channel_id BIGINT,
+    via_identity_id BIGINT,
+    author_user_id BIGINT,
+    author_name TEXT,
+    status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),
+    -- Null: no leg to the outside.
+    delivery_status TEXT CHECK (delivery_status IN ('PENDING', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'SKIPPED')),
+    delivery_attempts BIGINT NOT NULL DEFAULT 0,
+    delivery_error TEXT,
+    delivery_sent_at BIGINT,
+    -- By kind: {text, format}, {tool, call_id, input}, …
+    content TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(content)),
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT messages_seq UNIQUE (organization_id, conversation_id, seq),
+    CONSTRAINT messages_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT messages_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT messages_via_channel_fk FOREIGN KEY (organization_id, via_channel_id) REFERENCES channels (organization_id, id),
+    CONSTRAINT messages_via_identity_fk FOREIGN KEY (organization_id, via_identity_id) REFERENCES identities (organization_id, id),
+    CONSTRAINT messages_author_user_fk FOREIGN KEY (author_user_id) REFERENCES users (id)
+);
+CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
+CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WHERE via_identity_id IS NOT NULL;
+CREATE INDEX messages_delivery ON messages (organization_id, id) where delivery_status IN ('PENDING', 'SENDING');
+
+-- The search index of messages: rowid is the message's id, tokens the folded words, separated by one space, and the
+-- conversation's token `#<conversation_id>` (no word begins with `#`, so no text can pretend to be one). Folding is
+-- done before: here only spaces separate, everything else belongs to a token, so that a quoted token is never taken
+-- for a phrase, which detail=none could not answer. Nothing but row ids is stored (content='').
+CREATE VIRTUAL TABLE messages_fts USING fts5 (
+    tokens, content='', contentless_delete=1, detail=none,
+    tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cf Cn Cs'"
+);
+CREATE TRIGGER messages_unindex AFTER DELETE ON messages BEGIN
+    DELETE FROM messages_fts WHERE rowid = old.id;
+END;
+
+-- Files sent along with messages; the bytes are in attachment_blobs.
+CREATE TABLE attachments (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    message_id BIGINT, -- Null from upload until the message is posted.
+    filename TEXT NOT NULL,
+    mime_type TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    sha256 BLOB NOT NULL,
+    uploaded_by_agent_id BIGINT,
+    uploaded_by_user_id BIGINT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT attachments_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT attachments_message_fk FOREIGN KEY (organization_id, message_id) REFERENCES messages (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT attachments_uploaded_by_agent_fk FOREIGN KEY (organization_id, uploaded_by_agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT attachments_uploaded_by_user_fk FOREIGN KEY (uploaded_by_user_id) REFERENCES users (id)
+);
+CREATE INDEX attachments_message ON attachments (organization_id, message_id);
+CREATE INDEX attachments_agent ON attachments (organization_id, uploaded_by_agent_id) WHERE uploaded_by_agent_id IS NOT NULL;
+CREATE INDEX attachments_unposted ON attachments (created_at) WHERE message_id IS NULL;
+
+-- The bytes of attachments, apart so that no list ever reads them.
+CREATE TABLE attachment_blobs (
+    organization_id BIGINT NOT NULL,
+    attachment_id BIGINT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (organization_id, attachment_id),
+    CONSTRAINT attachment_blobs_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT attachment_blobs_attachment_fk FOREIGN KEY (organization_id, attachment_id) REFERENCES attachments (organization_id, id) ON DELETE CASCADE
+);

@@ -1,0 +1,52 @@
+-- What agents wait for a person to decide. Conventions: ../README.md
+
+-- A decision that an agent waits for. Decided by one compare-and-set on status.
+CREATE TABLE approvals (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('QUESTION', 'ACTION', 'AUTH_REQUIRED', 'COST_GUARD', 'CHANNEL_ERROR', 'ACCESS_REQUEST', 'SERVER_ALERT')),
+    status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'RESOLVED', 'DISMISSED', 'EXPIRED')),
+    outcome TEXT CHECK (outcome IN ('MANUAL', 'ANSWERED', 'APPROVED', 'DENIED', 'DISMISSED', 'EXPIRED', 'WITHDRAWN')),
+    title TEXT NOT NULL,
+    body TEXT,
+    severity TEXT NOT NULL DEFAULT 'MEDIUM' CHECK (severity IN ('LOW', 'MEDIUM', 'HIGH', 'CRITICAL')),
+    category TEXT,
+    risk BIGINT,
+    agent_id BIGINT,
+    server_id BIGINT, -- What a SERVER_ALERT is about.
+    channel_id BIGINT, -- What a CHANNEL_ERROR or an ACCESS_REQUEST is about.
+    conversation_id BIGINT,
+    message_seq BIGINT,
+    request TEXT CHECK (json_valid(request)), -- {tool, input, digest}
+    -- {text, options: [{id, label, description}], multiple, allow_text}
+    question TEXT CHECK (json_valid(question)),
+    answer TEXT CHECK (json_valid(answer)), -- {options, text}
+    decided_by_user_id BIGINT,
+    decided_by_token_id BIGINT,
+    decided_by_name TEXT,
+    decided_by_kind TEXT CHECK (decided_by_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    decided_via TEXT CHECK (decided_via IN ('GRAPHQL', 'REST', 'CHANNEL', 'SYSTEM')),
+    comment TEXT,
+    expires_at BIGINT,
+    resolved_at BIGINT,
+    delivered_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CHECK (risk IS NULL OR risk BETWEEN 0 AND 100),
+    CHECK ((status = 'PENDING') = (outcome IS NULL)),
+    CONSTRAINT approvals_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT approvals_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT approvals_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
+    CONSTRAINT approvals_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approvals_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approvals_decided_by_user_fk FOREIGN KEY (decided_by_user_id) REFERENCES users (id),
+    CONSTRAINT approvals_decided_by_token_fk FOREIGN KEY (organization_id, decided_by_token_id) REFERENCES service_tokens (organization_id, id)
+);
+CREATE INDEX approvals_newest ON approvals (organization_id, created_at DESC, id);
+CREATE INDEX approvals_pending ON approvals (organization_id, created_at DESC, id) WHERE status = 'PENDING';
+CREATE INDEX approvals_agent ON approvals (organization_id, agent_id, created_at DESC, id);
+CREATE INDEX approvals_conversation ON approvals (organization_id, conversation_id, status);
+CREATE INDEX approvals_channel ON approvals (organization_id, channel_id) WHERE channel_id IS NOT NULL;
+CREATE INDEX approvals_server ON approvals (organization_id, server_id) WHERE server_id IS NOT NULL;
+CREATE INDEX approvals_expiry ON approvals (expires_at) WHERE status = 'PENDING';

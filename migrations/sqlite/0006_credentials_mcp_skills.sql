@@ -1,0 +1,127 @@
+-- What agents may use. Conventions: ../README.md
+
+-- Named sets of secrets.
+CREATE TABLE credentials (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    kind TEXT NOT NULL CHECK (kind IN ('api-key', 'bearer-token', 'basic-auth', 'oauth2', 'ssh-key', 'certificate', 'connection-string', 'custom')),
+    destinations TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(destinations)),
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT credentials_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credentials_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX credentials_name ON credentials (organization_id, name) WHERE archived_at IS NULL;
+
+-- The secrets of a credential.
+CREATE TABLE credential_fields (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    credential_id BIGINT NOT NULL,
+    label TEXT NOT NULL,
+    type TEXT NOT NULL CHECK (type IN ('text', 'secret', 'multiline', 'url', 'number', 'boolean', 'json')),
+    position BIGINT NOT NULL DEFAULT 0,
+    value_sealed BLOB,
+    UNIQUE (organization_id, id),
+    CONSTRAINT credential_fields_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credential_fields_credential_fk FOREIGN KEY (organization_id, credential_id) REFERENCES credentials (organization_id, id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX credential_fields_label ON credential_fields (organization_id, credential_id, label);
+
+-- Which agents may use a credential.
+CREATE TABLE credential_agents (
+    organization_id BIGINT NOT NULL,
+    credential_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    assigned_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, credential_id, agent_id),
+    CONSTRAINT credential_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credential_agents_credential_fk FOREIGN KEY (organization_id, credential_id) REFERENCES credentials (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT credential_agents_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX credential_agents_agent ON credential_agents (organization_id, agent_id);
+
+-- Which members may use a credential.
+CREATE TABLE credential_members (
+    organization_id BIGINT NOT NULL,
+    credential_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    granted_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, credential_id, user_id),
+    CONSTRAINT credential_members_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credential_members_credential_fk FOREIGN KEY (organization_id, credential_id) REFERENCES credentials (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT credential_members_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+CREATE INDEX credential_members_user ON credential_members (organization_id, user_id);
+
+-- MCP servers that agents may call.
+CREATE TABLE mcp_servers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    transport TEXT NOT NULL CHECK (transport IN ('STDIO', 'HTTP', 'SSE')),
+    command TEXT,
+    args TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(args)),
+    url TEXT,
+    auth TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(auth)), -- The names of the secrets that it needs.
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT mcp_servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT mcp_servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX mcp_servers_name ON mcp_servers (organization_id, name) WHERE archived_at IS NULL;
+
+-- Which agents may call an MCP server.
+CREATE TABLE mcp_server_agents (
+    organization_id BIGINT NOT NULL,
+    mcp_server_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    assigned_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, mcp_server_id, agent_id),
+    CONSTRAINT mcp_server_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT mcp_server_agents_mcp_server_fk FOREIGN KEY (organization_id, mcp_server_id) REFERENCES mcp_servers (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT mcp_server_agents_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX mcp_server_agents_agent ON mcp_server_agents (organization_id, agent_id);
+
+-- Written know-how that is laid out as files in an agent's volume.
+CREATE TABLE skills (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    content TEXT NOT NULL DEFAULT '',
+    content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    model TEXT,
+    effort TEXT CHECK (effort IN ('LOW', 'MEDIUM', 'HIGH', 'MAX')),
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT skills_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT skills_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+CREATE UNIQUE INDEX skills_name ON skills (organization_id, name) WHERE archived_at IS NULL;
+
+-- Which agents have a skill.
+CREATE TABLE skill_agents (
+    organization_id BIGINT NOT NULL,
+    skill_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    assigned_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, skill_id, agent_id),
+    CONSTRAINT skill_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT skill_agents_skill_fk FOREIGN KEY (organization_id, skill_id) REFERENCES skills (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT skill_agents_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX skill_agents_agent ON skill_agents (organization_id, agent_id);

@@ -1,0 +1,180 @@
+//! From a bearer token to a [`Caller`], and from a caller to a [`Membership`].
+//!
+//! Both answers are kept for two seconds, so that a burst of requests asks the database once. Whatever this
+//! process revokes is forgotten at once ([`Sessions::forget`]); what another replica revokes ends here within
+//! those two seconds. Expiry needs no database and is checked every time.
+
+use std::{sync::Arc, time::Duration};
+
+use moka::sync::Cache;
+use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+
+use super::{
+    Caller, Membership, Permission, PermissionSet, Person, Role, ServiceToken,
+    jwt::JwtError,
+    token::{Token, TokenHash, TokenKind},
+};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Code, Problem, Result},
+    ids::{OrgId, SessionId, UserId},
+};
+
+const KEPT: Duration = Duration::from_secs(2);
+/// How stale a recorded last use may be, in milliseconds: a busy token costs one write a minute.
+const LAST_USE_STEP: i64 = 60_000;
+
+/// What is known about credentials and memberships just now.
+pub struct Sessions {
+    callers: Cache<TokenHash, Caller>,
+    roles: Cache<(UserId, OrgId), Option<Role>>,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            callers: Cache::builder().max_capacity(10_000).time_to_live(KEPT).build(),
+            roles: Cache::builder().max_capacity(10_000).time_to_live(KEPT).build(),
+        }
+    }
+}
+
+impl Sessions {
+    /// Forgets everything: a credential or a membership has changed.
+    pub fn forget(&self) {
+        self.callers.invalidate_all();
+        self.roles.invalidate_all();
+    }
+}
+
+/// The caller who holds `bearer`.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for a token that is unknown or revoked, `TOKEN_EXPIRED` for one that was good once.
+pub async fn authenticate(app: &Arc<App>, bearer: &str) -> Result<Caller> {
+    let hash = TokenHash::of(bearer);
+    let caller = match app.sessions.callers.get(&hash) {
+        Some(caller) => caller,
+        None => {
+            let caller = match Token::parse_kind(TokenKind::Service, bearer) {
+                Some(token) => service_token(app, &token).await?,
+                None => person(app, bearer).await?,
+            };
+            app.sessions.callers.insert(hash, caller.clone());
+            caller
+        }
+    };
+    caller.require_current(app.clock.now())?;
+    Ok(caller)
+}
+
+/// What `caller` is in `org`.
+///
+/// # Errors
+/// `NOT_A_MEMBER`, whether or not there is such an organization.
+pub async fn membership(app: &Arc<App>, caller: &Caller, org: OrgId) -> Result<Membership> {
+    let membership = match caller {
+        Caller::Anonymous => None,
+        Caller::System => {
+            Some(Membership { role: None, permissions: Permission::ALL.iter().copied().collect() })
+        }
+        Caller::Token(token) if token.org == org => {
+            let permissions = token.permissions.intersection(app.policy.token_cap());
+            Some(Membership { role: None, permissions })
+        }
+        Caller::Token(_) => None,
+        Caller::Person(person) => role(app, person.id, org)
+            .await?
+            .map(|role| Membership { role: Some(role), permissions: app.policy.role_permissions(org, role) }),
+    };
+    membership.ok_or_else(|| Problem::new(Code::NotAMember, "You are no member of this organization."))
+}
+
+async fn role(app: &Arc<App>, user: UserId, org: OrgId) -> Result<Option<Role>> {
+    if let Some(role) = app.sessions.roles.get(&(user, org)) {
+        return Ok(role);
+    }
+    let sql = "SELECT role FROM members WHERE organization_id = $1 AND user_id = $2";
+    let row = one(app, sql, [org.0.into(), user.0.into()]).await?;
+    let role = match row {
+        Some(row) => Some(row.try_get_by::<String, _>(0)?.parse().map_err(Problem::internal)?),
+        None => None,
+    };
+    app.sessions.roles.insert((user, org), role);
+    Ok(role)
+}
+
+async fn service_token(app: &Arc<App>, token: &Token) -> Result<Caller> {
+    let sql = "SELECT organization_id, id, name, hint, permissions, expires_at, last_used_at \
+               FROM service_tokens WHERE token_hash = $1 AND revoked_at IS NULL";
+    let Some(row) = one(app, sql, [token.hash.as_bytes().to_vec().into()]).await? else {
+        return Err(unknown());
+    };
+    let names: serde_json::Value = row.try_get_by(4)?;
+    let names: Vec<String> = serde_json::from_value(names).map_err(Problem::internal)?;
+    let found = ServiceToken {
+        org: row.try_get_by(0)?,
+        id: row.try_get_by(1)?,
+        name: row.try_get_by(2)?,
+        hint: row.try_get_by(3)?,
+        // A permission that this version no longer knows grants nothing.
+        permissions: names
+            .iter()
+            .filter_map(|name| name.parse::<Permission>().ok())
+            .collect::<PermissionSet>(),
+        expires_at: row.try_get_by(5)?,
+    };
+    let now = app.clock.now();
+    if row.try_get_by::<Option<Timestamp>, _>(6)?.is_none_or(|last| now.0 - last.0 > LAST_USE_STEP) {
+        let sql = "UPDATE service_tokens SET last_used_at = $1 WHERE organization_id = $2 AND id = $3";
+        note_use(app, sql, vec![now.0.into(), found.org.0.into(), found.id.0.into()]);
+    }
+    Ok(Caller::Token(Arc::new(found)))
+}
+
+async fn person(app: &Arc<App>, bearer: &str) -> Result<Caller> {
+    let claims = app.jwt.verify(bearer, app.clock.now()).map_err(|error| match error {
+        JwtError::Expired => Problem::new(Code::TokenExpired, "The session's token has expired; refresh it."),
+        _ => unknown(),
+    })?;
+    let sql = "SELECT u.name, u.email, u.email_confirmed_at FROM sessions s JOIN users u ON u.id = s.user_id \
+               WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";
+    let Some(row) = one(app, sql, [claims.session.0.into(), claims.user.0.into()]).await? else {
+        return Err(unknown());
+    };
+    note_session_use(app, claims.session);
+    Ok(Caller::Person(Arc::new(Person {
+        id: claims.user,
+        session: claims.session,
+        name: row.try_get_by(0)?,
+        email: row.try_get_by(1)?,
+        email_confirmed: row.try_get_by::<Option<Timestamp>, _>(2)?.is_some(),
+        expires_at: claims.expires_at,
+    })))
+}
+
+fn note_session_use(app: &Arc<App>, session: SessionId) {
+    let now = app.clock.now();
+    let sql = "UPDATE sessions SET last_used_at = $1 WHERE id = $2 AND COALESCE(last_used_at, 0) < $3";
+    note_use(app, sql, vec![now.0.into(), session.0.into(), (now.0 - LAST_USE_STEP).into()]);
+}
+
+/// Records a use beside the request: nobody waits for it, and a failure costs only the note.
+fn note_use(app: &Arc<App>, sql: &'static str, values: Vec<Value>) {
+    let worker = Arc::clone(app);
+    app.spawn(async move {
+        let statement = Statement::from_sql_and_values(worker.db.backend(), sql, values);
+        if let Err(error) = worker.db.writer().execute_raw(statement).await {
+            tracing::warn!(%error, "credential.last_use_not_noted");
+        }
+    });
+}
+
+async fn one<const N: usize>(app: &App, sql: &str, values: [Value; N]) -> Result<Option<QueryResult>> {
+    Ok(app.db.read().query_one_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?)
+}
+
+fn unknown() -> Problem {
+    Problem::new(Code::Unauthenticated, "The token is unknown or revoked.")
+}

@@ -1,0 +1,142 @@
+//! Asks casbin every question there is, once, and keeps the answers.
+//!
+//! `enforce` looks at every line it is given, so asking it everything for every organization over all lines would
+//! cost (organizations × roles × permissions × lines). Two facts of the matcher in `policies/model.conf` make it
+//! cheap, and a test compares the result with an enforcer over all lines, cell by cell:
+//!
+//! - `r.act == p.act`: a line has no say in a question about another permission. So casbin is asked about one
+//!   permission at a time, with only the lines that name it.
+//! - `p.dom == "*" || p.dom == r.dom`: a line has no say in another organization. So an organization is asked
+//!   only about the permissions that its own file names; for all others it has the answers of `*`.
+//!
+//! One enforcer serves for all of it: role links are built once, only the `p` lines are changed.
+
+use std::collections::{BTreeSet, HashMap};
+
+use casbin::{CoreApi, DefaultModel, Enforcer, StringAdapter};
+use futures::FutureExt;
+
+use super::{
+    lint::Rules,
+    reader::{Grant, SERVICE_TOKEN},
+    source::MODEL,
+};
+use crate::{
+    access::permit::{Permission, PermissionSet, Role},
+    ids::OrgId,
+};
+
+/// The permissions of each role, in the order of [`Role::ALL`].
+type Row = [PermissionSet; Role::ALL.len()];
+
+/// Casbin's answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    base: Row,
+    /// Organizations with a file of their own.
+    overrides: HashMap<OrgId, Row>,
+    token_cap: PermissionSet,
+}
+
+impl Table {
+    /// Everything that `role` may do in `org`.
+    #[must_use]
+    pub fn role_permissions(&self, org: OrgId, role: Role) -> PermissionSet {
+        self.overrides.get(&org).unwrap_or(&self.base)[role.index()]
+    }
+
+    /// Everything that `role` may do in an organization without a file of its own.
+    #[must_use]
+    pub fn base_permissions(&self, role: Role) -> PermissionSet {
+        self.base[role.index()]
+    }
+
+    /// What a service token may carry at most.
+    #[must_use]
+    pub fn token_cap(&self) -> PermissionSet {
+        self.token_cap
+    }
+
+    /// How many organizations have a file of their own.
+    #[must_use]
+    pub fn organizations(&self) -> usize {
+        self.overrides.len()
+    }
+}
+
+/// The domain of organizations without a file of their own.
+const EVERYWHERE: &str = "*";
+
+pub(super) fn compile(rules: &Rules) -> casbin::Result<Table> {
+    let mut judge = Judge::new(rules)?;
+    let mut table = Table::default();
+    for permission in Permission::ALL {
+        judge.hear(about(permission, &rules.base).map(|grant| (EVERYWHERE, grant)));
+        for role in Role::ALL {
+            let answer = judge.ask(role.as_str(), EVERYWHERE, permission)?;
+            table.base[role.index()].set(permission, answer);
+        }
+        table.token_cap.set(permission, judge.ask(SERVICE_TOKEN, EVERYWHERE, permission)?);
+    }
+    for (org, grants) in &rules.orgs {
+        let row = org_row(&mut judge, table.base, &rules.base, *org, grants)?;
+        table.overrides.insert(*org, row);
+    }
+    Ok(table)
+}
+
+fn org_row(
+    judge: &mut Judge,
+    mut row: Row,
+    base: &[Grant],
+    org: OrgId,
+    own: &[Grant],
+) -> casbin::Result<Row> {
+    let domain = org.to_string();
+    let named: BTreeSet<Permission> = own.iter().map(|grant| grant.permission).collect();
+    for permission in named {
+        let base = about(permission, base).map(|grant| (EVERYWHERE, grant));
+        judge.hear(base.chain(about(permission, own).map(|grant| (domain.as_str(), grant))));
+        for role in Role::ALL {
+            row[role.index()].set(permission, judge.ask(role.as_str(), &domain, permission)?);
+        }
+    }
+    Ok(row)
+}
+
+fn about(permission: Permission, grants: &[Grant]) -> impl Iterator<Item = &Grant> {
+    grants.iter().filter(move |grant| grant.permission == permission)
+}
+
+/// Casbin.
+struct Judge(Enforcer);
+
+impl Judge {
+    /// One that knows how roles inherit, and no line yet.
+    fn new(rules: &Rules) -> casbin::Result<Self> {
+        let links: String =
+            rules.inherits.iter().map(|(role, parent)| format!("g, {role}, {parent}\n")).collect();
+        let made = async {
+            let model = DefaultModel::from_str(MODEL).await?;
+            Enforcer::new(model, StringAdapter::new(links)).await
+        };
+        // Asynchronous in form only: everything is in memory, so it never waits.
+        let waits =
+            || Err(casbin::error::ModelError::Other("reading the model from memory waits".to_owned()).into());
+        made.now_or_never().unwrap_or_else(waits).map(Self)
+    }
+
+    /// Puts these lines in the place of those it knew.
+    fn hear<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a Grant)>) {
+        let model = self.0.get_mut_model();
+        model.clear_policy();
+        for (domain, grant) in lines {
+            let fields = [grant.subject.as_str(), domain, grant.permission.as_str(), grant.effect.as_str()];
+            model.add_policy("p", "p", fields.map(str::to_owned).to_vec());
+        }
+    }
+
+    fn ask(&self, subject: &str, domain: &str, permission: Permission) -> casbin::Result<bool> {
+        self.0.enforce((subject, domain, permission.as_str()))
+    }
+}

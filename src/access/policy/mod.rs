@@ -1,0 +1,233 @@
+//! The policy: who may do what, read from the files in `policies/` and decided by casbin.
+//!
+//! Casbin is the only judge, but a poor reader: it drops lines with an unknown prefix, joins a trailing comment
+//! to the last field, meets a short line only when a request reaches it, and panics at an effect expression it
+//! doesn't know. So a policy passes through four rooms, and nothing skips one:
+//!
+//! 1. `source`: the bytes of all files at one moment, and their hash.
+//! 2. `reader` and `lint`: bytes become typed lines, or problems with file and line. *All* problems of all files
+//!    are found in one go.
+//! 3. `compile`: casbin is asked once for every cell (organization, role, permission) and for the cap of service
+//!    tokens. The answers are bit sets: the [`Table`].
+//! 4. [`Policy`]: swaps the table in behind an atomic pointer. A check is an array index and an AND.
+//!
+//! A policy with any problem is refused as a whole, and the last good one stays in force ([`PolicyStatus`]).
+//! What may be touched: the rules of `lint` grow by a check and a test. The matcher in `policies/model.conf` may
+//! only change together with `compile`, whose shortcut for organizations rests on it.
+
+mod compile;
+mod lint;
+mod matrix;
+mod reader;
+mod source;
+mod watch;
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use serde::Serialize;
+
+use self::source::Sources;
+pub use self::{compile::Table, lint::LintProblem, matrix::matrix};
+use crate::{
+    access::permit::{Permission, PermissionSet, Role},
+    clock::{Clock, Timestamp},
+    ids::OrgId,
+};
+
+/// A policy without problems, ready to be asked.
+struct Compiled {
+    table: Table,
+    version: String,
+    loaded_at: Timestamp,
+}
+
+/// The policy in force. Cheap to clone; all clones are the same policy.
+#[derive(Clone)]
+pub struct Policy(Arc<Inner>);
+
+struct Inner {
+    /// Where it is read again from; none for the copy in the program.
+    dir: Option<PathBuf>,
+    live: ArcSwap<Compiled>,
+    /// What the last reading found, good or bad. Also keeps two readings from overtaking each other.
+    last_read: Mutex<LastRead>,
+}
+
+struct LastRead {
+    version: String,
+    problems: Vec<LintProblem>,
+}
+
+/// What `/health` says about the policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct PolicyStatus {
+    /// Identifies the content of the files in force.
+    pub version: String,
+    /// Since when they are in force.
+    pub loaded_at: Timestamp,
+    /// How many organizations have a file of their own.
+    pub organizations: usize,
+    /// Why what is in the folder now is not in force; empty if it is.
+    pub problems: Vec<LintProblem>,
+}
+
+/// What `muster policy check` finds in a folder.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Whether the service would take it.
+    pub ok: bool,
+    /// Identifies the content of the files.
+    pub version: String,
+    /// How many files were read.
+    pub files: usize,
+    /// How many organizations have a file of their own.
+    pub organizations: usize,
+    /// Everything that is wrong, by file and line.
+    pub problems: Vec<LintProblem>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.problems {
+            writeln!(f, "{problem}")?;
+        }
+        let (files, problems) = (self.files, self.problems.len());
+        write!(f, "{files} files, {} organizations, {problems} problems", self.organizations)
+    }
+}
+
+/// Reads and judges the policy in `dir` without putting it in force.
+#[must_use]
+pub fn check(dir: &Path) -> Report {
+    let sources = Sources::read(dir);
+    let problems = build(&sources).err().unwrap_or_default();
+    Report {
+        ok: problems.is_empty(),
+        version: sources.version.clone(),
+        files: sources.len(),
+        organizations: sources.orgs.len(),
+        problems,
+    }
+}
+
+/// Writes the files that the program was built with into `dir`; files that are there are left as they are.
+pub fn write_defaults(dir: &Path) -> io::Result<()> {
+    source::write_defaults(dir)
+}
+
+/// Lint, then compile.
+fn build(sources: &Sources) -> Result<Table, Vec<LintProblem>> {
+    let (rules, mut problems) = lint::lint(sources);
+    let table = match compile::compile(&rules) {
+        Ok(table) => table,
+        Err(error) => {
+            problems.push(LintProblem::of_file(&sources.model.name, format!("casbin refuses it: {error}")));
+            return Err(problems);
+        }
+    };
+    problems.extend(lint::lockouts(&rules, &table, sources));
+    if problems.is_empty() { Ok(table) } else { Err(lint::in_order(problems)) }
+}
+
+impl Policy {
+    /// Reads the policy in `dir`. Touches the disk.
+    pub fn load(dir: &Path) -> Result<Self, Vec<LintProblem>> {
+        Self::new(Some(dir.to_owned()), Sources::read(dir))
+    }
+
+    /// The policy that the program was built with.
+    pub fn embedded() -> Result<Self, Vec<LintProblem>> {
+        Self::new(None, Sources::embedded())
+    }
+
+    fn new(dir: Option<PathBuf>, sources: Sources) -> Result<Self, Vec<LintProblem>> {
+        let table = build(&sources)?;
+        let last_read = LastRead { version: sources.version.clone(), problems: Vec::new() };
+        let live = ArcSwap::from_pointee(Compiled::now(table, sources.version));
+        Ok(Self(Arc::new(Inner { dir, live, last_read: Mutex::new(last_read) })))
+    }
+
+    /// Everything that `role` may do in `org`.
+    #[must_use]
+    pub fn role_permissions(&self, org: OrgId, role: Role) -> PermissionSet {
+        self.0.live.load().table.role_permissions(org, role)
+    }
+
+    /// Whether `role` may do `permission` in `org`.
+    #[must_use]
+    pub fn allows(&self, org: OrgId, role: Role, permission: Permission) -> bool {
+        self.role_permissions(org, role).contains(permission)
+    }
+
+    /// What a service token may carry at most.
+    #[must_use]
+    pub fn token_cap(&self) -> PermissionSet {
+        self.0.live.load().table.token_cap()
+    }
+
+    /// Reads the files again and puts them in force, or says why not; then the last good ones stay in force.
+    /// Touches the disk. Does nothing for [`Self::embedded`].
+    pub fn reload(&self) -> Result<(), Vec<LintProblem>> {
+        let Some(dir) = &self.0.dir else { return Ok(()) };
+        let mut last = self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take(&mut last, Sources::read(dir))
+    }
+
+    /// [`Self::reload`], if the files differ from those last looked at.
+    fn reload_if_changed(&self) -> Option<Result<(), Vec<LintProblem>>> {
+        let dir = self.0.dir.as_ref()?;
+        let mut last = self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let sources = Sources::read(dir);
+        (sources.version != last.version).then(|| self.take(&mut last, sources))
+    }
+
+    fn take(&self, last: &mut LastRead, sources: Sources) -> Result<(), Vec<LintProblem>> {
+        let built = build(&sources);
+        last.version.clone_from(&sources.version);
+        last.problems = built.as_ref().err().cloned().unwrap_or_default();
+        let table = built?;
+        // Unchanged files keep the time since when they are in force.
+        if self.0.live.load().version != sources.version {
+            self.0.live.store(Arc::new(Compiled::now(table, sources.version)));
+        }
+        Ok(())
+    }
+
+    /// What is in force, and what is wrong with the files as they are now.
+    #[must_use]
+    pub fn status(&self) -> PolicyStatus {
+        let live = self.0.live.load();
+        let last = self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        PolicyStatus {
+            version: live.version.clone(),
+            loaded_at: live.loaded_at,
+            organizations: live.table.organizations(),
+            problems: last.problems.clone(),
+        }
+    }
+
+    /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer.
+    pub fn watch(&self) -> impl Future<Output = ()> + Send + use<> {
+        watch::watch(self.clone())
+    }
+}
+
+impl Compiled {
+    fn now(table: Table, version: String) -> Self {
+        Self { table, version, loaded_at: Clock::system().now() }
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy").field("dir", &self.0.dir).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

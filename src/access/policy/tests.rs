@@ -1,0 +1,288 @@
+//! What needs the inside of the module; what needs only the files stands in `tests/it/policy_files.rs`.
+
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A folder with the built-in files and these beside them.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    write_defaults(dir.path()).unwrap();
+    for (name, text) in files {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    dir
+}
+
+/// The problems of such a folder, the folder's own name taken out.
+fn problems(files: &[(&str, &str)]) -> Vec<String> {
+    let dir = folder(files);
+    let prefix = format!("{}/", dir.path().display());
+    check(dir.path()).problems.iter().map(|problem| problem.to_string().replace(&prefix, "")).collect()
+}
+
+/// The built-in policy with more lines at the end, which begin at the returned line.
+fn policy_and(lines: &str) -> (String, usize) {
+    let text = source::Sources::embedded().policy.text.unwrap();
+    let first = text.lines().count() + 1;
+    (text + lines, first)
+}
+
+#[test]
+fn the_built_in_files_are_good_and_are_not_written_over() {
+    let dir = folder(&[]);
+    assert_eq!(check(dir.path()).problems, []);
+    assert_eq!(
+        Policy::load(dir.path()).unwrap().status().version,
+        Policy::embedded().unwrap().status().version
+    );
+    fs::write(dir.path().join("policy.csv"), "mine").unwrap();
+    write_defaults(dir.path()).unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("policy.csv")).unwrap(), "mine");
+}
+
+#[test]
+fn a_bad_line_of_the_policy_is_named() {
+    for (line, reason) in [
+        ("q, OWNER, *, agent.view, allow", r#"unknown kind of line "q": p or g"#),
+        ("p, OWNER, *, agent.view", "4 fields instead of 5: p, <who>, <where>, <permission>, <effect>"),
+        (
+            "p, OWNER, *, agent.view, allow, allow",
+            "6 fields instead of 5: p, <who>, <where>, <permission>, <effect>",
+        ),
+        ("g, OWNER", "2 fields instead of 3: g, <role>, <lower role>"),
+        (
+            "p, VIEWER, *, audit.view, allow # for now",
+            r##"a comment stands on a line of its own, not behind one: "# for now""##,
+        ),
+        (r#"p, VIEWER, *, "audit.view", allow"#, "fields are written without quotes"),
+        ("p, ADMNI, *, audit.view, allow", r#"unknown role "ADMNI" (did you mean "ADMIN"?)"#),
+        (
+            "p, service-token, *, audit.view, allow",
+            r#"unknown role "service-token" (did you mean "service_token"?)"#,
+        ),
+        (
+            "p, VIEWER, *, agent.edti, allow",
+            r#"unknown permission "agent.edti" (did you mean "agent.edit"?)"#,
+        ),
+        ("p, VIEWER, *, fly, allow", r#"unknown permission "fly""#),
+        ("p, VIEWER, *, audit.view, alow", r#"unknown effect "alow" (did you mean "allow"?)"#),
+        (
+            "p, VIEWER, 7, audit.view, allow",
+            r#"the domain here is *, not "7": other domains have files in orgs/"#,
+        ),
+        ("g, VIEWER, OWNER", "VIEWER can't inherit from OWNER: only from a lower role"),
+        ("g, OWNER, ADMIN", "OWNER inherits from ADMIN by an earlier line already"),
+    ] {
+        let (text, at) = policy_and(line);
+        assert_eq!(problems(&[("policy.csv", &text)]), [format!("policy.csv:{at}: {reason}")], "{line}");
+    }
+}
+
+#[test]
+fn a_line_that_repeats_contradicts_or_does_nothing_is_named() {
+    let line_of = |line: &str| {
+        let text = source::Sources::embedded().policy.text.unwrap();
+        text.lines().position(|other| other == line).unwrap() + 1
+    };
+    let audit = line_of("p, ADMIN, *, audit.view, allow");
+    let ceiling = line_of("p, OPERATOR, *, policy.edit, deny");
+    for (line, reason) in [
+        ("p, ADMIN, *, audit.view, allow", format!("the same as line {audit}")),
+        ("p, ADMIN, *, audit.view, deny", format!("contradicts line {audit}, which says allow")),
+        (
+            "p, OWNER, *, audit.view, allow",
+            format!("without effect: OWNER inherits audit.view from ADMIN by line {audit}"),
+        ),
+        (
+            "p, VIEWER, *, policy.edit, allow",
+            format!("without effect: line {ceiling} denies policy.edit to OPERATOR"),
+        ),
+    ] {
+        let (text, at) = policy_and(line);
+        assert_eq!(problems(&[("policy.csv", &text)]), [format!("policy.csv:{at}: {reason}")], "{line}");
+    }
+}
+
+#[test]
+fn a_bad_file_of_an_organization_is_named() {
+    let ceiling = {
+        let text = source::Sources::embedded().policy.text.unwrap();
+        text.lines().position(|line| line == "p, OPERATOR, *, member.edit, deny").unwrap() + 1
+    };
+    for (line, reason) in [
+        ("p, VIEWER, 8, agent.edit, allow", r#":1: the domain in this file is 7, not "8""#),
+        ("p, VIEWER, *, agent.edit, allow", r#":1: the domain in this file is 7, not "*""#),
+        (
+            "p, service_token, 7, agent.edit, allow",
+            ":1: service_token stands only in policy.csv: its cap holds everywhere",
+        ),
+        ("g, OWNER, ADMIN", ":1: g lines stand only in policy.csv: roles inherit alike everywhere"),
+        (
+            "p, OWNER, 7, policy.edit, deny",
+            ":1: nobody in organization 7 could edit its policy: no role keeps policy.edit",
+        ),
+        ("# nothing", ": no line in it: delete the file if the organization has no rules of its own"),
+        (
+            "p, VIEWER, 7, agent.edit, allow\np, VIEWER, 7, agent.edit, deny",
+            ":2: contradicts line 1, which says allow",
+        ),
+    ] {
+        assert_eq!(problems(&[("orgs/7.csv", line)]), [format!("orgs/7.csv{reason}")], "{line}");
+    }
+    let dir = folder(&[("orgs/7.csv", "p, VIEWER, 7, member.edit, allow")]);
+    let policy_csv = dir.path().join("policy.csv");
+    let reason =
+        format!("VIEWER can't be given member.edit: {}:{ceiling} denies it everywhere", policy_csv.display());
+    assert_eq!(check(dir.path()).problems[0].reason, reason);
+}
+
+#[test]
+fn a_bad_file_is_named() {
+    let empty = problems(&[("policy.csv", "\n# nothing\n")]);
+    assert_eq!(
+        empty,
+        [
+            "policy.csv: no line in it: an empty policy lets nobody do anything",
+            "policy.csv: no role has policy.edit: nobody could edit an organization's policy"
+        ]
+    );
+    for name in ["7.CSV", "07.csv", "0.csv", "-7.csv", "7.csv.bak", "seven.csv", "9007199254740992.csv"] {
+        let reason = "not the name of an organization's file, which is <organization id>.csv";
+        assert_eq!(problems(&[(&format!("orgs/{name}"), "")]), [format!("orgs/{name}: {reason}")]);
+    }
+    for name in [".7.csv.swp", "7.csv~", ".gitkeep"] {
+        assert!(problems(&[(&format!("orgs/{name}"), "x")]).is_empty(), "{name}");
+    }
+    let large = "#".repeat((1 << 20) + 1);
+    assert_eq!(problems(&[("orgs/7.csv", &large)]), ["orgs/7.csv: can't be read: it is larger than 1 MiB"]);
+    let dir = folder(&[]);
+    fs::write(dir.path().join("orgs/7.csv"), [0xff]).unwrap();
+    fs::create_dir(dir.path().join("orgs/8.csv")).unwrap();
+    let reasons: Vec<_> = check(dir.path()).problems.into_iter().map(|problem| problem.reason).collect();
+    assert_eq!(reasons, ["can't be read: it is not UTF-8", "can't be read: it is not a file"]);
+    let reasons: Vec<_> =
+        check(&dir.path().join("none")).problems.into_iter().map(|problem| problem.reason).collect();
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+    assert!(reasons[0].starts_with("can't be read: No such file"), "{reasons:?}");
+}
+
+#[test]
+fn a_permission_without_a_line_is_named() {
+    let (text, _) = policy_and("");
+    let text = text.replace("p, ADMIN, *, audit.view, allow\n", "");
+    assert_eq!(
+        problems(&[("policy.csv", &text)]),
+        ["policy.csv: no line gives audit.view to a role, and none denies it"]
+    );
+}
+
+#[test]
+fn another_model_is_refused() {
+    let effect = source::MODEL.replace("&& !some(where (p.eft == deny))", "");
+    let found = problems(&[("model.conf", &effect)]);
+    let wanted = "e = some(where (p.eft == allow)) && !some(where (p.eft == deny))";
+    assert_eq!(found.len(), 1);
+    assert!(found[0].ends_with(&format!("the model is fixed: expected \"{wanted}\"")), "{found:?}");
+    assert!(problems(&[("model.conf", "")])[0].ends_with("\"[request_definition]\" is missing"));
+    let more = format!("{}\n[more]\n", source::MODEL);
+    assert!(problems(&[("model.conf", &more)])[0].ends_with("nothing more is expected"));
+    // Spaces and comments are free.
+    assert!(
+        problems(&[("model.conf", &source::MODEL.replace(" = ", "  =  ").replace("# ", "#"))]).is_empty()
+    );
+}
+
+#[test]
+fn all_problems_of_all_files_are_found_at_once_in_order() {
+    let (text, at) = policy_and("p, ADMNI, 3, agent.fly, perhaps\nq");
+    let found = problems(&[
+        ("policy.csv", &text),
+        ("orgs/10.csv", "p, OWNER, 10, policy.edit, deny"),
+        ("orgs/9.csv", "g"),
+        ("model.conf", ""),
+    ]);
+    let places: Vec<_> = found.iter().map(|problem| problem.split(": ").next().unwrap()).collect();
+    let (bad, worse) = (format!("policy.csv:{at}"), format!("policy.csv:{}", at + 1));
+    assert_eq!(places, ["model.conf", "orgs/10.csv:1", "orgs/9.csv:1", &bad, &bad, &bad, &bad, &worse]);
+}
+
+#[test]
+fn a_bad_reload_keeps_the_last_good_policy_and_says_so() {
+    let dir = folder(&[]);
+    let policy = Policy::load(dir.path()).unwrap();
+    let (before, org) = (policy.status(), OrgId(7));
+    assert!(!policy.allows(org, Role::Viewer, Permission::AgentEdit));
+    fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, agent.edti, allow").unwrap();
+    assert_eq!(policy.reload().unwrap_err(), policy.status().problems);
+    assert_eq!((policy.status().version, policy.status().problems.len()), (before.version.clone(), 1));
+    assert!(policy.reload_if_changed().is_none(), "a refused change is looked at once");
+    fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, agent.edit, allow").unwrap();
+    assert_eq!(policy.reload(), Ok(()));
+    assert!(policy.allows(org, Role::Viewer, Permission::AgentEdit));
+    assert!(!policy.allows(OrgId(8), Role::Viewer, Permission::AgentEdit));
+    assert_eq!((policy.status().organizations, policy.status().problems.len()), (1, 0));
+    fs::remove_file(dir.path().join("orgs/7.csv")).unwrap();
+    assert_eq!(policy.reload(), Ok(()));
+    assert_eq!(policy.status().version, before.version);
+}
+
+/// `cargo test --release -- --ignored --nocapture figures`
+#[test]
+#[ignore = "prints figures"]
+fn figures() {
+    let dir = folder(&[]);
+    for org in 1..=1000 {
+        let lines = [("conversation.view", "allow"), ("agent.create", "deny"), ("mcp.edit", "deny")]
+            .map(|(permission, effect)| format!("p, OPERATOR, {org}, {permission}, {effect}\n"));
+        fs::write(dir.path().join(format!("orgs/{org}.csv")), lines.concat()).unwrap();
+    }
+    let start = std::time::Instant::now();
+    let sources = Sources::read(dir.path());
+    println!("read and hash 1,000 files: {:?}", start.elapsed());
+    let start = std::time::Instant::now();
+    build(&sources).unwrap();
+    println!("lint and compile 1,000 organizations: {:?}", start.elapsed());
+    let start = std::time::Instant::now();
+    build(&Sources::embedded()).unwrap();
+    println!("lint and compile the base: {:?}", start.elapsed());
+    let policy = Policy::load(dir.path()).unwrap();
+    let start = std::time::Instant::now();
+    let mut allowed = 0_u64;
+    for n in 0..10_000_000_i64 {
+        let permission = Permission::ALL[n as usize % Permission::ALL.len()];
+        let org = OrgId(std::hint::black_box(n % 2000));
+        allowed += u64::from(policy.allows(org, Role::ALL[n as usize % 4], permission));
+    }
+    println!("check: {:?} ({allowed})", start.elapsed() / 10_000_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_text_is_judged_without_a_panic(policy in ".{0,200}", org in any::<Vec<u8>>(), model in "(?s).{0,80}") {
+        let dir = folder(&[]);
+        fs::write(dir.path().join("orgs/7.csv"), &org).unwrap();
+        let _ = check(dir.path());
+        fs::write(dir.path().join("policy.csv"), &policy).unwrap();
+        fs::write(dir.path().join("model.conf"), &model).unwrap();
+        prop_assert!(!check(dir.path()).ok);
+    }
+
+    #[test]
+    fn nearly_right_text_is_judged_without_a_panic(
+        lines in prop::collection::vec(
+            ("[pgq]?", "(OWNER|ADMIN|VIEWER|service_token|x)", "(\\*|7|8)", "(agent.view|policy.edit|y)", "(allow|deny|#)"),
+            0..12,
+        ),
+    ) {
+        let text: String = lines.iter().map(|(a, b, c, d, e)| format!("{a}, {b}, {c}, {d}, {e}\n")).collect();
+        let dir = folder(&[("orgs/7.csv", &text)]);
+        let _ = check(dir.path());
+        fs::write(dir.path().join("policy.csv"), &text).unwrap();
+        prop_assert!(!check(dir.path()).ok);
+    }
+}

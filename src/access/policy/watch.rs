@@ -1,0 +1,69 @@
+//! Puts a saved file in force within a second.
+//!
+//! The system's notices make it fast; a poll by content hash makes it sure, because notices don't come from
+//! every network file system, get lost when the folder itself is replaced, and can run out. Every replica watches
+//! for itself.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::AccessKind};
+use tokio::{sync::Notify, time};
+
+use super::Policy;
+
+/// How long after a notice the files are read: a save is often several writes.
+const SETTLE: Duration = Duration::from_millis(100);
+/// How often the files are read without a notice.
+const POLL: Duration = Duration::from_millis(700);
+
+pub(super) async fn watch(policy: Policy) {
+    let Some(dir) = policy.0.dir.clone() else { return };
+    let saved = Arc::new(Notify::new());
+    // Kept for as long as we watch: dropped, it gives no more notices.
+    let _notices = notices(&dir, Arc::clone(&saved));
+    loop {
+        if time::timeout(POLL, saved.notified()).await.is_ok() {
+            time::sleep(SETTLE).await;
+        }
+        let policy = policy.clone();
+        let looked = tokio::task::spawn_blocking(move || look(&policy)).await;
+        if let Err(error) = looked {
+            tracing::error!(%error, "reading the policy failed; the last good one stays in force");
+        }
+    }
+}
+
+/// Reads the files if they have changed and says in the log what came of it.
+fn look(policy: &Policy) {
+    match policy.reload_if_changed() {
+        None => {}
+        Some(Ok(())) => tracing::info!(version = policy.status().version, "the policy was reloaded"),
+        Some(Err(problems)) => {
+            for problem in problems.iter().take(20) {
+                tracing::warn!(%problem, "the policy has a problem");
+            }
+            let problems = problems.len();
+            tracing::error!(problems, "the policy was refused; the last good one stays in force");
+        }
+    }
+}
+
+fn notices(dir: &Path, saved: Arc<Notify>) -> Option<RecommendedWatcher> {
+    let on_event = move |event: notify::Result<notify::Event>| {
+        if event.is_ok_and(|event| is_change(event.kind)) {
+            saved.notify_one();
+        }
+    };
+    notify::recommended_watcher(on_event)
+        .and_then(|mut watcher| watcher.watch(dir, RecursiveMode::Recursive).map(|()| watcher))
+        .inspect_err(|error| tracing::warn!(%error, "no notices of saved policy files; they are polled"))
+        .ok()
+}
+
+/// Our own reading gives notices of opening, which would make us read again, for ever.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(access) => matches!(access, AccessKind::Close(notify::event::AccessMode::Write)),
+        _ => true,
+    }
+}

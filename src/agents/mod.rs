@@ -1,0 +1,249 @@
+//! Agents: containers that are launched on a server.
+//!
+//! States: see `state.rs`; a new agent is STOPPED, and starting it writes the state and the command for the host
+//! in one transaction. Who may: `agent.*`; the operator's rights end at deleting. What leaves the process:
+//! commands in the outbox. Deleting hides an agent and keeps its conversations.
+
+mod edit;
+mod entity;
+pub mod graphql;
+mod state;
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
+use serde_json::json;
+
+pub use self::edit::{AgentEdit, update};
+use self::{
+    entity::agents,
+    state::{Action, Step},
+};
+use crate::{
+    access::Scope,
+    app::Event,
+    audit,
+    enums::{AgentStatus, CommandKind},
+    error::{Code, Problem, Result, Violation},
+    ids::{AgentId, ImageId, ServerId},
+    jobs::{self, Command},
+    orgs::{self, Limit},
+    servers,
+    store::Tx,
+};
+
+/// What a new agent is given (specification, agent create body).
+#[derive(Clone, Debug)]
+pub struct NewAgent {
+    /// The name, unique in the organization.
+    pub name: String,
+    /// For people.
+    pub description: Option<String>,
+    /// A free label.
+    pub role: Option<String>,
+    /// Where it lives.
+    pub server_id: ServerId,
+    /// What it runs from; the organization's default if none is named.
+    pub image_id: Option<ImageId>,
+    /// The model, if not the image's.
+    pub model_override: Option<String>,
+}
+
+/// Creates a stopped agent (specification, operation 13).
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a server or image that the organization does not have, `PLAN_LIMIT_REACHED`,
+/// `NAME_TAKEN`.
+pub async fn create(scope: &Scope, new: NewAgent) -> Result<AgentId> {
+    let tx = scope.begin().await?;
+    let image_id = require_home(&tx, new.server_id, new.image_id).await?;
+    let used = living(scope).count(tx.connection()).await?;
+    orgs::check_limit(&tx, Limit::Agents, used).await?;
+    let name = new.name.trim().to_owned();
+    require_free_name(&tx, &name, None).await?;
+    let resolved = match &new.model_override {
+        Some(model) => Some(model.clone()),
+        None => servers::default_model(&tx, image_id).await?,
+    };
+    let agent = agents::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        server_id: Set(new.server_id),
+        image_id: Set(image_id),
+        name: Set(name.clone()),
+        description: Set(new.description),
+        role: Set(new.role),
+        status: Set(AgentStatus::Stopped),
+        status_changed_at: Set(Some(tx.now)),
+        model_override: Set(new.model_override),
+        resolved_model: Set(resolved),
+        created_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    }
+    .insert(tx.connection())
+    .await?;
+    finish(tx, "createAgent", agent.id, json!({ "name": name })).await?;
+    Ok(agent.id)
+}
+
+/// Launches an agent (specification, operation 14): SPAWNING at once; the host does the rest.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
+pub async fn start(scope: &Scope, id: AgentId) -> Result<()> {
+    act(scope, id, Action::Start, "startAgent").await
+}
+
+/// Stops an agent.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
+pub async fn stop(scope: &Scope, id: AgentId) -> Result<()> {
+    act(scope, id, Action::Stop, "stopAgent").await
+}
+
+/// Pauses an agent: it stays in memory and takes no turns.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
+pub async fn pause(scope: &Scope, id: AgentId) -> Result<()> {
+    act(scope, id, Action::Pause, "pauseAgent").await
+}
+
+/// Lets a paused agent take turns again.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
+pub async fn resume(scope: &Scope, id: AgentId) -> Result<()> {
+    act(scope, id, Action::Resume, "resumeAgent").await
+}
+
+async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str) -> Result<()> {
+    let tx = scope.begin().await?;
+    let agent = load(&tx, id).await?;
+    let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(()) };
+    let (was, server) = (agent.status, agent.server_id);
+    let generation = agent.launch_generation + i64::from(command == CommandKind::Launch);
+    let mut agent = agent.into_active_model();
+    agent.status = Set(status);
+    agent.status_changed_at = Set(Some(tx.now));
+    agent.launch_generation = Set(generation);
+    agent.last_action = Set(Some(command.as_str().to_owned()));
+    agent.last_action_at = Set(Some(tx.now));
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    jobs::enqueue(&tx, Command::new(command, server, id, generation)).await?;
+    finish(tx, operation, id, json!({ "status": [was, status] })).await
+}
+
+/// Deletes an agent that does not run: it is hidden, and its name is free again.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
+pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let agent = load(&tx, id).await?;
+    if !matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
+        return Err(Problem::new(Code::AgentAlreadyRunning, "Stop the agent first.")
+            .with("status", agent.status.as_str()));
+    }
+    let name = agent.name.clone();
+    let mut agent = agent.into_active_model();
+    agent.archived_at = Set(Some(tx.now));
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    crate::channels::deactivate_for_archived_agent(&tx, id).await?;
+    finish(tx, "deleteAgent", id, json!({ "name": name })).await
+}
+
+/// Marks agents as needing synchronization and tells their hosts, where they run.
+///
+/// # Errors
+/// The database refused.
+pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
+    let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
+    for agent in sea_orm::QuerySelect::lock_exclusive(found).all(tx.connection()).await? {
+        let (id, server, generation, status) =
+            (agent.id, agent.server_id, agent.launch_generation, agent.status);
+        let mut agent = agent.into_active_model();
+        agent.sync_pending = Set(true);
+        agent.updated_at = Set(tx.now);
+        agent.update(tx.connection()).await?;
+        if matches!(status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused) {
+            jobs::enqueue(tx, Command::new(CommandKind::Sync, server, id, generation)).await?;
+        }
+        tx.announce(Event::Agent(tx.scope.org, id));
+    }
+    Ok(())
+}
+
+/// Which of `ids` the organization does not have (or has deleted).
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
+    let found =
+        living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied())).all(tx.connection()).await?;
+    Ok(ids.iter().copied().filter(|id| !found.iter().any(|agent| agent.id == *id)).collect())
+}
+
+/// How many agents live on a server.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
+    // Deleted agents count: their rows still refer to the server.
+    let found = tx.scope.find::<agents::Entity>().filter(agents::Column::ServerId.eq(server));
+    Ok(found.count(tx.connection()).await?)
+}
+
+fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
+    scope.find::<agents::Entity>().filter(agents::Column::ArchivedAt.is_null())
+}
+
+/// The agent, locked until the transaction ends, so that two actions can't both win.
+async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
+    let found = sea_orm::QuerySelect::lock_exclusive(living(&tx.scope).filter(agents::Column::Id.eq(id)));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("agent", id))
+}
+
+/// The image to run from; both it and the server have to be the organization's.
+async fn require_home(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Result<ImageId> {
+    let mut violations = Vec::new();
+    if !servers::exists(tx, server).await? {
+        violations.push(Violation::at("/server_id", "NOT_FOUND", format!("There is no server {server}.")));
+    }
+    let image = match image {
+        Some(image) if servers::image_is_usable(tx, image).await? => Some(image),
+        Some(image) => {
+            violations.push(Violation::at("/image_id", "NOT_FOUND", format!("There is no image {image}.")));
+            None
+        }
+        None => orgs::default_image(tx).await?,
+    };
+    match image {
+        Some(image) if violations.is_empty() => Ok(image),
+        Some(_) => Err(Problem::invalid(violations)),
+        None => {
+            if violations.is_empty() {
+                let detail = "`image_id` is required: the organization has no default image.";
+                violations.push(Violation::at("/image_id", "REQUIRED", detail));
+            }
+            Err(Problem::invalid(violations))
+        }
+    }
+}
+
+async fn require_free_name(tx: &Tx, name: &str, except: Option<AgentId>) -> Result<()> {
+    let mut same = living(&tx.scope).filter(agents::Column::Name.eq(name));
+    if let Some(id) = except {
+        same = same.filter(agents::Column::Id.ne(id));
+    }
+    if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("agent", name)) }
+}
+
+async fn finish(mut tx: Tx, operation: &'static str, id: AgentId, changes: serde_json::Value) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, target_kind: "agent", target_id: id.0, changes }).await?;
+    tx.announce(Event::Agent(tx.scope.org, id));
+    tx.commit().await
+}

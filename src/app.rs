@@ -1,0 +1,158 @@
+//! The service as a value: everything that a request may need, made once at start.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context;
+use tokio::sync::broadcast;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    access::{
+        Sessions,
+        jwt::JwtKeys,
+        password::{Cost, Passwords},
+        policy::Policy,
+    },
+    clock::Clock,
+    config::Config,
+    graphql::{Catalogue, Documents, MusterSchema},
+    ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
+    rest::Routes,
+    sealing::KeyRing,
+    store::Db,
+};
+
+/// A change that subscribers hear of after its commit. Ids only: what a subscriber may see is read for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An agent's record changed.
+    Agent(OrgId, AgentId),
+    /// A message was added to a conversation or changed in it.
+    Message(OrgId, ConversationId, MessageId),
+    /// An approval was raised or decided.
+    Approval(OrgId, ApprovalId),
+}
+
+/// The service.
+pub struct App {
+    /// Settings.
+    pub config: Config,
+    /// Time.
+    pub clock: Clock,
+    /// The database.
+    pub db: Db,
+    /// Who may do what.
+    pub policy: Policy,
+    /// What is known about credentials just now.
+    pub sessions: Sessions,
+    /// Signs and verifies access tokens.
+    pub jwt: JwtKeys,
+    /// Seals secrets.
+    pub keys: KeyRing,
+    /// Hashes passwords.
+    pub passwords: Passwords,
+    /// What the schema says about itself.
+    pub catalogue: Catalogue,
+    /// The schema.
+    pub schema: MusterSchema,
+    /// Documents that are kept parsed, validated and planned.
+    pub documents: Documents,
+    /// The `/v1` operations.
+    pub routes: Routes,
+    events: broadcast::Sender<Event>,
+    tasks: TaskTracker,
+    /// Cancelled when the service begins to shut down.
+    pub stopping: CancellationToken,
+}
+
+/// What differs between the service and its tests.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Time.
+    pub clock: Clock,
+    /// What hashing a password costs.
+    pub password_cost: Cost,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { clock: Clock::system(), password_cost: Cost::STANDARD }
+    }
+}
+
+impl App {
+    /// Opens the database and makes the service. Does not migrate, and listens to nothing yet.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the configuration, the keys, the policy files or the database.
+    pub async fn start(config: Config, options: Options) -> anyhow::Result<Arc<Self>> {
+        let db = Db::open(&config.database).await?;
+        Self::with_db(config, options, db)
+    }
+
+    fn with_db(config: Config, options: Options, db: Db) -> anyhow::Result<Arc<Self>> {
+        let keys = config.keys().context("key file")?;
+        let policy = load_policy(config.policy_dir())?;
+        let catalogue = Catalogue::read()?;
+        let schema = crate::graphql::build(&config);
+        let documents = Documents::new(config.limits.document_cache);
+        let routes = Routes::load(&catalogue, &schema)?;
+        let (events, _) = broadcast::channel(1024);
+        Ok(Arc::new(Self {
+            jwt: JwtKeys::new(&keys, config.issuer())?,
+            keys: keys.ring().clone(),
+            passwords: Passwords::new(options.password_cost)?,
+            sessions: Sessions::default(),
+            clock: options.clock,
+            config,
+            db,
+            policy,
+            catalogue,
+            schema,
+            documents,
+            routes,
+            events,
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        }))
+    }
+
+    /// Tells subscribers of a change.
+    pub fn publish(&self, event: Event) {
+        // Nobody listening is no failure.
+        let _ = self.events.send(event);
+    }
+
+    /// Changes from now on.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.events.subscribe()
+    }
+
+    /// Work beside requests; a shutdown waits for it.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(work);
+    }
+
+    /// Finishes what was begun, and closes the database.
+    pub async fn shut_down(&self) {
+        self.stopping.cancel();
+        self.tasks.close();
+        let grace = self.config.shutdown_grace();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
+            tracing::warn!("shutdown.work_left_unfinished");
+        }
+        self.db.close().await;
+    }
+}
+
+fn load_policy(dir: Option<&Path>) -> anyhow::Result<Policy> {
+    let loaded = match dir {
+        Some(dir) => Policy::load(dir),
+        None => Policy::embedded(),
+    };
+    loaded.map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("the policy is refused:\n{}", lines.join("\n"))
+    })
+}

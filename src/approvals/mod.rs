@@ -1,0 +1,3 @@
+//! Approvals.
+
+mod entity;

@@ -1,0 +1,297 @@
+//! Configuration: the one place that reads the environment.
+//!
+//! Three layers, the later winning: `config/default.toml` (built in, and the documentation of every setting), the
+//! file of `--config` or `MUSTER_CONFIG`, and the variables `MUSTER_…`. All of a layer is checked against the
+//! table of settings (`config/settings.rs`) before anything is used, so that one start names every mistake. A
+//! message names the setting and where it stands, never its value: it may be a password.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use figment::{Figment, providers::Serialized};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use crate::sealing::{KeyFile, KeyFileError};
+
+mod plans;
+mod settings;
+
+pub use plans::{PlanLimits, Plans};
+pub use settings::{Kind, SETTINGS, Setting};
+
+/// The lowest layer, and the documentation.
+pub const DEFAULT: &str = include_str!("config/default.toml");
+
+/// Everything that is wrong with a configuration, a line each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the configuration is wrong:\n  {}", .0.join("\n  "))]
+pub struct ConfigError(pub Vec<String>);
+
+/// The settings. `config/default.toml` describes them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The folder for everything that the process keeps. `MUSTER_DATA_DIR`, `./data`.
+    pub data_dir: PathBuf,
+    /// Address and port to serve on. `MUSTER_LISTEN`, `127.0.0.1:8080`.
+    pub listen: SocketAddr,
+    /// How clients reach this installation, without a slash at the end. `MUSTER_PUBLIC_URL`, none.
+    pub public_url: Option<String>,
+    /// The folder of the policies. `MUSTER_POLICY_DIR`, none: the built-in ones.
+    pub policy_dir: Option<PathBuf>,
+    /// The limits of the plans. `MUSTER_PLANS_FILE`, none: the built-in ones. Read with [`Config::plans`].
+    pub plans_file: Option<PathBuf>,
+    /// The key file. `MUSTER_KEYS_FILE`, `{data_dir}/keys.toml`. Read with [`Config::keys`].
+    pub keys_file: PathBuf,
+    /// Whether clients may ask for the schema. `MUSTER_INTROSPECTION`, true.
+    pub introspection: bool,
+    /// How long a shutdown waits for what is under way. `MUSTER_SHUTDOWN_GRACE_SECONDS`, 20.
+    pub shutdown_grace_seconds: u64,
+    /// Where the records are.
+    pub database: Database,
+    /// What is logged, and how.
+    pub log: Log,
+    /// What a client may ask for.
+    pub limits: Limits,
+    /// How long people stay signed in.
+    pub sessions: Sessions,
+    /// The text of a key file, in place of the file. `MUSTER_KEYS` alone: it has no place in a file of settings.
+    #[serde(skip)]
+    keys: Option<SecretString>,
+}
+
+/// Where the records are.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Database {
+    /// `sqlite://PATH` or `postgres://…`. `MUSTER_DATABASE_URL`, `sqlite://{data_dir}/muster.db`.
+    pub url: SecretString,
+    /// The most connections at a time. `MUSTER_DATABASE_MAX_CONNECTIONS`, 16.
+    pub max_connections: u32,
+    /// Connections kept open. `MUSTER_DATABASE_MIN_CONNECTIONS`, 1.
+    pub min_connections: u32,
+    /// How long a request waits for a connection. `MUSTER_DATABASE_ACQUIRE_TIMEOUT_SECONDS`, 5.
+    pub acquire_timeout_seconds: u64,
+}
+
+impl Database {
+    /// Whether it is the embedded database.
+    #[must_use]
+    pub fn is_sqlite(&self) -> bool {
+        self.url.expose_secret().starts_with("sqlite:")
+    }
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// A level, or `target=level` pairs. `MUSTER_LOG`, `info,sqlx=warn`.
+    pub filter: String,
+    /// For people or for machines. `MUSTER_LOG_FORMAT`, text.
+    pub format: LogFormat,
+}
+
+/// For whom the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What a client may ask for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// The largest request body. `MUSTER_LIMITS_BODY_BYTES`, 1 MiB.
+    pub body_bytes: usize,
+    /// The largest attachment. `MUSTER_LIMITS_ATTACHMENT_BYTES`, 25 MiB.
+    pub attachment_bytes: usize,
+    /// How long one request may take. `MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS`, 30.
+    pub request_timeout_seconds: u64,
+    /// How deeply selections may nest. `MUSTER_LIMITS_GRAPHQL_DEPTH`, 12.
+    pub graphql_depth: usize,
+    /// How many fields a document may ask for. `MUSTER_LIMITS_GRAPHQL_COMPLEXITY`, 5,000.
+    pub graphql_complexity: usize,
+    /// How many aliases a document may have. `MUSTER_LIMITS_GRAPHQL_ALIASES`, 100.
+    pub graphql_aliases: usize,
+    /// How many operations a request may carry. `MUSTER_LIMITS_GRAPHQL_BATCH`, 10.
+    pub graphql_batch: usize,
+    /// How many validated documents are kept. `MUSTER_LIMITS_DOCUMENT_CACHE`, 1,000.
+    pub document_cache: u64,
+}
+
+impl Limits {
+    /// How long one request may take.
+    #[must_use]
+    pub fn request_timeout(&self) -> Duration {
+        Duration::from_secs(self.request_timeout_seconds)
+    }
+}
+
+/// How long people stay signed in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// How long an access token is valid. `MUSTER_SESSIONS_ACCESS_TOKEN_MINUTES`, 15.
+    pub access_token_minutes: u64,
+    /// How long a session lives after its last refresh. `MUSTER_SESSIONS_REFRESH_TOKEN_DAYS`, 30.
+    pub refresh_token_days: u64,
+}
+
+impl Sessions {
+    /// How long an access token is valid.
+    #[must_use]
+    pub fn access_token_ttl(&self) -> Duration {
+        Duration::from_secs(self.access_token_minutes * 60)
+    }
+
+    /// How long a session lives after its last refresh.
+    #[must_use]
+    pub fn refresh_token_ttl(&self) -> Duration {
+        Duration::from_secs(self.refresh_token_days * 24 * 60 * 60)
+    }
+}
+
+impl Config {
+    /// The configuration of this process: the defaults, the file (`path`, or else that of `MUSTER_CONFIG`), and
+    /// the environment.
+    ///
+    /// # Errors
+    /// Names every mistake.
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let mut mistakes = Vec::new();
+        let mut variables = BTreeMap::new();
+        for (name, value) in std::env::vars_os() {
+            let Some(name) = name.to_str().filter(|name| name.starts_with("MUSTER_")) else { continue };
+            match value.into_string() {
+                Ok(value) => drop(variables.insert(name.to_owned(), value)),
+                Err(_) => mistakes.push(format!("{name}: not UTF-8")),
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(ConfigError(mistakes));
+        }
+        Self::read(path, variables)
+    }
+
+    /// The defaults with this data folder; the environment is not looked at. For tests and the demonstration.
+    ///
+    /// # Errors
+    /// For a folder whose name is not UTF-8.
+    pub fn in_folder(data_dir: &Path) -> Result<Self, ConfigError> {
+        let name = data_dir.to_str().ok_or_else(|| ConfigError(vec!["data_dir: not UTF-8".into()]))?;
+        Self::read(None, BTreeMap::from([("MUSTER_DATA_DIR".to_owned(), name.to_owned())]))
+    }
+
+    /// The configuration that these variables and this file give.
+    ///
+    /// # Errors
+    /// Names every mistake.
+    pub fn read(path: Option<&Path>, mut variables: BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        variables.retain(|_, value| !value.is_empty());
+        let keys = variables.remove("MUSTER_KEYS").map(SecretString::from);
+        let named = variables.remove("MUSTER_CONFIG").map(PathBuf::from);
+        let mut mistakes = Vec::new();
+        let defaults = settings::from_text("the built-in defaults", DEFAULT, &mut mistakes);
+        let file = match path.map(Path::to_path_buf).or(named) {
+            Some(path) => settings::from_file(&path, &mut mistakes),
+            None => toml::Table::new(),
+        };
+        let variables = settings::from_variables(&variables, &mut mistakes);
+        if !mistakes.is_empty() {
+            return Err(ConfigError(mistakes));
+        }
+        let mut config: Self = Figment::from(Serialized::defaults(defaults))
+            .merge(Serialized::defaults(file))
+            .merge(Serialized::defaults(variables))
+            .extract()
+            .map_err(|error| ConfigError(error.into_iter().map(|error| describe(&error)).collect()))?;
+        config.keys = keys;
+        config.expand();
+        config.check()
+    }
+
+    /// Puts the data folder where `{data_dir}` stands.
+    fn expand(&mut self) {
+        let folder = self.data_dir.to_string_lossy().into_owned();
+        self.keys_file = self.keys_file.to_string_lossy().replace("{data_dir}", &folder).into();
+        // In an address these have a meaning of their own.
+        let folder = folder.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
+        self.database.url = self.database.url.expose_secret().replace("{data_dir}", &folder).into();
+        if let Some(url) = &mut self.public_url {
+            url.truncate(url.trim_end_matches('/').len());
+        }
+    }
+
+    /// What only several settings together can get wrong.
+    fn check(self) -> Result<Self, ConfigError> {
+        if self.database.min_connections > self.database.max_connections {
+            return Err(ConfigError(vec!["database.min_connections: more than max_connections".into()]));
+        }
+        Ok(self)
+    }
+
+    /// Reads the limits of the plans.
+    ///
+    /// # Errors
+    /// Names every mistake of the file.
+    pub fn plans(&self) -> Result<Plans, ConfigError> {
+        Plans::read(self.plans_file.as_deref())
+    }
+
+    /// Reads the keys: from `MUSTER_KEYS` if that is set, or else from the key file, which is made if missing.
+    ///
+    /// # Errors
+    /// See [`KeyFileError`].
+    pub fn keys(&self) -> Result<KeyFile, KeyFileError> {
+        match &self.keys {
+            Some(text) => KeyFile::parse(text.expose_secret()),
+            None => KeyFile::load_or_create(&self.keys_file),
+        }
+    }
+
+    /// The folder of the policies; `None` for the built-in ones.
+    #[must_use]
+    pub fn policy_dir(&self) -> Option<&Path> {
+        self.policy_dir.as_deref()
+    }
+
+    /// How long a shutdown waits for what is under way.
+    #[must_use]
+    pub fn shutdown_grace(&self) -> Duration {
+        Duration::from_secs(self.shutdown_grace_seconds)
+    }
+
+    /// Whether the keys come from `MUSTER_KEYS`: then the process can't rotate them.
+    #[must_use]
+    pub fn keys_are_given(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Who issues access tokens.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        self.public_url.as_deref().unwrap_or("muster")
+    }
+}
+
+/// What the table of settings let through and the structs did not take: the setting, not its value.
+fn describe(error: &figment::Error) -> String {
+    match &error.kind {
+        figment::error::Kind::MissingField(field) => format!("{field}: missing"),
+        figment::error::Kind::UnknownField(field, _) => format!("{field}: unknown setting"),
+        _ => format!("{}: not a value of this setting", error.path.join(".")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

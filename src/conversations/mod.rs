@@ -1,0 +1,3 @@
+//! Conversations.
+
+mod entity;

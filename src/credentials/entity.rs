@@ -1,0 +1,141 @@
+//! Rows of credentials, their fields and assignments, as the migrations lay them out. Private to this slice.
+
+/// Named sets of secrets.
+pub mod credentials {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        clock::Timestamp,
+        enums::CredentialKind,
+        ids::{CredentialId, OrgId, UserId},
+    };
+
+    /// A row of `credentials`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "credentials")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: CredentialId,
+        pub name: String,
+        pub description: Option<String>,
+        pub kind: CredentialKind,
+        pub destinations: Json,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub archived_at: Option<Timestamp>,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}
+
+/// The secrets of a credential.
+pub mod credential_fields {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        enums::FieldType,
+        ids::{CredentialFieldId, CredentialId, OrgId},
+    };
+
+    /// A row of `credential_fields`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "credential_fields")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: CredentialFieldId,
+        pub credential_id: CredentialId,
+        pub label: String,
+        pub r#type: FieldType,
+        pub position: i64,
+        pub value_sealed: Option<Vec<u8>>,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}
+
+/// Which agents may use a credential.
+pub mod credential_agents {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        clock::Timestamp,
+        ids::{AgentId, CredentialId, OrgId},
+    };
+
+    /// A row of `credential_agents`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "credential_agents")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub credential_id: CredentialId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub agent_id: AgentId,
+        pub assigned_at: Timestamp,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}
+
+/// Which members may use a credential.
+pub mod credential_members {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        clock::Timestamp,
+        ids::{CredentialId, OrgId, UserId},
+    };
+
+    /// A row of `credential_members`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "credential_members")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub credential_id: CredentialId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub user_id: UserId,
+        pub granted_at: Timestamp,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}

@@ -1,0 +1,3 @@
+//! Credentials.
+
+mod entity;

@@ -1,0 +1,76 @@
+//! What every face does with an HTTP request first: id, address, credential.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use http::{HeaderMap, Uri, header, request::Parts};
+
+use crate::{
+    access::{Caller, authenticate},
+    app::App,
+    error::{Code, Problem, Result},
+};
+
+/// A request as it arrived: what both faces read of it before anything else.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The id that the response and the log carry (`X-Request-Id`).
+    pub request_id: String,
+    /// Where from.
+    pub ip: Option<IpAddr>,
+    /// What for.
+    pub uri: Uri,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Arrival {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> std::result::Result<Self, Self::Rejection> {
+        let request_id =
+            parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+        Ok(Self {
+            request_id: request_id.to_owned(),
+            ip: parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip()),
+            uri: parts.uri.clone(),
+            headers: parts.headers.clone(),
+        })
+    }
+}
+
+impl Arrival {
+    /// Who sent it: anonymous without a credential.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good.
+    pub async fn caller(&self, app: &Arc<App>) -> Result<Caller> {
+        match bearer(&self.headers)? {
+            Some(token) => authenticate(app, token).await,
+            None => Ok(Caller::Anonymous),
+        }
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    value
+        .to_str()
+        .ok()
+        .and_then(|text| text.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| Some(token.trim()))
+        .ok_or_else(|| Problem::new(Code::Unauthenticated, "Send `Authorization: Bearer` with a token."))
+}
+
+/// Whether the body is declared as JSON.
+#[must_use]
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let declared =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = declared.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}

@@ -1,0 +1,314 @@
+//! The one error at the edge: [`Problem`].
+//!
+//! Slices return it; GraphQL shows it in `extensions`, REST as RFC 9457 `application/problem+json`. What is
+//! shown (code, detail, violations) and what is kept (the cause, which only the log sees) are separate fields:
+//! no SQL, path or backtrace can leave the process by way of `Display`.
+
+use std::sync::Arc;
+
+use async_graphql::{ErrorExtensionValues, Value};
+use http::StatusCode;
+use serde::Serialize;
+
+use crate::graphql::record::camel_case;
+
+/// The result of everything that a caller may ask for.
+pub type Result<T, E = Problem> = std::result::Result<T, E>;
+
+/// Defines the stable error codes: name on the wire, HTTP status, title, and the explanation that
+/// `/problems/<slug>` serves.
+macro_rules! codes {
+    ($($variant:ident = $wire:literal, $status:ident, $title:literal, $about:literal;)+) => {
+        /// A stable, documented error code. The one place that maps an error to its HTTP status.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code { $(#[doc = $about] $variant,)+ }
+
+        impl Code {
+            /// Every code, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The code on the wire: UPPER_SNAKE.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $wire,)+ }
+            }
+
+            /// The HTTP status that carries it.
+            #[must_use]
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)+ }
+            }
+
+            /// What went wrong, in a few words that never change.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)+ }
+            }
+
+            /// What it means and what to do about it.
+            #[must_use]
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedRequest = "MALFORMED_REQUEST", BAD_REQUEST, "Malformed request",
+        "The request can't be parsed: broken JSON, or a path id that is no number.";
+    Unauthenticated = "UNAUTHENTICATED", UNAUTHORIZED, "Unauthenticated",
+        "No credential was sent, or the one sent is unknown or revoked. Send `Authorization: Bearer <token>`.";
+    TokenExpired = "TOKEN_EXPIRED", UNAUTHORIZED, "Token expired",
+        "The credential was good once. Refresh the session, or issue a new service token.";
+    SignInFailed = "SIGN_IN_FAILED", UNAUTHORIZED, "Sign-in failed",
+        "The e-mail address or the password is wrong; which of the two is not told.";
+    PermissionDenied = "PERMISSION_DENIED", FORBIDDEN, "Permission denied",
+        "The caller is a member but lacks the permission that `details.permission` names.";
+    NotAMember = "NOT_A_MEMBER", FORBIDDEN, "Not a member",
+        "The caller does not belong to this organization, or there is no such organization; which is not told.";
+    EmailNotConfirmed = "EMAIL_NOT_CONFIRMED", FORBIDDEN, "E-mail not confirmed",
+        "Connecting or editing a channel needs a confirmed e-mail address.";
+    PlanLimitReached = "PLAN_LIMIT_REACHED", FORBIDDEN, "Plan limit reached",
+        "The organization's plan allows no more of these. `details` names the limit, its maximum and the use.";
+    NotFound = "NOT_FOUND", NOT_FOUND, "Not found",
+        "There is no such thing in this organization, or no such route.";
+    MethodNotAllowed = "METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED, "Method not allowed",
+        "The path exists, but not with this method. `Allow` lists those that do.";
+    Conflict = "CONFLICT", CONFLICT, "Conflict",
+        "Somebody else changed the same thing at the same moment. Read it again and retry.";
+    AgentAlreadyRunning = "AGENT_ALREADY_RUNNING", CONFLICT, "Agent already running",
+        "The agent runs, is paused or is stopping. Only a stopped or failed agent can be started.";
+    AgentNotRunning = "AGENT_NOT_RUNNING", CONFLICT, "Agent not running",
+        "The present state of the agent does not allow this. `details.status` tells the state.";
+    ApprovalNotPending = "APPROVAL_NOT_PENDING", CONFLICT, "Approval not pending",
+        "The approval was decided, dismissed or has expired before.";
+    ApprovalNotAQuestion = "APPROVAL_NOT_A_QUESTION", CONFLICT, "Approval is not a question",
+        "Only a question, or an action to approve or deny, can be answered.";
+    NameTaken = "NAME_TAKEN", CONFLICT, "Name taken",
+        "Another record of this kind in the organization has the same name.";
+    Archived = "ARCHIVED", CONFLICT, "Archived",
+        "The record is archived. Restore it before you change it.";
+    InUse = "IN_USE", CONFLICT, "In use",
+        "Other records refer to this one. Remove those first.";
+    LastOwner = "LAST_OWNER", CONFLICT, "Last owner",
+        "An organization keeps at least one OWNER.";
+    PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED, "Precondition failed",
+        "The record has changed since it was read.";
+    PayloadTooLarge = "PAYLOAD_TOO_LARGE", PAYLOAD_TOO_LARGE, "Payload too large",
+        "The request's body is larger than the service takes.";
+    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type",
+        "Bodies are `application/json`.";
+    ValidationFailed = "VALIDATION_FAILED", UNPROCESSABLE_ENTITY, "Validation failed",
+        "The request is well-formed but wrong. `errors` names every wrong value and why.";
+    QueryTooComplex = "QUERY_TOO_COMPLEX", UNPROCESSABLE_ENTITY, "Query too complex",
+        "The GraphQL document asks for more than one request may: depth, aliases, complexity or size.";
+    RateLimited = "RATE_LIMITED", TOO_MANY_REQUESTS, "Rate limited",
+        "Too many requests. `Retry-After` tells when to come back.";
+    Internal = "INTERNAL", INTERNAL_SERVER_ERROR, "Internal error",
+        "The service failed. The log has the cause under the request id.";
+    Unavailable = "UNAVAILABLE", SERVICE_UNAVAILABLE, "Unavailable",
+        "The database is out of reach, or the service is shutting down. Try again.";
+}
+
+impl Code {
+    /// The last part of the problem's type: `approval-not-pending`.
+    #[must_use]
+    pub fn slug(self) -> String {
+        self.as_str().to_ascii_lowercase().replace('_', "-")
+    }
+}
+
+/// One wrong value of a request (RFC 9457 extension `errors`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Where: a JSON pointer into the body, or the name of a query parameter.
+    #[serde(flatten)]
+    pub at: At,
+    /// What kind of mistake: `REQUIRED`, `UNKNOWN_KEY`, `WRONG_TYPE`, `TOO_SMALL`, `TOO_LARGE`, `TOO_SHORT`, `TOO_LONG`, `NOT_ALLOWED`, ….
+    pub code: &'static str,
+    /// What is wrong, for a person.
+    pub detail: String,
+}
+
+/// The place of a wrong value. Pointers lead into the body of a REST request, which is the argument `input` of a
+/// GraphQL field; slices spell them as REST does, and the GraphQL face translates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum At {
+    /// A JSON pointer into the body (REST) or into the field's arguments (GraphQL).
+    Pointer(String),
+    /// A query parameter.
+    Parameter(String),
+}
+
+impl Violation {
+    /// A wrong value at a JSON pointer.
+    pub fn at(pointer: impl Into<String>, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { at: At::Pointer(pointer.into()), code, detail: detail.into() }
+    }
+
+    /// The same place as GraphQL callers know it: below the field's arguments, in camelCase.
+    fn in_graphql(&self) -> Self {
+        let at = match &self.at {
+            At::Pointer(pointer) => format!("/input{}", camel_case(pointer)),
+            At::Parameter(name) => format!("/{}", camel_case(name)),
+        };
+        Self { at: At::Pointer(at), ..self.clone() }
+    }
+
+    /// A wrong query parameter.
+    pub fn parameter(name: impl Into<String>, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { at: At::Parameter(name.into()), code, detail: detail.into() }
+    }
+}
+
+/// A refusal or a failure, ready for either face.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// The stable code.
+    pub code: Code,
+    /// What happened, for the caller. Never holds internals.
+    pub detail: String,
+    /// Facts for programs: an object.
+    pub details: serde_json::Map<String, serde_json::Value>,
+    /// Wrong values, when the code is `VALIDATION_FAILED`.
+    pub errors: Vec<Violation>,
+    /// The cause, for the log alone.
+    cause: Option<Arc<anyhow::Error>>,
+}
+
+impl Problem {
+    /// A problem with nothing more to say than its detail.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), details: serde_json::Map::new(), errors: Vec::new(), cause: None }
+    }
+
+    /// Adds a fact for programs.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Nothing of that kind with that id in this organization.
+    pub fn not_found(kind: &str, id: impl std::fmt::Display) -> Self {
+        Self::new(Code::NotFound, format!("There is no {kind} {id} in this organization."))
+    }
+
+    /// Another record of this kind has the name.
+    #[must_use]
+    pub fn name_taken(kind: &str, name: &str) -> Self {
+        Self::new(Code::NameTaken, format!("There is a {kind} named `{name}` already.")).with("name", name)
+    }
+
+    /// Wrong values; every one is named.
+    #[must_use]
+    pub fn invalid(errors: Vec<Violation>) -> Self {
+        let detail = match errors.as_slice() {
+            [one] => one.detail.clone(),
+            many => format!("{} values are wrong.", many.len()),
+        };
+        Self { errors, ..Self::new(Code::ValidationFailed, detail) }
+    }
+
+    /// One wrong value.
+    pub fn invalid_at(pointer: impl Into<String>, code: &'static str, detail: impl Into<String>) -> Self {
+        Self::invalid(vec![Violation::at(pointer, code, detail)])
+    }
+
+    /// A failure of our own: the caller learns only that it happened.
+    pub fn internal(cause: impl Into<anyhow::Error>) -> Self {
+        let mut problem = Self::new(Code::Internal, "The service failed; the log has the cause.");
+        problem.cause = Some(Arc::new(cause.into()));
+        problem
+    }
+
+    /// The database can't be reached.
+    pub fn unavailable(cause: impl Into<anyhow::Error>) -> Self {
+        let mut problem = Self::new(Code::Unavailable, "The database is out of reach; try again.");
+        problem.cause = Some(Arc::new(cause.into()));
+        problem
+    }
+
+    /// Writes the cause of a failure of our own to the log, once, at the boundary.
+    pub fn log(&self, request_id: &str) {
+        if let Some(cause) = &self.cause {
+            tracing::error!(
+                request_id,
+                code = self.code.as_str(),
+                cause = format!("{cause:#}"),
+                "request.failed"
+            );
+        }
+    }
+
+    /// `extensions` of a GraphQL error: what REST shows, under the same names.
+    pub fn extend(&self, extensions: &mut ErrorExtensionValues, request_id: &str) {
+        extensions.set("code", self.code.as_str());
+        extensions.set("status", u32::from(self.code.status().as_u16()));
+        extensions.set("requestId", request_id);
+        if !self.details.is_empty() {
+            extensions.set("details", to_value(&self.details));
+        }
+        if !self.errors.is_empty() {
+            let errors: Vec<_> = self.errors.iter().map(Violation::in_graphql).collect();
+            extensions.set("errors", to_value(&errors));
+        }
+    }
+}
+
+fn to_value<T: Serialize>(value: &T) -> Value {
+    async_graphql::to_value(value).unwrap_or_default()
+}
+
+/// By way of `Display`, async-graphql makes an error of a problem and keeps the problem whole as its source; the
+/// edge turns that into extensions or a problem document.
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl From<sea_orm::DbErr> for Problem {
+    fn from(error: sea_orm::DbErr) -> Self {
+        use sea_orm::DbErr;
+        let lost =
+            matches!(error, DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) || is_connection_loss(&error);
+        match error.sql_err() {
+            Some(sea_orm::SqlErr::UniqueConstraintViolation(_)) => Self {
+                cause: Some(Arc::new(error.into())),
+                ..Self::new(Code::Conflict, "This exists already.")
+            },
+            Some(sea_orm::SqlErr::ForeignKeyConstraintViolation(_)) => Self {
+                cause: Some(Arc::new(error.into())),
+                ..Self::new(
+                    Code::Conflict,
+                    "A record that this one refers to is gone, or still refers to it.",
+                )
+            },
+            _ if lost => Self::unavailable(error),
+            _ => Self::internal(error),
+        }
+    }
+}
+
+/// A statement that failed because the connection went away, or because the database is shutting down.
+fn is_connection_loss(error: &sea_orm::DbErr) -> bool {
+    use sea_orm::{DbErr, RuntimeErr};
+    let (DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error))) = error
+    else {
+        return false;
+    };
+    match error.as_ref() {
+        sqlx::Error::Io(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        // Class 57: the operator intervened (shutdown, crash recovery); class 08: connection exception.
+        sqlx::Error::Database(db) => {
+            db.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,92 @@
+//! What the schema says about itself, read once at start: the permit and the arguments of every root field.
+
+use std::collections::HashMap;
+
+use async_graphql::{
+    OutputType, SubscriptionType,
+    registry::{MetaField, MetaType, Registry},
+};
+
+use super::{Mutation, Permit, Query, Subscription};
+use crate::access::Permission;
+
+/// The schema's types, and what each root field demands.
+pub struct Catalogue {
+    /// Every type that the roots reach.
+    pub registry: Registry,
+    permits: HashMap<String, Permit>,
+}
+
+/// A root field of one of the three roots.
+#[derive(Clone, Copy)]
+pub struct RootField<'a> {
+    /// `Query`, `Mutation` or `Subscription`.
+    pub root: &'static str,
+    /// The field as the registry has it.
+    pub field: &'a MetaField,
+    /// What it demands of its caller.
+    pub permit: Permit,
+}
+
+impl Catalogue {
+    /// Reads the schema.
+    ///
+    /// # Errors
+    /// Names the root fields that declare no permit, and names that two roots share.
+    pub fn read() -> anyhow::Result<Self> {
+        let mut registry = Registry::default();
+        Query::create_type_info(&mut registry);
+        Mutation::create_type_info(&mut registry);
+        Subscription::create_type_info(&mut registry);
+        let mut permits = HashMap::new();
+        for root in ["Query", "Mutation", "Subscription"] {
+            for field in root_fields(&registry, root) {
+                let Some(permit) = Permit::read(&field.directive_invocations) else {
+                    anyhow::bail!("{root}.{} declares no permit", field.name);
+                };
+                if permits.insert(field.name.clone(), permit).is_some() {
+                    anyhow::bail!("two root fields have the name {}", field.name);
+                }
+            }
+        }
+        Ok(Self { registry, permits })
+    }
+
+    /// What the root field of this name demands of its caller.
+    #[must_use]
+    pub fn permit(&self, field: &str) -> Option<Permit> {
+        self.permits.get(field).copied()
+    }
+
+    /// The root field of this name.
+    #[must_use]
+    pub fn root_field(&self, name: &str) -> Option<RootField<'_>> {
+        self.root_fields().find(|root| root.field.name == name)
+    }
+
+    /// Every root field.
+    pub fn root_fields(&self) -> impl Iterator<Item = RootField<'_>> {
+        ["Query", "Mutation", "Subscription"].into_iter().flat_map(move |root| {
+            root_fields(&self.registry, root)
+                .filter_map(move |field| Some(RootField { root, field, permit: self.permit(&field.name)? }))
+        })
+    }
+}
+
+fn root_fields<'a>(registry: &'a Registry, root: &str) -> impl Iterator<Item = &'a MetaField> + use<'a> {
+    let fields = match registry.types.get(root) {
+        Some(MetaType::Object { fields, .. }) => Some(fields.values()),
+        _ => None,
+    };
+    fields.into_iter().flatten().filter(|field| !field.name.starts_with("__"))
+}
+
+/// The values that a scalar of ours takes where they are a closed set; empty where they are not.
+#[must_use]
+pub fn values_of_scalar(name: &str) -> Vec<&'static str> {
+    match name {
+        "Permission" => Permission::ALL.iter().map(|permission| permission.as_str()).collect(),
+        "CredentialKind" => crate::enums::CredentialKind::ALL.iter().map(|kind| kind.as_str()).collect(),
+        _ => Vec::new(),
+    }
+}

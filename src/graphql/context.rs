@@ -1,0 +1,161 @@
+//! What a resolver is given: the request, and the one way into an organization.
+
+use std::{net::IpAddr, sync::Arc};
+
+use async_graphql::{ContextBase, Positioned, parser::types::Field};
+
+use super::{
+    Permit,
+    record::{Loaders, Plans},
+    validate::{Spelling, Validator},
+};
+use crate::{
+    access::{Caller, Scope, membership},
+    app::App,
+    edge::Arrival,
+    error::{At, Code, Problem, Result},
+    ids::OrgId,
+};
+
+/// One request, of whichever face.
+pub struct Request {
+    /// The service.
+    pub app: Arc<App>,
+    /// Who asks.
+    pub caller: Caller,
+    /// The id that the response and the log carry.
+    pub id: String,
+    /// Where from.
+    pub ip: Option<IpAddr>,
+    /// The data loaders; they live as long as the request.
+    pub loaders: Loaders,
+    /// The plans of the document, where the service keeps the document.
+    pub plans: Option<Arc<Plans>>,
+    /// Whether root values may be JSON bytes, which only our own edges know how to write.
+    pub raw: bool,
+    /// Whether the arguments were validated before execution, as REST does.
+    pub validated: bool,
+}
+
+impl Request {
+    /// A request that has arrived from outside.
+    #[must_use]
+    pub fn new(app: &Arc<App>, caller: Caller, arrival: &Arrival) -> Self {
+        Self { id: arrival.request_id.clone(), ip: arrival.ip, ..Self::inside(app, caller) }
+    }
+
+    /// The service's own work, or the operator's.
+    #[must_use]
+    pub fn system(app: &Arc<App>) -> Self {
+        Self::inside(app, Caller::System)
+    }
+
+    fn inside(app: &Arc<App>, caller: Caller) -> Self {
+        Self {
+            app: Arc::clone(app),
+            caller,
+            id: String::new(),
+            ip: None,
+            loaders: Loaders::default(),
+            plans: None,
+            raw: false,
+            validated: false,
+        }
+    }
+}
+
+/// What resolvers call instead of digging in the context's untyped data.
+pub trait ContextExt {
+    /// The request.
+    fn request(&self) -> &Arc<Request>;
+}
+
+impl<T> ContextExt for ContextBase<'_, T> {
+    fn request(&self) -> &Arc<Request> {
+        self.data_unchecked::<Arc<Request>>()
+    }
+}
+
+/// The door into an organization, for root fields.
+pub trait Enter {
+    /// Authentication, membership, permission, confirmed e-mail, validation: in this order, so that nothing
+    /// leaks. What the field demands stands in its directives (see [`Permit`]).
+    fn enter(&self, org: OrgId) -> impl Future<Output = Result<Scope>> + Send;
+
+    /// The caller of a field that belongs to no organization, if the field's `@open` admits them.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`; `VALIDATION_FAILED` for arguments out of their bounds.
+    fn admit(&self) -> Result<&Caller>;
+}
+
+impl Enter for async_graphql::Context<'_> {
+    async fn enter(&self, org: OrgId) -> Result<Scope> {
+        let request = self.request();
+        let scope = authorize(request, declared(self)?, org).await?;
+        if !request.validated {
+            validate(self)?;
+        }
+        Ok(scope)
+    }
+
+    fn admit(&self) -> Result<&Caller> {
+        let request = self.request();
+        match declared(self)? {
+            Permit::Anyone => {}
+            Permit::SignedIn => request.caller.require_identity()?,
+            Permit::InOrganization { .. } => return Err(undeclared(self)),
+        }
+        validate(self)?;
+        Ok(&request.caller)
+    }
+}
+
+/// Checks a caller against a permit; REST does so before it looks at the body.
+///
+/// # Errors
+/// `UNAUTHENTICATED`, `NOT_A_MEMBER`, `PERMISSION_DENIED`, `EMAIL_NOT_CONFIRMED`.
+pub async fn authorize(request: &Arc<Request>, permit: Permit, org: OrgId) -> Result<Scope> {
+    request.caller.require_identity()?;
+    let Permit::InOrganization { permission, confirmed_email } = permit else {
+        return Err(Problem::internal(anyhow::anyhow!("a field of no organization was asked for one")));
+    };
+    let membership = membership(&request.app, &request.caller, org).await?;
+    let scope = Scope::new(request, org, membership);
+    scope.require(permission)?;
+    if confirmed_email && !request.caller.has_confirmed_email() {
+        return Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."));
+    }
+    Ok(scope)
+}
+
+fn declared(ctx: &async_graphql::Context<'_>) -> Result<Permit> {
+    ctx.request().app.catalogue.permit(ctx.item.node.name.node.as_str()).ok_or_else(|| undeclared(ctx))
+}
+
+fn undeclared(ctx: &async_graphql::Context<'_>) -> Problem {
+    Problem::internal(anyhow::anyhow!("root field {} declares no fitting permit", ctx.item.node.name.node))
+}
+
+/// The bounds of a root field's arguments; the executor has checked their types.
+fn validate(ctx: &async_graphql::Context<'_>) -> Result<()> {
+    let field: &Positioned<Field> = ctx.item;
+    let Some(root) = ctx.request().app.catalogue.root_field(field.node.name.node.as_str()) else {
+        return Ok(());
+    };
+    let mut validator = Validator::new(&ctx.request().app.catalogue.registry, Spelling::Camel);
+    let given =
+        ctx.field().arguments().map_err(|error| Problem::new(Code::ValidationFailed, error.message))?;
+    for (name, value) in given {
+        let Some(declared) = root.field.args.get(name.as_str()) else { continue };
+        let pointer = if name == "input" { String::new() } else { format!("/{name}") };
+        let before = validator.violations.len();
+        validator.check(declared, Some(value), &pointer);
+        if name != "input" {
+            for violation in &mut validator.violations[before..] {
+                violation.at = At::Parameter(name.to_string());
+            }
+        }
+    }
+    if validator.violations.is_empty() { Ok(()) } else { Err(Problem::invalid(validator.violations)) }
+}

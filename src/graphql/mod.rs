@@ -1,0 +1,91 @@
+//! The schema: assembled from the slices, and the machinery that every root field goes through.
+//!
+//! - [`record`]: how stored things are read and written as JSON.
+//! - `permit`, `bounds`: directives that say who may call a field and what values it takes.
+//! - `context`: [`Enter::enter`], the one door into an organization.
+//! - `documents`, `limits`: what is kept of documents, and what they may ask for.
+//! - `http`: the endpoint; `live`: subscriptions.
+
+pub mod bounds;
+mod catalogue;
+mod context;
+mod documents;
+pub mod http;
+mod limits;
+mod live;
+pub mod permit;
+pub mod record;
+mod render;
+mod secret;
+pub mod validate;
+
+use async_graphql::{MergedObject, MergedSubscription, Schema, SchemaBuilder};
+pub use catalogue::{Catalogue, RootField};
+pub use context::{ContextExt, Enter, Request, authorize};
+pub use documents::{Document, Documents};
+pub use live::watch;
+pub use permit::Permit;
+pub use render::{problem_of, render, write_value};
+pub use secret::SecretText;
+
+use crate::{config::Config, error::Result};
+
+/// Everything that can be read.
+#[derive(MergedObject, Default)]
+pub struct Query(crate::servers::graphql::ServerQuery, crate::agents::graphql::AgentQuery);
+
+/// Everything that can be changed.
+#[derive(MergedObject, Default)]
+pub struct Mutation(crate::servers::graphql::ServerMutation, crate::agents::graphql::AgentMutation);
+
+/// Everything that can be watched.
+#[derive(MergedSubscription, Default)]
+pub struct Subscription(crate::agents::graphql::AgentSubscription);
+
+/// The schema of the service.
+pub type MusterSchema = Schema<Query, Mutation, Subscription>;
+
+/// Builds the schema. `config` bounds what one request may ask for.
+#[must_use]
+pub fn build(config: &Config) -> MusterSchema {
+    let builder = blueprint()
+        .extension(documents::KeepValidation)
+        .limit_depth(config.limits.graphql_depth)
+        .limit_complexity(config.limits.graphql_complexity)
+        .limit_directives(10);
+    if config.introspection { builder.finish() } else { builder.disable_introspection().finish() }
+}
+
+/// The schema before its limits: what the SDL is made from.
+#[must_use]
+pub fn blueprint() -> SchemaBuilder<Query, Mutation, Subscription> {
+    Schema::build(Query::default(), Mutation::default(), Subscription::default())
+}
+
+/// The schema in the definition language, sorted, with the directives that say who may call what.
+#[must_use]
+pub fn sdl() -> String {
+    let options =
+        async_graphql::SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
+    let mut sdl = blueprint().finish().sdl_with_options(options);
+    if !sdl.ends_with('\n') {
+        sdl.push('\n');
+    }
+    sdl
+}
+
+/// The answer of a root field: a failure nulls this field and leaves the others of the request alone.
+pub type Answer<T> = Option<Result<T>>;
+
+/// Runs a root field's steps.
+///
+/// ```ignore
+/// answer(async {
+///     let scope = ctx.enter(org_id).await?;
+///     Ok(One::by_id(&scope, id))
+/// })
+/// .await
+/// ```
+pub async fn answer<T>(steps: impl Future<Output = Result<T>>) -> Answer<T> {
+    Some(steps.await)
+}

@@ -1,0 +1,289 @@
+//! Step two: rows. One statement for a root field, one more for each relation of the whole list.
+
+use std::{
+    collections::HashMap,
+    fmt::Write,
+    marker::PhantomData,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use dataloader::{BatchFn, cached::Loader};
+use futures::future::{BoxFuture, FutureExt, try_join_all};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
+use secrecy::SecretString;
+
+use super::{
+    plan::{Plan, Relation},
+    spec::Record,
+    write::read_int,
+};
+use crate::{
+    access::Scope,
+    clock::Timestamp,
+    error::{Problem, Result},
+    ids::OrgId,
+};
+
+/// The rows that a root field answers with: always those of one organization.
+///
+/// Conditions are SQL text of ours with `?` for each value; what a caller sends only ever travels as a value.
+pub struct Rows<R> {
+    pub(super) scope: Scope,
+    conditions: String,
+    values: Vec<Value>,
+    order: String,
+    limit: Option<u64>,
+    offset: u64,
+    pub(super) reversed: bool,
+    record: PhantomData<R>,
+}
+
+impl<R: Record> Rows<R> {
+    /// All rows of the scope's organization, in no particular order.
+    #[must_use]
+    pub fn of(scope: &Scope) -> Self {
+        Self {
+            scope: scope.clone(),
+            conditions: format!("{} = $1", R::spec().tenant),
+            values: vec![scope.org.0.into()],
+            order: String::new(),
+            limit: None,
+            offset: 0,
+            reversed: false,
+            record: PhantomData,
+        }
+    }
+
+    /// Only rows that meet `condition`, in which each `?` stands for the next of `values`.
+    #[must_use]
+    pub fn filter(mut self, condition: &str, values: impl IntoIterator<Item = Value>) -> Self {
+        let mut values = values.into_iter();
+        self.conditions.push_str(" AND ");
+        for piece in condition.split_inclusive('?') {
+            match piece.strip_suffix('?') {
+                Some(text) => {
+                    self.values.extend(values.next());
+                    let _ = write!(self.conditions, "{text}${}", self.values.len());
+                }
+                None => self.conditions.push_str(piece),
+            }
+        }
+        self
+    }
+
+    /// [`Self::filter`] where there is a value to filter by.
+    #[must_use]
+    pub fn filter_if<V: Into<Value>>(self, condition: &str, value: Option<V>) -> Self {
+        match value {
+            Some(value) => self.filter(condition, [value.into()]),
+            None => self,
+        }
+    }
+
+    /// The order, as in SQL.
+    #[must_use]
+    pub fn order_by(mut self, order: impl Into<String>) -> Self {
+        self.order = order.into();
+        self
+    }
+
+    /// At most `limit` rows, after `offset`.
+    #[must_use]
+    pub fn window(mut self, limit: u64, offset: u64) -> Self {
+        self.limit = Some(limit);
+        self.offset = offset;
+        self
+    }
+
+    /// Answers with the rows in the opposite order to the one in which they are found: the newest hundred,
+    /// oldest first.
+    #[must_use]
+    pub fn reversed(mut self) -> Self {
+        self.reversed = true;
+        self
+    }
+
+    pub(super) async fn fetch(&self, plan: &Plan, with_total: bool) -> Result<Vec<QueryResult>> {
+        let spec = R::spec();
+        let mut sql = String::with_capacity(plan.columns.len() + self.conditions.len() * 2 + 160);
+        let _ = write!(sql, "SELECT {}", plan.columns);
+        if with_total {
+            let _ = write!(sql, ", ({})", self.count_sql());
+        }
+        let _ = write!(sql, " FROM {} WHERE {}", spec.from, self.conditions);
+        if !self.order.is_empty() {
+            let _ = write!(sql, " ORDER BY {}", self.order);
+        }
+        let mut values = self.values.clone();
+        if let Some(limit) = self.limit {
+            let _ = write!(sql, " LIMIT ${} OFFSET ${}", values.len() + 1, values.len() + 2);
+            values.push(Value::BigInt(Some(limit.cast_signed())));
+            values.push(Value::BigInt(Some(self.offset.cast_signed())));
+        }
+        let db = self.scope.app.db.read();
+        Ok(db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?)
+    }
+
+    /// How many rows there are, the window aside.
+    pub(super) async fn count(&self) -> Result<i64> {
+        let db = self.scope.app.db.read();
+        let statement =
+            Statement::from_sql_and_values(db.get_database_backend(), self.count_sql(), self.values.clone());
+        let row = db.query_one_raw(statement).await?;
+        Ok(row.and_then(|row| read_int(&row, 0).ok().flatten()).unwrap_or(0))
+    }
+
+    fn count_sql(&self) -> String {
+        format!("SELECT COUNT(*) FROM {} WHERE {}", R::spec().from, self.conditions)
+    }
+
+    /// Whether the window may have cut off rows before its first one.
+    pub(super) fn is_offset(&self) -> bool {
+        self.offset > 0
+    }
+}
+
+/// Rows with everything that their plan relates them to.
+pub(super) struct Level {
+    pub rows: Vec<Arc<QueryResult>>,
+    pub relations: Vec<Related>,
+    /// The values that depend on the caller, as JSON.
+    pub callers: Vec<String>,
+    /// The secret that this one answer shows.
+    pub secret: Option<SecretString>,
+    /// When the rows were read.
+    pub now: Timestamp,
+}
+
+/// The rows of one relation: for each key a range of `level`.
+pub(super) struct Related {
+    pub by_key: HashMap<i64, Range<usize>>,
+    pub level: Level,
+}
+
+/// Loads the relations of `rows`, level by level; siblings at the same time.
+pub(super) fn expand<'a>(
+    scope: &'a Scope,
+    plan: &'a Plan,
+    rows: Vec<Arc<QueryResult>>,
+) -> BoxFuture<'a, Result<Level>> {
+    async move {
+        let relations =
+            try_join_all(plan.relations.iter().map(|relation| related(scope, relation, &rows))).await?;
+        let callers = plan.callers.iter().map(|json| json(scope)).collect();
+        Ok(Level { rows, relations, callers, secret: None, now: scope.app.clock.now() })
+    }
+    .boxed()
+}
+
+async fn related(scope: &Scope, relation: &Relation, parents: &[Arc<QueryResult>]) -> Result<Related> {
+    if let Some(permission) = relation.plan.spec.permission {
+        scope.require(permission)?;
+    }
+    let mut keys = Vec::with_capacity(parents.len());
+    for parent in parents {
+        keys.extend(read_int(parent, relation.key)?);
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    let mut by_key = HashMap::with_capacity(keys.len());
+    let mut rows = Vec::with_capacity(keys.len());
+    if !keys.is_empty() {
+        let loader = scope.request.loaders.get(scope, relation);
+        let mut loaded = loader.try_load_many(keys.clone()).await.map_err(Problem::internal)?;
+        for key in keys {
+            let found = loaded.remove(&key).unwrap_or_else(|| Ok(Arc::default()))?;
+            by_key.insert(key, rows.len()..rows.len() + found.len());
+            rows.extend(found.iter().cloned());
+        }
+    }
+    Ok(Related { by_key, level: expand(scope, &relation.plan, rows).await? })
+}
+
+/// The rows that hold one key; an error travels in the value, since a batch answers every key.
+type Loaded = Result<Arc<Vec<Arc<QueryResult>>>>;
+
+/// The data loaders of one request. Two places of a document that ask the same question of the same
+/// organization share a loader, and with it its batch and its rows.
+#[derive(Default)]
+pub struct Loaders(Mutex<HashMap<(OrgId, String), Loader<i64, Loaded, ByKey>>>);
+
+impl Loaders {
+    fn get(&self, scope: &Scope, relation: &Relation) -> Loader<i64, Loaded, ByKey> {
+        let sql = relation_sql(relation, scope.app.db.read().get_database_backend());
+        let mut loaders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let question = (scope.org, sql);
+        if let Some(loader) = loaders.get(&question) {
+            return loader.clone();
+        }
+        let batch = ByKey { scope: scope.clone(), sql: question.1.clone() };
+        // A list asks for all its keys at once: there is nothing to gain by waiting for more.
+        let loader = Loader::new(batch).with_yield_count(1).with_max_batch_size(1000);
+        loaders.insert(question, loader.clone());
+        loader
+    }
+}
+
+fn relation_sql(relation: &Relation, backend: DbBackend) -> String {
+    let (spec, load) = (relation.plan.spec, &relation.load);
+    let keys = match backend {
+        DbBackend::Postgres => "= ANY($2)",
+        _ => "IN (SELECT value FROM json_each($2))",
+    };
+    let mut sql = format!(
+        "SELECT {} FROM {} WHERE {} = $1 AND {} {keys}",
+        relation.plan.columns,
+        load.from.unwrap_or(spec.from),
+        spec.tenant,
+        load.by,
+    );
+    if !load.filter.is_empty() {
+        let _ = write!(sql, " AND {}", load.filter);
+    }
+    if !load.order.is_empty() {
+        let _ = write!(sql, " ORDER BY {}", load.order);
+    }
+    sql
+}
+
+/// One question: the rows of a relation by key, inside one organization.
+struct ByKey {
+    scope: Scope,
+    sql: String,
+}
+
+impl BatchFn<i64, Loaded> for ByKey {
+    async fn load(&mut self, keys: &[i64]) -> HashMap<i64, Loaded> {
+        let found = self.rows(keys).await;
+        keys.iter()
+            .map(|key| {
+                let rows = match &found {
+                    Ok(found) => Ok(Arc::new(found.get(key).cloned().unwrap_or_default())),
+                    Err(problem) => Err(problem.clone()),
+                };
+                (*key, rows)
+            })
+            .collect()
+    }
+}
+
+impl ByKey {
+    async fn rows(&self, keys: &[i64]) -> Result<HashMap<i64, Vec<Arc<QueryResult>>>> {
+        let db = self.scope.app.db.read();
+        let backend = db.get_database_backend();
+        let keys_value = match backend {
+            DbBackend::Postgres => Value::from(keys.to_vec()),
+            _ => Value::from(serde_json::Value::from(keys).to_string()),
+        };
+        let values = [self.scope.org.0.into(), keys_value];
+        let rows = db.query_all_raw(Statement::from_sql_and_values(backend, &self.sql, values)).await?;
+        let mut by_key: HashMap<i64, Vec<Arc<QueryResult>>> = HashMap::with_capacity(keys.len());
+        for row in rows {
+            if let Some(key) = read_int(&row, 0)? {
+                by_key.entry(key).or_default().push(Arc::new(row));
+            }
+        }
+        Ok(by_key)
+    }
+}

@@ -1,0 +1,340 @@
+//! What a record is made of. Slices write [`Spec`]s in their `graphql.rs`; the rest of the module reads them.
+
+use std::collections::HashMap;
+
+use async_graphql::{OutputType, registry::Registry};
+
+use crate::{
+    access::{Permission, Scope},
+    clock::Timestamp,
+};
+
+/// How a column's value is read and how it appears in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `BIGINT` → number.
+    Int,
+    /// `DOUBLE PRECISION` → number.
+    Float,
+    /// `BOOLEAN` (SQLite: 0 or 1) → true or false.
+    Bool,
+    /// `TEXT` → string.
+    Text,
+    /// `BIGINT` milliseconds → RFC 3339 string.
+    Timestamp,
+    /// `BIGINT` milliseconds → seconds from then to now.
+    Elapsed,
+    /// `BIGINT` → decimal integer in a string.
+    Decimal,
+    /// JSON text → itself.
+    Json,
+}
+
+/// A type whose values are one column. The impls tie a GraphQL type to its storage.
+pub trait Column: OutputType {
+    /// How the column is read and written.
+    const KIND: Kind;
+}
+
+macro_rules! columns {
+    ($($type:ty => $kind:ident,)+) => {$( impl Column for $type { const KIND: Kind = Kind::$kind; } )+};
+}
+
+columns! {
+    i64 => Int, f64 => Float, bool => Bool, String => Text, Timestamp => Timestamp,
+    Vec<String> => Json, Vec<i64> => Json, Decimal => Decimal,
+}
+
+impl<T: Column> Column for Option<T> {
+    const KIND: Kind = T::KIND;
+}
+
+impl<T: Send + Sync> Column for async_graphql::Json<T>
+where
+    async_graphql::Json<T>: OutputType,
+{
+    const KIND: Kind = Kind::Json;
+}
+
+/// A decimal integer in a string, for amounts that may pass 2^53.
+pub struct Decimal(pub i64);
+
+#[async_graphql::Scalar]
+impl async_graphql::ScalarType for Decimal {
+    fn parse(value: async_graphql::Value) -> async_graphql::InputValueResult<Self> {
+        match &value {
+            async_graphql::Value::String(text) => Ok(Self(text.parse()?)),
+            _ => Err(async_graphql::InputValueError::expected_type(value)),
+        }
+    }
+
+    fn to_value(&self) -> async_graphql::Value {
+        async_graphql::Value::String(self.0.to_string())
+    }
+}
+
+/// A GraphQL object that is a row of a table (alias `t`), or of a join around it.
+pub trait Record: Send + Sync + 'static {
+    /// The record's description; the same one each time.
+    fn spec() -> &'static Spec;
+}
+
+/// A record type: its GraphQL name, where its rows come from, and its fields.
+pub struct Spec {
+    /// The GraphQL type's name.
+    pub name: &'static str,
+    /// The `FROM` clause; the record's own table has the alias `t`.
+    pub from: &'static str,
+    /// The column of `t` that holds the tenant.
+    pub tenant: &'static str,
+    /// What a caller needs to see records of this type where another record relates to them.
+    pub permission: Option<Permission>,
+    pub(super) about: &'static str,
+    pub(super) fields: Vec<Field>,
+    by_name: HashMap<String, usize>,
+}
+
+pub(super) struct Field {
+    /// The GraphQL name (camelCase).
+    pub name: String,
+    pub about: &'static str,
+    pub source: Source,
+}
+
+/// Registers a GraphQL type and returns its qualified name.
+pub(super) type Register = fn(&mut Registry) -> String;
+
+pub(super) enum Source {
+    /// One value of the row.
+    Value { sql: String, kind: Kind, register: Register },
+    /// A value that depends on the caller and on no row, as JSON.
+    Caller { json: fn(&Scope) -> String, register: Register },
+    /// A secret that this one answer shows: no row has it.
+    Secret { register: Register },
+    /// JSON whose parts can be selected; the stored keys are the snake_case of the GraphQL names.
+    Parts { sql: String, register: Register },
+    /// An object made of values of the same row; null where `present` is false.
+    Embedded { spec: fn() -> &'static Spec, present: &'static str, register: Register },
+    /// Another record, by a key that the row holds.
+    One { spec: fn() -> &'static Spec, key: &'static str, load: Load, register: Register },
+    /// Other records that hold the row's key.
+    Many { spec: fn() -> &'static Spec, key: &'static str, load: Load, register: Register },
+}
+
+/// How the rows of a relation are found. The related record's own spec is named by a function and not read
+/// when the relation is declared: two records may relate to each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    /// Another `FROM` clause than the related record's own.
+    pub from: Option<&'static str>,
+    /// The related rows' column that holds the key.
+    pub by: &'static str,
+    pub filter: &'static str,
+    pub order: &'static str,
+}
+
+/// A relation to many. What is left out has the related record's own default.
+pub struct Many {
+    /// The row's key, mostly `t.id`.
+    pub key: &'static str,
+    /// The related rows' column that holds the key: `t.server_id`.
+    pub by: &'static str,
+    /// Another `FROM` clause, for relations through a join table.
+    pub from: Option<&'static str>,
+    /// A condition that each related row must meet: `t.archived_at IS NULL`.
+    pub filter: &'static str,
+    /// The order of the related rows.
+    pub order: &'static str,
+}
+
+impl Default for Many {
+    fn default() -> Self {
+        Self { key: "t.id", by: "", from: None, filter: "", order: "t.id" }
+    }
+}
+
+impl Spec {
+    /// Begins a record type whose rows come from `from` (the table with the alias `t`).
+    #[must_use]
+    pub fn new(name: &'static str, from: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            from,
+            tenant: "t.organization_id",
+            permission: None,
+            about,
+            fields: Vec::new(),
+            by_name: HashMap::new(),
+        }
+    }
+
+    /// Names the permission that a caller needs to reach records of this type through a relation. A record
+    /// without one shows no more than the records that relate to it may show anyway.
+    #[must_use]
+    pub fn permission(mut self, permission: Permission) -> Self {
+        self.permission = Some(permission);
+        self
+    }
+
+    /// Names another tenant column than `t.organization_id`.
+    #[must_use]
+    pub fn tenant(mut self, column: &'static str) -> Self {
+        self.tenant = column;
+        self
+    }
+
+    /// A field that is the column of the same name.
+    #[must_use]
+    pub fn column<T: Column>(self, name: &'static str, about: &'static str) -> Self {
+        self.sql::<T>(name, format!("t.{name}"), about)
+    }
+
+    /// A field that is an SQL expression over the row (portable between SQLite and PostgreSQL).
+    #[must_use]
+    pub fn sql<T: Column>(self, name: &'static str, sql: impl Into<String>, about: &'static str) -> Self {
+        self.field(
+            name,
+            about,
+            Source::Value { sql: sql.into(), kind: T::KIND, register: T::create_type_info },
+        )
+    }
+
+    /// Whole seconds that have passed since the instant that the SQL expression gives.
+    #[must_use]
+    pub fn elapsed(self, name: &'static str, since: &'static str, about: &'static str) -> Self {
+        let register = <Option<i64> as OutputType>::create_type_info;
+        self.field(name, about, Source::Value { sql: since.to_owned(), kind: Kind::Elapsed, register })
+    }
+
+    /// A field whose value depends on the caller alone: `json` writes it.
+    #[must_use]
+    pub fn caller<T: OutputType>(
+        self,
+        name: &'static str,
+        json: fn(&Scope) -> String,
+        about: &'static str,
+    ) -> Self {
+        self.field(name, about, Source::Caller { json, register: T::create_type_info })
+    }
+
+    /// A secret that only the answer which made it shows (see [`One::with_secret`](super::One::with_secret)).
+    #[must_use]
+    pub fn secret(self, name: &'static str, about: &'static str) -> Self {
+        self.field(name, about, Source::Secret { register: <Option<String> as OutputType>::create_type_info })
+    }
+
+    /// A field that is JSON whose parts can be selected. `T` gives the GraphQL type; the stored JSON has its
+    /// names in snake_case.
+    #[must_use]
+    pub fn parts<T: OutputType>(
+        self,
+        name: &'static str,
+        sql: impl Into<String>,
+        about: &'static str,
+    ) -> Self {
+        self.field(name, about, Source::Parts { sql: sql.into(), register: T::create_type_info })
+    }
+
+    /// An object made of values of the same row, null where the SQL expression `present` is not true.
+    #[must_use]
+    pub fn embedded<R: Record>(self, name: &'static str, present: &'static str, about: &'static str) -> Self {
+        let register = super::schema::register_nullable::<R>;
+        self.field(name, about, Source::Embedded { spec: R::spec, present, register })
+    }
+
+    /// Another record, found by the id that the SQL expression `key` gives.
+    #[must_use]
+    pub fn one<R: Record>(self, name: &'static str, key: &'static str, about: &'static str) -> Self {
+        self.one_by::<R>(name, key, "t.id", about)
+    }
+
+    /// Another record, found by a column of its own.
+    #[must_use]
+    pub fn one_by<R: Record>(
+        self,
+        name: &'static str,
+        key: &'static str,
+        by: &'static str,
+        about: &'static str,
+    ) -> Self {
+        let load = Load { from: None, by, filter: "", order: "" };
+        let register = super::schema::register_nullable::<R>;
+        self.field(name, about, Source::One { spec: R::spec, key, load, register })
+    }
+
+    /// Related records, as a list.
+    #[must_use]
+    pub fn many<R: Record>(self, name: &'static str, many: Many, about: &'static str) -> Self {
+        let load = Load { from: many.from, by: many.by, filter: many.filter, order: many.order };
+        let register = super::schema::register_list::<R>;
+        self.field(name, about, Source::Many { spec: R::spec, key: many.key, load, register })
+    }
+
+    fn field(mut self, name: &str, about: &'static str, source: Source) -> Self {
+        let name = camel_case(name);
+        self.by_name.insert(name.clone(), self.fields.len());
+        self.fields.push(Field { name, about, source });
+        self
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Field> {
+        self.by_name.get(name).map(|&index| &self.fields[index])
+    }
+}
+
+/// `created_at` → `createdAt`: the rule that async-graphql applies to Rust names as well.
+pub fn camel_case(snake: &str) -> String {
+    let mut out = String::with_capacity(snake.len());
+    let mut upper = false;
+    for c in snake.chars() {
+        if c == '_' {
+            upper = true;
+        } else if upper {
+            out.push(c.to_ascii_uppercase());
+            upper = false;
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// `createdAt` → `created_at`: the names of REST.
+pub fn snake_case(camel: &str) -> String {
+    let mut out = String::with_capacity(camel.len() + 4);
+    for c in camel.chars() {
+        if c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// Ids are stored as `BIGINT`.
+macro_rules! id_columns {
+    ($($id:ident),+ $(,)?) => {$( impl Column for crate::ids::$id { const KIND: Kind = Kind::Int; } )+};
+}
+
+id_columns!(
+    OrgId,
+    UserId,
+    SessionId,
+    TokenId,
+    ServerId,
+    ImageId,
+    AgentId,
+    ChannelId,
+    ContactId,
+    IdentityId,
+    ConversationId,
+    MessageId,
+    AttachmentId,
+    ApprovalId,
+    CredentialId,
+    CredentialFieldId,
+    McpServerId,
+    SkillId,
+    AuditId,
+    OutboxId,
+);

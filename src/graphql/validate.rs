@@ -1,0 +1,267 @@
+//! Values against the schema: types, unknown keys and bounds, every mistake named with its place.
+//!
+//! REST runs this over a request's body and parameters before anything is executed; GraphQL runs it over a root
+//! field's arguments (whose types the executor has checked by then) in `enter`. One validator, so that a bound
+//! holds on both faces.
+
+use async_graphql::{
+    Value,
+    registry::{MetaInputValue, MetaType, MetaTypeName, Registry},
+};
+
+use super::{bounds::Bounds, record::snake_case};
+use crate::{
+    access::nearest,
+    error::{At, Violation},
+};
+
+/// How the keys of input objects are spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    /// As in the schema.
+    Camel,
+    /// As in REST.
+    Snake,
+}
+
+/// Checks values against input types.
+pub struct Validator<'a> {
+    registry: &'a Registry,
+    spelling: Spelling,
+    /// What is wrong so far.
+    pub violations: Vec<Violation>,
+}
+
+impl<'a> Validator<'a> {
+    /// A validator that has seen nothing yet.
+    #[must_use]
+    pub fn new(registry: &'a Registry, spelling: Spelling) -> Self {
+        Self { registry, spelling, violations: Vec::new() }
+    }
+
+    /// Checks `value` as the input `declared` at `pointer`; returns it with its keys spelled as in the schema.
+    /// An absent value is `None`.
+    pub fn check(&mut self, declared: &MetaInputValue, value: Option<Value>, pointer: &str) -> Option<Value> {
+        let required = declared.ty.ends_with('!') && declared.default_value.is_none();
+        match value {
+            None if required => {
+                self.wrong(pointer, "REQUIRED", format!("`{}` is required.", last(pointer)));
+                None
+            }
+            None => None,
+            Some(value) => {
+                let bounds = Bounds::read(&declared.directive_invocations);
+                Some(self.typed(&declared.ty, bounds, value, pointer))
+            }
+        }
+    }
+
+    /// Whether `value` is of the type `ty`, bounds aside.
+    pub fn is_of_type(&mut self, ty: &str, value: &Value) -> bool {
+        self.typed(ty, Bounds::default(), value.clone(), "");
+        self.violations.is_empty()
+    }
+
+    fn typed(&mut self, ty: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
+        match MetaTypeName::create(ty) {
+            MetaTypeName::NonNull(_) if value == Value::Null => {
+                self.wrong(pointer, "WRONG_TYPE", format!("`{}` may not be null.", last(pointer)));
+                value
+            }
+            MetaTypeName::NonNull(inner) => self.typed(inner, bounds, value, pointer),
+            _ if value == Value::Null && bounds.not_null => {
+                self.wrong(pointer, "WRONG_TYPE", format!("`{}` may not be null.", last(pointer)));
+                value
+            }
+            _ if value == Value::Null => value,
+            MetaTypeName::List(inner) => self.list(inner, bounds, value, pointer),
+            MetaTypeName::Named(name) => self.named(name, bounds, value, pointer),
+        }
+    }
+
+    fn list(&mut self, inner: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
+        let Value::List(items) = value else {
+            self.wrong(pointer, "WRONG_TYPE", format!("`{}` must be a list.", last(pointer)));
+            return value;
+        };
+        if let Some(max) = bounds.max_items
+            && items.len() > usize::try_from(max).unwrap_or(usize::MAX)
+        {
+            let detail = format!("`{}` takes at most {max} items, not {}.", last(pointer), items.len());
+            self.wrong(pointer, "TOO_LONG", detail);
+            return Value::Null;
+        }
+        let items = items.into_iter().enumerate();
+        Value::List(
+            items.map(|(n, item)| self.typed(inner, bounds, item, &format!("{pointer}/{n}"))).collect(),
+        )
+    }
+
+    fn named(&mut self, name: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
+        match self.registry.types.get(name) {
+            Some(MetaType::InputObject { input_fields, .. }) => self.object(input_fields, value, pointer),
+            Some(MetaType::Enum { enum_values, .. }) => {
+                match &value {
+                    Value::String(text) if enum_values.contains_key(text) => {}
+                    Value::Enum(text) if enum_values.contains_key(text.as_str()) => {}
+                    Value::String(text) => {
+                        let detail = format!(
+                            "`{}` must be one of {}{}.",
+                            last(pointer),
+                            enum_values.keys().cloned().collect::<Vec<_>>().join(", "),
+                            meant(text, enum_values.keys().map(String::as_str)),
+                        );
+                        self.wrong(pointer, "NOT_ALLOWED", detail);
+                    }
+                    _ => self.wrong_type(pointer, "a string"),
+                }
+                value
+            }
+            Some(MetaType::Scalar { is_valid, .. }) => {
+                self.scalar(name, bounds, &value, pointer);
+                if is_valid.as_ref().is_some_and(|is_valid| !is_valid(&value)) && !self.blames(pointer) {
+                    self.wrong(pointer, "WRONG_TYPE", format!("`{}` is no {name}.", last(pointer)));
+                }
+                value
+            }
+            _ => value,
+        }
+    }
+
+    fn object(
+        &mut self,
+        declared: &async_graphql::indexmap::IndexMap<String, MetaInputValue>,
+        value: Value,
+        pointer: &str,
+    ) -> Value {
+        let Value::Object(mut given) = value else {
+            self.wrong_type(pointer, "an object");
+            return value;
+        };
+        let mut checked = async_graphql::indexmap::IndexMap::new();
+        for (name, field) in declared {
+            let spelled = self.spell(name);
+            let value = given.shift_remove(spelled.as_str());
+            if let Some(value) = self.check(field, value, &format!("{pointer}/{spelled}")) {
+                checked.insert(async_graphql::Name::new(name), value);
+            }
+        }
+        for key in given.keys() {
+            let known: Vec<String> = declared.keys().map(|name| self.spell(name)).collect();
+            let detail = format!("Unknown key `{key}`{}.", meant(key, known.iter().map(String::as_str)));
+            self.wrong(&format!("{pointer}/{}", escape(key)), "UNKNOWN_KEY", detail);
+        }
+        Value::Object(checked)
+    }
+
+    fn scalar(&mut self, name: &str, bounds: Bounds, value: &Value, pointer: &str) {
+        match (name, value) {
+            ("Int", Value::Number(number)) => match number.as_i64() {
+                Some(number) => self.number(bounds, number, pointer),
+                None => self.wrong_type(pointer, "an integer"),
+            },
+            ("Id", Value::Number(number)) => match number.as_i64() {
+                Some(number) => self.number(super::bounds::range(1, crate::ids::MAX_ID), number, pointer),
+                None => self.wrong_type(pointer, "an integer"),
+            },
+            ("Float", Value::Number(number)) => match number.as_f64() {
+                Some(float) if bounds.min.is_some_and(|min| float < min as f64) => {
+                    let min = bounds.min.unwrap_or_default();
+                    self.wrong(pointer, "TOO_SMALL", format!("`{}` must be at least {min}.", last(pointer)));
+                }
+                Some(float) if bounds.max.is_some_and(|max| float > max as f64) => {
+                    let max = bounds.max.unwrap_or_default();
+                    self.wrong(pointer, "TOO_LARGE", format!("`{}` must be at most {max}.", last(pointer)));
+                }
+                _ => {}
+            },
+            ("Int" | "Id", _) => self.wrong_type(pointer, "an integer"),
+            ("Float", _) => self.wrong_type(pointer, "a number"),
+            ("Boolean", Value::Boolean(_)) => {}
+            ("Boolean", _) => self.wrong_type(pointer, "true or false"),
+            ("String" | "SecretString", Value::String(text)) => self.text(bounds, text, pointer),
+            ("String" | "SecretString", _) => self.wrong_type(pointer, "a string"),
+            ("Timestamp", Value::String(text)) if text.parse::<crate::clock::Timestamp>().is_ok() => {}
+            ("Timestamp", _) => self.wrong_type(pointer, "a timestamp such as 2026-01-31T08:00:00.000Z"),
+            (name, value) => self.other_scalar(name, value, pointer),
+        }
+    }
+
+    /// Scalars of our own that name a closed set of values (permissions, kinds of credential), and free JSON.
+    fn other_scalar(&mut self, name: &str, value: &Value, pointer: &str) {
+        let known = super::catalogue::values_of_scalar(name);
+        if known.is_empty() {
+            return; // the scalar itself says what it takes
+        }
+        let Value::String(text) = value else { return self.wrong_type(pointer, "a string") };
+        if !known.contains(&text.as_str()) {
+            let meant = meant(text, known.iter().copied());
+            let detail = format!("`{}` must be one of {}{meant}.", last(pointer), known.join(", "));
+            self.wrong(pointer, "NOT_ALLOWED", detail);
+        }
+    }
+
+    fn number(&mut self, bounds: Bounds, number: i64, pointer: &str) {
+        if let Some(min) = bounds.min.filter(|min| number < *min) {
+            self.wrong(pointer, "TOO_SMALL", format!("`{}` must be at least {min}.", last(pointer)));
+        }
+        let max = bounds.max.unwrap_or(i64::from(i32::MAX));
+        if number > max {
+            self.wrong(pointer, "TOO_LARGE", format!("`{}` must be at most {max}.", last(pointer)));
+        }
+    }
+
+    fn text(&mut self, bounds: Bounds, text: &str, pointer: &str) {
+        if text.contains('\0') {
+            let detail = format!("`{}` contains the character U+0000.", last(pointer));
+            return self.wrong(pointer, "NOT_ALLOWED", detail);
+        }
+        let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        if let Some(min) = bounds.min_length.filter(|min| count < *min) {
+            let detail = format!("`{}` needs at least {min} characters.", last(pointer));
+            self.wrong(pointer, "TOO_SHORT", detail);
+        } else if bounds.not_blank && text.trim().is_empty() {
+            self.wrong(pointer, "TOO_SHORT", format!("`{}` may not be blank.", last(pointer)));
+        }
+        if let Some(max) = bounds.max_length.filter(|max| count > *max) {
+            let detail = format!("`{}` takes at most {max} characters, not {count}.", last(pointer));
+            self.wrong(pointer, "TOO_LONG", detail);
+        }
+    }
+
+    /// Whether the value at `pointer` was found wrong already.
+    fn blames(&self, pointer: &str) -> bool {
+        matches!(self.violations.last(), Some(Violation { at: At::Pointer(at), .. }) if at == pointer)
+    }
+
+    fn spell(&self, name: &str) -> String {
+        match self.spelling {
+            Spelling::Camel => name.to_owned(),
+            Spelling::Snake => snake_case(name),
+        }
+    }
+
+    fn wrong_type(&mut self, pointer: &str, wanted: &str) {
+        self.wrong(pointer, "WRONG_TYPE", format!("`{}` must be {wanted}.", last(pointer)));
+    }
+
+    fn wrong(&mut self, pointer: &str, code: &'static str, detail: String) {
+        self.violations.push(Violation::at(pointer, code, detail));
+    }
+}
+
+/// ` (did you mean …?)`, or nothing.
+pub fn meant<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> String {
+    nearest(given, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+}
+
+/// The last token of a JSON pointer, unescaped: what a person calls the value.
+fn last(pointer: &str) -> String {
+    let token = pointer.rsplit('/').next().unwrap_or_default();
+    if token.is_empty() { "body".to_owned() } else { token.replace("~1", "/").replace("~0", "~") }
+}
+
+/// Escapes a key for a JSON pointer (RFC 6901, section 3).
+fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}

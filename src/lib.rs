@@ -1,0 +1,37 @@
+//! Muster: a self-hosted, multi-tenant control plane for the AI agents of organizations.
+//!
+//! The map of the house; each room's first lines say more.
+//!
+//! - the slices, one folder a resource: [`orgs`], [`people`], [`servers`], [`agents`], [`channels`],
+//!   [`conversations`], [`approvals`], [`credentials`], [`mcp`], [`skills`], [`audit`]
+//! - [`access`]: who is asking, and what may they do
+//! - [`graphql`]: the schema, and how it reads records · [`rest`]: `/v1` as stored documents over that schema
+//! - [`store`]: the database, always in the scope of one organization · [`jobs`]: work that leaves the process
+//! - [`app`]: the service as a value · [`config`], [`telemetry`], [`clock`], [`ids`], [`enums`], [`error`],
+//!   [`sealing`]
+
+pub mod access;
+pub mod agents;
+pub mod app;
+pub mod approvals;
+pub mod audit;
+pub mod channels;
+pub mod clock;
+pub mod config;
+pub mod conversations;
+pub mod credentials;
+pub mod edge;
+pub mod enums;
+pub mod error;
+pub mod graphql;
+pub mod ids;
+pub mod jobs;
+pub mod mcp;
+pub mod orgs;
+pub mod people;
+pub mod rest;
+pub mod sealing;
+pub mod servers;
+pub mod skills;
+pub mod store;
+pub mod telemetry;

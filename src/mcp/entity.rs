@@ -1,0 +1,77 @@
+//! Rows of MCP servers and their assignments, as the migrations lay them out. Private to this slice.
+
+/// MCP servers that agents may call.
+pub mod mcp_servers {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        clock::Timestamp,
+        enums::McpTransport,
+        ids::{McpServerId, OrgId, UserId},
+    };
+
+    /// A row of `mcp_servers`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "mcp_servers")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: McpServerId,
+        pub name: String,
+        pub description: Option<String>,
+        pub transport: McpTransport,
+        pub command: Option<String>,
+        pub args: Json,
+        pub url: Option<String>,
+        /// The names of the secrets that it needs.
+        pub auth: Json,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub archived_at: Option<Timestamp>,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}
+
+/// Which agents may call an MCP server.
+pub mod mcp_server_agents {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        clock::Timestamp,
+        ids::{AgentId, McpServerId, OrgId},
+    };
+
+    /// A row of `mcp_server_agents`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "mcp_server_agents")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub mcp_server_id: McpServerId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub agent_id: AgentId,
+        pub assigned_at: Timestamp,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}

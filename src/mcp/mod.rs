@@ -1,0 +1,3 @@
+//! MCP servers.
+
+mod entity;

@@ -1,0 +1,1 @@
+//! Organizations in the schema.

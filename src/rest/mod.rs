@@ -1,0 +1,18 @@
+//! The `/v1` face: stored GraphQL documents behind paths.
+//!
+//! - `routes.rs` is THE table: method, path, operation, success status. A new route is one line there and one
+//!   document in `schema/rest/`; there are no handlers.
+//! - `operation.rs` turns a document into an operation, and a request into its variables.
+//! - `problem.rs` writes errors as RFC 9457 problem documents.
+//! - `openapi.rs` describes all of it, from the same table and the same schema.
+
+pub mod openapi;
+mod operation;
+mod problem;
+mod routes;
+mod serve;
+
+pub use operation::{Operation, Source};
+pub use problem::{problem_page, problem_response};
+pub use routes::{ROUTES, Route, Routes};
+pub use serve::router;

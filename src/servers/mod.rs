@@ -1,0 +1,187 @@
+//! Servers: hosts on which agents run, and the images that they run from.
+//!
+//! States: PENDING until the host connects for the first time; then ONLINE, DEGRADED or OFFLINE, as the gateway sees
+//! it. A provisioning token lets a host connect once; it is shown when it is made and kept as a hash; making
+//! a new one cuts off the old one and the host that came by it. Who may: `server.*`, `image.*`.
+
+mod entity;
+pub mod graphql;
+mod images;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
+use secrecy::SecretString;
+use serde_json::json;
+
+use self::entity::servers;
+pub use self::images::{
+    ImageEdit, NewImage, archive_image, create_image, default_model, image_is_usable, update_image,
+};
+use crate::{
+    access::{
+        Scope,
+        token::{Token, TokenKind},
+    },
+    audit,
+    enums::ServerStatus,
+    error::{Code, Problem, Result},
+    ids::ServerId,
+    orgs::{self, Limit},
+    store::{Tx, patch, patch_required},
+};
+
+/// How long a provisioning token lets a host connect.
+const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+
+/// What a new server is given.
+#[derive(Clone, Debug)]
+pub struct NewServer {
+    /// The name, unique in the organization.
+    pub name: String,
+    /// For people.
+    pub description: Option<String>,
+    /// The host's name.
+    pub hostname: Option<String>,
+    /// The host's address.
+    pub address: Option<String>,
+    /// Where it stands.
+    pub region: Option<String>,
+    /// Free labels.
+    pub labels: std::collections::BTreeMap<String, String>,
+}
+
+/// What an edit changes.
+#[derive(Clone, Debug, Default)]
+pub struct ServerEdit {
+    /// The name, unique in the organization.
+    pub name: MaybeUndefined<String>,
+    /// For people.
+    pub description: MaybeUndefined<String>,
+    /// The host's name.
+    pub hostname: MaybeUndefined<String>,
+    /// The host's address.
+    pub address: MaybeUndefined<String>,
+    /// Where it stands.
+    pub region: MaybeUndefined<String>,
+    /// Free labels; the whole set.
+    pub labels: MaybeUndefined<std::collections::BTreeMap<String, String>>,
+}
+
+/// Creates a server (specification, operation 2). The token in the answer is shown this once.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretString)> {
+    let tx = scope.begin().await?;
+    let used = scope.find::<servers::Entity>().count(tx.connection()).await?;
+    orgs::check_limit(&tx, Limit::Servers, used).await?;
+    let name = new.name.trim().to_owned();
+    require_free_name(&tx, &name, None).await?;
+    let (token, hash) = Token::generate(TokenKind::Provisioning);
+    let server = servers::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        name: Set(name.clone()),
+        description: Set(new.description),
+        hostname: Set(new.hostname),
+        address: Set(new.address),
+        region: Set(new.region),
+        labels: Set(json!(new.labels)),
+        status: Set(ServerStatus::Pending),
+        provisioning_token_hash: Set(Some(hash.as_bytes().to_vec())),
+        provisioning_token_expires_at: Set(Some(tx.now.plus(PROVISIONING_TOKEN_TTL))),
+        created_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    }
+    .insert(tx.connection())
+    .await?;
+    record(&tx, "createServer", server.id, json!({ "name": name })).await?;
+    tx.commit().await?;
+    Ok((server.id, token))
+}
+
+/// Edits a server.
+///
+/// # Errors
+/// `NOT_FOUND`, `NAME_TAKEN`.
+pub async fn update(scope: &Scope, id: ServerId, edit: ServerEdit) -> Result<()> {
+    let tx = scope.begin().await?;
+    let mut server = load(&tx, id).await?.into_active_model();
+    if let MaybeUndefined::Value(name) = &edit.name {
+        require_free_name(&tx, name.trim(), Some(id)).await?;
+    }
+    patch_required(&mut server.name, edit.name.map_value(|name| name.trim().to_owned()));
+    patch(&mut server.description, edit.description);
+    patch(&mut server.hostname, edit.hostname);
+    patch(&mut server.address, edit.address);
+    patch(&mut server.region, edit.region);
+    patch_required(&mut server.labels, edit.labels.map_value(|labels| json!(labels)));
+    server.updated_at = Set(tx.now);
+    let changed = audit::changed(&server);
+    server.update(tx.connection()).await?;
+    record(&tx, "updateServer", id, changed).await?;
+    tx.commit().await
+}
+
+/// Makes a new provisioning token (specification, operation 3). The old one and the host's own token are cut off.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretString> {
+    let tx = scope.begin().await?;
+    let mut server = load(&tx, id).await?.into_active_model();
+    let (token, hash) = Token::generate(TokenKind::Provisioning);
+    server.provisioning_token_hash = Set(Some(hash.as_bytes().to_vec()));
+    server.provisioning_token_expires_at = Set(Some(tx.now.plus(PROVISIONING_TOKEN_TTL)));
+    server.host_token_hash = Set(None);
+    server.updated_at = Set(tx.now);
+    server.update(tx.connection()).await?;
+    record(&tx, "regenerateProvisioningToken", id, json!({ "provisioning_token": "changed" })).await?;
+    tx.commit().await?;
+    Ok(token)
+}
+
+/// Deletes a server that no agent lives on.
+///
+/// # Errors
+/// `NOT_FOUND`, `IN_USE`.
+pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let server = load(&tx, id).await?;
+    let agents = crate::agents::count_on_server(&tx, id).await?;
+    if agents > 0 {
+        let detail = format!("{agents} agents live on this server; delete or move them first.");
+        return Err(Problem::new(Code::InUse, detail).with("agents", agents));
+    }
+    scope.delete::<servers::Entity>().filter(servers::Column::Id.eq(id)).exec(tx.connection()).await?;
+    record(&tx, "deleteServer", id, json!({ "name": server.name })).await?;
+    tx.commit().await
+}
+
+/// Whether the organization has this server.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn exists(tx: &Tx, id: ServerId) -> Result<bool> {
+    let found = tx.scope.find::<servers::Entity>().filter(servers::Column::Id.eq(id));
+    Ok(found.count(tx.connection()).await? > 0)
+}
+
+async fn load(tx: &Tx, id: ServerId) -> Result<servers::Model> {
+    let found = tx.scope.find::<servers::Entity>().filter(servers::Column::Id.eq(id));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("server", id))
+}
+
+async fn require_free_name(tx: &Tx, name: &str, except: Option<ServerId>) -> Result<()> {
+    let mut same = tx.scope.find::<servers::Entity>().filter(servers::Column::Name.eq(name));
+    if let Some(id) = except {
+        same = same.filter(servers::Column::Id.ne(id));
+    }
+    if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("server", name)) }
+}
+
+async fn record(tx: &Tx, operation: &'static str, id: ServerId, changes: serde_json::Value) -> Result<()> {
+    audit::record(tx, audit::Entry { operation, target_kind: "server", target_id: id.0, changes }).await
+}

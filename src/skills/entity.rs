@@ -1,0 +1,76 @@
+//! Rows of skills and their assignments, as the migrations lay them out. Private to this slice.
+
+/// Written know-how that is laid out as files in an agent's volume.
+pub mod skills {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        clock::Timestamp,
+        enums::Effort,
+        ids::{OrgId, SkillId, UserId},
+    };
+
+    /// A row of `skills`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "skills")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: SkillId,
+        pub name: String,
+        pub description: Option<String>,
+        pub content: String,
+        /// SHA-256 of content, in hexadecimal.
+        pub content_hash: String,
+        pub model: Option<String>,
+        pub effort: Option<Effort>,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub archived_at: Option<Timestamp>,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}
+
+/// Which agents have a skill.
+pub mod skill_agents {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        clock::Timestamp,
+        ids::{AgentId, OrgId, SkillId},
+    };
+
+    /// A row of `skill_agents`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "skill_agents")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub skill_id: SkillId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub agent_id: AgentId,
+        pub assigned_at: Timestamp,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}

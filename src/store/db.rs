@@ -1,0 +1,159 @@
+//! Connections. SQLite has one writer and many readers; PostgreSQL has one pool for both.
+
+use std::{
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Context;
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DbBackend, DbErr, SqliteTransactionMode, SqlxPostgresConnector,
+    SqlxSqliteConnector, TransactionOptions, TransactionTrait,
+};
+use secrecy::ExposeSecret;
+use sqlx::{
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use crate::config::Database;
+
+/// The database, open.
+#[derive(Clone, Debug)]
+pub struct Db {
+    read: DatabaseConnection,
+    write: DatabaseConnection,
+    statements: Arc<AtomicU64>,
+}
+
+impl Db {
+    /// Opens the database that `settings` name. Creates an SQLite file that does not exist; changes nothing else.
+    ///
+    /// # Errors
+    /// An address that is none, or a database that can't be reached.
+    pub async fn open(settings: &Database) -> anyhow::Result<Self> {
+        let url = settings.url.expose_secret();
+        let (mut read, mut write) = if settings.is_sqlite() {
+            open_sqlite(url, settings).await?
+        } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+            let pool = open_postgres(url, settings).await?;
+            (pool.clone(), pool)
+        } else {
+            anyhow::bail!("database_url must begin with sqlite: or postgres:");
+        };
+        let statements = Arc::new(AtomicU64::new(0));
+        for connection in [&mut read, &mut write] {
+            let statements = Arc::clone(&statements);
+            connection.set_metric_callback(move |_| {
+                statements.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        Ok(Self { read, write, statements })
+    }
+
+    /// For reading outside of a transaction.
+    #[must_use]
+    pub fn read(&self) -> &DatabaseConnection {
+        &self.read
+    }
+
+    /// For the few single writes that belong to no transaction of a scope (notes of last use, sessions).
+    #[must_use]
+    pub(crate) fn writer(&self) -> &DatabaseConnection {
+        &self.write
+    }
+
+    /// How many statements this process has sent through the pools.
+    #[must_use]
+    pub fn statements(&self) -> u64 {
+        self.statements.load(Ordering::Relaxed)
+    }
+
+    /// Which of the two databases it is.
+    #[must_use]
+    pub fn backend(&self) -> DbBackend {
+        self.read.get_database_backend()
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn ping(&self) -> Result<(), DbErr> {
+        self.read.execute_unprepared("SELECT 1").await.map(drop)
+    }
+
+    /// Begins a transaction that may write. SQLite takes its write lock at once, so that a transaction which
+    /// reads first can't find at its first write that somebody else was faster.
+    pub(crate) async fn begin(&self) -> Result<sea_orm::DatabaseTransaction, DbErr> {
+        let options = TransactionOptions {
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+            ..TransactionOptions::default()
+        };
+        self.write.begin_with_options(options).await
+    }
+
+    /// Brings the database's tables to what this version needs.
+    ///
+    /// # Errors
+    /// A step fails, or the database holds steps that this version does not know.
+    pub async fn migrate(&self) -> anyhow::Result<()> {
+        match self.backend() {
+            DbBackend::Postgres => {
+                sqlx::migrate!("migrations/postgres").run(self.write.get_postgres_connection_pool()).await
+            }
+            _ => sqlx::migrate!("migrations/sqlite").run(self.write.get_sqlite_connection_pool()).await,
+        }
+        .context("migrating the database")
+    }
+
+    /// Closes every connection.
+    pub async fn close(&self) {
+        for connection in [self.read.clone(), self.write.clone()] {
+            let _ = connection.close().await;
+        }
+    }
+}
+
+async fn open_sqlite(
+    url: &str,
+    settings: &Database,
+) -> anyhow::Result<(DatabaseConnection, DatabaseConnection)> {
+    let options = SqliteConnectOptions::from_str(url)
+        .context("database_url")?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // With WAL, NORMAL can't corrupt; FULL keeps a commit that was acknowledged through a power cut.
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(Duration::from_secs(10))
+        .foreign_keys(true)
+        .optimize_on_close(true, None)
+        .statement_cache_capacity(256);
+    let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+    let read = SqlitePoolOptions::new()
+        .max_connections(settings.max_connections)
+        .acquire_timeout(Duration::from_secs(settings.acquire_timeout_seconds))
+        .connect_with(options.pragma("query_only", "ON"))
+        .await?;
+    Ok((SqlxSqliteConnector::from_sqlx_sqlite_pool(read), SqlxSqliteConnector::from_sqlx_sqlite_pool(write)))
+}
+
+async fn open_postgres(url: &str, settings: &Database) -> anyhow::Result<DatabaseConnection> {
+    let options = PgConnectOptions::from_str(url)
+        .context("database_url")?
+        .application_name("muster")
+        .statement_cache_capacity(256);
+    let pool = PgPoolOptions::new()
+        .max_connections(settings.max_connections)
+        .acquire_timeout(Duration::from_secs(settings.acquire_timeout_seconds))
+        // A dead connection shows at its first statement, and the pool replaces it; asking each time before
+        // costs a round trip a request.
+        .test_before_acquire(false)
+        .connect_with(options)
+        .await?;
+    Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
+}

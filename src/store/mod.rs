@@ -1,0 +1,15 @@
+//! The database: pools, migrations, and the two doors to rows.
+//!
+//! Reading for a response goes through `graphql/record`. Everything else goes through a scope:
+//! [`Scope::find`](crate::access::Scope::find) and its kin (`scoped.rs`) add the organization to every query,
+//! and only a [`Tx`], opened by [`Scope::begin`](crate::access::Scope::begin), can write.
+
+mod db;
+mod patch;
+mod scoped;
+mod tx;
+
+pub use db::Db;
+pub use patch::{patch, patch_required};
+pub use scoped::TenantEntity;
+pub use tx::Tx;

@@ -1,0 +1,46 @@
+//! A transaction opened as somebody. Only a [`Tx`] writes audit, enqueues commands and announces changes, so
+//! that all of it happens with the change or not at all.
+
+use sea_orm::DatabaseTransaction;
+
+use crate::{access::Scope, app::Event, clock::Timestamp, error::Result};
+
+/// A transaction of one scope. Dropping it without [`Tx::commit`] undoes everything.
+pub struct Tx {
+    /// Who writes, and where.
+    pub scope: Scope,
+    /// When: one instant for everything that the transaction writes.
+    pub now: Timestamp,
+    connection: DatabaseTransaction,
+    events: Vec<Event>,
+}
+
+impl Tx {
+    pub(super) fn new(scope: Scope, connection: DatabaseTransaction) -> Self {
+        let now = scope.app.clock.now();
+        Self { scope, now, connection, events: Vec::new() }
+    }
+
+    /// What sea-orm's statements run on.
+    #[must_use]
+    pub fn connection(&self) -> &DatabaseTransaction {
+        &self.connection
+    }
+
+    /// Tells subscribers, once the change is committed.
+    pub fn announce(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// Makes it so.
+    ///
+    /// # Errors
+    /// The database refused or was lost; then nothing has happened.
+    pub async fn commit(self) -> Result<()> {
+        self.connection.commit().await?;
+        for event in self.events {
+            self.scope.app.publish(event);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! The laws of the policy files: what they say is what the specification says, what casbin says of the raw text
+//! is what the service answers, and what is committed is current.
+
+use std::{fs, path::Path, time::Duration};
+
+use casbin::{CoreApi, DefaultModel, Enforcer, StringAdapter};
+use muster::{
+    access::{
+        Permission, PermissionSet, Role,
+        policy::{self, Policy},
+    },
+    ids::OrgId,
+};
+
+/// The permission and the roles of each of the 27 operations, as in the specification's table.
+const SPECIFIED: [(u8, &str, &str); 27] = [
+    (1, "server.view", "OWNER ADMIN OPERATOR VIEWER"),
+    (2, "server.create", "OWNER ADMIN"),
+    (3, "server.edit", "OWNER ADMIN"),
+    (4, "approval.view", "OWNER ADMIN OPERATOR VIEWER"),
+    (5, "approval.resolve", "OWNER ADMIN OPERATOR"),
+    (6, "approval.resolve", "OWNER ADMIN OPERATOR"),
+    (7, "approval.resolve", "OWNER ADMIN OPERATOR"),
+    (8, "agent.output.view", "OWNER ADMIN OPERATOR VIEWER"),
+    (9, "agent.output.view", "OWNER ADMIN OPERATOR VIEWER"),
+    (10, "agent.output.view", "OWNER ADMIN OPERATOR VIEWER"),
+    (11, "conversation.view", "OWNER ADMIN"),
+    (12, "agent.view", "OWNER ADMIN OPERATOR VIEWER"),
+    (13, "agent.create", "OWNER ADMIN OPERATOR"),
+    (14, "agent.edit", "OWNER ADMIN OPERATOR"),
+    (15, "agent.view", "OWNER ADMIN OPERATOR VIEWER"),
+    (16, "agent.edit", "OWNER ADMIN OPERATOR"),
+    (17, "agent.edit", "OWNER ADMIN OPERATOR"),
+    (18, "agent.edit", "OWNER ADMIN OPERATOR"),
+    (19, "agent.edit", "OWNER ADMIN OPERATOR"),
+    (20, "credential.edit", "OWNER ADMIN OPERATOR"),
+    (21, "credential.edit", "OWNER ADMIN OPERATOR"),
+    (22, "credential.edit", "OWNER ADMIN OPERATOR"),
+    (23, "mcp.view", "OWNER ADMIN OPERATOR VIEWER"),
+    (24, "mcp.delete", "OWNER ADMIN OPERATOR"),
+    (25, "mcp.edit", "OWNER ADMIN OPERATOR"),
+    (26, "skill.edit", "OWNER ADMIN OPERATOR"),
+    (27, "organization.view", "OWNER ADMIN OPERATOR VIEWER"),
+];
+
+/// No organization has this one: it has no file of its own.
+const ANY: OrgId = OrgId(1);
+
+fn policies() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/policies"))
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(policies().join(name)).unwrap()
+}
+
+/// An enforcer over the raw text of all files, as casbin itself reads them.
+async fn casbin(lines: &str) -> Enforcer {
+    let model = DefaultModel::from_str(&read("model.conf")).await.unwrap();
+    Enforcer::new(model, StringAdapter::new(lines)).await.unwrap()
+}
+
+/// The committed policy in a folder of its own.
+fn copy(org_files: &[(OrgId, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("orgs")).unwrap();
+    for name in ["model.conf", "policy.csv"] {
+        fs::write(dir.path().join(name), read(name)).unwrap();
+    }
+    for (org, text) in org_files {
+        fs::write(dir.path().join(format!("orgs/{org}.csv")), text).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn the_roles_of_the_27_operations_are_those_of_the_specification() {
+    let policy = Policy::load(policies()).unwrap();
+    for (operation, permission, roles) in SPECIFIED {
+        let permission: Permission = permission.parse().unwrap();
+        let allowed = Role::ALL.into_iter().filter(|role| policy.allows(ANY, *role, permission));
+        let allowed: Vec<_> = allowed.map(Role::as_str).collect();
+        assert_eq!(allowed.join(" "), roles, "operation {operation}: {permission}");
+    }
+}
+
+#[tokio::test]
+async fn the_table_is_what_casbin_says_on_every_cell() {
+    let narrowed = "p, OPERATOR, 7, agent.create, deny\np, VIEWER, 7, approval.resolve, allow\n\
+                    p, OWNER, 7, agent.delete, deny\n";
+    let widened = "p, ADMIN, 8, policy.edit, allow\np, OPERATOR, 8, conversation.view, allow\n\
+                   p, ADMIN, 8, agent.create, deny\np, VIEWER, 8, agent.create, allow\n";
+    let dir = copy(&[(OrgId(7), narrowed), (OrgId(8), widened)]);
+    let policy = Policy::load(dir.path()).unwrap();
+    let enforcer = casbin(&format!("{}{narrowed}{widened}", read("policy.csv"))).await;
+    let mut differing = 0;
+    for org in [ANY, OrgId(7), OrgId(8), OrgId(78)] {
+        for role in Role::ALL {
+            for permission in Permission::ALL {
+                let answer = enforcer.enforce((role.as_str(), org.to_string(), permission.as_str())).unwrap();
+                assert_eq!(policy.allows(org, role, permission), answer, "{org} {role} {permission}");
+                differing += u32::from(answer != policy.allows(ANY, role, permission));
+            }
+        }
+    }
+    // 7: OPERATOR, all four, and VIEWER lose or gain a cell; 8: ADMIN, OPERATOR, and three lose agent.create.
+    assert_eq!(differing, (1 + 2 + 1) + (1 + 1 + 2));
+    for permission in Permission::ALL {
+        let answer = enforcer.enforce(("service_token", "*", permission.as_str())).unwrap();
+        assert_eq!(policy.token_cap().contains(permission), answer, "{permission}");
+    }
+}
+
+#[test]
+fn a_higher_role_has_everything_that_a_lower_one_has_in_every_organization() {
+    let odd = "p, ADMIN, 7, agent.view, deny\np, VIEWER, 7, conversation.view, allow\n";
+    let policy = Policy::load(copy(&[(OrgId(7), odd)]).path()).unwrap();
+    for org in [ANY, OrgId(7)] {
+        for [higher, lower] in Role::ALL.array_windows() {
+            assert!(
+                policy.role_permissions(org, *lower).is_subset(policy.role_permissions(org, *higher)),
+                "{org}"
+            );
+        }
+    }
+    assert!(policy.allows(OrgId(7), Role::Owner, Permission::AgentView));
+    assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::AgentView));
+}
+
+#[test]
+fn a_service_token_can_never_change_who_may_do_what() {
+    let cap = Policy::load(policies()).unwrap().token_cap();
+    let never = PermissionSet::from_names(["policy.edit", "member.edit", "token.edit"]).unwrap();
+    assert_eq!(PermissionSet::ALL.difference(cap), never);
+}
+
+#[test]
+fn every_permission_has_a_line_and_every_line_is_used() {
+    let text = read("policy.csv");
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("p,")).collect();
+    for permission in Permission::ALL {
+        let field = format!(", {permission}, ");
+        assert!(lines.iter().any(|line| line.contains(&field)), "{permission}");
+    }
+    // An allow is used if a cell changes without it. A deny is used if the same line as an allow would be refused
+    // or change a cell; that it never is both is said by the reader.
+    let cells =
+        |policy: &Policy| (Role::ALL.map(|role| policy.role_permissions(ANY, role)), policy.token_cap());
+    let whole = cells(&Policy::load(policies()).unwrap());
+    for line in lines {
+        let dir = copy(&[]);
+        let edited = match line.strip_suffix("deny") {
+            Some(start) => text.replace(&format!("{line}\n"), &format!("{start}allow\n")),
+            None => text.replace(&format!("{line}\n"), ""),
+        };
+        fs::write(dir.path().join("policy.csv"), edited).unwrap();
+        assert!(Policy::load(dir.path()).map_or(true, |policy| cells(&policy) != whole), "{line}");
+    }
+}
+
+#[test]
+fn the_committed_matrix_is_current() {
+    let path = policies().join("matrix.txt");
+    let matrix = policy::matrix(&Policy::load(policies()).unwrap());
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &matrix).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == matrix, "policies/matrix.txt is out of date: UPDATE=1 writes it");
+}
+
+#[test]
+fn the_program_carries_the_committed_files() {
+    let (built_in, committed) = (Policy::embedded().unwrap(), Policy::load(policies()).unwrap());
+    assert_eq!(built_in.status().version, committed.status().version);
+}
+
+#[tokio::test]
+async fn a_saved_file_is_in_force_within_a_second_and_a_bad_one_is_not() {
+    let dir = copy(&[]);
+    let policy = Policy::load(dir.path()).unwrap();
+    let watching = policy.watch();
+    let (org, file) = (OrgId(7), dir.path().join("orgs/7.csv"));
+    let second = Duration::from_secs(1);
+    let saving = async {
+        fs::write(&file, "p, VIEWER, 7, agent.edit, allow\n").unwrap();
+        eventually(second, || policy.allows(org, Role::Viewer, Permission::AgentEdit)).await;
+        fs::write(&file, "p, VIEWER, 7, agent.edti, allow\n").unwrap();
+        eventually(second, || !policy.status().problems.is_empty()).await;
+        assert!(policy.allows(org, Role::Viewer, Permission::AgentEdit), "the last good one stays in force");
+        fs::remove_file(&file).unwrap();
+        eventually(second, || !policy.allows(org, Role::Viewer, Permission::AgentEdit)).await;
+        assert!(policy.status().problems.is_empty());
+        // The folder itself replaced: no notice comes from a folder that nobody watches.
+        let (old, new) = (dir.path().join("orgs"), dir.path().join("prepared"));
+        fs::create_dir(&new).unwrap();
+        fs::write(new.join("7.csv"), "p, VIEWER, 7, agent.edit, allow\n").unwrap();
+        fs::remove_dir(&old).unwrap();
+        fs::rename(&new, &old).unwrap();
+        eventually(second, || policy.allows(org, Role::Viewer, Permission::AgentEdit)).await;
+    };
+    tokio::select! {
+        () = watching => panic!("watching never ends"),
+        () = saving => {}
+    }
+}
+
+async fn eventually(within: Duration, holds: impl Fn() -> bool) {
+    let waited = tokio::time::timeout(within, async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    waited.await.expect("in time");
+}
