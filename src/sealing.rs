@@ -245,7 +245,9 @@ impl KeyRing {
         let nonce: [u8; NONCE_LEN] = random_bytes();
         let wrapped = encrypt(&self.keys[&self.active], &nonce, &data_key[..], &context.bytes(WRAP, &header));
         let mut out = Vec::with_capacity(PREFIX_LEN + NONCE_LEN + TAG_LEN + 64);
-        [&header[..], &nonce[..], &wrapped[..]].iter().for_each(|part| out.extend_from_slice(part));
+        for part in [&header[..], &nonce[..], &wrapped[..]] {
+            out.extend_from_slice(part);
+        }
         out
     }
 

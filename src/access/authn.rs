@@ -136,7 +136,7 @@ async fn service_token(app: &Arc<App>, token: &Token) -> Result<Caller> {
 async fn person(app: &Arc<App>, bearer: &str) -> Result<Caller> {
     let claims = app.jwt.verify(bearer, app.clock.now()).map_err(|error| match error {
         JwtError::Expired => Problem::new(Code::TokenExpired, "The session's token has expired; refresh it."),
-        _ => unknown(),
+        JwtError::Invalid => unknown(),
     })?;
     let sql = "SELECT u.name, u.email, u.email_confirmed_at FROM sessions s JOIN users u ON u.id = s.user_id \
                WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_750_000_000_500);
-    const TTL: Duration = Duration::from_secs(900);
+    const TTL: Duration = Duration::from_mins(15);
 
     fn keys() -> JwtKeys {
         JwtKeys::new(&KeyFile::generate(), "https://muster.example").unwrap()

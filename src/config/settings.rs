@@ -202,7 +202,9 @@ pub(super) fn from_variables(variables: &BTreeMap<String, String>, mistakes: &mu
             }
             None => (Some(&mut layer), setting.key),
         };
-        table.into_iter().for_each(|table| drop(table.insert(key.to_owned(), value.clone())));
+        if let Some(table) = table {
+            table.insert(key.to_owned(), value);
+        }
     }
     layer
 }

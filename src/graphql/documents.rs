@@ -47,6 +47,12 @@ impl Document {
         Self { parsed, validated: OnceLock::new(), plans, raw }
     }
 
+    /// The document, to look at.
+    #[must_use]
+    pub fn executable(&self) -> &ExecutableDocument {
+        &self.parsed
+    }
+
     /// The document for one request.
     #[must_use]
     pub fn parsed(&self) -> ExecutableDocument {

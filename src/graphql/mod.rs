@@ -20,7 +20,7 @@ mod secret;
 pub mod validate;
 
 use async_graphql::{MergedObject, MergedSubscription, Schema, SchemaBuilder};
-pub use catalogue::{Catalogue, RootField};
+pub use catalogue::{Catalogue, RootField, values_of_scalar};
 pub use context::{ContextExt, Enter, Request, authorize};
 pub use documents::{Document, Documents};
 pub use live::watch;

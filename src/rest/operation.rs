@@ -139,10 +139,10 @@ impl Operation {
         for input in &self.inputs {
             let value = match input.source {
                 Source::Path => Some(path_value(input, &given.path)?),
-                Source::Query => match query.iter().find(|(name, _)| *name == input.name) {
-                    Some((_, text)) => Some(typed(&input.declared.ty, text)),
-                    None => None,
-                },
+                Source::Query => {
+                    let given = query.iter().find(|(name, _)| *name == input.name);
+                    given.map(|(_, text)| typed(&input.declared.ty, text))
+                }
                 Source::Body => Some(body_value(given.body)?),
             };
             let pointer =

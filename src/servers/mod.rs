@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How long a provisioning token lets a host connect.
-const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_hours(24);
 
 /// What a new server is given.
 #[derive(Clone, Debug)]

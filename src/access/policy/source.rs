@@ -74,7 +74,9 @@ impl Sources {
                 Err(reason) => add(reason),
             }
         }
-        strays.iter().for_each(|stray| add(&stray.to_string()));
+        for stray in &strays {
+            add(&stray.to_string());
+        }
         let version = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         Self { model, policy, orgs, strays, version }
     }
@@ -107,7 +109,7 @@ fn read_text(path: &Path) -> io::Result<String> {
 
 fn read_orgs(dir: &Path, orgs: &mut Vec<(OrgId, File)>, strays: &mut Vec<LintProblem>) {
     let mut unreadable = |error: io::Error| {
-        strays.push(LintProblem::of_file(&dir.display().to_string(), format!("can't be read: {error}")))
+        strays.push(LintProblem::of_file(&dir.display().to_string(), format!("can't be read: {error}")));
     };
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,

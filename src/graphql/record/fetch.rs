@@ -202,7 +202,10 @@ async fn related(scope: &Scope, relation: &Relation, parents: &[Arc<QueryResult>
 }
 
 /// The rows that hold one key; an error travels in the value, since a batch answers every key.
-type Loaded = Result<Arc<Vec<Arc<QueryResult>>>>;
+type Loaded = Result<Arc<Vec<Shared>>>;
+
+/// A row that a loader keeps and hands out.
+type Shared = Arc<QueryResult>;
 
 /// The data loaders of one request. Two places of a document that ask the same question of the same
 /// organization share a loader, and with it its batch and its rows.
@@ -269,7 +272,7 @@ impl BatchFn<i64, Loaded> for ByKey {
 }
 
 impl ByKey {
-    async fn rows(&self, keys: &[i64]) -> Result<HashMap<i64, Vec<Arc<QueryResult>>>> {
+    async fn rows(&self, keys: &[i64]) -> Result<HashMap<i64, Vec<Shared>>> {
         let db = self.scope.app.db.read();
         let backend = db.get_database_backend();
         let keys_value = match backend {
@@ -278,7 +281,7 @@ impl ByKey {
         };
         let values = [self.scope.org.0.into(), keys_value];
         let rows = db.query_all_raw(Statement::from_sql_and_values(backend, &self.sql, values)).await?;
-        let mut by_key: HashMap<i64, Vec<Arc<QueryResult>>> = HashMap::with_capacity(keys.len());
+        let mut by_key: HashMap<i64, Vec<Shared>> = HashMap::with_capacity(keys.len());
         for row in rows {
             if let Some(key) = read_int(&row, 0)? {
                 by_key.entry(key).or_default().push(Arc::new(row));

@@ -134,6 +134,7 @@ pub(super) struct Load {
 }
 
 /// A relation to many. What is left out has the related record's own default.
+#[derive(Clone, Copy, Debug)]
 pub struct Many {
     /// The row's key, mostly `t.id`.
     pub key: &'static str,
@@ -265,9 +266,10 @@ impl Spec {
     /// Related records, as a list.
     #[must_use]
     pub fn many<R: Record>(self, name: &'static str, many: Many, about: &'static str) -> Self {
-        let load = Load { from: many.from, by: many.by, filter: many.filter, order: many.order };
+        let Many { key, by, from, filter, order } = many;
+        let load = Load { from, by, filter, order };
         let register = super::schema::register_list::<R>;
-        self.field(name, about, Source::Many { spec: R::spec, key: many.key, load, register })
+        self.field(name, about, Source::Many { spec: R::spec, key, load, register })
     }
 
     fn field(mut self, name: &str, about: &'static str, source: Source) -> Self {
