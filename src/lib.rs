@@ -7,6 +7,7 @@
 //! - [`access`]: who is asking, and what may they do
 //! - [`graphql`]: the schema, and how it reads records · [`rest`]: `/v1` as stored documents over that schema
 //! - [`store`]: the database, always in the scope of one organization · [`jobs`]: work that leaves the process
+//! - [`cli`]: the command line, a file a command
 //! - [`app`]: the service as a value · [`config`], [`telemetry`], [`clock`], [`ids`], [`enums`], [`error`],
 //!   [`sealing`]
 
@@ -16,6 +17,7 @@ pub mod app;
 pub mod approvals;
 pub mod audit;
 pub mod channels;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod conversations;

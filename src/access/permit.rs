@@ -112,6 +112,10 @@ impl Role {
     }
 }
 
+impl crate::graphql::record::Column for Role {
+    const KIND: crate::graphql::record::Kind = crate::graphql::record::Kind::Text;
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

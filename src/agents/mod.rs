@@ -55,6 +55,7 @@ pub struct NewAgent {
 pub async fn create(scope: &Scope, new: NewAgent) -> Result<AgentId> {
     let tx = scope.begin().await?;
     let image_id = require_home(&tx, new.server_id, new.image_id).await?;
+    orgs::lock(&tx).await?;
     let used = living(scope).count(tx.connection()).await?;
     orgs::check_limit(&tx, Limit::Agents, used).await?;
     let name = new.name.trim().to_owned();

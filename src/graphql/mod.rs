@@ -32,7 +32,12 @@ use crate::{config::Config, error::Result};
 
 /// Everything that can be read.
 #[derive(MergedObject, Default)]
-pub struct Query(crate::servers::graphql::ServerQuery, crate::agents::graphql::AgentQuery);
+pub struct Query(
+    crate::orgs::graphql::OrganizationQuery,
+    crate::people::graphql::PeopleQuery,
+    crate::servers::graphql::ServerQuery,
+    crate::agents::graphql::AgentQuery,
+);
 
 /// Everything that can be changed.
 #[derive(MergedObject, Default)]

@@ -1,1 +1,163 @@
 //! Organizations in the schema.
+
+use std::sync::LazyLock;
+
+use async_graphql::{Context, Object};
+
+use super::Limit;
+use crate::{
+    access::{Permission, Role, Scope},
+    clock::Timestamp,
+    enums::{CostGuardAction, CustomerType, Plan, VersionRetention},
+    graphql::{
+        Answer, Enter, answer,
+        permit::permit,
+        record::{One, Record, Spec},
+    },
+    ids::{ImageId, OrgId, UserId},
+    servers::graphql::Image,
+};
+
+/// The tables of an organization's record: itself and its plan's limits.
+const FROM: &str = "organizations t JOIN plans p ON p.plan = t.plan";
+const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/organization/' || t.id || '?v=' || t.avatar_version END";
+
+/// An organization: a tenant.
+pub struct Organization;
+
+impl Record for Organization {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let spec = Spec::new("Organization", FROM, "An organization: a tenant.")
+                .tenant("t.id")
+                .permission(Permission::OrganizationView);
+            settings(tax(support(identity(spec))))
+        });
+        &SPEC
+    }
+}
+
+fn identity(spec: Spec) -> Spec {
+    spec.column::<OrgId>("id", "Identifies the organization.")
+        .column::<String>("name", "The name.")
+        .column::<Plan>("plan", "The plan, whose limits apply.")
+        .sql::<Option<String>>("avatar_url", AVATAR_URL, "Its picture: a path.")
+        .caller::<Option<Role>>("viewer_role", viewer_role, "The caller's role; null for a service token.")
+        .caller::<Vec<Permission>>("viewer_permissions", viewer_permissions, "What the caller may do here.")
+        .sql::<bool>("has_voice_key", "(t.voice_key_sealed IS NOT NULL)", "Whether agents can speak.")
+        .sql::<bool>(
+            "has_transcription_key",
+            "(t.transcription_key_sealed IS NOT NULL)",
+            "Whether voice messages can be transcribed.",
+        )
+        .sql::<bool>(
+            "has_provider_oauth_app",
+            "(t.provider_oauth_client_id IS NOT NULL AND t.provider_oauth_secret_sealed IS NOT NULL)",
+            "Whether it has an OAuth application of its own at the model provider.",
+        )
+        .column::<Option<String>>("provider_oauth_client_id", "That application's client id.")
+        .column::<String>("timezone", "The time zone of its schedules.")
+        .column::<Option<ImageId>>("default_image_id", "What agents run from whose creator names no image.")
+        .one::<Image>(
+            "default_image",
+            "t.default_image_id",
+            "What agents run from whose creator names no image.",
+        )
+        .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends.")
+        .column::<Option<Timestamp>>("grace_until", "Until when the former plan's limits still apply.")
+        .column::<Option<Plan>>("grace_from_plan", "The former plan.")
+        .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
+}
+
+fn support(spec: Spec) -> Spec {
+    spec.column::<Option<Timestamp>>("support_access_until", "Until when the operator's support may look in.")
+        .column::<Option<Timestamp>>("support_access_granted_at", "When that was granted.")
+        .column::<Option<UserId>>("support_access_granted_by", "Who granted it.")
+}
+
+fn tax(spec: Spec) -> Spec {
+    spec.column::<CustomerType>("customer_type", "A business or a person.")
+        .column::<Option<String>>("tax_name", "The name for invoices.")
+        .column::<Option<String>>("tax_id", "The tax number.")
+        .column::<Option<String>>("tax_country", "The country: a code of two letters.")
+        .column::<Option<String>>("tax_address", "Street and number.")
+        .column::<Option<String>>("tax_postal_code", "The postal code.")
+        .column::<Option<String>>("tax_city", "The city.")
+        .column::<bool>("vat_validated", "Whether the tax number was found to be valid.")
+        .column::<Option<Timestamp>>("vat_validated_at", "When it was.")
+}
+
+fn settings(spec: Spec) -> Spec {
+    spec.column::<Option<i64>>("backup_retention", "How many backups of an agent are kept.")
+        .column::<Option<String>>("backup_cron", "When agents are backed up: a cron line.")
+        .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens an hour from which the guard acts.")
+        .column::<CostGuardAction>("cost_guard_action", "What the guard does.")
+        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session begins anew.")
+        .column::<Option<i64>>("transcript_retention_days", "How long transcripts are kept, in days.")
+        .column::<Option<i64>>("contracted_agents", "Agents, where the contract says other than the plan.")
+        .column::<Option<i64>>(
+            "max_channels_per_agent",
+            "Channels of an agent, where the contract says other than the plan.",
+        )
+        .column::<Option<i64>>(
+            "doctor_runs_per_month",
+            "Doctor runs, where the contract says other than the plan.",
+        )
+        .column::<Option<i64>>(
+            "cron_llm_runs_per_month",
+            "Scheduled runs, where the contract says other than the plan.",
+        )
+        .column::<Option<i64>>(
+            "file_versions",
+            "Versions of a file, where the contract says other than the plan.",
+        )
+        .column::<VersionRetention>("version_retention", "Which versions of a file are kept.")
+        .column::<Option<i64>>("server_alert_ram_pct", "Memory use that raises an alert, in percent.")
+        .column::<Option<i64>>("server_alert_cpu_pct", "Processor use that raises an alert, in percent.")
+        .column::<Option<f64>>("server_alert_load_factor", "Load for each core that raises an alert.")
+        .column::<Timestamp>("created_at", "When it was created.")
+        .column::<Timestamp>("updated_at", "When its record last changed.")
+}
+
+/// The limits in force: the contract's where it says so, else the plan's.
+pub struct Limits;
+
+impl Record for Limits {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Limit::ALL.iter().fold(
+                Spec::new(
+                    "OrganizationLimits",
+                    FROM,
+                    "The limits in force: the contract's, or else the plan's.",
+                )
+                .tenant("t.id"),
+                |spec, limit| spec.sql::<i64>(limit.name(), limit.sql(), limit.about()),
+            )
+        });
+        &SPEC
+    }
+}
+
+fn viewer_role(scope: &Scope) -> String {
+    scope.membership.role.map_or_else(|| "null".to_owned(), |role| format!("\"{role}\""))
+}
+
+fn viewer_permissions(scope: &Scope) -> String {
+    let mut names: Vec<_> = scope.membership.permissions.names().collect();
+    names.sort_unstable();
+    serde_json::Value::from(names).to_string()
+}
+
+/// Reading the organization.
+#[derive(Default)]
+pub struct OrganizationQuery;
+
+#[Object]
+impl OrganizationQuery {
+    /// The organization.
+    #[graphql(directive = permit::apply(Permission::OrganizationView))]
+    async fn organization(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<One<Organization>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, org_id)) }).await
+    }
+}

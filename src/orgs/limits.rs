@@ -1,6 +1,6 @@
 //! Plan limits: data in a configuration file, stored beside the organizations, checked where something is made.
 
-use sea_orm::{ConnectionTrait, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
 
 use crate::{
     app::App,
@@ -18,9 +18,31 @@ pub enum Limit {
     Servers,
     /// External channels of one agent.
     ChannelsPerAgent,
+    /// Minutes between two scheduled runs, at least.
+    MinCronInterval,
+    /// Minutes between two looks into a mailbox, at least.
+    MinMailPoll,
+    /// Doctor runs in a month.
+    DoctorRuns,
+    /// Scheduled runs in a month.
+    CronLlmRuns,
+    /// Versions of a file.
+    FileVersions,
 }
 
 impl Limit {
+    /// Every limit, in the order of the organization's record.
+    pub const ALL: [Self; 8] = [
+        Self::Agents,
+        Self::Servers,
+        Self::ChannelsPerAgent,
+        Self::MinCronInterval,
+        Self::MinMailPoll,
+        Self::DoctorRuns,
+        Self::CronLlmRuns,
+        Self::FileVersions,
+    ];
+
     /// The name in the organization's record.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -28,42 +50,92 @@ impl Limit {
             Self::Agents => "max_agents",
             Self::Servers => "max_servers",
             Self::ChannelsPerAgent => "channels_per_agent",
+            Self::MinCronInterval => "min_cron_interval_minutes",
+            Self::MinMailPoll => "min_mail_poll_minutes",
+            Self::DoctorRuns => "doctor_runs_per_month",
+            Self::CronLlmRuns => "cron_llm_runs_per_month",
+            Self::FileVersions => "file_versions",
         }
     }
 
-    /// The effective limit: the organization's own, or its plan's. `o` and `p` are the two tables.
+    /// What it limits, for the schema.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Agents => "Agents.",
+            Self::Servers => "Servers.",
+            Self::ChannelsPerAgent => "External channels of one agent.",
+            Self::MinCronInterval => "Minutes between two scheduled runs, at least.",
+            Self::MinMailPoll => "Minutes between two looks into a mailbox, at least.",
+            Self::DoctorRuns => "Doctor runs in a month.",
+            Self::CronLlmRuns => "Scheduled runs in a month.",
+            Self::FileVersions => "Versions of a file.",
+        }
+    }
+
+    /// The effective limit: the organization's own, or its plan's. `t` is the organization, `p` its plan.
     #[must_use]
     pub const fn sql(self) -> &'static str {
         match self {
-            Self::Agents => "COALESCE(o.contracted_agents, p.max_agents)",
-            Self::Servers => "COALESCE(o.max_servers_override, p.max_servers)",
-            Self::ChannelsPerAgent => "COALESCE(o.max_channels_per_agent, p.channels_per_agent)",
+            Self::Agents => "COALESCE(t.contracted_agents, p.max_agents)",
+            Self::Servers => "COALESCE(t.max_servers_override, p.max_servers)",
+            Self::ChannelsPerAgent => "COALESCE(t.max_channels_per_agent, p.channels_per_agent)",
+            Self::MinCronInterval => {
+                "COALESCE(t.min_cron_interval_minutes_override, p.min_cron_interval_minutes)"
+            }
+            Self::MinMailPoll => "COALESCE(t.min_mail_poll_minutes_override, p.min_mail_poll_minutes)",
+            Self::DoctorRuns => "COALESCE(t.doctor_runs_per_month, p.doctor_runs_per_month)",
+            Self::CronLlmRuns => "COALESCE(t.cron_llm_runs_per_month, p.cron_llm_runs_per_month)",
+            Self::FileVersions => "COALESCE(t.file_versions, p.file_versions)",
         }
     }
 }
 
-/// Refuses one more where `used` have reached the limit. Runs in the transaction that makes it, and locks the
-/// organization, so that two who make one at the same time can't both be the last.
+/// Holds the organization until the transaction ends: whoever counts before adding or removing calls this before
+/// counting, so that two who do so at the same time can't both be the last. SQLite has one writer anyway.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn lock(tx: &Tx) -> Result<()> {
+    let backend = tx.scope.app.db.backend();
+    if backend == DbBackend::Postgres {
+        // NO KEY: rows that only refer to the organization may be written meanwhile.
+        let sql = "SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE";
+        let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.0.into()]);
+        tx.connection().query_one_raw(statement).await?;
+    }
+    Ok(())
+}
+
+/// Refuses one more where `used` have reached the limit. Runs in the transaction that makes it, which has called
+/// [`lock`] before it counted.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, naming limit, maximum and use.
 pub async fn check_limit(tx: &Tx, limit: Limit, used: u64) -> Result<()> {
-    let sql = format!(
-        "SELECT {} FROM organizations o JOIN plans p ON p.plan = o.plan WHERE o.id = $1",
-        limit.sql()
-    );
-    let statement = Statement::from_sql_and_values(tx.scope.app.db.backend(), sql, [tx.scope.org.0.into()]);
-    let row = tx.connection().query_one_raw(statement).await?;
-    let max: i64 = match row {
-        Some(row) => row.try_get_by(0)?,
-        None => return Err(Problem::new(Code::NotFound, "The organization is gone.")),
-    };
+    let max = value(tx, limit).await?;
     if i64::try_from(used).unwrap_or(i64::MAX) < max {
         return Ok(());
     }
     let name = limit.name();
     let detail = format!("The plan allows {max} ({name}); {used} are in use.");
     Err(Problem::new(Code::PlanLimitReached, detail).with("limit", name).with("max", max).with("used", used))
+}
+
+/// The limit in force.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn value(tx: &Tx, limit: Limit) -> Result<i64> {
+    let sql = format!(
+        "SELECT {} FROM organizations t JOIN plans p ON p.plan = t.plan WHERE t.id = $1",
+        limit.sql()
+    );
+    let statement = Statement::from_sql_and_values(tx.scope.app.db.backend(), sql, [tx.scope.org.0.into()]);
+    match tx.connection().query_one_raw(statement).await? {
+        Some(row) => Ok(row.try_get_by(0)?),
+        None => Err(Problem::new(Code::NotFound, "The organization is gone.")),
+    }
 }
 
 /// Writes the plans' limits from the configuration to the database, where organizations' records join them.

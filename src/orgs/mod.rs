@@ -10,7 +10,7 @@ use sea_orm::{ColumnTrait, QueryFilter};
 use self::entity::organizations;
 pub use self::{
     check::{check_cron, check_timezone, check_url},
-    limits::{Limit, check_limit, store_plans},
+    limits::{Limit, check_limit, lock, store_plans, value as limit},
 };
 use crate::{
     error::{Code, Problem, Result},

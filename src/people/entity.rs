@@ -41,6 +41,7 @@ pub mod members {
     use sea_orm::entity::prelude::*;
 
     use crate::{
+        access::Role,
         clock::Timestamp,
         ids::{OrgId, UserId},
     };
@@ -53,7 +54,7 @@ pub mod members {
         pub organization_id: OrgId,
         #[sea_orm(primary_key, auto_increment = false)]
         pub user_id: UserId,
-        pub role: String,
+        pub role: Role,
         pub created_at: Timestamp,
     }
 

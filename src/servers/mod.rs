@@ -73,6 +73,7 @@ pub struct ServerEdit {
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretString)> {
     let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
     let used = scope.find::<servers::Entity>().count(tx.connection()).await?;
     orgs::check_limit(&tx, Limit::Servers, used).await?;
     let name = new.name.trim().to_owned();

@@ -1,0 +1,69 @@
+//! Why a command did not do it.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use serde_json::{Value, json};
+
+use crate::error::{Problem, Violation};
+
+/// Why a command did not do it. Shown to the operator, who may see causes that a caller may not.
+#[derive(Debug)]
+pub struct Failure {
+    code: &'static str,
+    detail: String,
+    errors: Vec<Violation>,
+}
+
+impl Failure {
+    /// A failure in these words.
+    pub fn new(detail: impl Into<String>) -> Self {
+        Self { code: "FAILED", detail: detail.into(), errors: Vec::new() }
+    }
+
+    fn json(&self) -> Value {
+        json!({ "error": { "code": self.code, "detail": self.detail, "errors": self.errors } })
+    }
+
+    pub(super) fn print(&self, json: bool) -> ExitCode {
+        let mut text = if json { self.json().to_string() } else { format!("muster: {}", self.detail) };
+        if !json && self.errors.len() > 1 {
+            for violation in &self.errors {
+                text.push_str("\n  ");
+                text.push_str(&violation.detail);
+            }
+        }
+        let _ = writeln!(io::stderr(), "{text}");
+        ExitCode::FAILURE
+    }
+}
+
+/// Refuses a command line that is wrong, or shows the help that was asked for.
+pub(super) fn usage(error: &clap::Error) -> ExitCode {
+    // What was asked for is not known yet: the command line did not parse.
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if json && error.use_stderr() {
+        let detail = error.to_string();
+        let failure = Failure { code: "USAGE", ..Failure::new(detail.trim()) };
+        let _ = writeln!(io::stderr(), "{}", failure.json());
+    } else {
+        let _ = error.print();
+    }
+    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        problem.log("");
+        Self { code: problem.code.as_str(), detail: problem.detail, errors: problem.errors }
+    }
+}
+
+/// Everything below the slices: configuration, database, files.
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(format!("{:#}", error.into()))
+    }
+}

@@ -1,0 +1,114 @@
+//! The command line: one file a command, one line in [`Command`].
+//!
+//! A command is a clap type with `async fn run(self, cli: &Cli) -> Result<Output, Failure>`; it opens the service
+//! with [`Cli::open`] and works as the installation's operator (`Scope::system`), whom no policy binds. What it
+//! answers goes to standard output, as lines or, with `--json`, as one JSON object; a failure goes to standard
+//! error, in the same form, with the exit code 1 (2 where the command line itself is wrong).
+
+mod failure;
+mod migrate;
+mod output;
+mod policy;
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use clap::{Parser, Subcommand};
+
+pub use self::{failure::Failure, output::Output};
+use crate::{
+    app::{App, Options},
+    config::Config,
+    orgs, telemetry,
+};
+
+/// What every command takes.
+#[derive(Debug, clap::Args)]
+pub struct Cli {
+    /// The file with the settings (also: the variable MUSTER_CONFIG)
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Answer with JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// A self-hosted, multi-tenant control plane for the AI agents of organizations.
+#[derive(Debug, Parser)]
+#[command(name = "muster", version)]
+struct Arguments {
+    #[command(flatten)]
+    cli: Cli,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring the database to what this version needs
+    Migrate(migrate::Migrate),
+    /// Work with the permission policies
+    #[command(subcommand)]
+    Policy(policy::Policy),
+}
+
+impl Command {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        match self {
+            Self::Migrate(command) => command.run(cli).await,
+            Self::Policy(command) => command.run(cli).await,
+        }
+    }
+}
+
+impl Cli {
+    /// The settings.
+    ///
+    /// # Errors
+    /// Names every mistake.
+    pub fn settings(&self) -> Result<Config, Failure> {
+        Ok(Config::load(self.config.as_deref())?)
+    }
+
+    /// The service, with its tables and plans up to date. Listens to nothing.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the settings, the keys, the policy files or the database.
+    pub async fn open(&self) -> Result<Arc<App>, Failure> {
+        open(self.settings()?).await
+    }
+}
+
+/// See [`Cli::open`]; for commands that have settings of their own.
+///
+/// # Errors
+/// Whatever is wrong with the settings, the keys, the policy files or the database.
+pub async fn open(config: Config) -> Result<Arc<App>, Failure> {
+    telemetry::init(&config.log)?;
+    std::fs::create_dir_all(&config.data_dir)
+        .map_err(|error| Failure::new(format!("{}: {error}", config.data_dir.display())))?;
+    let plans = config.plans()?;
+    let app = App::start(config, Options::default()).await?;
+    app.db.migrate().await?;
+    orgs::store_plans(&app, &plans).await?;
+    Ok(app)
+}
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return failure::usage(&error),
+    };
+    let json = arguments.cli.json;
+    let finished = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::from)
+        .and_then(|runtime| runtime.block_on(arguments.command.run(&arguments.cli)));
+    match finished {
+        Ok(output) => output.print(json),
+        Err(failure) => failure.print(json),
+    }
+}
