@@ -309,7 +309,11 @@ fn shape<'a>(
     plan: impl FnOnce(Planner<'a>, &'a SelectionSet) -> Shape,
 ) -> Arc<Shape> {
     let make = || {
-        let planner = Planner { fragments: &ctx.query_env.fragments, registry: &ctx.schema_env.registry };
+        let planner = Planner {
+            fragments: &ctx.query_env.fragments,
+            registry: &ctx.schema_env.registry,
+            backend: ctx.request().app.db.backend(),
+        };
         Arc::new(plan(planner, &ctx.item.node))
     };
     match &ctx.request().plans {

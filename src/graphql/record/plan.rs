@@ -12,6 +12,7 @@ use async_graphql::{
     parser::types::{Field as Selected, FragmentDefinition, Selection, SelectionSet},
     registry::{MetaType, Registry},
 };
+use sea_orm::DbBackend;
 
 use crate::access::Scope;
 
@@ -79,6 +80,7 @@ pub(super) struct Relation {
 pub(super) struct Planner<'a> {
     pub fragments: &'a HashMap<Name, Positioned<FragmentDefinition>>,
     pub registry: &'a Registry,
+    pub backend: DbBackend,
 }
 
 type Merged<'a> = Vec<(&'a str, Vec<&'a Selected>)>;
@@ -121,7 +123,9 @@ impl<'a> Planner<'a> {
     ) -> Slot {
         let sets: Vec<_> = fields.iter().map(|field| &field.selection_set.node).collect();
         match source {
-            Source::Value { sql, kind, .. } => Slot::Value { at: needs.column(sql), kind: *kind },
+            Source::Value { sql, kind, .. } => {
+                Slot::Value { at: needs.column(sql.on(self.backend)), kind: *kind }
+            }
             Source::Caller { json, .. } => {
                 needs.callers.push(*json);
                 Slot::Caller(needs.callers.len() - 1)

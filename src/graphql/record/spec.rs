@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use async_graphql::{OutputType, registry::Registry};
+use sea_orm::DbBackend;
 
 use crate::{
     access::{Permission, Scope},
@@ -106,7 +107,7 @@ pub(super) type Register = fn(&mut Registry) -> String;
 
 pub(super) enum Source {
     /// One value of the row.
-    Value { sql: String, kind: Kind, register: Register },
+    Value { sql: Sql, kind: Kind, register: Register },
     /// A value that depends on the caller and on no row, as JSON.
     Caller { json: fn(&Scope) -> String, register: Register },
     /// A secret that this one answer shows: no row has it.
@@ -119,6 +120,28 @@ pub(super) enum Source {
     One { spec: fn() -> &'static Spec, key: &'static str, load: Load, register: Register },
     /// Other records that hold the row's key.
     Many { spec: fn() -> &'static Spec, key: &'static str, load: Load, register: Register },
+}
+
+/// An expression over the row.
+pub(super) struct Sql {
+    pub sqlite: String,
+    /// `None` where the two databases share one.
+    pub postgres: Option<String>,
+}
+
+impl Sql {
+    pub fn on(&self, backend: DbBackend) -> &str {
+        match &self.postgres {
+            Some(sql) if backend == DbBackend::Postgres => sql,
+            _ => &self.sqlite,
+        }
+    }
+}
+
+impl From<String> for Sql {
+    fn from(sqlite: String) -> Self {
+        Self { sqlite, postgres: None }
+    }
 }
 
 /// How the rows of a relation are found. The related record's own spec is named by a function and not read
@@ -196,15 +219,28 @@ impl Spec {
         self.field(
             name,
             about,
-            Source::Value { sql: sql.into(), kind: T::KIND, register: T::create_type_info },
+            Source::Value { sql: sql.into().into(), kind: T::KIND, register: T::create_type_info },
         )
+    }
+
+    /// [`Self::sql`] for the few things that the two databases spell differently, such as lists made of rows.
+    #[must_use]
+    pub fn sql_by_backend<T: Column>(
+        self,
+        name: &'static str,
+        sqlite: impl Into<String>,
+        postgres: impl Into<String>,
+        about: &'static str,
+    ) -> Self {
+        let sql = Sql { sqlite: sqlite.into(), postgres: Some(postgres.into()) };
+        self.field(name, about, Source::Value { sql, kind: T::KIND, register: T::create_type_info })
     }
 
     /// Whole seconds that have passed since the instant that the SQL expression gives.
     #[must_use]
     pub fn elapsed(self, name: &'static str, since: &'static str, about: &'static str) -> Self {
         let register = <Option<i64> as OutputType>::create_type_info;
-        self.field(name, about, Source::Value { sql: since.to_owned(), kind: Kind::Elapsed, register })
+        self.field(name, about, Source::Value { sql: since.to_owned().into(), kind: Kind::Elapsed, register })
     }
 
     /// A field whose value depends on the caller alone: `json` writes it.
