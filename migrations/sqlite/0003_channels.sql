@@ -58,6 +58,7 @@ CREATE TABLE channels (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     last_activity_at BIGINT,
+    archived_at BIGINT, -- Deleted: hidden, without secrets and path; kept for the conversations that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT channels_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),

@@ -9,6 +9,7 @@ use super::{AgentEdit, NewAgent};
 use crate::{
     access::{Permission, Scope},
     app::Event,
+    channels::graphql::Channel,
     clock::Timestamp,
     enums::{
         AgentStatus, BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType,
@@ -19,7 +20,7 @@ use crate::{
         Answer, Enter, SecretText, answer,
         bounds::{bounds, from, length, list, name, not_null, range},
         permit::permit,
-        record::{Decimal, One, Page, Record, Rows, Spec},
+        record::{Decimal, Many, One, Page, Record, Rows, Spec},
         watch,
     },
     ids::{AgentId, ImageId, OrgId, ServerId, UserId},
@@ -128,11 +129,13 @@ fn usage(spec: Spec) -> Spec {
 }
 
 fn relations(spec: Spec) -> Spec {
-    spec.one::<Server>("server", "t.server_id", "The server on which it lives.").one::<Image>(
-        "image",
-        "t.image_id",
-        "The image that it runs from.",
-    )
+    spec.one::<Server>("server", "t.server_id", "The server on which it lives.")
+        .one::<Image>("image", "t.image_id", "The image that it runs from.")
+        .many::<Channel>(
+            "channels",
+            Many { by: "t.agent_id", filter: "t.archived_at IS NULL", ..Many::default() },
+            "The channels through which it is reached.",
+        )
 }
 
 /// The most that the caller's permissions allow.

@@ -74,6 +74,8 @@ pub mod channels {
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
         pub last_activity_at: Option<Timestamp>,
+        /// Deleted: hidden, without secrets and path; kept for the conversations that refer to it.
+        pub archived_at: Option<Timestamp>,
     }
 
     /// Relations are loaded by the read path, never through sea-orm.

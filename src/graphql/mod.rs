@@ -37,11 +37,17 @@ pub struct Query(
     crate::people::graphql::PeopleQuery,
     crate::servers::graphql::ServerQuery,
     crate::agents::graphql::AgentQuery,
+    crate::channels::graphql::ChannelQuery,
+    crate::channels::contacts::graphql::ContactQuery,
 );
 
 /// Everything that can be changed.
 #[derive(MergedObject, Default)]
-pub struct Mutation(crate::servers::graphql::ServerMutation, crate::agents::graphql::AgentMutation);
+pub struct Mutation(
+    crate::servers::graphql::ServerMutation,
+    crate::agents::graphql::AgentMutation,
+    crate::channels::contacts::graphql::ContactMutation,
+);
 
 /// Everything that can be watched.
 #[derive(MergedSubscription, Default)]
