@@ -1,4 +1,4 @@
-//! What every face does with an HTTP request first: id, address, credential.
+//! What both faces read of a request before anything else: id, address, credential.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -48,14 +48,20 @@ impl Arrival {
     /// # Errors
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good.
     pub async fn caller(&self, app: &Arc<App>) -> Result<Caller> {
-        match bearer(&self.headers)? {
-            Some(token) => authenticate(app, token).await,
-            None => Ok(Caller::Anonymous),
-        }
+        let caller = match bearer(&self.headers)? {
+            Some(token) => authenticate(app, token).await?,
+            None => Caller::Anonymous,
+        };
+        tracing::Span::current().record("caller", tracing::field::display(caller.kind()));
+        Ok(caller)
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
+/// The token of the request, if it carries one.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for another scheme.
+pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
     let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
     value
         .to_str()

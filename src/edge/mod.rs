@@ -1,0 +1,54 @@
+//! The service over HTTP: the router, and what happens to every request whatever its face.
+//!
+//! - `arrival.rs`: what both faces read of a request first: id, address, credential.
+//! - `observe.rs`: around every request: its id, its span and log line, the headers that every response carries.
+//! - `refusals.rs`: what the HTTP machinery refuses by itself (unknown route, wrong method, body too large, late,
+//!   panicked) as problem documents.
+//! - `probes.rs`: `/health` and `/ready`.
+//!
+//! A new surface is one line in [`router`]; what it serves lives with its own module.
+
+mod arrival;
+mod observe;
+mod probes;
+mod refusals;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Path},
+    middleware::from_fn_with_state,
+    response::Response,
+    routing::get,
+};
+
+pub use self::arrival::{Arrival, bearer, is_json};
+use crate::{
+    app::App,
+    error::{Code, Problem},
+    graphql::http as graphql,
+    rest::{self, problem_page, problem_response},
+};
+
+/// Everything that the service answers.
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .merge(rest::router(&app))
+        .merge(graphql::router())
+        .route("/health", get(probes::health))
+        .route("/ready", get(probes::ready))
+        .route("/problems/{slug}", get(problem))
+        .fallback(refusals::no_route)
+        .layer(DefaultBodyLimit::max(app.config.limits.body_bytes))
+        .layer(from_fn_with_state(Arc::clone(&app), observe::observe))
+        .with_state(app)
+}
+
+/// The page that a problem's `type` points to.
+async fn problem(arrival: Arrival, Path(slug): Path<String>) -> Response {
+    problem_page(&slug).unwrap_or_else(|| {
+        let problem = Problem::new(Code::NotFound, "There is no such problem.");
+        problem_response(&problem, arrival.uri.path(), &arrival.request_id)
+    })
+}

@@ -1,0 +1,132 @@
+//! Around every request: its id, its span and log line, its deadline, and the headers that every response carries.
+//!
+//! Neither the span nor the log line holds a token or a query string: the path is the route's pattern.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::Response,
+};
+use futures::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use tracing::{Instrument, field};
+use uuid::Uuid;
+
+use super::refusals::as_problem;
+use crate::{
+    app::App,
+    error::{Code, Problem},
+    rest::problem_response,
+};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The outermost layer.
+pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = request_id(request.headers());
+    let path = request.uri().path().to_owned();
+    let span = {
+        let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        tracing::info_span!(
+            "request",
+            request_id = id.to_str().unwrap_or_default(),
+            method = %request.method(),
+            route,
+            caller = field::Empty,
+        )
+    };
+    request.headers_mut().insert(REQUEST_ID, id.clone());
+    let answered = answer(&app, next.run(request), &path, id.to_str().unwrap_or_default());
+    let mut response = async move {
+        let response = answered.await;
+        let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
+        tracing::info!(status, micros, "request.answered");
+        response
+    }
+    .instrument(span)
+    .await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    harden(response.headers_mut());
+    response
+}
+
+/// The response, whatever happens to the handler.
+async fn answer(app: &App, work: impl Future<Output = Response>, path: &str, id: &str) -> Response {
+    let deadline = app.config.limits.request_timeout();
+    match tokio::time::timeout(deadline, AssertUnwindSafe(work).catch_unwind()).await {
+        Ok(Ok(response)) => as_problem(response, path, id),
+        Ok(Err(panic)) => {
+            let cause = anyhow::anyhow!("panicked: {}", message_of(panic.as_ref()));
+            problem_response(&Problem::internal(cause), path, id)
+        }
+        Err(_late) => {
+            let detail = format!("The request took longer than {} seconds.", deadline.as_secs());
+            problem_response(&Problem::new(Code::Unavailable, detail), path, id)
+        }
+    }
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// The caller's id if it is one that can stand in a log line and a header; a new one otherwise.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let given = headers.get(REQUEST_ID).filter(|id| is_request_id(id.as_bytes()));
+    given.cloned().unwrap_or_else(|| {
+        let mut text = Uuid::encode_buffer();
+        let text = Uuid::now_v7().hyphenated().encode_lower(&mut text);
+        HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown"))
+    })
+}
+
+fn is_request_id(text: &[u8]) -> bool {
+    (1..=128).contains(&text.len())
+        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte))
+}
+
+/// What every response says to a browser. A page that needs more of it (the explorer) says so itself.
+fn harden(headers: &mut HeaderMap) {
+    const ALWAYS: [(HeaderName, HeaderValue); 3] = [
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    ];
+    const UNLESS_SAID: [(HeaderName, HeaderValue); 2] = [
+        (
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    headers.extend(ALWAYS);
+    for (name, value) in UNLESS_SAID {
+        headers.entry(name).or_insert(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_could_break_a_log_line_is_replaced() {
+        for good in ["a", "req-1.2:3/4_5", &"x".repeat(128)] {
+            assert!(is_request_id(good.as_bytes()), "{good}");
+        }
+        for bad in ["", "a b", "a\"b", "a{b", "é", &"x".repeat(129)] {
+            assert!(!is_request_id(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_made_where_none_is_given() {
+        let (one, two) = (request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
+        assert_ne!(one, two);
+        assert!(is_request_id(one.as_bytes()));
+    }
+}

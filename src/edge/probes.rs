@@ -1,0 +1,51 @@
+//! What an orchestrator asks: does the process live, and can it serve?
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+
+use super::Arrival;
+use crate::{
+    app::App,
+    error::{Code, Problem, Result},
+    rest::problem_response,
+};
+
+/// The process lives. Says nothing about the database, whose loss no restart mends; a refused policy shows here.
+pub async fn health(State(app): State<Arc<App>>) -> Response {
+    let policy = app.policy.status();
+    let problems: Vec<String> = policy.problems.iter().map(ToString::to_string).collect();
+    Json(json!({
+        "status": "ok",
+        "version": env!("CARGO_PKG_VERSION"),
+        "policy": {"version": policy.version, "loaded_at": policy.loaded_at, "problems": problems},
+    }))
+    .into_response()
+}
+
+/// The service can serve: it is not shutting down, and the database answers and has this version's tables.
+pub async fn ready(State(app): State<Arc<App>>, arrival: Arrival) -> Response {
+    match check(&app).await {
+        Ok(()) => Json(json!({"status": "ready"})).into_response(),
+        Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
+    }
+}
+
+async fn check(app: &App) -> Result<()> {
+    if app.stopping.is_cancelled() {
+        return Err(Problem::new(Code::Unavailable, "The service is shutting down."));
+    }
+    app.db.ping().await.map_err(Problem::unavailable)?;
+    if app.db.is_migrated().await.map_err(Problem::unavailable)? {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::Unavailable,
+        "The database does not have this version's tables: run `muster migrate`.",
+    ))
+}

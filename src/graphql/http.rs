@@ -1,1 +1,0 @@
-//! The GraphQL endpoint over HTTP.

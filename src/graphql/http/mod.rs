@@ -1,0 +1,135 @@
+//! The GraphQL endpoint: `/graphql` over HTTP.
+//!
+//! - `request.rs`: from a body or a query string to operations, and which form the caller wants the answer in.
+//! - `run.rs`: one operation from its text to its response: the same steps for every transport.
+//! - this file: GraphQL over HTTP (POST and GET, single and batch) and its statuses.
+//!
+//! Statuses follow the GraphQL-over-HTTP draft: with `application/json` a well-formed request is answered 200
+//! even if its document is wrong; with `application/graphql-response+json` a document that can't be run is 400.
+//! What has no GraphQL answer at all (a body that is no JSON, a bad credential) has its own status in either form.
+
+mod request;
+mod run;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{State, rejection::BytesRejection},
+    response::Response,
+    routing::get,
+};
+use futures::future::join_all;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use self::{
+    request::{Batch, Media, Operation},
+    run::{Answered, Session},
+};
+use crate::{
+    app::App,
+    edge::{Arrival, is_json},
+    error::{Code, Problem, Result},
+};
+
+/// The routes of the endpoint.
+pub fn router() -> Router<Arc<App>> {
+    Router::new().route("/graphql", get(on_get).post(on_post))
+}
+
+async fn on_post(
+    State(app): State<Arc<App>>,
+    arrival: Arrival,
+    body: std::result::Result<Bytes, BytesRejection>,
+) -> Response {
+    let media = Media::wanted(&arrival.headers);
+    match post(&app, &arrival, media, body).await {
+        Ok(response) => response,
+        Err(problem) => refuse(&problem, media, &arrival.request_id),
+    }
+}
+
+async fn post(
+    app: &Arc<App>,
+    arrival: &Arrival,
+    media: Media,
+    body: std::result::Result<Bytes, BytesRejection>,
+) -> Result<Response> {
+    let session = Session::open(app, arrival).await?;
+    if !is_json(&arrival.headers) {
+        let detail = "Send the request as `Content-Type: application/json`.";
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    let body = body.map_err(unread)?;
+    match Batch::read(&body, app.config.limits.graphql_batch)? {
+        Batch::Single(operation) => Ok(respond(&session.run(*operation).await, media)),
+        Batch::Many(operations) => {
+            let answers = join_all(operations.into_iter().map(|operation| session.run(operation))).await;
+            let bodies: Vec<&[u8]> = answers.iter().map(|answer| answer.json.as_slice()).collect();
+            let joined = [b"[".as_slice(), &bodies.join(&b','), b"]"].concat();
+            Ok(json(StatusCode::OK, media, joined))
+        }
+    }
+}
+
+async fn on_get(State(app): State<Arc<App>>, arrival: Arrival) -> Response {
+    let media = Media::wanted(&arrival.headers);
+    match ask(&app, &arrival, media).await {
+        Ok(response) => response,
+        Err(problem) => refuse(&problem, media, &arrival.request_id),
+    }
+}
+
+/// GET only reads: a link that somebody follows must not change anything.
+async fn ask(app: &Arc<App>, arrival: &Arrival, media: Media) -> Result<Response> {
+    let session = Session::open(app, arrival).await?;
+    let operation = Operation::from_query(arrival.uri.query().unwrap_or_default())?;
+    if session.changes_something(&operation) {
+        let detail = "GET only runs queries; send the operation with POST.";
+        return Err(Problem::new(Code::MethodNotAllowed, detail));
+    }
+    Ok(respond(&session.run(operation).await, media))
+}
+
+fn unread(rejection: BytesRejection) -> Problem {
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        return Problem::new(Code::PayloadTooLarge, "The body is larger than the service takes.");
+    }
+    Problem::new(Code::MalformedRequest, "The body could not be read.")
+}
+
+fn respond(answered: &Answered, media: Media) -> Response {
+    let status = match media {
+        Media::GraphQl if !answered.executed => StatusCode::BAD_REQUEST,
+        Media::GraphQl | Media::Json => StatusCode::OK,
+    };
+    json(status, media, answered.json.clone())
+}
+
+fn json(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// A problem that has no GraphQL answer beside it.
+fn refuse(problem: &Problem, media: Media, request_id: &str) -> Response {
+    let mut response = json(problem.code.status(), media, run::failed(problem, request_id));
+    let headers: &mut HeaderMap = response.headers_mut();
+    match problem.code.status() {
+        StatusCode::UNAUTHORIZED => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        StatusCode::METHOD_NOT_ALLOWED => {
+            headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+        }
+        StatusCode::SERVICE_UNAVAILABLE => {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        _ => {}
+    }
+    response
+}
