@@ -1,6 +1,6 @@
 //! Plan limits: data in a configuration file, stored beside the organizations, checked where something is made.
 
-use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, EntityTrait, PaginatorTrait, Select, Statement, Value};
 
 use crate::{
     app::App,
@@ -107,19 +107,36 @@ pub async fn lock(tx: &Tx) -> Result<()> {
     Ok(())
 }
 
-/// Refuses one more where `used` have reached the limit. Runs in the transaction that makes it, which has called
-/// [`lock`] before it counted.
+/// Refuses one more where `existing` have reached the limit. Runs in the transaction that makes it. The organization
+/// is locked before anything is counted, so that two who make one at the same time can't both be the last.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, naming limit, maximum and use.
-pub async fn check_limit(tx: &Tx, limit: Limit, used: u64) -> Result<()> {
+pub async fn check_limit<E>(tx: &Tx, limit: Limit, existing: Select<E>) -> Result<()>
+where
+    E: EntityTrait,
+    E::Model: Sync,
+{
+    lock(tx).await?;
     let max = value(tx, limit).await?;
+    let used = existing.count(tx.connection()).await?;
     if i64::try_from(used).unwrap_or(i64::MAX) < max {
         return Ok(());
     }
     let name = limit.name();
     let detail = format!("The plan allows {max} ({name}); {used} are in use.");
     Err(Problem::new(Code::PlanLimitReached, detail).with("limit", name).with("max", max).with("used", used))
+}
+
+/// Lets no other transaction count towards this organization's limits until this one ends. SQLite's transactions
+/// that write run one at a time from their begin.
+async fn lock(tx: &Tx) -> Result<()> {
+    if tx.scope.app.db.backend() == DbBackend::Postgres {
+        let sql = "SELECT id FROM organizations WHERE id = $1 FOR UPDATE";
+        let statement = Statement::from_sql_and_values(DbBackend::Postgres, sql, [tx.scope.org.0.into()]);
+        tx.connection().query_one_raw(statement).await?;
+    }
+    Ok(())
 }
 
 /// The limit in force.

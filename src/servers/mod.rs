@@ -74,8 +74,7 @@ pub struct ServerEdit {
 pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretString)> {
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
-    let used = scope.find::<servers::Entity>().count(tx.connection()).await?;
-    orgs::check_limit(&tx, Limit::Servers, used).await?;
+    orgs::check_limit(&tx, Limit::Servers, scope.find::<servers::Entity>()).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let (token, hash) = Token::generate(TokenKind::Provisioning);
