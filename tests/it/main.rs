@@ -1,1 +1,7 @@
-fn main() {}
+//! The integration tests: one binary, a file per slice and a file per law. `tests/README.md` tells how it works.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod harness;
+mod harness_itself;
+mod policy_files;

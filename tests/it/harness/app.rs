@@ -1,0 +1,180 @@
+//! The service, started for one test.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::Router;
+use muster::{
+    access::{Scope, password::Cost},
+    app::{App, Options},
+    clock::{Clock, Timestamp},
+    config::Config,
+    ids::{OrgId, SessionId, UserId},
+};
+use reqwest::Client;
+use sea_orm::DatabaseConnection;
+use tempfile::TempDir;
+
+use super::{Actor, database, fixtures};
+
+/// Panics of the service itself: its files are `src/…`, those of the tests `tests/…`.
+static PANICS: LazyLock<AtomicU32> = LazyLock::new(|| {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if panic.location().is_some_and(|location| location.file().starts_with("src/")) {
+            PANICS.fetch_add(1, Ordering::Relaxed);
+        }
+        before(panic);
+    }));
+    AtomicU32::new(0)
+});
+
+/// The service on a port of its own, with a database of its own.
+pub struct TestApp {
+    /// The service as a value, for what can't be seen from outside.
+    pub muster: Arc<App>,
+    /// Time. It stands still until it is advanced.
+    pub clock: Clock,
+    /// Where it serves: `http://127.0.0.1:…`.
+    pub base: String,
+    /// The organization that everybody but the stranger is a member of; its plan is BUSINESS.
+    pub org: i64,
+    /// The stranger's organization.
+    pub other_org: i64,
+    pub owner: Actor,
+    pub admin: Actor,
+    pub operator: Actor,
+    pub viewer: Actor,
+    /// OWNER of [`Self::other_org`], and nothing here.
+    pub stranger: Actor,
+    pub anonymous: Actor,
+    pub(super) database: DatabaseConnection,
+    pub(super) named: AtomicU32,
+    failures: Arc<AtomicU32>,
+    failing_is_expected: AtomicBool,
+    pub(super) folder: TempDir,
+}
+
+impl TestApp {
+    /// A fresh service.
+    pub async fn start() -> Self {
+        Self::start_with(|_| ()).await
+    }
+
+    /// A fresh service with other settings.
+    pub async fn start_with(configure: impl FnOnce(&mut Config)) -> Self {
+        LazyLock::force(&PANICS);
+        let folder = tempfile::tempdir().unwrap();
+        let url = database::fresh(folder.path()).await;
+        let mut config = database::config(folder.path(), &url);
+        configure(&mut config);
+        let clock = Clock::fixed(now());
+        let options = Options { clock: clock.clone(), password_cost: Cost::CHEAPEST };
+        let muster = App::start(config, options).await.unwrap();
+        let failures = Arc::new(AtomicU32::new(0));
+        let base = serve(&muster, &failures).await;
+        let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
+        let anonymous = Actor::anonymous(&client, &base);
+        let person = |user| anonymous.person(user, access_token(&muster, user, user));
+        Self {
+            org: fixtures::ORG,
+            other_org: fixtures::OTHER_ORG,
+            owner: person(fixtures::OWNER),
+            admin: person(fixtures::ADMIN),
+            operator: person(fixtures::OPERATOR),
+            viewer: person(fixtures::VIEWER),
+            stranger: person(fixtures::STRANGER),
+            anonymous,
+            database: database::connect(&url).await,
+            named: AtomicU32::new(0),
+            failing_is_expected: AtomicBool::new(false),
+            muster,
+            clock,
+            base,
+            failures,
+            folder,
+        }
+    }
+
+    /// The system's own scope in [`Self::org`]: for making what a test starts from.
+    pub fn scope(&self) -> Scope {
+        Scope::system(&self.muster, OrgId(self.org))
+    }
+
+    /// The same in [`Self::other_org`].
+    pub fn other_scope(&self) -> Scope {
+        Scope::system(&self.muster, OrgId(self.other_org))
+    }
+
+    /// How many statements the service has sent to the database so far.
+    pub fn statements(&self) -> u64 {
+        self.muster.db.statements()
+    }
+
+    /// This test makes the service answer 5xx or panic, and says so.
+    pub fn expects_failures(&self) {
+        self.failing_is_expected.store(true, Ordering::Relaxed);
+    }
+
+    /// Forgets what is cached of credentials and memberships, after a test has changed them behind the service's back.
+    pub fn forget_sessions(&self) {
+        self.muster.sessions.forget();
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        if std::thread::panicking() || self.failing_is_expected.load(Ordering::Relaxed) {
+            return;
+        }
+        let failures = self.failures.load(Ordering::Relaxed);
+        assert!(failures == 0, "the service answered {failures} requests with 5xx");
+        let panics = PANICS.load(Ordering::Relaxed);
+        assert!(panics == 0, "the service panicked {panics} times");
+    }
+}
+
+/// When every test begins.
+pub fn now() -> Timestamp {
+    "2026-06-01T12:00:00.000Z".parse().unwrap()
+}
+
+/// A session's access token, valid for longer than any test moves the clock.
+pub(super) fn access_token(muster: &App, user: i64, session: i64) -> String {
+    let year = Duration::from_secs(365 * 24 * 60 * 60);
+    muster.jwt.issue(UserId(user), SessionId(session), muster.clock.now(), year).unwrap()
+}
+
+async fn serve(muster: &Arc<App>, failures: &Arc<AtomicU32>) -> String {
+    let counter = Arc::clone(failures);
+    let count = move |response: axum::response::Response| {
+        let counter = Arc::clone(&counter);
+        async move {
+            if response.status().is_server_error() {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            response
+        }
+    };
+    let router = router(muster).layer(axum::middleware::map_response(count));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    muster.spawn(async move {
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        axum::serve(listener, service).await.unwrap();
+    });
+    format!("http://{address}")
+}
+
+/// Until the service has its own router for all faces.
+fn router(muster: &Arc<App>) -> Router {
+    muster::rest::router(muster)
+        .route("/graphql", axum::routing::post(super::stand_in::graphql))
+        .with_state(Arc::clone(muster))
+}

@@ -1,0 +1,231 @@
+//! What tests start from: the people and organizations of the template, and things made on demand.
+
+use std::sync::atomic::Ordering;
+
+use muster::{
+    access::token::{Token, TokenKind},
+    agents::{self, NewAgent},
+    ids::{ImageId, ServerId},
+    servers::{self, NewImage, NewServer},
+};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement, TryGetable, Value};
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+use super::{
+    Actor, TestApp,
+    app::{access_token, now},
+};
+
+pub const ORG: i64 = 101;
+pub const OTHER_ORG: i64 = 102;
+pub const OWNER: i64 = 201;
+pub const ADMIN: i64 = 202;
+pub const OPERATOR: i64 = 203;
+pub const VIEWER: i64 = 204;
+pub const STRANGER: i64 = 205;
+
+/// Who there is: id, name, organization, role. A session has the id of its user.
+const PEOPLE: [(i64, &str, i64, &str); 5] = [
+    (OWNER, "owner", ORG, "OWNER"),
+    (ADMIN, "admin", ORG, "ADMIN"),
+    (OPERATOR, "operator", ORG, "OPERATOR"),
+    (VIEWER, "viewer", ORG, "VIEWER"),
+    (STRANGER, "stranger", OTHER_ORG, "OWNER"),
+];
+
+/// Fills the template.
+pub(super) async fn found(db: &DatabaseConnection) {
+    let now = now().0;
+    spread_ids(db).await;
+    for (org, name) in [(ORG, "Meridian Freight"), (OTHER_ORG, "Another House")] {
+        let sql = "INSERT INTO organizations (id, name, plan, created_at, updated_at) VALUES ($1, $2, 'BUSINESS', $3, $3)";
+        execute(db, sql, vec![org.into(), name.into(), now.into()]).await;
+    }
+    for (id, name, org, role) in PEOPLE {
+        add_person(db, Some(id), name, org, role, true).await;
+    }
+}
+
+/// Lets every table count from somewhere else, so that an id of one kind is never by chance one of another.
+async fn spread_ids(db: &DatabaseConnection) {
+    let postgres = db.get_database_backend() == DbBackend::Postgres;
+    let tables = if postgres {
+        "SELECT table_name FROM information_schema.columns \
+         WHERE table_schema = 'public' AND column_name = 'id' AND is_identity = 'YES' ORDER BY table_name"
+    } else {
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%' ORDER BY name"
+    };
+    let tables: Vec<String> = column(db, tables).await;
+    assert!(tables.len() > 10, "{tables:?}");
+    for (n, table) in tables.iter().enumerate() {
+        let first = 1000 * (n + 1);
+        let sql = if postgres {
+            format!("ALTER TABLE {table} ALTER COLUMN id RESTART WITH {first}")
+        } else {
+            format!("INSERT INTO sqlite_sequence (name, seq) VALUES ('{table}', {first})")
+        };
+        execute(db, &sql, vec![]).await;
+    }
+}
+
+/// A user with a membership and a session. Both ids.
+async fn add_person(
+    db: &DatabaseConnection,
+    id: Option<i64>,
+    name: &str,
+    org: i64,
+    role: &str,
+    confirmed: bool,
+) -> (i64, i64) {
+    let now = now().0;
+    let text = |text: &str| Value::from(text.to_owned());
+    let email = format!("{name}@example.com");
+    let (column, place) = if id.is_some() { ("id, ", "$5, ") } else { ("", "") };
+    let sql = format!(
+        "INSERT INTO users ({column}email, name, email_confirmed_at, created_at, updated_at) \
+         VALUES ({place}$1, $2, $3, $4, $4) RETURNING id"
+    );
+    let mut values = vec![text(&email), text(name), confirmed.then_some(now).into(), now.into()];
+    values.extend(id.map(Value::from));
+    let user: i64 = one(db, &sql, values).await;
+    let sql = "INSERT INTO members (organization_id, user_id, role, created_at) VALUES ($1, $2, $3, $4)";
+    execute(db, sql, vec![org.into(), user.into(), text(role), now.into()]).await;
+    let (column, place) = if id.is_some() { ("id, ", "$1, ") } else { ("", "") };
+    let sql = format!(
+        "INSERT INTO sessions ({column}user_id, family, refresh_token_hash, created_at, last_used_at, expires_at) \
+         VALUES ({place}$1, $2, $3, $4, $4, $5) RETURNING id"
+    );
+    let (family, hash) = (format!("family of {name}"), name.as_bytes().to_vec());
+    let expiry = now + 365 * 24 * 60 * 60 * 1000;
+    let session = one(db, &sql, vec![user.into(), family.into(), hash.into(), now.into(), expiry.into()]);
+    (user, session.await)
+}
+
+impl TestApp {
+    /// A text that no other fixture of this test has.
+    pub fn name(&self, of: &str) -> String {
+        format!("{of} {}", self.named.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// A member more, with a session. `role` as on the wire; the e-mail address may be unconfirmed.
+    pub async fn person(&self, role: &str, confirmed: bool) -> Actor {
+        let name = self.name("person").replace(' ', "-");
+        let (user, session) = add_person(&self.database, None, &name, self.org, role, confirmed).await;
+        self.anonymous.person(user, access_token(&self.muster, user, session))
+    }
+
+    /// A service token of the organization.
+    pub async fn token(&self, permissions: &[&str]) -> Actor {
+        self.token_of(self.org, permissions).await
+    }
+
+    /// A service token of either organization.
+    pub async fn token_of(&self, org: i64, permissions: &[&str]) -> Actor {
+        let (text, hash) = Token::generate(TokenKind::Service);
+        let text = text.expose_secret();
+        let sql = "INSERT INTO service_tokens \
+                   (organization_id, name, token_hash, hint, permissions, created_at, last_used_at) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $6)";
+        let values = vec![
+            org.into(),
+            self.name("token").into(),
+            hash.as_bytes().to_vec().into(),
+            Token::hint(text).to_owned().into(),
+            json!(permissions).into(),
+            self.clock.now().0.into(),
+        ];
+        self.execute(sql, values).await;
+        self.anonymous.with_bearer(text)
+    }
+
+    /// A server.
+    pub async fn server(&self) -> i64 {
+        server(&self.scope(), self.name("server")).await.0
+    }
+
+    /// An image.
+    pub async fn image(&self) -> i64 {
+        image(&self.scope(), self.name("image")).await.0
+    }
+
+    /// A stopped agent, on a server of its own.
+    pub async fn agent(&self) -> i64 {
+        self.agent_in(&self.scope()).await
+    }
+
+    /// A stopped agent of the stranger's organization.
+    pub async fn other_agent(&self) -> i64 {
+        self.agent_in(&self.other_scope()).await
+    }
+
+    async fn agent_in(&self, scope: &muster::access::Scope) -> i64 {
+        let new = NewAgent {
+            name: self.name("agent"),
+            description: None,
+            role: None,
+            server_id: server(scope, self.name("server")).await,
+            image_id: Some(image(scope, self.name("image")).await),
+            model_override: None,
+        };
+        agents::create(scope, new).await.unwrap().0
+    }
+
+    /// An open conversation of an agent, without contact, channel or messages.
+    pub async fn conversation(&self, agent: i64) -> i64 {
+        let n = self.named.fetch_add(1, Ordering::Relaxed);
+        let sql = "INSERT INTO conversations (organization_id, ref, agent_id, transport, opened_at, last_activity_at, \
+                   created_at, updated_at) \
+                   SELECT organization_id, $2, id, 'INTERNAL', $3, $3, $3, $3 FROM agents WHERE id = $1 RETURNING id";
+        let now = self.clock.now().0;
+        self.one(sql, vec![agent.into(), format!("C{n:07}").into(), now.into()]).await
+    }
+
+    /// Runs a statement beside the service.
+    pub async fn execute(&self, sql: &str, values: Vec<Value>) {
+        execute(&self.database, sql, values).await;
+    }
+
+    /// The first column of the one row that a statement gives.
+    pub async fn one<T: TryGetable>(&self, sql: &str, values: Vec<Value>) -> T {
+        one(&self.database, sql, values).await
+    }
+
+    /// The first column of every row.
+    pub async fn column<T: TryGetable>(&self, sql: &str) -> Vec<T> {
+        column(&self.database, sql).await
+    }
+}
+
+async fn server(scope: &muster::access::Scope, name: String) -> ServerId {
+    let labels = std::collections::BTreeMap::new();
+    let new = NewServer { name, description: None, hostname: None, address: None, region: None, labels };
+    servers::create(scope, new).await.unwrap().0
+}
+
+async fn image(scope: &muster::access::Scope, name: String) -> ImageId {
+    let new = NewImage {
+        name,
+        reference: "registry.example/agent:1".into(),
+        description: None,
+        default_model: Some("model-1".into()),
+    };
+    servers::create_image(scope, new).await.unwrap()
+}
+
+async fn execute(db: &DatabaseConnection, sql: &str, values: Vec<Value>) {
+    let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    db.execute_raw(statement).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+async fn one<T: TryGetable>(db: &DatabaseConnection, sql: &str, values: Vec<Value>) -> T {
+    let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    let row = db.query_one_raw(statement).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    row.unwrap_or_else(|| panic!("{sql}: no row")).try_get_by(0).unwrap()
+}
+
+async fn column<T: TryGetable>(db: &DatabaseConnection, sql: &str) -> Vec<T> {
+    let statement = Statement::from_string(db.get_database_backend(), sql);
+    let rows = db.query_all_raw(statement).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    rows.iter().map(|row| row.try_get_by(0).unwrap()).collect()
+}
