@@ -55,7 +55,6 @@ pub struct NewAgent {
 pub async fn create(scope: &Scope, new: NewAgent) -> Result<AgentId> {
     let tx = scope.begin().await?;
     let image_id = require_home(&tx, new.server_id, new.image_id).await?;
-    orgs::lock(&tx).await?;
     orgs::check_limit(&tx, Limit::Agents, living(scope)).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;

@@ -128,17 +128,6 @@ where
     Err(Problem::new(Code::PlanLimitReached, detail).with("limit", name).with("max", max).with("used", used))
 }
 
-/// Lets no other transaction count towards this organization's limits until this one ends. SQLite's transactions
-/// that write run one at a time from their begin.
-async fn lock(tx: &Tx) -> Result<()> {
-    if tx.scope.app.db.backend() == DbBackend::Postgres {
-        let sql = "SELECT id FROM organizations WHERE id = $1 FOR UPDATE";
-        let statement = Statement::from_sql_and_values(DbBackend::Postgres, sql, [tx.scope.org.0.into()]);
-        tx.connection().query_one_raw(statement).await?;
-    }
-    Ok(())
-}
-
 /// The limit in force.
 ///
 /// # Errors

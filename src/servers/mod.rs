@@ -73,7 +73,6 @@ pub struct ServerEdit {
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretString)> {
     let tx = scope.begin().await?;
-    orgs::lock(&tx).await?;
     orgs::check_limit(&tx, Limit::Servers, scope.find::<servers::Entity>()).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
