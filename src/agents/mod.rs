@@ -176,6 +176,18 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     Ok(())
 }
 
+/// Sends a command that is about an agent and not about its lifecycle: an answer, a turn. A deleted agent
+/// gets none; a stopped one finds it when it is up again.
+///
+/// # Errors
+/// The database refused.
+pub async fn send(tx: &Tx, id: AgentId, kind: CommandKind, payload: serde_json::Value) -> Result<()> {
+    let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
+    let Some(agent) = found.one(tx.connection()).await? else { return Ok(()) };
+    let command = Command::new(kind, agent.server_id, id, agent.launch_generation);
+    jobs::enqueue(tx, Command { payload, ..command }).await
+}
+
 /// Which of `ids` the organization does not have (or has deleted).
 ///
 /// # Errors

@@ -13,6 +13,7 @@ use crate::{
     access::{Caller, Scope, membership},
     app::App,
     edge::Arrival,
+    enums::DecidedVia,
     error::{At, Code, Problem, Result},
     ids::OrgId,
 };
@@ -27,6 +28,8 @@ pub struct Request {
     pub id: String,
     /// Where from.
     pub ip: Option<IpAddr>,
+    /// Through which face: what a decision is noted to have come through.
+    pub via: DecidedVia,
     /// The data loaders; they live as long as the request.
     pub loaders: Loaders,
     /// The plans of the document, where the service keeps the document.
@@ -41,7 +44,12 @@ impl Request {
     /// A request that has arrived from outside.
     #[must_use]
     pub fn new(app: &Arc<App>, caller: Caller, arrival: &Arrival) -> Self {
-        Self { id: arrival.request_id.clone(), ip: arrival.ip, ..Self::inside(app, caller) }
+        Self {
+            id: arrival.request_id.clone(),
+            ip: arrival.ip,
+            via: DecidedVia::Graphql,
+            ..Self::inside(app, caller)
+        }
     }
 
     /// The service's own work, or the operator's.
@@ -56,6 +64,7 @@ impl Request {
             caller,
             id: String::new(),
             ip: None,
+            via: DecidedVia::System,
             loaders: Loaders::default(),
             plans: None,
             raw: false,

@@ -39,6 +39,7 @@ pub struct Query(
     crate::agents::graphql::AgentQuery,
     crate::channels::graphql::ChannelQuery,
     crate::channels::contacts::graphql::ContactQuery,
+    crate::approvals::graphql::ApprovalQuery,
 );
 
 /// Everything that can be changed.
@@ -47,11 +48,15 @@ pub struct Mutation(
     crate::servers::graphql::ServerMutation,
     crate::agents::graphql::AgentMutation,
     crate::channels::contacts::graphql::ContactMutation,
+    crate::approvals::graphql::ApprovalMutation,
 );
 
 /// Everything that can be watched.
 #[derive(MergedSubscription, Default)]
-pub struct Subscription(crate::agents::graphql::AgentSubscription);
+pub struct Subscription(
+    crate::agents::graphql::AgentSubscription,
+    crate::approvals::graphql::ApprovalSubscription,
+);
 
 /// The schema of the service.
 pub type MusterSchema = Schema<Query, Mutation, Subscription>;

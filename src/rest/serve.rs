@@ -19,6 +19,7 @@ use super::{
 use crate::{
     app::App,
     edge::{Arrival, is_json},
+    enums::DecidedVia,
     error::{Code, Problem, Result},
     graphql::{Request, authorize, problem_of},
     ids::OrgId,
@@ -75,6 +76,7 @@ async fn run(
         plans: operation.document.plans.clone(),
         raw: true,
         validated: true,
+        via: DecidedVia::Rest,
         ..Request::new(app, caller, arrival)
     });
     let path: Vec<(&str, &str)> = path.iter().collect();

@@ -32,6 +32,14 @@ impl Tx {
         self.events.push(event);
     }
 
+    /// Undoes everything now; a dropped transaction does so when its connection is next used.
+    ///
+    /// # Errors
+    /// The database was lost; then nothing has happened either.
+    pub async fn rollback(self) -> Result<()> {
+        Ok(self.connection.rollback().await?)
+    }
+
     /// Makes it so.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ macro_rules! columns {
 
 columns! {
     i64 => Int, f64 => Float, bool => Bool, String => Text, Timestamp => Timestamp,
-    Vec<String> => Json, Vec<i64> => Json, Decimal => Decimal,
+    Vec<String> => Json, Vec<i64> => Json, Decimal => Decimal, crate::ids::Id => Int,
 }
 
 impl<T: Column> Column for Option<T> {
