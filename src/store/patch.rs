@@ -1,24 +1,29 @@
-//! Edits: absent leaves a column alone, null clears it, a value sets it.
+//! Edits: absent leaves a column alone, null clears it, a value sets it. A value that the column has already is no
+//! change, so that an edit can tell whether it changes anything.
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveValue, Set};
+use sea_orm::ActiveValue;
 
 /// Applies one field of an edit to a column that may be null.
 pub fn patch<T>(column: &mut ActiveValue<Option<T>>, edit: MaybeUndefined<T>)
 where
+    T: PartialEq,
     Option<T>: Into<sea_orm::Value>,
 {
     match edit {
         MaybeUndefined::Undefined => {}
-        MaybeUndefined::Null => *column = Set(None),
-        MaybeUndefined::Value(value) => *column = Set(Some(value)),
+        MaybeUndefined::Null => column.set_if_not_equals(None),
+        MaybeUndefined::Value(value) => column.set_if_not_equals(Some(value)),
     }
 }
 
 /// Applies one field of an edit to a column that is never null. The input declares `not_null()`, so null does not
 /// get here.
-pub fn patch_required<T: Into<sea_orm::Value>>(column: &mut ActiveValue<T>, edit: MaybeUndefined<T>) {
+pub fn patch_required<T: PartialEq + Into<sea_orm::Value>>(
+    column: &mut ActiveValue<T>,
+    edit: MaybeUndefined<T>,
+) {
     if let MaybeUndefined::Value(value) = edit {
-        *column = Set(value);
+        column.set_if_not_equals(value);
     }
 }
