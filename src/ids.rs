@@ -50,6 +50,12 @@ macro_rules! ids {
             }
         }
 
+        impl From<$name> for i64 {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
         impl async_graphql::InputType for $name {
             type RawValueType = i64;
 

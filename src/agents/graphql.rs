@@ -18,12 +18,13 @@ use crate::{
     error::Result,
     graphql::{
         Answer, Enter, SecretText, answer,
-        bounds::{bounds, from, length, list, name, not_null, range},
+        bounds::{bounds, from, items, length, list, name, not_null, range},
         permit::permit,
         record::{Decimal, Many, One, Page, Record, Rows, Spec},
         watch,
     },
     ids::{AgentId, ImageId, OrgId, ServerId, UserId},
+    mcp::graphql::McpServer,
     servers::graphql::{Image, Server},
 };
 
@@ -38,7 +39,7 @@ impl Record for Agent {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let spec = Spec::new("Agent", "agents t", "An agent: a container that is launched on a server.")
                 .permission(Permission::AgentView);
-            relations(usage(settings(identity(spec))))
+            equipment(relations(usage(settings(identity(spec)))))
         });
         &SPEC
     }
@@ -138,6 +139,23 @@ fn relations(spec: Spec) -> Spec {
         )
 }
 
+/// What the agent works with.
+fn equipment(spec: Spec) -> Spec {
+    spec.many::<McpServer>(
+        "mcp_servers",
+        used(
+            "mcp_server_agents j JOIN mcp_servers t \
+                 ON t.organization_id = j.organization_id AND t.id = j.mcp_server_id",
+        ),
+        "The MCP servers that it may call.",
+    )
+}
+
+/// The relation from an agent to what it works with, through the join table `j`.
+fn used(from: &'static str) -> Many {
+    Many { from: Some(from), by: "j.agent_id", filter: "t.archived_at IS NULL", ..Many::default() }
+}
+
 /// The most that the caller's permissions allow.
 fn viewer_access(scope: &Scope) -> String {
     let access = if scope.may(Permission::AgentEdit) {
@@ -165,6 +183,46 @@ impl Record for AgentSummary {
         });
         &SPEC
     }
+}
+
+/// An agent that something is assigned to, and since when. Its rows come through a join table with the alias `j`.
+pub struct AgentAssignment;
+
+impl Record for AgentAssignment {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("AgentAssignment", "agents t", "An agent that something is assigned to.")
+                .column::<AgentId>("id", "Identifies the agent.")
+                .column::<String>("name", "The agent's name.")
+                .sql::<Option<String>>("avatar_url", AVATAR_URL, "The agent's picture: a path.")
+                .sql::<Timestamp>("assigned_at", "j.assigned_at", "Since when it is assigned.")
+        });
+        &SPEC
+    }
+}
+
+/// The relation from a thing to the agents that it is assigned to, but for deleted ones: `from` joins the agents to
+/// the join table `j`, in which `by` holds the thing.
+#[must_use]
+pub fn assigned(from: &'static str, by: &'static str) -> Many {
+    Many { from: Some(from), by, filter: "t.archived_at IS NULL", ..Many::default() }
+}
+
+/// The SQL that counts the agents that a thing is assigned to, but for deleted ones.
+#[must_use]
+pub fn assignment_count(join_table: &str, key: &str) -> String {
+    format!(
+        "(SELECT COUNT(*) FROM {join_table} l JOIN agents a ON a.organization_id = l.organization_id AND a.id = l.agent_id \
+         WHERE l.organization_id = t.organization_id AND l.{key} = t.id AND a.archived_at IS NULL)"
+    )
+}
+
+/// The agents that something is assigned to from now on.
+#[derive(InputObject)]
+pub struct SetAgentsInput {
+    /// The complete list: agents that are not named lose it. Naming one twice is naming it once.
+    #[graphql(directive = bounds::apply(items(5000)))]
+    pub agent_ids: Vec<AgentId>,
 }
 
 /// What a new agent is given.

@@ -4,12 +4,15 @@
 //! in one transaction. Who may: `agent.*`; the operator's rights end at deleting. What leaves the process:
 //! commands in the outbox. Deleting hides an agent and keeps its conversations.
 
+pub mod assignments;
 mod edit;
 mod entity;
 pub mod graphql;
 mod state;
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QueryOrder, Set,
+};
 use serde_json::json;
 
 pub use self::edit::{AgentEdit, update};
@@ -161,6 +164,8 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
 /// The database refused.
 pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
+    // Always in the same order, so that two of these never wait for each other.
+    let found = found.order_by_asc(agents::Column::Id);
     for agent in sea_orm::QuerySelect::lock_exclusive(found).all(tx.connection()).await? {
         let (id, server, generation, status) =
             (agent.id, agent.server_id, agent.launch_generation, agent.status);

@@ -76,7 +76,7 @@ pub mod credential_fields {
 
 /// Which agents may use a credential.
 pub mod credential_agents {
-    use sea_orm::entity::prelude::*;
+    use sea_orm::{Set, entity::prelude::*};
 
     use crate::{
         clock::Timestamp,
@@ -105,11 +105,32 @@ pub mod credential_agents {
     impl crate::store::TenantEntity for Entity {
         const ORG: Column = Column::OrganizationId;
     }
+
+    impl crate::store::Link for Entity {
+        type Member = AgentId;
+        type Owner = CredentialId;
+
+        const MEMBER: Column = Column::AgentId;
+        const OWNER: Column = Column::CredentialId;
+
+        fn member(row: &Model) -> AgentId {
+            row.agent_id
+        }
+
+        fn row(org: OrgId, owner: CredentialId, member: AgentId, at: Timestamp) -> ActiveModel {
+            ActiveModel {
+                organization_id: Set(org),
+                credential_id: Set(owner),
+                agent_id: Set(member),
+                assigned_at: Set(at),
+            }
+        }
+    }
 }
 
 /// Which members may use a credential.
 pub mod credential_members {
-    use sea_orm::entity::prelude::*;
+    use sea_orm::{Set, entity::prelude::*};
 
     use crate::{
         clock::Timestamp,
@@ -137,5 +158,26 @@ pub mod credential_members {
 
     impl crate::store::TenantEntity for Entity {
         const ORG: Column = Column::OrganizationId;
+    }
+
+    impl crate::store::Link for Entity {
+        type Member = UserId;
+        type Owner = CredentialId;
+
+        const MEMBER: Column = Column::UserId;
+        const OWNER: Column = Column::CredentialId;
+
+        fn member(row: &Model) -> UserId {
+            row.user_id
+        }
+
+        fn row(org: OrgId, owner: CredentialId, member: UserId, at: Timestamp) -> ActiveModel {
+            ActiveModel {
+                organization_id: Set(org),
+                credential_id: Set(owner),
+                user_id: Set(member),
+                granted_at: Set(at),
+            }
+        }
     }
 }

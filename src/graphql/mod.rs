@@ -40,6 +40,7 @@ pub struct Query(
     crate::channels::graphql::ChannelQuery,
     crate::channels::contacts::graphql::ContactQuery,
     crate::approvals::graphql::ApprovalQuery,
+    crate::mcp::graphql::McpQuery,
 );
 
 /// Everything that can be changed.
@@ -49,6 +50,7 @@ pub struct Mutation(
     crate::agents::graphql::AgentMutation,
     crate::channels::contacts::graphql::ContactMutation,
     crate::approvals::graphql::ApprovalMutation,
+    crate::mcp::graphql::McpMutation,
 );
 
 /// Everything that can be watched.

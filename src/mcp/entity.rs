@@ -41,11 +41,30 @@ pub mod mcp_servers {
     impl crate::store::TenantEntity for Entity {
         const ORG: Column = Column::OrganizationId;
     }
+
+    impl crate::agents::assignments::Assignable for Entity {
+        type Assignments = super::mcp_server_agents::Entity;
+        type Id = McpServerId;
+
+        const ARCHIVED_AT: Column = Column::ArchivedAt;
+        const ID: Column = Column::Id;
+        const KIND: &'static str = "mcp_server";
+        const NAME: Column = Column::Name;
+        const UPDATED_AT: Column = Column::UpdatedAt;
+
+        fn name(row: &Model) -> &str {
+            &row.name
+        }
+
+        fn archived_at(row: &Model) -> Option<Timestamp> {
+            row.archived_at
+        }
+    }
 }
 
 /// Which agents may call an MCP server.
 pub mod mcp_server_agents {
-    use sea_orm::entity::prelude::*;
+    use sea_orm::{Set, entity::prelude::*};
 
     use crate::{
         clock::Timestamp,
@@ -73,5 +92,26 @@ pub mod mcp_server_agents {
 
     impl crate::store::TenantEntity for Entity {
         const ORG: Column = Column::OrganizationId;
+    }
+
+    impl crate::store::Link for Entity {
+        type Member = AgentId;
+        type Owner = McpServerId;
+
+        const MEMBER: Column = Column::AgentId;
+        const OWNER: Column = Column::McpServerId;
+
+        fn member(row: &Model) -> AgentId {
+            row.agent_id
+        }
+
+        fn row(org: OrgId, owner: McpServerId, member: AgentId, at: Timestamp) -> ActiveModel {
+            ActiveModel {
+                organization_id: Set(org),
+                mcp_server_id: Set(owner),
+                agent_id: Set(member),
+                assigned_at: Set(at),
+            }
+        }
     }
 }

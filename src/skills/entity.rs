@@ -44,7 +44,7 @@ pub mod skills {
 
 /// Which agents have a skill.
 pub mod skill_agents {
-    use sea_orm::entity::prelude::*;
+    use sea_orm::{Set, entity::prelude::*};
 
     use crate::{
         clock::Timestamp,
@@ -72,5 +72,26 @@ pub mod skill_agents {
 
     impl crate::store::TenantEntity for Entity {
         const ORG: Column = Column::OrganizationId;
+    }
+
+    impl crate::store::Link for Entity {
+        type Member = AgentId;
+        type Owner = SkillId;
+
+        const MEMBER: Column = Column::AgentId;
+        const OWNER: Column = Column::SkillId;
+
+        fn member(row: &Model) -> AgentId {
+            row.agent_id
+        }
+
+        fn row(org: OrgId, owner: SkillId, member: AgentId, at: Timestamp) -> ActiveModel {
+            ActiveModel {
+                organization_id: Set(org),
+                skill_id: Set(owner),
+                agent_id: Set(member),
+                assigned_at: Set(at),
+            }
+        }
     }
 }

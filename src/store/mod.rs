@@ -5,11 +5,13 @@
 //! and only a [`Tx`], opened by [`Scope::begin`](crate::access::Scope::begin), can write.
 
 mod db;
+mod links;
 mod patch;
 mod scoped;
 mod tx;
 
 pub use db::Db;
+pub use links::{Link, Relinked, linked, relink};
 pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
 pub use tx::Tx;

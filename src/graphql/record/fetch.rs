@@ -81,6 +81,12 @@ impl<R: Record> Rows<R> {
         }
     }
 
+    /// Without the archived rows, unless they are wanted too.
+    #[must_use]
+    pub fn unless_archived(self, wanted: bool) -> Self {
+        if wanted { self } else { self.filter("t.archived_at IS NULL", []) }
+    }
+
     /// The order, as in SQL.
     #[must_use]
     pub fn order_by(mut self, order: impl Into<String>) -> Self {
