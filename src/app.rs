@@ -96,7 +96,7 @@ impl App {
         let catalogue = Catalogue::read()?;
         let schema = crate::graphql::build(&config);
         let documents = Documents::new(config.limits.document_cache);
-        let routes = Routes::load(&catalogue, &schema)?;
+        let routes = Routes::load(&catalogue)?;
         let (events, _) = broadcast::channel(1024);
         Ok(Arc::new(Self {
             jwt: JwtKeys::new(&keys, config.issuer())?,

@@ -12,7 +12,7 @@ use async_graphql::{
 use crate::{
     error::{At, Code, Problem, Result, Violation},
     graphql::{
-        Catalogue, Document, MusterSchema, Permit,
+        Catalogue, Document, Permit,
         record::snake_case,
         validate::{Spelling, Validator, meant},
     },
@@ -67,7 +67,7 @@ pub struct Given<'a> {
 
 impl Operation {
     /// The operations of one document file.
-    pub(super) fn parse(text: &str, catalogue: &Catalogue, _: &MusterSchema) -> anyhow::Result<Vec<Self>> {
+    pub(super) fn parse(text: &str, catalogue: &Catalogue) -> anyhow::Result<Vec<Self>> {
         let parsed = async_graphql::parser::parse_query(text).context("parsing")?;
         let names: Vec<Name> = parsed.operations.iter().filter_map(|(name, _)| name.cloned()).collect();
         names

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 use http::{Method, StatusCode};
 
 use super::Operation;
-use crate::graphql::{Catalogue, MusterSchema};
+use crate::graphql::Catalogue;
 
 /// One line of the table.
 #[derive(Clone, Debug)]
@@ -102,10 +102,10 @@ impl Routes {
     /// # Errors
     /// A document that does not parse or does not fit the schema, a route without an operation, an operation
     /// without a route.
-    pub fn load(catalogue: &Catalogue, schema: &MusterSchema) -> anyhow::Result<Self> {
+    pub fn load(catalogue: &Catalogue) -> anyhow::Result<Self> {
         let mut operations = HashMap::new();
         for (file, text) in DOCUMENTS.iter().filter(|(_, text)| !text.is_empty()) {
-            for operation in Operation::parse(text, catalogue, schema)
+            for operation in Operation::parse(text, catalogue)
                 .map_err(|error| error.context(format!("schema/rest/{file}.graphql")))?
             {
                 operations.insert(operation.name.clone(), operation);

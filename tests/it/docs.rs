@@ -1,0 +1,59 @@
+//! The tables in the docs are generated: `UPDATE=1` writes them, a plain run compares.
+
+use std::{fmt::Write, path::PathBuf};
+
+use muster::{config::SETTINGS, error::Code, graphql::Permit, rest::Routes};
+
+#[test]
+fn settings_are_documented() {
+    let mut table = String::from("| Setting | Variable | Default |\n|---|---|---|\n");
+    let defaults: toml::Table = muster::config::DEFAULT.parse().unwrap();
+    for setting in SETTINGS {
+        let default = match setting.key.split_once('.') {
+            Some((section, key)) => defaults.get(section).and_then(|section| section.get(key)),
+            None => defaults.get(setting.key),
+        };
+        let default = default.map_or_else(|| "none".to_owned(), |value| format!("`{value}`"));
+        writeln!(table, "| `{}` | `{}` | {default} |", setting.key, setting.variable).unwrap();
+    }
+    check("docs/configuration.md", "settings", &table);
+}
+
+#[test]
+fn problems_are_documented() {
+    let mut table = String::from("| Status | Code | Means |\n|---|---|---|\n");
+    for code in Code::ALL {
+        writeln!(table, "| {} | `{}` | {} |", code.status().as_u16(), code.as_str(), code.about()).unwrap();
+    }
+    check("docs/api.md", "problems", &table);
+}
+
+#[test]
+fn operations_are_documented() {
+    let catalogue = muster::graphql::Catalogue::read().unwrap();
+    let routes = Routes::load(&catalogue).unwrap();
+    let mut table = String::from("| # | Route | Permission | Operation |\n|---|---|---|---|\n");
+    for (number, (route, operation)) in routes.iter().enumerate() {
+        let Permit::InOrganization { permission, .. } = operation.permit else {
+            panic!("{} belongs to no organization", operation.name)
+        };
+        let (number, name) = (number + 1, &operation.name);
+        writeln!(table, "| {number} | `{} {}` | `{permission}` | {name} |", route.method, route.path).unwrap();
+    }
+    check("docs/api.md", "operations", &table);
+}
+
+/// Compares the part of `file` between the marks of `name` with `table`, or writes it.
+fn check(file: &str, name: &str, table: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let begin = format!("<!-- generated: {name} -->\n");
+    let start = text.find(&begin).expect("the docs have the mark") + begin.len();
+    let end = start + text[start..].find("<!-- end -->").expect("the docs have the end mark");
+    if std::env::var_os("UPDATE").is_some() {
+        let text = format!("{}{table}{}", &text[..start], &text[end..]);
+        std::fs::write(&path, text).unwrap();
+    } else {
+        assert_eq!(&text[start..end], table, "{file}: run the tests with UPDATE=1");
+    }
+}
