@@ -46,6 +46,8 @@ impl Tx {
     /// The database refused or was lost; then nothing has happened.
     pub async fn commit(self) -> Result<()> {
         self.connection.commit().await?;
+        // What the request has loaded may be changed now; its answer shows the new state.
+        self.scope.request.loaders.forget();
         for event in self.events {
             self.scope.app.publish(event);
         }

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     access::Scope,
+    app::App,
     clock::Timestamp,
     error::{Problem, Result},
     ids::OrgId,
@@ -226,11 +227,16 @@ impl Loaders {
         if let Some(loader) = loaders.get(&question) {
             return loader.clone();
         }
-        let batch = ByKey { scope: scope.clone(), sql: question.1.clone() };
+        let batch = ByKey { app: Arc::clone(&scope.app), org: scope.org, sql: question.1.clone() };
         // A list asks for all its keys at once: there is nothing to gain by waiting for more.
         let loader = Loader::new(batch).with_yield_count(1).with_max_batch_size(1000);
         loaders.insert(question, loader.clone());
         loader
+    }
+
+    /// Forgets every row: something has been written since, or time has passed.
+    pub fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -256,9 +262,11 @@ fn relation_sql(relation: &Relation, backend: DbBackend) -> String {
     sql
 }
 
-/// One question: the rows of a relation by key, inside one organization.
+/// One question: the rows of a relation by key, inside one organization. It must not hold the scope: the scope holds
+/// the request, which holds the loaders, and none of them would ever be freed.
 struct ByKey {
-    scope: Scope,
+    app: Arc<App>,
+    org: OrgId,
     sql: String,
 }
 
@@ -279,13 +287,13 @@ impl BatchFn<i64, Loaded> for ByKey {
 
 impl ByKey {
     async fn rows(&self, keys: &[i64]) -> Result<HashMap<i64, Vec<Shared>>> {
-        let db = self.scope.app.db.read();
+        let db = self.app.db.read();
         let backend = db.get_database_backend();
         let keys_value = match backend {
             DbBackend::Postgres => Value::from(keys.to_vec()),
             _ => Value::from(serde_json::Value::from(keys).to_string()),
         };
-        let values = [self.scope.org.0.into(), keys_value];
+        let values = [self.org.0.into(), keys_value];
         let rows = db.query_all_raw(Statement::from_sql_and_values(backend, &self.sql, values)).await?;
         let mut by_key: HashMap<i64, Vec<Shared>> = HashMap::with_capacity(keys.len());
         for row in rows {
