@@ -4,7 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use tokio::sync::broadcast;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 
 use crate::{
     access::{
@@ -95,7 +98,7 @@ impl App {
         let policy = load_policy(config.policy_dir())?;
         let catalogue = Catalogue::read()?;
         let schema = crate::graphql::build(&config);
-        let documents = Documents::new(config.limits.document_cache);
+        let documents = Documents::new(&config.limits);
         let routes = Routes::load(&catalogue)?;
         let (events, _) = broadcast::channel(1024);
         Ok(Arc::new(Self {
@@ -132,6 +135,12 @@ impl App {
     /// Work beside requests; a shutdown waits for it.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(work);
+    }
+
+    /// For as long as the token lives, a shutdown waits: for work that the HTTP server has spawned.
+    #[must_use]
+    pub fn working(&self) -> TaskTrackerToken {
+        self.tasks.token()
     }
 
     /// Finishes what was begun, and closes the database.

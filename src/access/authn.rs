@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
 use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+use tokio::sync::watch;
 
 use super::{
     Caller, Membership, Permission, PermissionSet, Person, Role, ServiceToken,
@@ -29,6 +30,8 @@ const LAST_USE_STEP: i64 = 60_000;
 pub struct Sessions {
     callers: Cache<TokenHash, Caller>,
     roles: Cache<(UserId, OrgId), Option<Role>>,
+    /// Says that something was forgotten, to those who are still being served on the strength of it.
+    forgotten: watch::Sender<()>,
 }
 
 impl Default for Sessions {
@@ -36,6 +39,7 @@ impl Default for Sessions {
         Self {
             callers: Cache::builder().max_capacity(10_000).time_to_live(KEPT).build(),
             roles: Cache::builder().max_capacity(10_000).time_to_live(KEPT).build(),
+            forgotten: watch::Sender::default(),
         }
     }
 }
@@ -45,6 +49,14 @@ impl Sessions {
     pub fn forget(&self) {
         self.callers.invalidate_all();
         self.roles.invalidate_all();
+        self.forgotten.send_replace(());
+    }
+
+    /// Hears each [`Sessions::forget`] from now on: whoever serves a caller for long then looks again
+    /// ([`still_good`]).
+    #[must_use]
+    pub fn forgotten(&self) -> watch::Receiver<()> {
+        self.forgotten.subscribe()
     }
 }
 
@@ -67,6 +79,29 @@ pub async fn authenticate(app: &Arc<App>, bearer: &str) -> Result<Caller> {
     };
     caller.require_current(app.clock.now())?;
     Ok(caller)
+}
+
+/// Whether the credential of `caller`, good when it was presented, is good still. Asks the database each time: for
+/// sockets and subscriptions, which outlive it.
+///
+/// # Errors
+/// `TOKEN_EXPIRED`; `UNAUTHENTICATED` when it was revoked, or its person disabled.
+pub async fn still_good(app: &Arc<App>, caller: &Caller) -> Result<()> {
+    caller.require_current(app.clock.now())?;
+    let row = match caller {
+        Caller::Anonymous | Caller::System => return Ok(()),
+        Caller::Token(token) => {
+            let sql =
+                "SELECT 1 FROM service_tokens WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL";
+            one(app, sql, [token.org.0.into(), token.id.0.into()]).await?
+        }
+        Caller::Person(person) => {
+            let sql = "SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id \
+                       WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";
+            one(app, sql, [person.session.0.into(), person.id.0.into()]).await?
+        }
+    };
+    row.map(drop).ok_or_else(unknown)
 }
 
 /// What `caller` is in `org`.

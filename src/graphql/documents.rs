@@ -18,6 +18,7 @@ use super::{
     record::Plans,
     validate::{Spelling, Validator},
 };
+use crate::config::Limits;
 
 /// Texts longer than this are not kept: they are no document that somebody repeats.
 const LONGEST_KEPT: usize = 16 << 10;
@@ -112,13 +113,16 @@ fn has_distinct_roots(operation: &OperationDefinition) -> bool {
 }
 
 /// The documents that GraphQL callers have sent lately.
-pub struct Documents(Cache<String, Arc<Document>>);
+pub struct Documents {
+    kept: Cache<String, Arc<Document>>,
+    most_aliases: usize,
+}
 
 impl Documents {
-    /// Keeps at most `capacity` documents.
+    /// Keeps as many documents as the limits say.
     #[must_use]
-    pub fn new(capacity: u64) -> Self {
-        Self(Cache::new(capacity))
+    pub fn new(limits: &Limits) -> Self {
+        Self { kept: Cache::new(limits.document_cache), most_aliases: limits.graphql_aliases }
     }
 
     /// The document of this text, parsed at most once while it is kept.
@@ -126,14 +130,14 @@ impl Documents {
     /// # Errors
     /// The text is no document.
     pub fn get(&self, text: &str) -> Result<Arc<Document>, ServerError> {
-        if let Some(document) = self.0.get(text) {
+        if let Some(document) = self.kept.get(text) {
             return Ok(document);
         }
         super::limits::check_text(text)?;
         let document = Arc::new(Document::new(async_graphql::parser::parse_query(text)?));
-        super::limits::check_document(&document.parsed)?;
+        super::limits::check_document(&document.parsed, self.most_aliases)?;
         if text.len() <= LONGEST_KEPT {
-            self.0.insert(text.to_owned(), Arc::clone(&document));
+            self.kept.insert(text.to_owned(), Arc::clone(&document));
         }
         Ok(document)
     }

@@ -1,7 +1,7 @@
 //! What one GraphQL request may ask for, checked before anything is executed.
 //!
 //! Depth and complexity are the executor's own limits (see [`build`](super::build)); here is what it does not
-//! bound: the size of the text, the number of aliases and root fields, and cycles of fragments.
+//! bound: the size of the text and the number of selections, aliases and root fields.
 
 use async_graphql::{
     ErrorExtensionValues, ServerError,
@@ -14,8 +14,6 @@ use crate::error::Code;
 const LONGEST_TEXT: usize = 64 << 10;
 /// The most fields, fragments spreads and inline fragments that one document may hold.
 const MOST_SELECTIONS: usize = 2_000;
-/// The most aliases.
-const MOST_ALIASES: usize = 100;
 /// The most fields at the root of an operation.
 const MOST_ROOTS: usize = 30;
 /// The deepest that braces, brackets and parentheses may nest: the parser is recursive.
@@ -43,11 +41,11 @@ pub fn check_text(text: &str) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Refuses a document before it is validated.
+/// Refuses a document before it is validated; `most_aliases` is a setting.
 ///
 /// # Errors
 /// `QUERY_TOO_COMPLEX`.
-pub fn check_document(document: &ExecutableDocument) -> Result<(), ServerError> {
+pub fn check_document(document: &ExecutableDocument, most_aliases: usize) -> Result<(), ServerError> {
     let mut count = Count::default();
     for (_, operation) in document.operations.iter() {
         let roots = operation.node.selection_set.node.items.len();
@@ -62,8 +60,8 @@ pub fn check_document(document: &ExecutableDocument) -> Result<(), ServerError> 
     if count.selections > MOST_SELECTIONS {
         return Err(too_complex(format!("A document takes at most {MOST_SELECTIONS} selections.")));
     }
-    if count.aliases > MOST_ALIASES {
-        return Err(too_complex(format!("A document takes at most {MOST_ALIASES} aliases.")));
+    if count.aliases > most_aliases {
+        return Err(too_complex(format!("A document takes at most {most_aliases} aliases.")));
     }
     Ok(())
 }

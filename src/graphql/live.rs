@@ -1,18 +1,31 @@
 //! Subscriptions: from changes to what a subscriber may see of them.
+//!
+//! A subscription outlives the moment in which it was permitted. So its right is asked again with every change,
+//! whenever this process forgets a credential or a membership, and every few seconds besides (expiry, and what
+//! other replicas have revoked). The first "no" is told, and ends it.
 
-use futures::{StreamExt, stream::BoxStream};
-use tokio_stream::wrappers::{BroadcastStream, errors::BroadcastStreamRecvError};
+use std::{sync::Arc, time::Duration};
 
-use super::authorize;
+use futures::{StreamExt, stream, stream::BoxStream};
+use tokio::{
+    sync::{broadcast, watch},
+    time::{Interval, MissedTickBehavior, interval},
+};
+
+use super::{Request, authorize};
 use crate::{
-    access::{Permission, Scope},
+    access::{Permission, Scope, still_good},
     app::Event,
     error::{Code, Problem, Result},
     graphql::Permit,
+    ids::OrgId,
 };
 
-/// The changes that `pick` takes, each with a scope made anew: a subscriber who is no longer a member, or has lost
-/// the permission, or whose token has ended, hears no more.
+/// How often the right to watch is asked for again while nothing happens.
+pub const RECHECK: Duration = Duration::from_secs(5);
+
+/// The changes that `pick` takes, each with a scope made anew. Ends when the subscriber is no longer a member, has
+/// lost the permission, or holds a token that has ended; and when the service shuts down.
 ///
 /// A subscriber who is too slow to follow is told so and may ask again; nothing is left out in silence.
 pub fn watch<T: Send + 'static>(
@@ -20,26 +33,76 @@ pub fn watch<T: Send + 'static>(
     permission: Permission,
     pick: impl Fn(Event) -> Option<T> + Send + 'static,
 ) -> BoxStream<'static, Result<(Scope, T)>> {
-    let (request, org) = (scope.request.clone(), scope.org);
-    let stopping = scope.app.stopping.clone();
-    let permit = Permit::InOrganization { permission, confirmed_email: false };
-    let changes = BroadcastStream::new(scope.app.subscribe()).filter_map(move |event| {
-        std::future::ready(match event {
-            Ok(event) => pick(event).map(Ok),
-            Err(BroadcastStreamRecvError::Lagged(missed)) => Some(Err(Problem::new(
-                Code::Conflict,
-                format!("{missed} changes came faster than they were taken; read the records again."),
-            ))),
-        })
-    });
-    let changes = changes.boxed().take_until(async move { stopping.cancelled().await });
-    let checked = changes.then(move |change| {
-        let request = request.clone();
-        async move {
-            let picked = change?;
-            request.caller.require_current(request.app.clock.now())?;
-            Ok((authorize(&request, permit, org).await?, picked))
+    let mut recheck = interval(RECHECK);
+    recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let watcher = Watcher {
+        request: Arc::clone(&scope.request),
+        org: scope.org,
+        permit: Permit::InOrganization { permission, confirmed_email: false },
+        changes: scope.app.subscribe(),
+        forgotten: scope.app.sessions.forgotten(),
+        recheck,
+        pick,
+    };
+    stream::unfold(Some(watcher), |watcher| async move {
+        let mut watcher = watcher?;
+        let next = watcher.next().await?;
+        let go_on = next.is_ok();
+        Some((next, go_on.then_some(watcher)))
+    })
+    .boxed()
+}
+
+struct Watcher<P> {
+    request: Arc<Request>,
+    org: OrgId,
+    permit: Permit,
+    changes: broadcast::Receiver<Event>,
+    forgotten: watch::Receiver<()>,
+    recheck: Interval,
+    pick: P,
+}
+
+impl<P> Watcher<P> {
+    /// The next change that is picked; none at the end.
+    async fn next<T>(&mut self) -> Option<Result<(Scope, T)>>
+    where
+        P: Fn(Event) -> Option<T>,
+    {
+        let stopping = self.request.app.stopping.clone();
+        loop {
+            let change = tokio::select! {
+                () = stopping.cancelled() => return None,
+                change = self.changes.recv() => Some(change),
+                _ = self.recheck.tick() => None,
+                _ = self.forgotten.changed() => None,
+            };
+            let picked = match change {
+                None => None,
+                Some(Ok(event)) => match (self.pick)(event) {
+                    Some(picked) => Some(picked),
+                    None => continue,
+                },
+                Some(Err(broadcast::error::RecvError::Lagged(missed))) => return Some(Err(too_slow(missed))),
+                Some(Err(broadcast::error::RecvError::Closed)) => return None,
+            };
+            match (self.admit().await, picked) {
+                (Ok(scope), Some(picked)) => return Some(Ok((scope, picked))),
+                (Ok(_), None) => {}
+                (Err(problem), _) => return Some(Err(problem)),
+            }
         }
-    });
-    checked.boxed()
+    }
+
+    /// A scope as of now. What the loaders know is from the change before.
+    async fn admit(&mut self) -> Result<Scope> {
+        self.request.loaders.forget();
+        still_good(&self.request.app, &self.request.caller).await?;
+        authorize(&self.request, self.permit, self.org).await
+    }
+}
+
+fn too_slow(missed: u64) -> Problem {
+    let detail = format!("{missed} changes came faster than they were taken; read the records again.");
+    Problem::new(Code::Conflict, detail)
 }
