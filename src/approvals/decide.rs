@@ -14,7 +14,7 @@ use crate::{
     access::Scope,
     agents,
     app::Event,
-    audit,
+    audit, conversations,
     enums::{ApprovalOutcome, ApprovalStatus, CommandKind},
     error::{Problem, Result},
     ids::ApprovalId,
@@ -167,6 +167,9 @@ pub(super) async fn follow(
     if let Some(agent) = approval.agent_id.filter(|_| is_awaited(approval.kind)) {
         let payload = json!({ "approval_id": approval.id });
         agents::send(tx, agent, CommandKind::Answer, payload).await?;
+    }
+    if let Some(conversation) = approval.conversation_id {
+        conversations::decided(tx, conversation).await?;
     }
     tx.announce(Event::Approval(tx.scope.org, approval.id));
     Ok(())

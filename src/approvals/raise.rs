@@ -8,6 +8,7 @@ use super::{entity::approvals, question::Question};
 use crate::{
     app::Event,
     clock::Timestamp,
+    conversations,
     enums::{ApprovalKind, ApprovalStatus, Severity},
     error::{Problem, Result},
     ids::{AgentId, ApprovalId, ChannelId, ConversationId, ServerId},
@@ -81,7 +82,7 @@ impl NewApproval {
 /// Raises an approval: it is PENDING, and so is its conversation.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a question that nobody could answer; the database refused.
+/// `VALIDATION_FAILED` for a question that nobody could answer; `CONFLICT` for what the organization does not have.
 pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     let question = match new.question {
         None if new.kind == ApprovalKind::Action => Some(Question::verdict(&new.title)),
@@ -113,6 +114,9 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     }
     .insert(tx.connection())
     .await?;
+    if let Some(conversation) = approval.conversation_id {
+        conversations::await_decision(tx, conversation).await?;
+    }
     tx.announce(Event::Approval(tx.scope.org, approval.id));
     Ok(approval.id)
 }

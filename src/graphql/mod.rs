@@ -41,6 +41,7 @@ pub struct Query(
     crate::channels::contacts::graphql::ContactQuery,
     crate::approvals::graphql::ApprovalQuery,
     crate::mcp::graphql::McpQuery,
+    crate::audit::graphql::AuditQuery,
 );
 
 /// Everything that can be changed.
