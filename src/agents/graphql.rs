@@ -26,6 +26,7 @@ use crate::{
     ids::{AgentId, ImageId, OrgId, ServerId, UserId},
     mcp::graphql::McpServer,
     servers::graphql::{Image, Server},
+    skills::graphql::Skill,
 };
 
 /// The SQL of an agent's picture, for records around the agent: `t` is the agent.
@@ -148,6 +149,11 @@ fn equipment(spec: Spec) -> Spec {
                  ON t.organization_id = j.organization_id AND t.id = j.mcp_server_id",
         ),
         "The MCP servers that it may call.",
+    )
+    .many::<Skill>(
+        "skills",
+        used("skill_agents j JOIN skills t ON t.organization_id = j.organization_id AND t.id = j.skill_id"),
+        "The skills that it has.",
     )
 }
 

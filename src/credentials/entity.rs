@@ -37,6 +37,25 @@ pub mod credentials {
     impl crate::store::TenantEntity for Entity {
         const ORG: Column = Column::OrganizationId;
     }
+
+    impl crate::agents::assignments::Assignable for Entity {
+        type Assignments = super::credential_agents::Entity;
+        type Id = CredentialId;
+
+        const ARCHIVED_AT: Column = Column::ArchivedAt;
+        const ID: Column = Column::Id;
+        const KIND: &'static str = "credential";
+        const NAME: Column = Column::Name;
+        const UPDATED_AT: Column = Column::UpdatedAt;
+
+        fn name(row: &Model) -> &str {
+            &row.name
+        }
+
+        fn archived_at(row: &Model) -> Option<Timestamp> {
+            row.archived_at
+        }
+    }
 }
 
 /// The secrets of a credential.

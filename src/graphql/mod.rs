@@ -42,6 +42,7 @@ pub struct Query(
     crate::approvals::graphql::ApprovalQuery,
     crate::mcp::graphql::McpQuery,
     crate::audit::graphql::AuditQuery,
+    crate::skills::graphql::SkillQuery,
 );
 
 /// Everything that can be changed.
@@ -52,6 +53,7 @@ pub struct Mutation(
     crate::channels::contacts::graphql::ContactMutation,
     crate::approvals::graphql::ApprovalMutation,
     crate::mcp::graphql::McpMutation,
+    crate::skills::graphql::SkillMutation,
 );
 
 /// Everything that can be watched.

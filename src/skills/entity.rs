@@ -40,6 +40,25 @@ pub mod skills {
     impl crate::store::TenantEntity for Entity {
         const ORG: Column = Column::OrganizationId;
     }
+
+    impl crate::agents::assignments::Assignable for Entity {
+        type Assignments = super::skill_agents::Entity;
+        type Id = SkillId;
+
+        const ARCHIVED_AT: Column = Column::ArchivedAt;
+        const ID: Column = Column::Id;
+        const KIND: &'static str = "skill";
+        const NAME: Column = Column::Name;
+        const UPDATED_AT: Column = Column::UpdatedAt;
+
+        fn name(row: &Model) -> &str {
+            &row.name
+        }
+
+        fn archived_at(row: &Model) -> Option<Timestamp> {
+            row.archived_at
+        }
+    }
 }
 
 /// Which agents have a skill.
