@@ -48,3 +48,12 @@ async fn time_stands_still_until_it_is_moved() {
     let created: i64 = app.one("SELECT created_at FROM agents WHERE id = $1", vec![agent.into()]).await;
     assert_eq!(created, "2026-06-01T12:01:30Z".parse::<muster::clock::Timestamp>().unwrap().0);
 }
+
+#[tokio::test]
+async fn there_can_be_some_of_everything() {
+    let app = TestApp::start().await;
+    let (ours, others) = (app.populate(7).await, app.populate_other(1).await);
+    assert_eq!((ours.skills.len(), others.skills.len()), (7, 1));
+    let agents = format!("/v1/org/{}/agent?page=1&limit=10", app.org);
+    assert_eq!(app.viewer.get(&agents).await.expect(200)["total"], 7);
+}

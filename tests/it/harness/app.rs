@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
+use axum::{body::Body, response::Response};
 use muster::{
     access::{Scope, password::Cost},
     app::{App, Options},
@@ -153,16 +153,8 @@ pub(super) fn access_token(muster: &App, user: i64, session: i64) -> String {
 
 async fn serve(muster: &Arc<App>, failures: &Arc<AtomicU32>) -> String {
     let counter = Arc::clone(failures);
-    let count = move |response: axum::response::Response| {
-        let counter = Arc::clone(&counter);
-        async move {
-            if response.status().is_server_error() {
-                counter.fetch_add(1, Ordering::Relaxed);
-            }
-            response
-        }
-    };
-    let router = router(muster).layer(axum::middleware::map_response(count));
+    let count = move |response| watch(Arc::clone(&counter), response);
+    let router = muster::edge::router(Arc::clone(muster)).layer(axum::middleware::map_response(count));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     muster.spawn(async move {
@@ -172,9 +164,17 @@ async fn serve(muster: &Arc<App>, failures: &Arc<AtomicU32>) -> String {
     format!("http://{address}")
 }
 
-/// Until the service has its own router for all faces.
-fn router(muster: &Arc<App>) -> Router {
-    muster::rest::router(muster)
-        .route("/graphql", axum::routing::post(super::stand_in::graphql))
-        .with_state(Arc::clone(muster))
+/// Counts the answers that are failures of the service. GraphQL's stand in a body with the status 200.
+async fn watch(failures: Arc<AtomicU32>, response: Response) -> Response {
+    let (parts, body) = response.into_parts();
+    let kind = parts.headers.get("content-type").map_or(&b""[..], |kind| kind.as_bytes());
+    if !kind.ends_with(b"json") {
+        failures.fetch_add(u32::from(parts.status.is_server_error()), Ordering::Relaxed);
+        return Response::from_parts(parts, body);
+    }
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let internal = br#""code":"INTERNAL""#;
+    let failed = parts.status.is_server_error() || body.windows(internal.len()).any(|part| part == internal);
+    failures.fetch_add(u32::from(failed), Ordering::Relaxed);
+    Response::from_parts(parts, Body::from(body))
 }

@@ -110,8 +110,13 @@ impl TestApp {
 
     /// A member more, with a session. `role` as on the wire; the e-mail address may be unconfirmed.
     pub async fn person(&self, role: &str, confirmed: bool) -> Actor {
+        self.person_of(self.org, role, confirmed).await
+    }
+
+    /// A member more of either organization.
+    pub async fn person_of(&self, org: i64, role: &str, confirmed: bool) -> Actor {
         let name = self.name("person").replace(' ', "-");
-        let (user, session) = add_person(&self.database, None, &name, self.org, role, confirmed).await;
+        let (user, session) = add_person(&self.database, None, &name, org, role, confirmed).await;
         self.anonymous.person(user, access_token(&self.muster, user, session))
     }
 

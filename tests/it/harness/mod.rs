@@ -7,7 +7,8 @@ mod actor;
 mod app;
 mod database;
 mod fixtures;
-mod stand_in;
+mod populate;
 
-pub use actor::Actor;
+pub use actor::{Actor, Answer};
 pub use app::TestApp;
+pub use database::is_postgres;
