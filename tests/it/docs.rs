@@ -38,7 +38,8 @@ fn operations_are_documented() {
             panic!("{} belongs to no organization", operation.name)
         };
         let (number, name) = (number + 1, &operation.name);
-        writeln!(table, "| {number} | `{} {}` | `{permission}` | {name} |", route.method, route.path).unwrap();
+        writeln!(table, "| {number} | `{} {}` | `{permission}` | {name} |", route.method, route.path)
+            .unwrap();
     }
     check("docs/api.md", "operations", &table);
 }

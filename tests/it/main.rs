@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod agents;
+mod docs;
 mod harness;
 mod harness_itself;
 mod policy_files;
+mod servers;
