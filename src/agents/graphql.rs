@@ -11,6 +11,7 @@ use crate::{
     app::Event,
     channels::graphql::Channel,
     clock::Timestamp,
+    credentials::graphql::Credential,
     enums::{
         AgentStatus, BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType,
         OverrideMode, ResponseFormat, ResponseStyle, UsageStatus, ViewerAccess,
@@ -142,7 +143,15 @@ fn relations(spec: Spec) -> Spec {
 
 /// What the agent works with.
 fn equipment(spec: Spec) -> Spec {
-    spec.many::<McpServer>(
+    spec.many::<Credential>(
+        "credentials",
+        used(
+            "credential_agents j JOIN credentials t \
+             ON t.organization_id = j.organization_id AND t.id = j.credential_id",
+        ),
+        "The credentials that it is given.",
+    )
+    .many::<McpServer>(
         "mcp_servers",
         used(
             "mcp_server_agents j JOIN mcp_servers t \

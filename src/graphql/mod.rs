@@ -40,6 +40,7 @@ pub struct Query(
     crate::channels::graphql::ChannelQuery,
     crate::channels::contacts::graphql::ContactQuery,
     crate::approvals::graphql::ApprovalQuery,
+    crate::credentials::graphql::CredentialQuery,
     crate::mcp::graphql::McpQuery,
     crate::audit::graphql::AuditQuery,
     crate::skills::graphql::SkillQuery,
@@ -52,6 +53,7 @@ pub struct Mutation(
     crate::agents::graphql::AgentMutation,
     crate::channels::contacts::graphql::ContactMutation,
     crate::approvals::graphql::ApprovalMutation,
+    crate::credentials::graphql::CredentialMutation,
     crate::mcp::graphql::McpMutation,
     crate::skills::graphql::SkillMutation,
 );
