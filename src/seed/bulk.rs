@@ -1,0 +1,291 @@
+//! Many rows at once: `COPY` on PostgreSQL, multi-row `INSERT` on SQLite.
+//!
+//! Beside the slices on purpose: a million rows through operations that check, audit and announce each one
+//! would take an hour. What is written here is only ever new, carries its organization in every row, and
+//! takes its ids from the same sequences as everything else, so nobody has to be locked out on PostgreSQL.
+
+use std::{borrow::Cow, fmt::Write};
+
+use anyhow::{Context, anyhow};
+use sea_orm::DbBackend;
+use sqlx::{AssertSqlSafe, Postgres, Sqlite, Transaction};
+
+use crate::store::Db;
+
+/// How many values one statement of SQLite may bind; its own limit is 32,766.
+const MOST_VALUES: usize = 30_000;
+
+/// One value of a row.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// NULL.
+    Null,
+    /// An integer, an id, an instant.
+    Int(i64),
+    /// A decimal.
+    Float(f64),
+    /// A flag.
+    Bool(bool),
+    /// Text, or JSON as text.
+    Text(Cow<'static, str>),
+}
+
+impl From<i64> for Cell {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<&'static str> for Cell {
+    fn from(value: &'static str) -> Self {
+        Self::Text(Cow::Borrowed(value))
+    }
+}
+
+impl From<String> for Cell {
+    fn from(value: String) -> Self {
+        Self::Text(Cow::Owned(value))
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// Rows of one table that wait to be written.
+#[derive(Debug)]
+pub struct Sheet {
+    table: &'static str,
+    columns: &'static [&'static str],
+    cells: Vec<Cell>,
+}
+
+impl Sheet {
+    /// No rows yet.
+    #[must_use]
+    pub const fn new(table: &'static str, columns: &'static [&'static str]) -> Self {
+        Self { table, columns, cells: Vec::new() }
+    }
+
+    /// Adds a row: a cell for each column.
+    pub fn push<const N: usize>(&mut self, row: [Cell; N]) {
+        debug_assert_eq!(N, self.columns.len(), "{}", self.table);
+        self.cells.extend(row);
+    }
+
+    /// How many rows wait.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.cells.len() / self.columns.len()
+    }
+}
+
+/// A transaction for many rows.
+pub enum Bulk {
+    /// SQLite's one writer.
+    Sqlite(Transaction<'static, Sqlite>),
+    /// A connection of PostgreSQL's pool.
+    Postgres(Transaction<'static, Postgres>),
+}
+
+impl Bulk {
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// The database is out of reach.
+    pub async fn begin(db: &Db) -> anyhow::Result<Self> {
+        Ok(match db.backend() {
+            DbBackend::Postgres => {
+                Self::Postgres(db.writer().get_postgres_connection_pool().begin().await?)
+            }
+            _ => Self::Sqlite(
+                db.writer().get_sqlite_connection_pool().begin_with("BEGIN IMMEDIATE").await?,
+            ),
+        })
+    }
+
+    /// Makes it so.
+    ///
+    /// # Errors
+    /// The database refused; then nothing of this transaction has happened.
+    pub async fn commit(self) -> anyhow::Result<()> {
+        match self {
+            Self::Sqlite(tx) => tx.commit().await?,
+            Self::Postgres(tx) => tx.commit().await?,
+        }
+        Ok(())
+    }
+
+    /// `count` new ids of a table.
+    ///
+    /// # Errors
+    /// The database refused.
+    pub async fn ids(&mut self, table: &'static str, count: usize) -> anyhow::Result<Vec<i64>> {
+        let count = i64::try_from(count)?;
+        match self {
+            // Nobody else writes while this transaction lasts.
+            Self::Sqlite(tx) => {
+                let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?";
+                let last: Option<i64> = sqlx::query_scalar(sql).bind(table).fetch_optional(&mut **tx).await?;
+                let first = last.unwrap_or(0) + 1;
+                Ok((first..first + count).collect())
+            }
+            // Others may take ids in between; these are ours all the same.
+            Self::Postgres(tx) => {
+                let sql = "SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2)";
+                Ok(sqlx::query_scalar(sql).bind(table).bind(count).fetch_all(&mut **tx).await?)
+            }
+        }
+    }
+
+    /// Runs one statement with integers and texts for its `$1`, `$2`, …
+    ///
+    /// # Errors
+    /// The database refused.
+    pub async fn run(&mut self, sql: &'static str, values: &[Cell]) -> anyhow::Result<()> {
+        match self {
+            Self::Sqlite(tx) => {
+                let query = values.iter().fold(sqlx::query(sql), bind_sqlite);
+                query.execute(&mut **tx).await?;
+            }
+            Self::Postgres(tx) => {
+                let query = values.iter().fold(sqlx::query(sql), |query, cell| match cell {
+                    Cell::Null => query.bind(None::<String>),
+                    Cell::Int(value) => query.bind(*value),
+                    Cell::Float(value) => query.bind(*value),
+                    Cell::Bool(value) => query.bind(*value),
+                    Cell::Text(value) => query.bind(value.to_string()),
+                });
+                query.execute(&mut **tx).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that a statement finds, of one integer and one text each; `$1` is `org`.
+    ///
+    /// # Errors
+    /// The database refused.
+    pub async fn pairs(&mut self, sql: &'static str, org: i64) -> anyhow::Result<Vec<(i64, String)>> {
+        Ok(match self {
+            Self::Sqlite(tx) => sqlx::query_as(sql).bind(org).fetch_all(&mut **tx).await?,
+            Self::Postgres(tx) => sqlx::query_as(sql).bind(org).fetch_all(&mut **tx).await?,
+        })
+    }
+
+    /// Writes the rows of a sheet and empties it.
+    ///
+    /// # Errors
+    /// The database refused a row.
+    pub async fn write(&mut self, sheet: &mut Sheet) -> anyhow::Result<()> {
+        if sheet.cells.is_empty() {
+            return Ok(());
+        }
+        let cells = std::mem::take(&mut sheet.cells);
+        match self {
+            Self::Sqlite(tx) => insert(tx, sheet, &cells).await,
+            Self::Postgres(tx) => copy(tx, sheet, &cells).await,
+        }
+        .with_context(|| sheet.table)
+    }
+}
+
+type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, sqlx::sqlite::SqliteArguments>;
+
+fn bind_sqlite<'q>(query: SqliteQuery<'q>, cell: &Cell) -> SqliteQuery<'q> {
+    match cell {
+        Cell::Null => query.bind(None::<i64>),
+        Cell::Int(value) => query.bind(*value),
+        Cell::Float(value) => query.bind(*value),
+        Cell::Bool(value) => query.bind(*value),
+        Cell::Text(value) => query.bind(value.to_string()),
+    }
+}
+
+async fn insert(tx: &mut Transaction<'static, Sqlite>, sheet: &Sheet, cells: &[Cell]) -> anyhow::Result<()> {
+    let width = sheet.columns.len();
+    let row = format!("({})", vec!["?"; width].join(","));
+    // Full statements have the same text, so they are prepared once.
+    for part in cells.chunks(MOST_VALUES / width * width) {
+        let rows = vec![row.as_str(); part.len() / width].join(",");
+        let sql = format!("INSERT INTO {} ({}) VALUES {rows}", sheet.table, sheet.columns.join(","));
+        let query = part.iter().fold(sqlx::query(AssertSqlSafe(sql)), bind_sqlite);
+        query.execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+async fn copy(tx: &mut Transaction<'static, Postgres>, sheet: &Sheet, cells: &[Cell]) -> anyhow::Result<()> {
+    let width = sheet.columns.len();
+    let sql = format!("COPY {} ({}) FROM STDIN", sheet.table, sheet.columns.join(","));
+    let mut copy = tx.copy_in_raw(&sql).await?;
+    let mut out = String::new();
+    for row in cells.chunks(width) {
+        for (n, cell) in row.iter().enumerate() {
+            if n > 0 {
+                out.push('\t');
+            }
+            copy_text(cell, &mut out);
+        }
+        out.push('\n');
+        if out.len() > 1 << 20 {
+            copy.send(std::mem::take(&mut out).into_bytes()).await?;
+        }
+    }
+    copy.send(out.into_bytes()).await?;
+    let written = copy.finish().await?;
+    if written == (cells.len() / width) as u64 {
+        Ok(())
+    } else {
+        Err(anyhow!("{written} of {} rows were written", cells.len() / width))
+    }
+}
+
+/// A cell in the text format of COPY.
+fn copy_text(cell: &Cell, out: &mut String) {
+    // Writing to a string can't fail.
+    let _ = match cell {
+        Cell::Null => out.write_str("\\N"),
+        Cell::Int(value) => write!(out, "{value}"),
+        Cell::Float(value) => write!(out, "{value}"),
+        Cell::Bool(value) => out.write_str(if *value { "t" } else { "f" }),
+        Cell::Text(text) => {
+            for c in text.chars() {
+                match c {
+                    '\\' => out.push_str("\\\\"),
+                    '\n' => out.push_str("\\n"),
+                    '\r' => out.push_str("\\r"),
+                    '\t' => out.push_str("\\t"),
+                    c => out.push(c),
+                }
+            }
+            Ok(())
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, copy_text};
+
+    #[test]
+    fn copy_escapes_what_separates() {
+        let mut out = String::new();
+        copy_text(&Cell::from("a\tb\\N\nc".to_owned()), &mut out);
+        assert_eq!(out, "a\\tb\\\\N\\nc");
+    }
+}

@@ -1,0 +1,130 @@
+//! What is said in one conversation: turns of a question, thoughts, calls of tools, and an answer.
+
+use serde_json::{Value, json};
+
+use super::{
+    corpus::{Facts, Topic},
+    random::Random,
+};
+use crate::enums::{MessageKind, MessageRole};
+
+/// A message that has no id yet.
+pub struct Draft {
+    /// The place of its conversation among those being written.
+    pub conversation: usize,
+    /// Its place in the conversation.
+    pub seq: i64,
+    /// Who speaks.
+    pub role: MessageRole,
+    /// What it holds.
+    pub kind: MessageKind,
+    /// By kind.
+    pub content: Value,
+    /// Whether it goes, or came, through the conversation's channel.
+    pub outside: bool,
+    /// How far it got outside: status, attempts, error.
+    pub delivery: Option<(&'static str, i64, Option<&'static str>)>,
+    /// When it was written.
+    pub at: i64,
+}
+
+/// A conversation that is being made up.
+pub struct Talk {
+    /// Its place among those being written.
+    pub place: usize,
+    /// What it is about.
+    pub topic: &'static Topic,
+    /// Whether there is somebody outside.
+    pub outside: bool,
+    /// Of its own, so that conversations don't depend on each other.
+    pub random: Random,
+    /// The last place taken.
+    pub seq: i64,
+    /// When that was.
+    pub at: i64,
+    /// No message is younger.
+    pub until: i64,
+    /// Milliseconds between two messages, on average.
+    pub pace: i64,
+}
+
+impl Talk {
+    /// One turn: what is asked, what happens, what is answered.
+    pub fn turn(&mut self, out: &mut Vec<Draft>) {
+        let facts = Facts::new(&mut self.random);
+        let topic = self.topic;
+        let ask = facts.fill(self.random.pick(topic.asks));
+        match self.random.below(40) {
+            0 => self.say(out, MessageRole::User, MessageKind::Voice, json!({ "transcript": ask })),
+            1 => {
+                let caption = facts.fill("Here is the file about <order>.");
+                self.say(out, MessageRole::User, MessageKind::File, json!({ "caption": caption }));
+            }
+            _ => self.say(out, MessageRole::User, MessageKind::Text, json!({ "text": ask, "format": "plain" })),
+        }
+        if self.random.chance(35) {
+            let thought = facts.fill(self.random.pick(topic.thoughts));
+            self.say(out, MessageRole::Assistant, MessageKind::Thinking, json!({ "text": thought }));
+        }
+        for _ in 0..self.random.weighted(&[(45, 0), (40, 1), (15, 2)]) {
+            self.call(out, &facts);
+        }
+        if self.random.chance(1) {
+            let text = "The model did not answer in time; the turn is tried again.";
+            let content = json!({ "code": "MODEL_TIMEOUT", "text": text });
+            self.say(out, MessageRole::System, MessageKind::Error, content);
+        }
+        let answer = facts.fill(self.random.pick(topic.answers));
+        self.say(out, MessageRole::Assistant, MessageKind::Text, json!({ "text": answer, "format": "markdown" }));
+    }
+
+    /// A call of a tool and what came of it.
+    fn call(&mut self, out: &mut Vec<Draft>, facts: &Facts) {
+        let (tool, input, output) = *self.random.pick(self.topic.tools);
+        let call_id = format!("call_{:012x}", self.random.next() >> 16);
+        let call = json!({ "tool": tool, "call_id": call_id, "input": parse(&facts.fill(input)) });
+        self.say(out, MessageRole::Assistant, MessageKind::ToolCall, call);
+        let is_error = self.random.chance(4);
+        let output = if is_error {
+            Value::from("The service did not answer within 10 seconds.")
+        } else {
+            parse(&facts.fill(output))
+        };
+        let result = json!({ "call_id": call_id, "output": output, "is_error": is_error });
+        self.say(out, MessageRole::Tool, MessageKind::ToolResult, result);
+    }
+
+    /// The message that stands for an approval. Answers with its place.
+    pub fn ask(&mut self, out: &mut Vec<Draft>, approval: i64) -> i64 {
+        self.say(out, MessageRole::Assistant, MessageKind::Approval, json!({ "approval_id": approval }));
+        self.seq
+    }
+
+    fn say(&mut self, out: &mut Vec<Draft>, role: MessageRole, kind: MessageKind, content: Value) {
+        self.seq += 1;
+        let step = self.pace * self.random.between(50, 150) / 100;
+        self.at = (self.at + step).min(self.until);
+        let outside = self.outside
+            && match role {
+                MessageRole::User => true,
+                MessageRole::Assistant => kind == MessageKind::Text,
+                MessageRole::System | MessageRole::Tool => false,
+            };
+        let sent = outside && role == MessageRole::Assistant;
+        let delivery = sent.then(|| {
+            self.random.weighted(&[
+                (60, ("SENT", 1, None)),
+                (20, ("DELIVERED", 1, None)),
+                (15, ("READ", 1, None)),
+                (3, ("SENT", 2, None)),
+                (2, ("FAILED", 7, Some("The receiver's mailbox is full."))),
+            ])
+        });
+        let (conversation, seq, at) = (self.place, self.seq, self.at);
+        out.push(Draft { conversation, seq, role, kind, content, outside, delivery, at });
+    }
+}
+
+fn parse(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_else(|_| Value::from(json))
+}
