@@ -7,7 +7,7 @@
 //! - [`access`]: who is asking, and what may they do
 //! - [`graphql`]: the schema, and how it reads records · [`rest`]: `/v1` as stored documents over that schema
 //! - [`store`]: the database, always in the scope of one organization · [`jobs`]: work that leaves the process
-//! - [`cli`]: the command line, a file a command
+//! - [`cli`]: the command line, a file a command · [`seed`]: plenty of plausible data
 //! - [`app`]: the service as a value · [`config`], [`telemetry`], [`clock`], [`ids`], [`enums`], [`error`],
 //!   [`sealing`]
 
@@ -33,6 +33,7 @@ pub mod orgs;
 pub mod people;
 pub mod rest;
 pub mod sealing;
+pub mod seed;
 pub mod servers;
 pub mod skills;
 pub mod store;

@@ -9,6 +9,7 @@ mod failure;
 mod migrate;
 mod output;
 mod policy;
+mod seed;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -50,6 +51,8 @@ enum Command {
     /// Work with the permission policies
     #[command(subcommand)]
     Policy(policy::Policy),
+    /// Add plenty of plausible data to an organization: the same for the same numbers
+    Seed(seed::Seed),
 }
 
 impl Command {
@@ -57,6 +60,7 @@ impl Command {
         match self {
             Self::Migrate(command) => command.run(cli).await,
             Self::Policy(command) => command.run(cli).await,
+            Self::Seed(command) => command.run(cli).await,
         }
     }
 }

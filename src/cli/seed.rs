@@ -7,6 +7,7 @@ use crate::{
     access::Scope,
     clock::Timestamp,
     ids::OrgId,
+    orgs,
     seed::{self, Volume},
 };
 
@@ -49,6 +50,8 @@ impl Seed {
         }
         let app = cli.open().await?;
         let scope = Scope::system(&app, OrgId(self.org));
+        // Says so here if there is no such organization.
+        orgs::default_image(&scope.begin().await?).await?;
         let volume = Volume {
             agents: self.agents,
             conversations: self.conversations,

@@ -201,7 +201,7 @@ async fn index(
 }
 
 /// The beginning of a message, on one line.
-fn preview(text: &str) -> String {
+pub(crate) fn preview(text: &str) -> String {
     let mut words = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
         if !words.is_empty() {

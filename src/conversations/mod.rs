@@ -15,6 +15,7 @@ mod state;
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QuerySelect, sea_query::Expr};
 
 use self::entity::conversations;
+pub(crate) use self::{append::preview, search::conversation_token};
 pub use self::{
     append::{Delivery, NewMessage, append},
     search::{text_of, tokens},

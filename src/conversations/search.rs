@@ -20,7 +20,7 @@ const TOKENS: usize = 10_000;
 const TEXT_BYTES: usize = 512 * 1024;
 
 /// The token that a search for messages of one conversation begins with.
-pub(super) fn conversation_token(id: ConversationId) -> String {
+pub(crate) fn conversation_token(id: ConversationId) -> String {
     format!("#{id}")
 }
 

@@ -35,8 +35,13 @@ impl Asked {
 }
 
 const KINDS: &[(u64, &str)] = &[
-    (36, "QUESTION"), (34, "ACTION"), (6, "AUTH_REQUIRED"), (8, "COST_GUARD"), (6, "CHANNEL_ERROR"),
-    (5, "ACCESS_REQUEST"), (5, "SERVER_ALERT"),
+    (36, "QUESTION"),
+    (34, "ACTION"),
+    (6, "AUTH_REQUIRED"),
+    (8, "COST_GUARD"),
+    (6, "CHANNEL_ERROR"),
+    (5, "ACCESS_REQUEST"),
+    (5, "SERVER_ALERT"),
 ];
 
 /// Decides which approvals there are. At most one waits in a conversation: its agent asks one thing at a time.
@@ -82,10 +87,32 @@ pub fn sheet() -> Sheet {
     Sheet::new(
         "approvals",
         &[
-            "organization_id", "id", "kind", "status", "outcome", "title", "body", "severity", "category", "risk",
-            "agent_id", "server_id", "channel_id", "conversation_id", "message_seq", "request", "question",
-            "answer", "decided_by_name", "decided_by_kind", "decided_via", "expires_at", "resolved_at",
-            "delivered_at", "created_at", "updated_at",
+            "organization_id",
+            "id",
+            "kind",
+            "status",
+            "outcome",
+            "title",
+            "body",
+            "severity",
+            "category",
+            "risk",
+            "agent_id",
+            "server_id",
+            "channel_id",
+            "conversation_id",
+            "message_seq",
+            "request",
+            "question",
+            "answer",
+            "decided_by_name",
+            "decided_by_kind",
+            "decided_via",
+            "expires_at",
+            "resolved_at",
+            "delivered_at",
+            "created_at",
+            "updated_at",
         ],
     )
 }
@@ -181,7 +208,7 @@ fn words(asked: &Asked, agent: &Agent, random: &mut Random) -> Words {
             Words { question: Some(question), ..plain(title, text) }
         }
         "ACTION" => {
-            let (title, tool, input, category) = *random.pick(agent.topic.actions);
+            let (title, tool, input, category) = random.pick(agent.topic.actions);
             let input: serde_json::Value = serde_json::from_str(&facts.fill(input)).unwrap_or_default();
             let digest = Sha256::digest(input.to_string());
             let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -193,10 +220,18 @@ fn words(asked: &Asked, agent: &Agent, random: &mut Random) -> Words {
                 ..plain(title, "The risk is above the threshold from which this agent asks.")
             }
         }
-        "AUTH_REQUIRED" => plain("Sign in again for the mailbox", "The provider has ended the session on <date>."),
-        "COST_GUARD" => plain("<number> tokens within an hour", "The cost guard's threshold was passed on <date>."),
-        "CHANNEL_ERROR" => plain("A channel can't send", "The vendor answered 401 to the last <percent> attempts."),
-        "ACCESS_REQUEST" => plain("<person> would like to write", "The first message came from <city> on <date>."),
+        "AUTH_REQUIRED" => {
+            plain("Sign in again for the mailbox", "The provider has ended the session on <date>.")
+        }
+        "COST_GUARD" => {
+            plain("<number> tokens within an hour", "The cost guard's threshold was passed on <date>.")
+        }
+        "CHANNEL_ERROR" => {
+            plain("A channel can't send", "The vendor answered 401 to the last <percent> attempts.")
+        }
+        "ACCESS_REQUEST" => {
+            plain("<person> would like to write", "The first message came from <city> on <date>.")
+        }
         _ => plain("<host> is short of memory", "<percent> percent are in use since <date>."),
     }
 }

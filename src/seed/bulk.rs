@@ -109,12 +109,8 @@ impl Bulk {
     /// The database is out of reach.
     pub async fn begin(db: &Db) -> anyhow::Result<Self> {
         Ok(match db.backend() {
-            DbBackend::Postgres => {
-                Self::Postgres(db.writer().get_postgres_connection_pool().begin().await?)
-            }
-            _ => Self::Sqlite(
-                db.writer().get_sqlite_connection_pool().begin_with("BEGIN IMMEDIATE").await?,
-            ),
+            DbBackend::Postgres => Self::Postgres(db.writer().get_postgres_connection_pool().begin().await?),
+            _ => Self::Sqlite(db.writer().get_sqlite_connection_pool().begin_with("BEGIN IMMEDIATE").await?),
         })
     }
 

@@ -60,8 +60,14 @@ const DAY: i64 = 86_400_000;
 const MODELS: &[&str] = &["large-2", "large-2-thinking", "medium-3", "small-3", "local-70b"];
 const REGIONS: &[&str] = &["eu-central", "eu-west", "us-east", "ap-south"];
 const TRANSPORTS: &[(u64, &str)] = &[
-    (28, "EMAIL"), (22, "SLACK"), (18, "TELEGRAM"), (10, "DISCORD"), (10, "WEBHOOK"), (8, "CODE_HOST"),
-    (2, "DRIVE"), (2, "CALENDAR"),
+    (28, "EMAIL"),
+    (22, "SLACK"),
+    (18, "TELEGRAM"),
+    (10, "DISCORD"),
+    (10, "WEBHOOK"),
+    (8, "CODE_HOST"),
+    (2, "DRIVE"),
+    (2, "CALENDAR"),
 ];
 
 /// Makes them all.
@@ -108,16 +114,40 @@ async fn servers(
     let mut sheet = Sheet::new(
         "servers",
         &[
-            "organization_id", "id", "name", "description", "hostname", "address", "region", "labels", "status",
-            "version", "protocol_version", "os", "arch", "cpu_cores", "memory_mb", "disk_mb", "cpu_pct", "ram_pct",
-            "load_1", "load_5", "load_15", "uptime_seconds", "runtime", "runtime_version", "provisioned_at",
-            "last_seen_at", "created_at", "updated_at",
+            "organization_id",
+            "id",
+            "name",
+            "description",
+            "hostname",
+            "address",
+            "region",
+            "labels",
+            "status",
+            "version",
+            "protocol_version",
+            "os",
+            "arch",
+            "cpu_cores",
+            "memory_mb",
+            "disk_mb",
+            "cpu_pct",
+            "ram_pct",
+            "load_1",
+            "load_5",
+            "load_15",
+            "uptime_seconds",
+            "runtime",
+            "runtime_version",
+            "provisioned_at",
+            "last_seen_at",
+            "created_at",
+            "updated_at",
         ],
     );
     for &id in &ids {
-        let region = *random.pick(REGIONS);
+        let region = random.pick(REGIONS);
         let name = free(&mut taken, &format!("{region}-{}", 1 + random.below(4)));
-        let cores = *random.pick(&[4, 8, 16, 32]);
+        let cores = random.pick(&[4, 8, 16, 32]);
         let load = random.between(5, 85) as f64 * f64::from(cores as i32) / 100.0;
         let seen = volume.until.0 - random.between(500, 20_000);
         let made = began + random.between(0, 30 * DAY);
@@ -134,7 +164,7 @@ async fn servers(
             "0.1.0".into(),
             1.into(),
             "linux".into(),
-            (*random.pick(&["x86_64", "aarch64"])).into(),
+            (random.pick(&["x86_64", "aarch64"])).into(),
             cores.into(),
             (cores * 4096).into(),
             (cores * 51_200).into(),
@@ -144,7 +174,7 @@ async fn servers(
             (load * 0.9).into(),
             (load * 0.8).into(),
             random.between(3_600, 8_000_000).into(),
-            (*random.pick(&["DOCKER", "PODMAN"])).into(),
+            (random.pick(&["DOCKER", "PODMAN"])).into(),
             "28.1".into(),
             made.into(),
             seen.into(),
@@ -166,7 +196,16 @@ async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i
     let ids = bulk.ids("images", 3).await?;
     let mut sheet = Sheet::new(
         "images",
-        &["organization_id", "id", "name", "reference", "description", "default_model", "created_at", "updated_at"],
+        &[
+            "organization_id",
+            "id",
+            "name",
+            "reference",
+            "description",
+            "default_model",
+            "created_at",
+            "updated_at",
+        ],
     );
     for (&id, (name, about)) in ids.iter().zip([
         ("general", "Everything that an agent needs to talk and to call tools."),
@@ -191,15 +230,56 @@ async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i
 }
 
 const AGENT: &[&str] = &[
-    "organization_id", "id", "server_id", "image_id", "name", "description", "role", "status", "launch_generation",
-    "status_changed_at", "started_at", "container_id", "last_action", "last_action_at", "model_credential_type",
-    "model_credential_provider", "model_override", "resolved_model", "running_model", "context_floor_tokens",
-    "context_floor_memory_tokens", "context_floor_recommended_tokens", "context_floor_cap_tokens", "analysis_score",
-    "effort_override", "thinking_enabled", "language", "response_style", "response_format", "no_emoji",
-    "approval_ask_threshold", "approval_block_threshold", "approval_timeout_minutes", "approval_categories",
-    "disabled_tool_groups", "memory_mb_override", "cpu_override", "hub_available", "backup_schedule", "timezone",
-    "last_backup_at", "tokens_used", "cost_micro", "usage_status", "usage_rate_limit_type", "usage_resets_at",
-    "usage_updated_at", "sync_pending", "created_at", "updated_at",
+    "organization_id",
+    "id",
+    "server_id",
+    "image_id",
+    "name",
+    "description",
+    "role",
+    "status",
+    "launch_generation",
+    "status_changed_at",
+    "started_at",
+    "container_id",
+    "last_action",
+    "last_action_at",
+    "model_credential_type",
+    "model_credential_provider",
+    "model_override",
+    "resolved_model",
+    "running_model",
+    "context_floor_tokens",
+    "context_floor_memory_tokens",
+    "context_floor_recommended_tokens",
+    "context_floor_cap_tokens",
+    "analysis_score",
+    "effort_override",
+    "thinking_enabled",
+    "language",
+    "response_style",
+    "response_format",
+    "no_emoji",
+    "approval_ask_threshold",
+    "approval_block_threshold",
+    "approval_timeout_minutes",
+    "approval_categories",
+    "disabled_tool_groups",
+    "memory_mb_override",
+    "cpu_override",
+    "hub_available",
+    "backup_schedule",
+    "timezone",
+    "last_backup_at",
+    "tokens_used",
+    "cost_micro",
+    "usage_status",
+    "usage_rate_limit_type",
+    "usage_resets_at",
+    "usage_updated_at",
+    "sync_pending",
+    "created_at",
+    "updated_at",
 ];
 
 async fn agents(
@@ -217,7 +297,7 @@ async fn agents(
         let topic = &TOPICS[n % TOPICS.len()];
         let agent = Agent { id, server: servers[n % servers.len()], topic, model: random.pick(MODELS) };
         let name = free(&mut taken, random.pick(topic.names));
-        sheet.push(agent_row(org, volume, &agent, (name, *random.pick(images)), random));
+        sheet.push(agent_row(org, volume, &agent, (name, random.pick(images)), random));
         agents.push(agent);
     }
     bulk.write(&mut sheet).await?;
@@ -273,20 +353,20 @@ fn agent_row(
         random.between(40, 98).into(),
         random.chance(20).then_some("HIGH").into(),
         random.chance(50).into(),
-        (*random.pick(&["en", "de", "fr", "pl", "pt"])).into(),
+        (random.pick(&["en", "de", "fr", "pl", "pt"])).into(),
         random.weighted(&[(6, "DEFAULT"), (2, "CONCISE"), (1, "FORMAL"), (1, "FRIENDLY")]).into(),
         random.weighted(&[(6, "PROSE"), (3, "MARKDOWN"), (1, "PLAIN")]).into(),
         random.chance(40).into(),
         random.between(20, 60).into(),
         random.between(70, 100).into(),
-        (*random.pick(&[30, 60, 240, 1440])).into(),
+        (random.pick(&[30, 60, 240, 1440])).into(),
         r#"["payments","destructive"]"#.into(),
-        (*random.pick(&["[]", r#"["browser"]"#, r#"["shell","browser"]"#])).into(),
+        (random.pick(&["[]", r#"["browser"]"#, r#"["shell","browser"]"#])).into(),
         random.chance(20).then_some(4096).into(),
         random.chance(20).then_some(2.5).into(),
         random.chance(30).into(),
         random.weighted(&[(6, "INHERIT"), (3, "DAILY"), (1, "OFF")]).into(),
-        (*random.pick(&["Europe/Berlin", "Europe/Lisbon", "UTC"])).into(),
+        (random.pick(&["Europe/Berlin", "Europe/Lisbon", "UTC"])).into(),
         random.chance(60).then_some(now - random.between(0, 2 * DAY)).into(),
         tokens.into(),
         (tokens / 7 * 3).into(),
@@ -314,11 +394,32 @@ async fn channels(
     let mut sheet = Sheet::new(
         "channels",
         &[
-            "organization_id", "id", "agent_id", "transport", "scope", "name", "target", "bot_username",
-            "email_imap_host", "email_imap_port", "email_imap_user", "email_smtp_host", "email_smtp_port",
-            "email_smtp_user", "email_smtp_from", "webhook_outbound_url", "code_host_installation_id",
-            "code_host_repos", "drive_folder_id", "drive_folder_name", "instructions", "is_active",
-            "inactive_reason", "created_at", "updated_at", "last_activity_at",
+            "organization_id",
+            "id",
+            "agent_id",
+            "transport",
+            "scope",
+            "name",
+            "target",
+            "bot_username",
+            "email_imap_host",
+            "email_imap_port",
+            "email_imap_user",
+            "email_smtp_host",
+            "email_smtp_port",
+            "email_smtp_user",
+            "email_smtp_from",
+            "webhook_outbound_url",
+            "code_host_installation_id",
+            "code_host_repos",
+            "drive_folder_id",
+            "drive_folder_name",
+            "instructions",
+            "is_active",
+            "inactive_reason",
+            "created_at",
+            "updated_at",
+            "last_activity_at",
         ],
     );
     let mut channels = Vec::new();
@@ -378,8 +479,16 @@ async fn contacts(
     let mut addresses = Sheet::new(
         "identities",
         &[
-            "organization_id", "id", "contact_id", "channel_id", "transport", "origin_id", "display_name",
-            "created_at", "updated_at", "last_seen_at",
+            "organization_id",
+            "id",
+            "contact_id",
+            "channel_id",
+            "transport",
+            "origin_id",
+            "display_name",
+            "created_at",
+            "updated_at",
+            "last_seen_at",
         ],
     );
     let mut whitelist =

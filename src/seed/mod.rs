@@ -85,10 +85,18 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     // The planner chooses by numbers that would otherwise be noticed much later.
     bulk.run("ANALYZE", &[]).await?;
     bulk.commit().await?;
-    let tx = scope.begin().await?;
-    let changes = json!(seeded);
-    audit::record(&tx, audit::Entry { operation: "seed", target_kind: "organization", target_id: scope.org.0, changes })
-        .await?;
-    tx.commit().await?;
+    note(scope, &seeded).await.map_err(|problem| anyhow::anyhow!(problem.detail))?;
     Ok(seeded)
+}
+
+async fn note(scope: &Scope, seeded: &Seeded) -> crate::error::Result<()> {
+    let tx = scope.begin().await?;
+    let entry = audit::Entry {
+        operation: "seed",
+        target_kind: "organization",
+        target_id: scope.org.0,
+        changes: json!(seeded),
+    };
+    audit::record(&tx, entry).await?;
+    tx.commit().await
 }

@@ -39,8 +39,8 @@ impl Random {
     }
 
     /// One of `items`, which must not be empty.
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len() as u64) as usize]
+    pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u64) as usize]
     }
 
     /// One of `items`, each as often as its weight says.

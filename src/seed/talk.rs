@@ -60,7 +60,9 @@ impl Talk {
                 let caption = facts.fill("Here is the file about <order>.");
                 self.say(out, MessageRole::User, MessageKind::File, json!({ "caption": caption }));
             }
-            _ => self.say(out, MessageRole::User, MessageKind::Text, json!({ "text": ask, "format": "plain" })),
+            _ => {
+                self.say(out, MessageRole::User, MessageKind::Text, json!({ "text": ask, "format": "plain" }))
+            }
         }
         if self.random.chance(35) {
             let thought = facts.fill(self.random.pick(topic.thoughts));
@@ -75,12 +77,17 @@ impl Talk {
             self.say(out, MessageRole::System, MessageKind::Error, content);
         }
         let answer = facts.fill(self.random.pick(topic.answers));
-        self.say(out, MessageRole::Assistant, MessageKind::Text, json!({ "text": answer, "format": "markdown" }));
+        self.say(
+            out,
+            MessageRole::Assistant,
+            MessageKind::Text,
+            json!({ "text": answer, "format": "markdown" }),
+        );
     }
 
     /// A call of a tool and what came of it.
     fn call(&mut self, out: &mut Vec<Draft>, facts: &Facts) {
-        let (tool, input, output) = *self.random.pick(self.topic.tools);
+        let (tool, input, output) = self.random.pick(self.topic.tools);
         let call_id = format!("call_{:012x}", self.random.next() >> 16);
         let call = json!({ "tool": tool, "call_id": call_id, "input": parse(&facts.fill(input)) });
         self.say(out, MessageRole::Assistant, MessageKind::ToolCall, call);

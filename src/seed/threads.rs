@@ -8,7 +8,7 @@ use super::{
     bulk::{Bulk, Cell, Sheet},
     corpus::Facts,
     fleet::Fleet,
-    random::{Random, scramble},
+    random::Random,
     talk::{Draft, Talk},
 };
 use crate::{
@@ -38,7 +38,8 @@ pub async fn make(
     let asked = asked::plan(&ids, volume, &mut random);
     let threads = open(&mut bulk, org, volume, fleet, &asked, &mut random).await?;
     bulk.commit().await?;
-    let mut writer = Writer { db, org, fleet, threads: &threads, drafts: Vec::new(), approvals: asked::sheet() };
+    let mut writer =
+        Writer { db, org, fleet, threads: &threads, drafts: Vec::new(), approvals: asked::sheet() };
     let mut by_thread: BTreeMap<usize, Vec<&Asked>> = BTreeMap::new();
     for asked in &asked {
         match asked.conversation {
@@ -107,8 +108,22 @@ async fn open(
     let mut sheet = Sheet::new(
         "conversations",
         &[
-            "organization_id", "id", "ref", "title", "status", "agent_id", "contact_id", "channel_id", "transport",
-            "model", "context_tokens", "opened_at", "last_activity_at", "resolved_at", "archived_at", "created_at",
+            "organization_id",
+            "id",
+            "ref",
+            "title",
+            "status",
+            "agent_id",
+            "contact_id",
+            "channel_id",
+            "transport",
+            "model",
+            "context_tokens",
+            "opened_at",
+            "last_activity_at",
+            "resolved_at",
+            "archived_at",
+            "created_at",
             "updated_at",
         ],
     );
@@ -116,9 +131,11 @@ async fn open(
     let mut threads = Vec::with_capacity(ids.len());
     for (place, (id, messages)) in ids.into_iter().zip(shares(volume)).enumerate() {
         let outside = place == 0 || random.chance(88);
-        let contact = outside.then(|| if place == 0 { 0 } else { random.below(fleet.contacts.len() as u64) as usize });
+        let contact =
+            outside.then(|| if place == 0 { 0 } else { random.below(fleet.contacts.len() as u64) as usize });
         let channel = contact.map(|contact| &fleet.channels[fleet.contacts[contact].channel]);
-        let agent = channel.map_or_else(|| random.below(fleet.agents.len() as u64) as usize, |channel| channel.agent);
+        let agent =
+            channel.map_or_else(|| random.below(fleet.agents.len() as u64) as usize, |channel| channel.agent);
         let count = messages.cast_signed().max(1);
         let span = (count * 40_000).min(300 * DAY);
         // Most of them lately, a few long ago.
@@ -129,7 +146,8 @@ async fn open(
             (false, 0) => "OPEN",
             _ => random.weighted(&[(5, "OPEN"), (4, "RESOLVED"), (1, "ARCHIVED")]),
         };
-        let title = Facts::new(random).fill(random.pick(fleet.agents[agent].topic.titles));
+        let title = random.pick(fleet.agents[agent].topic.titles);
+        let title = Facts::new(random).fill(title);
         sheet.push([
             org.0.into(),
             id.into(),
@@ -249,13 +267,15 @@ impl Writer<'_> {
         let ids = bulk.ids("messages", drafts.len()).await?;
         let postgres = matches!(bulk, Bulk::Postgres(_));
         let mut messages = Sheet::new("messages", MESSAGE);
-        let mut index = if postgres { Sheet::new("message_search", SEARCH) } else { Sheet::new("messages_fts", FTS) };
+        let mut index =
+            if postgres { Sheet::new("message_search", SEARCH) } else { Sheet::new("messages_fts", FTS) };
         let mut last: BTreeMap<usize, (Summary, i64)> = BTreeMap::new();
         for (draft, id) in drafts.into_iter().zip(ids) {
             let text = text_of(draft.kind, &draft.content);
             let thread = &self.threads[draft.conversation];
             self.index(&mut index, postgres, thread.id, (id, draft.seq), &text);
-            let summary = Summary { role: draft.role.as_str(), kind: draft.kind.as_str(), text, at: draft.at };
+            let summary =
+                Summary { role: draft.role.as_str(), kind: draft.kind.as_str(), text, at: draft.at };
             last.insert(draft.conversation, (summary, draft.seq));
             messages.push(self.row(id, thread, draft));
         }
@@ -336,9 +356,23 @@ struct Summary {
 }
 
 const MESSAGE: &[&str] = &[
-    "organization_id", "id", "conversation_id", "seq", "role", "kind", "via_channel_id", "via_identity_id",
-    "author_user_id", "author_name", "status", "delivery_status", "delivery_attempts", "delivery_error",
-    "delivery_sent_at", "content", "created_at",
+    "organization_id",
+    "id",
+    "conversation_id",
+    "seq",
+    "role",
+    "kind",
+    "via_channel_id",
+    "via_identity_id",
+    "author_user_id",
+    "author_name",
+    "status",
+    "delivery_status",
+    "delivery_attempts",
+    "delivery_error",
+    "delivery_sent_at",
+    "content",
+    "created_at",
 ];
 const SEARCH: &[&str] = &["organization_id", "message_id", "conversation_id", "seq", "tokens"];
 const FTS: &[&str] = &["rowid", "tokens"];
