@@ -7,4 +7,5 @@ mod docs;
 mod harness;
 mod harness_itself;
 mod policy_files;
+mod seed;
 mod servers;

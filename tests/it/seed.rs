@@ -1,0 +1,136 @@
+//! Seeded data: the same for the same numbers, and as whole as what operations make.
+
+use muster::{
+    clock::Timestamp,
+    ids::OrgId,
+    seed::{self, Seeded, Volume},
+};
+use serde_json::json;
+
+use crate::harness::TestApp;
+
+const VOLUME: Volume = Volume {
+    agents: 12,
+    conversations: 30,
+    messages: 900,
+    approvals: 40,
+    one_conversation: false,
+    until: Timestamp(1_767_225_600_000),
+};
+
+async fn seeded(app: &TestApp, volume: Volume) -> Seeded {
+    seed::run(&app.scope(), volume).await.unwrap()
+}
+
+async fn count(app: &TestApp, sql: &str) -> i64 {
+    app.one(sql, vec![]).await
+}
+
+#[tokio::test]
+async fn equal_numbers_give_equal_rows() {
+    let (one, other) = (TestApp::start().await, TestApp::start().await);
+    seeded(&one, VOLUME).await;
+    seeded(&other, VOLUME).await;
+    for sql in [
+        "SELECT name || status || tokens_used FROM agents ORDER BY id",
+        "SELECT name || transport || is_active FROM channels ORDER BY id",
+        "SELECT ref || title || status || message_count || last_message_preview FROM conversations ORDER BY id",
+        "SELECT id || kind || content || created_at FROM messages ORDER BY id",
+        "SELECT kind || status || title || created_at FROM approvals ORDER BY id",
+    ] {
+        let (left, right) = (one.column::<String>(sql).await, other.column::<String>(sql).await);
+        assert!(!left.is_empty(), "{sql}");
+        assert_eq!(left, right, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn there_is_as_much_as_was_asked_for() {
+    let app = TestApp::start().await;
+    let made = seeded(&app, VOLUME).await;
+    assert_eq!((made.agents, made.conversations, made.messages, made.approvals), (12, 30, 900, 40));
+    for (table, expected) in [("agents", 12), ("conversations", 30), ("messages", 900), ("approvals", 40)] {
+        assert_eq!(count(&app, &format!("SELECT COUNT(*) FROM {table}")).await, expected, "{table}");
+    }
+    let waiting =
+        "SELECT COUNT(*) FROM approvals WHERE status = 'PENDING' AND kind IN ('QUESTION', 'ACTION')";
+    assert!(count(&app, waiting).await >= 2);
+}
+
+#[tokio::test]
+async fn conversations_sum_up_their_messages() {
+    let app = TestApp::start().await;
+    seeded(&app, VOLUME).await;
+    let wrong = "SELECT COUNT(*) FROM conversations c LEFT JOIN messages m ON m.organization_id = c.organization_id \
+                 AND m.conversation_id = c.id AND m.seq = c.last_seq WHERE c.message_count <> c.last_seq \
+                 OR c.message_count <> (SELECT COUNT(*) FROM messages n WHERE n.conversation_id = c.id) \
+                 OR (c.message_count > 0 AND (m.id IS NULL OR m.role <> c.last_message_role \
+                     OR m.kind <> c.last_message_kind OR m.created_at <> c.last_activity_at))";
+    assert_eq!(count(&app, wrong).await, 0);
+    let disordered = "SELECT COUNT(*) FROM messages a JOIN messages b ON b.conversation_id = a.conversation_id \
+                      AND b.seq = a.seq + 1 WHERE b.created_at < a.created_at";
+    assert_eq!(count(&app, disordered).await, 0);
+    let unasked = "SELECT COUNT(*) FROM conversations c WHERE (c.status = 'PENDING') <> EXISTS (SELECT 1 \
+                   FROM approvals p WHERE p.conversation_id = c.id AND p.status = 'PENDING')";
+    assert_eq!(count(&app, unasked).await, 0);
+}
+
+#[tokio::test]
+async fn one_conversation_gets_nearly_all_messages() {
+    let app = TestApp::start().await;
+    let made = seeded(&app, Volume { one_conversation: true, ..VOLUME }).await;
+    let longest = "SELECT MAX(message_count) FROM conversations";
+    assert_eq!(count(&app, longest).await, 900 - 29 * 7);
+    let sql = "SELECT message_count FROM conversations WHERE id = $1";
+    assert_eq!(app.one::<i64>(sql, vec![made.first_conversation.into()]).await, 900 - 29 * 7);
+}
+
+#[tokio::test]
+async fn a_second_run_adds_to_the_first() {
+    let app = TestApp::start().await;
+    seeded(&app, VOLUME).await;
+    seeded(&app, VOLUME).await;
+    assert_eq!(count(&app, "SELECT COUNT(*) FROM agents").await, 24);
+    assert_eq!(count(&app, "SELECT COUNT(DISTINCT name) FROM agents").await, 24);
+    assert_eq!(count(&app, "SELECT COUNT(*) FROM messages").await, 1_800);
+    // What operations make afterwards does not collide with seeded ids.
+    app.agent().await;
+}
+
+#[tokio::test]
+async fn a_small_plan_is_widened_to_what_was_seeded() {
+    let app = TestApp::start().await;
+    app.execute("UPDATE organizations SET plan = 'FREE'", vec![]).await;
+    seeded(&app, VOLUME).await;
+    let limits = app.owner.get(&format!("/v1/org/{}", app.org)).await.expect(200);
+    assert_eq!(limits["limits"]["max_agents"], json!(12));
+}
+
+#[tokio::test]
+async fn seeded_words_are_found() {
+    let app = TestApp::start().await;
+    let made = seeded(&app, VOLUME).await;
+    let (agent, conversation) = (made.first_agent.unwrap(), made.first_conversation.unwrap());
+    let path = format!("/v1/org/{}/agent/{agent}/conversation/{conversation}/message", app.org);
+    let page = app.viewer.get(&path).await.expect(200);
+    let (text, seq) = page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|message| Some((message["content"]["text"].as_str()?, message["seq"].as_i64()?)))
+        .unwrap();
+    let words: Vec<&str> =
+        text.split(' ').filter(|word| word.chars().all(char::is_alphanumeric)).take(3).collect();
+    let found = app.viewer.get(&format!("{path}/search?q={}", words.join("%20"))).await.expect(200);
+    assert!(found["data"].as_array().unwrap().iter().any(|hit| hit["seq"] == seq), "{words:?} in {text}");
+    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
+}
+
+#[tokio::test]
+async fn an_organization_that_is_not_there_gets_nothing() {
+    let app = TestApp::start().await;
+    app.expects_failures();
+    let nowhere = muster::access::Scope::system(&app.muster, OrgId(999_999));
+    assert!(seed::run(&nowhere, VOLUME).await.is_err());
+    assert_eq!(count(&app, "SELECT COUNT(*) FROM agents").await, 0);
+}
