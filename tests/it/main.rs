@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod agents;
+mod approvals;
+mod audit;
 mod docs;
 mod harness;
 mod harness_itself;
