@@ -28,6 +28,8 @@ pub struct Request {
     pub id: String,
     /// Where from.
     pub ip: Option<IpAddr>,
+    /// What the client calls itself.
+    pub user_agent: Option<String>,
     /// Through which face: what a decision is noted to have come through.
     pub via: DecidedVia,
     /// The data loaders; they live as long as the request.
@@ -47,6 +49,7 @@ impl Request {
         Self {
             id: arrival.request_id.clone(),
             ip: arrival.ip,
+            user_agent: arrival.user_agent().map(str::to_owned),
             via: DecidedVia::Graphql,
             ..Self::inside(app, caller)
         }
@@ -64,6 +67,7 @@ impl Request {
             caller,
             id: String::new(),
             ip: None,
+            user_agent: None,
             via: DecidedVia::System,
             loaders: Loaders::default(),
             plans: None,

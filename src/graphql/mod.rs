@@ -35,6 +35,7 @@ use crate::{config::Config, error::Result};
 pub struct Query(
     crate::orgs::graphql::OrganizationQuery,
     crate::people::graphql::PeopleQuery,
+    crate::people::account::AccountQuery,
     crate::servers::graphql::ServerQuery,
     crate::agents::graphql::AgentQuery,
     crate::channels::graphql::ChannelQuery,
@@ -49,6 +50,9 @@ pub struct Query(
 /// Everything that can be changed.
 #[derive(MergedObject, Default)]
 pub struct Mutation(
+    crate::orgs::graphql::OrganizationMutation,
+    crate::people::graphql::PeopleMutation,
+    crate::people::account::AccountMutation,
     crate::servers::graphql::ServerMutation,
     crate::agents::graphql::AgentMutation,
     crate::channels::contacts::graphql::ContactMutation,

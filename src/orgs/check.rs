@@ -1,5 +1,7 @@
 //! Values that a library knows better than a pattern does: time zones, cron lines, addresses.
 
+use croner::parser::{CronParser, Seconds, Year};
+
 use crate::error::Violation;
 
 /// A name of the time zone database.
@@ -13,8 +15,29 @@ pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
 /// A cron line of five fields.
 #[must_use]
 pub fn check_cron(pointer: &str, line: &str) -> Option<Violation> {
-    let error = line.parse::<croner::Cron>().err()?;
-    Some(Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is no cron line: {error}.")))
+    cron(pointer, line).err()
+}
+
+/// A cron line of five fields, of which no two instants lie closer than `minutes`.
+#[must_use]
+pub fn check_cron_interval(pointer: &str, line: &str, minutes: i64) -> Option<Violation> {
+    let cron = match cron(pointer, line) {
+        Ok(cron) => cron,
+        Err(violation) => return Some(violation),
+    };
+    // A line repeats itself day by day where it does so often: a few hundred instants from any day show its
+    // shortest interval. Without a time zone, since a change of the clocks is no choice of the line's author.
+    let instants: Vec<_> = cron.iter_after(jiff::civil::date(2024, 2, 1).at(0, 0, 0, 0)).take(400).collect();
+    let shortest = instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min()?;
+    let detail = format!("`{line}` comes every {shortest} minutes; the plan allows every {minutes}.");
+    (shortest < minutes).then(|| Violation::at(pointer, "TOO_SMALL", detail))
+}
+
+fn cron(pointer: &str, line: &str) -> Result<croner::Cron, Violation> {
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    parser.parse(line).map_err(|error| {
+        Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is no cron line: {error}."))
+    })
 }
 
 /// An absolute `http` or `https` address.
@@ -23,4 +46,26 @@ pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     let good =
         url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     (!good).then(|| Violation::at(pointer, "NOT_ALLOWED", "It must be an http or https address.".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cron_line_has_five_fields() {
+        assert!(check_cron("/x", "0 4 * * 1-5").is_none());
+        assert!(check_cron("/x", "@daily").is_none());
+        for line in ["", "often", "* * * * * *", "61 * * * *", "* * * *"] {
+            assert!(check_cron("/x", line).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_shortest_interval_counts() {
+        let refused = |line, minutes| check_cron_interval("/x", line, minutes).is_some();
+        assert!(!refused("*/15 * * * *", 15) && refused("*/15 * * * *", 16));
+        assert!(refused("0,59 0,23 * * *", 2), "a minute between one day and the next");
+        assert!(!refused("0 0 29 2 *", 60) && !refused("0 0 31 2 *", 60));
+    }
 }

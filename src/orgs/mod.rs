@@ -1,16 +1,23 @@
 //! Organizations: the tenants, their settings and the limits of their plans.
+//!
+//! Members edit the settings (`organization.edit`); an organization is made, and its plan and contract are set, by the
+//! installation's operator at the command line.
 
 mod check;
+mod edit;
 mod entity;
 pub mod graphql;
 mod limits;
+mod operator;
 
 use sea_orm::{ColumnTrait, QueryFilter};
 
 use self::entity::organizations;
 pub use self::{
-    check::{check_cron, check_timezone, check_url},
+    check::{check_cron, check_cron_interval, check_timezone, check_url},
+    edit::{OrganizationEdit, update},
     limits::{Limit, check_limit, lock, store_plans, value as limit},
+    operator::{NewOrganization, create, find},
 };
 use crate::{
     error::{Code, Problem, Result},
@@ -23,8 +30,11 @@ use crate::{
 /// # Errors
 /// The database is out of reach.
 pub async fn default_image(tx: &Tx) -> Result<Option<ImageId>> {
+    Ok(load(tx).await?.default_image_id)
+}
+
+async fn load(tx: &Tx) -> Result<organizations::Model> {
     let found = tx.scope.find::<organizations::Entity>().filter(organizations::Column::Id.eq(tx.scope.org));
-    let organization = found.one(tx.connection()).await?;
     let gone = || Problem::new(Code::NotFound, "The organization is gone.");
-    Ok(organization.ok_or_else(gone)?.default_image_id)
+    found.one(tx.connection()).await?.ok_or_else(gone)
 }

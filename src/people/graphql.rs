@@ -1,19 +1,20 @@
-//! Members, sessions and service tokens in the schema.
+//! Members and service tokens in the schema.
 
 use std::sync::LazyLock;
 
-use async_graphql::{Context, Object};
+use async_graphql::{Context, InputObject, Object};
 
+use super::NewToken;
 use crate::{
-    access::{Permission, Role},
+    access::{Permission, Role, Scope},
     clock::Timestamp,
     graphql::{
         Answer, Enter, answer,
-        bounds::{bounds, from, range},
-        permit::permit,
-        record::{Page, Record, Rows, Spec},
+        bounds::{bounds, from, items, name, range},
+        permit::{confirmed_email, permit},
+        record::{One, Page, Record, Rows, Spec},
     },
-    ids::{OrgId, UserId},
+    ids::{OrgId, TokenId, UserId},
 };
 
 /// The SQL of a person's picture: `u` is the user.
@@ -44,6 +45,66 @@ impl Record for Member {
     }
 }
 
+/// A credential for an integration.
+pub struct ServiceToken;
+
+impl Record for ServiceToken {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> =
+            LazyLock::new(|| token_fields("ServiceToken", "A credential for an integration."));
+        &SPEC
+    }
+}
+
+/// A service token, and its text this once.
+pub struct IssuedServiceToken;
+
+impl Record for IssuedServiceToken {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            token_fields("IssuedServiceToken", "A service token, and its text this once.")
+                .secret("token", "What requests carry as `Authorization: Bearer`. It is not shown again.")
+        });
+        &SPEC
+    }
+}
+
+fn token_fields(type_name: &'static str, about: &'static str) -> Spec {
+    Spec::new(type_name, "service_tokens t", about)
+        .permission(Permission::TokenView)
+        .column::<TokenId>("id", "Identifies the token.")
+        .column::<OrgId>("organization_id", "The organization that the token belongs to.")
+        .column::<String>("name", "What it is for.")
+        .column::<String>("hint", "Its last four characters.")
+        .column::<Vec<String>>("permissions", "What it was issued for; the policy's cap applies besides.")
+        .column::<Option<UserId>>("created_by", "Who issued it.")
+        .one_by::<Member>("creator", "t.created_by", "t.user_id", "Who issued it, if still a member.")
+        .column::<Timestamp>("created_at", "When it was issued.")
+        .column::<Option<Timestamp>>("expires_at", "When it ends.")
+        .column::<Option<Timestamp>>("last_used_at", "When it was last used, to the minute.")
+        .column::<Option<Timestamp>>("revoked_at", "When it was revoked.")
+}
+
+/// What an edit of a member changes.
+#[derive(InputObject)]
+pub struct UpdateMemberInput {
+    /// What the person is from now on; not above the caller's own role.
+    pub role: Role,
+}
+
+/// What a new service token is given.
+#[derive(InputObject)]
+pub struct CreateServiceTokenInput {
+    /// What it is for.
+    #[graphql(directive = bounds::apply(name(80)))]
+    pub name: String,
+    /// What it may do: no more than the caller, and no more than the policy allows any token.
+    #[graphql(directive = bounds::apply(items(100)))]
+    pub permissions: Vec<Permission>,
+    /// When it ends; never if left out.
+    pub expires_at: Option<Timestamp>,
+}
+
 /// Reading who is in an organization.
 #[derive(Default)]
 pub struct PeopleQuery;
@@ -62,6 +123,106 @@ impl PeopleQuery {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             Ok(Page::numbered(Rows::of(&scope).order_by("t.user_id"), page, limit))
+        })
+        .await
+    }
+
+    /// One member, by the person's id.
+    #[graphql(directive = permit::apply(Permission::MemberView))]
+    async fn member(&self, ctx: &Context<'_>, org_id: OrgId, user_id: UserId) -> Answer<One<Member>> {
+        answer(async { Ok(member(&ctx.enter(org_id).await?, user_id)) }).await
+    }
+
+    /// The organization's service tokens, the newest first.
+    #[graphql(directive = permit::apply(Permission::TokenView))]
+    async fn service_tokens(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(desc = "Whether revoked tokens are listed as well.", default = false)]
+        include_revoked: bool,
+    ) -> Answer<Page<ServiceToken>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?).order_by("t.id DESC");
+            let rows = if include_revoked { rows } else { rows.filter("t.revoked_at IS NULL", []) };
+            Ok(Page::numbered(rows, page, limit))
+        })
+        .await
+    }
+}
+
+fn member(scope: &Scope, user: UserId) -> One<Member> {
+    One::of(Rows::of(scope).filter("t.user_id = ?", [user.0.into()]), user.0)
+}
+
+/// Changing who is in an organization, and its service tokens.
+#[derive(Default)]
+pub struct PeopleMutation;
+
+#[Object]
+impl PeopleMutation {
+    /// Changes what a member is. Nobody gives or takes a role above their own, and one OWNER stays.
+    #[graphql(directive = permit::apply(Permission::MemberEdit))]
+    async fn update_member(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        user_id: UserId,
+        input: UpdateMemberInput,
+    ) -> Answer<One<Member>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::update_member(&scope, user_id, input.role).await?;
+            Ok(member(&scope, user_id))
+        })
+        .await
+    }
+
+    /// Takes a member out of the organization; answers with the person's id.
+    #[graphql(directive = permit::apply(Permission::MemberEdit))]
+    async fn remove_member(&self, ctx: &Context<'_>, org_id: OrgId, user_id: UserId) -> Answer<UserId> {
+        answer(async {
+            super::remove_member(&ctx.enter(org_id).await?, user_id).await?;
+            Ok(user_id)
+        })
+        .await
+    }
+
+    /// Issues a service token. Its text in the answer is shown this once.
+    #[graphql(directive = permit::apply(Permission::TokenEdit), directive = confirmed_email::apply())]
+    async fn create_service_token(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: CreateServiceTokenInput,
+    ) -> Answer<One<IssuedServiceToken>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let new = NewToken {
+                name: input.name,
+                permissions: input.permissions,
+                expires_at: input.expires_at,
+            };
+            let (id, token) = super::create_token(&scope, new).await?;
+            Ok(One::by_id(&scope, id).with_secret(token))
+        })
+        .await
+    }
+
+    /// Revokes a service token, at once and for good.
+    #[graphql(directive = permit::apply(Permission::TokenEdit))]
+    async fn revoke_service_token(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: TokenId,
+    ) -> Answer<One<ServiceToken>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::revoke_token(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
         })
         .await
     }

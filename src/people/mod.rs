@@ -2,27 +2,24 @@
 //!
 //! A user is a person with an e-mail address and a password, of no organization; a membership gives them a role
 //! in one. Who may: `member.*`, `token.*` inside an organization; their own account, everybody who is signed in.
+//! What belongs to no organization (`users`, `sessions`) can't go through a scope: those two files, and no other,
+//! find rows by themselves and write through the database's own transactions. Whatever ends a credential or
+//! changes a membership makes the process forget what it knew of them ([`Sessions::forget`](crate::access::Sessions)).
 
+pub mod account;
 mod entity;
 pub mod graphql;
+mod members;
+mod sessions;
+mod tokens;
+mod users;
 
-use std::collections::HashSet;
-
-use sea_orm::{ColumnTrait, QueryFilter};
-
-use self::entity::members;
-use crate::{error::Result, ids::UserId, store::Tx};
-
-/// Those of `users` who are no members of the transaction's organization, in their order.
-///
-/// # Errors
-/// The database is out of reach.
-pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
-    if users.is_empty() {
-        return Ok(Vec::new());
-    }
-    let asked = members::Column::UserId.is_in(users.iter().copied());
-    let found = tx.scope.find::<members::Entity>().filter(asked).all(tx.connection()).await?;
-    let found: HashSet<UserId> = found.into_iter().map(|member| member.user_id).collect();
-    Ok(users.iter().copied().filter(|user| !found.contains(user)).collect())
-}
+pub use self::{
+    members::{add_member, add_to, missing, remove_member, update_member},
+    sessions::{
+        Client, OpenSession, SignedIn, open_session, open_sessions, refresh_session, revoke_session, sign_in,
+        sign_out,
+    },
+    tokens::{NewToken, create_token, revoke_token},
+    users::{Membership, NewUser, User, create_user, find_user, invite_user, memberships, user},
+};

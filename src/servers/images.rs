@@ -45,25 +45,34 @@ pub struct ImageEdit {
 /// `NAME_TAKEN`.
 pub async fn create_image(scope: &Scope, new: NewImage) -> Result<ImageId> {
     let tx = scope.begin().await?;
+    let id = add_image(&tx, new).await?;
+    tx.commit().await?;
+    Ok(id)
+}
+
+/// [`create_image`] as a part of something larger.
+///
+/// # Errors
+/// `NAME_TAKEN`.
+pub async fn add_image(tx: &Tx, new: NewImage) -> Result<ImageId> {
     let name = new.name.trim().to_owned();
-    require_free_name(&tx, &name, None).await?;
+    require_free_name(tx, &name, None).await?;
     let image = images::ActiveModel {
-        organization_id: Set(scope.org),
+        organization_id: Set(tx.scope.org),
         id: NotSet,
         name: Set(name.clone()),
         reference: Set(new.reference.trim().to_owned()),
         description: Set(new.description),
         digest: Set(None),
         default_model: Set(new.default_model),
-        created_by: Set(scope.request.caller.user()),
+        created_by: Set(tx.scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         archived_at: Set(None),
     }
     .insert(tx.connection())
     .await?;
-    record(&tx, "createImage", image.id, json!({ "name": name })).await?;
-    tx.commit().await?;
+    record(tx, "createImage", image.id, json!({ "name": name })).await?;
     Ok(image.id)
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use self::entity::servers;
 pub use self::images::{
-    ImageEdit, NewImage, archive_image, create_image, default_model, image_is_usable, update_image,
+    ImageEdit, NewImage, add_image, archive_image, create_image, default_model, image_is_usable, update_image,
 };
 use crate::{
     access::{

@@ -1,0 +1,95 @@
+//! What the installation's operator does with organizations: makes them, and finds them by name. No request leads here.
+
+use std::sync::Arc;
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, Set};
+use serde_json::json;
+
+use super::{entity::organizations, load};
+use crate::{
+    access::{Role, Scope},
+    app::App,
+    audit,
+    enums::Plan,
+    error::{Code, Problem, Result},
+    ids::{OrgId, UserId},
+    people,
+    servers::{self, NewImage},
+};
+
+/// The image that a new organization's agents run from, until it has others.
+const FIRST_IMAGE: (&str, &str) = ("default", "muster-agent:latest");
+
+/// What a new organization is given.
+#[derive(Clone, Debug)]
+pub struct NewOrganization {
+    /// The name.
+    pub name: String,
+    /// The plan, whose limits apply.
+    pub plan: Plan,
+    /// Its first OWNER.
+    pub owner: UserId,
+}
+
+/// Makes an organization with its owner and a default image, so that an agent can be created in it at once.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a name that is none.
+pub async fn create(app: &Arc<App>, new: NewOrganization) -> Result<OrgId> {
+    let name = new.name.trim().to_owned();
+    if name.is_empty() || name.chars().count() > 80 {
+        return Err(Problem::invalid_at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters."));
+    }
+    let now = app.clock.now();
+    let organization = organizations::ActiveModel {
+        name: Set(name.clone()),
+        plan: Set(new.plan),
+        created_at: Set(now),
+        updated_at: Set(now),
+        ..Default::default()
+    };
+    // Only now is there a scope to open a transaction in. An organization that is left without the rest has no
+    // members, and nobody sees it.
+    let organization = organization.insert(app.db.writer()).await?;
+    let scope = Scope::system(app, organization.id);
+    let tx = scope.begin().await?;
+    people::add_to(&tx, new.owner, Role::Owner).await?;
+    let (image, reference) = FIRST_IMAGE;
+    let image = NewImage {
+        name: image.to_owned(),
+        reference: reference.to_owned(),
+        description: None,
+        default_model: None,
+    };
+    let image = servers::add_image(&tx, image).await?;
+    let mut organization = load(&tx).await?.into_active_model();
+    organization.default_image_id = Set(Some(image));
+    organization.update(tx.connection()).await?;
+    let changes = json!({ "name": name, "plan": new.plan });
+    let (target_kind, target_id) = ("organization", scope.org.0);
+    audit::record(&tx, audit::Entry { operation: "createOrganization", target_kind, target_id, changes }).await?;
+    tx.commit().await?;
+    Ok(scope.org)
+}
+
+/// The organization that the operator means: by id or by name.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` for a name that several have.
+pub async fn find(app: &App, reference: &str) -> Result<OrgId> {
+    let found = match reference.parse() {
+        Ok(id) => matching(app, organizations::Column::Id.eq(OrgId(id))).await?,
+        Err(_) => matching(app, organizations::Column::Name.eq(reference.trim())).await?,
+    };
+    match found.as_slice() {
+        [id] => Ok(*id),
+        [] => Err(Problem::new(Code::NotFound, format!("There is no organization `{reference}`."))),
+        _ => Err(Problem::new(Code::Conflict, format!("Several organizations are named `{reference}`: use the id."))),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the operator stands above the organizations")]
+async fn matching(app: &App, condition: sea_orm::sea_query::SimpleExpr) -> Result<Vec<OrgId>> {
+    let found = organizations::Entity::find().filter(condition).all(app.db.read()).await?;
+    Ok(found.into_iter().map(|organization| organization.id).collect())
+}

@@ -1,0 +1,145 @@
+//! Members: who belongs to an organization, and as what.
+//!
+//! Two rules hold whatever the policy says: nobody gives, takes or changes a role above their own, and an
+//! organization keeps at least one OWNER. For the second, each change holds the organization while it counts, so
+//! that the last two owners can't remove each other at the same moment.
+
+use std::collections::HashSet;
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set};
+use serde_json::{Value, json};
+
+use super::entity::members;
+use crate::{
+    access::{Caller, Role, Scope},
+    audit,
+    error::{Code, Problem, Result},
+    ids::UserId,
+    orgs,
+    store::Tx,
+};
+
+/// Those of `users` who are no members of the transaction's organization, in their order.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
+    if users.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = members::Column::UserId.is_in(users.iter().copied());
+    let found = tx.scope.find::<members::Entity>().filter(asked).all(tx.connection()).await?;
+    let found: HashSet<UserId> = found.into_iter().map(|member| member.user_id).collect();
+    Ok(users.iter().copied().filter(|user| !found.contains(user)).collect())
+}
+
+/// Makes a user a member.
+///
+/// # Errors
+/// `NAME_TAKEN` for somebody who is one; `PERMISSION_DENIED` for a role above the caller's own.
+pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
+    let tx = scope.begin().await?;
+    add_to(&tx, user, role).await?;
+    tx.commit().await?;
+    scope.app.sessions.forget();
+    Ok(())
+}
+
+/// [`add_member`] as a part of something larger, which calls `sessions.forget()` at its end.
+///
+/// # Errors
+/// As [`add_member`].
+pub async fn add_to(tx: &Tx, user: UserId, role: Role) -> Result<()> {
+    require_reach(tx, role)?;
+    orgs::lock(tx).await?;
+    if find(tx, user).await?.is_some() {
+        return Err(Problem::new(Code::NameTaken, "This user is a member already."));
+    }
+    let member = members::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        user_id: Set(user),
+        role: Set(role),
+        created_at: Set(tx.now),
+    };
+    member.insert(tx.connection()).await?;
+    record(tx, "addMember", user, json!({ "role": role })).await
+}
+
+/// Changes what a member is.
+///
+/// # Errors
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a role above the caller's own, before or after; `LAST_OWNER`.
+pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    let member = load(&tx, user).await?;
+    require_reach(&tx, role)?;
+    require_reach(&tx, member.role)?;
+    if member.role == Role::Owner && role != Role::Owner {
+        require_another_owner(&tx, user).await?;
+    }
+    let was = member.role;
+    let mut member = member.into_active_model();
+    member.role = Set(role);
+    member.update(tx.connection()).await?;
+    record(&tx, "updateMember", user, json!({ "role": role, "was": was })).await?;
+    tx.commit().await?;
+    scope.app.sessions.forget();
+    Ok(())
+}
+
+/// Takes a member out of the organization. What they made stays; so do service tokens that they issued.
+///
+/// # Errors
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a member above the caller; `LAST_OWNER`.
+pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    let member = load(&tx, user).await?;
+    require_reach(&tx, member.role)?;
+    if member.role == Role::Owner {
+        require_another_owner(&tx, user).await?;
+    }
+    let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
+    rows.exec(tx.connection()).await?;
+    record(&tx, "removeMember", user, json!({ "was": member.role })).await?;
+    tx.commit().await?;
+    scope.app.sessions.forget();
+    Ok(())
+}
+
+/// Refuses a role above the caller's own. The operator stands above all; a service token below.
+fn require_reach(tx: &Tx, role: Role) -> Result<()> {
+    let reaches = match (&tx.scope.request.caller, tx.scope.membership.role) {
+        (Caller::System, _) => true,
+        (_, Some(own)) => !role.is_above(own),
+        (_, None) => false,
+    };
+    let detail = || format!("The role {role} stands above your own.");
+    if reaches { Ok(()) } else { Err(Problem::new(Code::PermissionDenied, detail())) }
+}
+
+async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
+    let others = tx
+        .scope
+        .find::<members::Entity>()
+        .filter(members::Column::Role.eq(Role::Owner))
+        .filter(members::Column::UserId.ne(user));
+    if others.count(tx.connection()).await? > 0 {
+        return Ok(());
+    }
+    Err(Problem::new(Code::LastOwner, "An organization keeps at least one OWNER; make somebody else one first."))
+}
+
+async fn find(tx: &Tx, user: UserId) -> Result<Option<members::Model>> {
+    let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
+    Ok(found.one(tx.connection()).await?)
+}
+
+async fn load(tx: &Tx, user: UserId) -> Result<members::Model> {
+    find(tx, user).await?.ok_or_else(|| Problem::not_found("member", user))
+}
+
+async fn record(tx: &Tx, operation: &'static str, user: UserId, changes: Value) -> Result<()> {
+    audit::record(tx, audit::Entry { operation, target_kind: "member", target_id: user.0, changes }).await
+}

@@ -1,0 +1,273 @@
+//! Sessions: how a person stays signed in.
+//!
+//! Signing in opens a session with two tokens. The access token is a JWT of a few minutes. The refresh token is used
+//! once: it opens the next generation of the same family, with a refresh token of its own. A refresh token that comes
+//! a second time was stolen, or its answer was; nobody can say which of the two holders is the thief, so the
+//! whole family ends. That is why used generations are kept until they would have expired.
+
+use std::{net::IpAddr, sync::Arc};
+
+use async_graphql::SimpleObject;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, Set,
+    sea_query::Expr,
+};
+use secrecy::SecretString;
+
+use super::{
+    entity::{sessions, users},
+    users::by_email,
+};
+use crate::{
+    access::{
+        Person,
+        token::{Token, TokenHash, TokenKind},
+    },
+    app::App,
+    clock::Timestamp,
+    error::{Code, Problem, Result},
+    ids::{SessionId, UserId},
+};
+
+/// Where a sign-in comes from: what the person sees in the list of their sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    /// The address.
+    pub ip: Option<IpAddr>,
+    /// What the browser calls itself.
+    pub user_agent: Option<String>,
+}
+
+/// The tokens of a session, shown this once.
+#[derive(Debug)]
+pub struct SignedIn {
+    /// Whose session it is.
+    pub user: UserId,
+    /// The session.
+    pub session: SessionId,
+    /// What requests carry.
+    pub access_token: SecretString,
+    /// Until when.
+    pub access_token_expires_at: Timestamp,
+    /// What renews it, once.
+    pub refresh_token: SecretString,
+    /// Until when.
+    pub refresh_token_expires_at: Timestamp,
+}
+
+/// A sign-in that is still open.
+#[derive(Clone, Debug, SimpleObject)]
+#[graphql(name = "Session")]
+pub struct OpenSession {
+    /// Identifies the session until it is refreshed.
+    pub id: SessionId,
+    /// Whether it is the one that asks.
+    pub current: bool,
+    /// What the browser calls itself.
+    pub user_agent: Option<String>,
+    /// The address that it was last refreshed from.
+    pub ip: Option<String>,
+    /// When it was last refreshed, or opened.
+    pub refreshed_at: Timestamp,
+    /// When it was last used.
+    pub last_used_at: Option<Timestamp>,
+    /// When it ends unless it is refreshed.
+    pub expires_at: Timestamp,
+}
+
+/// Signs a person in. Somebody who does not exist is refused after as long a time as somebody who does.
+///
+/// # Errors
+/// `SIGN_IN_FAILED`, whatever is wrong.
+pub async fn sign_in(app: &App, email: &str, password: &SecretString, client: Client) -> Result<SignedIn> {
+    let user = by_email(app.db.read(), email).await?;
+    let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
+    let matches = app.passwords.verify(password, stored).await.map_err(Problem::internal)?;
+    let refused = || Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.");
+    let user = user.filter(|user| matches && user.disabled_at.is_none()).ok_or_else(refused)?;
+    if user.password_hash.as_deref().is_some_and(|stored| app.passwords.is_outdated(stored)) {
+        rehash(app, user.id, password).await?;
+    }
+    open_session(app, user.id, client).await
+}
+
+/// Stores the password at today's cost.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+async fn rehash(app: &App, user: UserId, password: &SecretString) -> Result<()> {
+    let hash = app.passwords.hash(password).await.map_err(Problem::internal)?;
+    users::Entity::update_many()
+        .col_expr(users::Column::PasswordHash, Expr::value(hash))
+        .filter(users::Column::Id.eq(user))
+        .exec(app.db.writer())
+        .await?;
+    Ok(())
+}
+
+/// Opens a session for a person who has shown who they are.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn open_session(app: &App, user: UserId, client: Client) -> Result<SignedIn> {
+    let tx = app.db.begin().await?;
+    let family = uuid::Uuid::from_bytes(crate::sealing::random_bytes()).to_string();
+    let signed_in = open(app, &tx, user, (family, 0), client).await?;
+    tx.commit().await?;
+    Ok(signed_in)
+}
+
+/// Renews a session by its refresh token.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for a token that is unknown, revoked or used; `TOKEN_EXPIRED` for one that came too late.
+pub async fn refresh_session(app: &App, token: &str, client: Client) -> Result<SignedIn> {
+    let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
+    let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
+    let tx = app.db.begin().await?;
+    // The row is held until the end: of two who refresh with one token at a time, the second comes second.
+    let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
+    if session.revoked_at.is_some() || is_disabled(&tx, session.user_id).await? {
+        return Err(unknown());
+    }
+    if is_used(&tx, &session).await? {
+        tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
+        revoke(app, &tx, session.user_id, &session.family).await?;
+        tx.commit().await?;
+        app.sessions.forget();
+        return Err(unknown());
+    }
+    if session.expires_at <= app.clock.now() {
+        return Err(Problem::new(Code::TokenExpired, "The session has ended; sign in again."));
+    }
+    let next = (session.family, session.generation + 1);
+    let signed_in = open(app, &tx, session.user_id, next, client).await?;
+    tx.commit().await?;
+    Ok(signed_in)
+}
+
+/// Ends the session that asks.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn sign_out(app: &App, person: &Person) -> Result<()> {
+    revoke_session(app, person, person.session).await
+}
+
+/// Ends one of a person's own sessions, with every generation.
+///
+/// # Errors
+/// `NOT_FOUND`, also for somebody else's.
+#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
+pub async fn revoke_session(app: &App, person: &Person, id: SessionId) -> Result<()> {
+    let tx = app.db.begin().await?;
+    let found = sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
+    let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
+    revoke(app, &tx, person.id, &found.ok_or_else(gone)?.family).await?;
+    tx.commit().await?;
+    app.sessions.forget();
+    Ok(())
+}
+
+/// A person's open sessions, the newest first: the last generation of each family.
+///
+/// # Errors
+/// The database is out of reach.
+#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
+pub async fn open_sessions(app: &Arc<App>, person: &Person) -> Result<Vec<OpenSession>> {
+    let rows = sessions::Entity::find()
+        .filter(sessions::Column::UserId.eq(person.id))
+        .filter(sessions::Column::RevokedAt.is_null())
+        .filter(sessions::Column::ExpiresAt.gt(app.clock.now()))
+        .order_by_desc(sessions::Column::Id)
+        .all(app.db.read())
+        .await?;
+    let current = rows.iter().find(|row| row.id == person.session).map(|row| row.family.clone());
+    let mut seen = std::collections::HashSet::new();
+    let open = rows.into_iter().filter(|row| seen.insert(row.family.clone())).map(|row| OpenSession {
+        id: row.id,
+        current: current.as_ref() == Some(&row.family),
+        user_agent: row.user_agent,
+        ip: row.ip,
+        refreshed_at: row.created_at,
+        last_used_at: row.last_used_at,
+        expires_at: row.expires_at,
+    });
+    Ok(open.collect())
+}
+
+/// Writes one generation of a family, and clears away the person's expired ones.
+#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
+async fn open(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    (family, generation): (String, i64),
+    client: Client,
+) -> Result<SignedIn> {
+    let now = app.clock.now();
+    sessions::Entity::delete_many()
+        .filter(sessions::Column::UserId.eq(user))
+        .filter(sessions::Column::ExpiresAt.lte(now))
+        .exec(db)
+        .await?;
+    let lifetimes = &app.config.sessions;
+    let refresh_token_expires_at = now.plus(lifetimes.refresh_token_ttl());
+    let (refresh_token, hash) = Token::generate(TokenKind::Refresh);
+    let row = sessions::ActiveModel {
+        id: NotSet,
+        user_id: Set(user),
+        family: Set(family),
+        generation: Set(generation),
+        refresh_token_hash: Set(hash.as_bytes().to_vec()),
+        user_agent: Set(client.user_agent.map(|text| text.chars().take(500).collect())),
+        ip: Set(client.ip.map(|ip| ip.to_string())),
+        created_at: Set(now),
+        last_used_at: Set(Some(now)),
+        expires_at: Set(refresh_token_expires_at),
+        revoked_at: Set(None),
+    };
+    let session = row.insert(db).await?.id;
+    let ttl = lifetimes.access_token_ttl();
+    let access_token = app.jwt.issue(user, session, now, ttl).map_err(Problem::internal)?;
+    Ok(SignedIn {
+        user,
+        session,
+        access_token: access_token.into(),
+        access_token_expires_at: now.plus(ttl),
+        refresh_token,
+        refresh_token_expires_at,
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a refresh token names one session of one person")]
+async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<sessions::Model>> {
+    let same = sessions::Column::RefreshTokenHash.eq(hash.as_bytes().to_vec());
+    Ok(sessions::Entity::find().filter(same).lock_exclusive().one(db).await?)
+}
+
+/// Whether a later generation came of it.
+#[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
+async fn is_used(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<bool> {
+    let later = sessions::Entity::find()
+        .filter(sessions::Column::Family.eq(session.family.as_str()))
+        .filter(sessions::Column::Generation.gt(session.generation));
+    Ok(later.count(db).await? > 0)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+async fn is_disabled(db: &impl ConnectionTrait, user: UserId) -> Result<bool> {
+    let user = users::Entity::find_by_id(user).one(db).await?;
+    Ok(user.is_none_or(|user| user.disabled_at.is_some()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
+async fn revoke(app: &App, db: &impl ConnectionTrait, user: UserId, family: &str) -> Result<()> {
+    sessions::Entity::update_many()
+        .col_expr(sessions::Column::RevokedAt, Expr::value(app.clock.now().0))
+        .filter(sessions::Column::UserId.eq(user))
+        .filter(sessions::Column::Family.eq(family))
+        .filter(sessions::Column::RevokedAt.is_null())
+        .exec(db)
+        .await?;
+    Ok(())
+}

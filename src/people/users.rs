@@ -1,0 +1,198 @@
+//! Users: persons who can sign in, of no organization.
+
+use async_graphql::SimpleObject;
+use sea_orm::{
+    ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter, Set, Statement,
+    sea_query::{Expr, Func},
+};
+use secrecy::SecretString;
+
+use super::entity::users;
+use crate::{
+    access::{Role, password},
+    app::App,
+    clock::Timestamp,
+    error::{Code, Problem, Result, Violation},
+    ids::{OrgId, UserId},
+};
+
+/// What a new user is given.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// The address to sign in with, unique in whatever case.
+    pub email: String,
+    /// The name, as it is shown.
+    pub name: String,
+    /// The password.
+    pub password: SecretString,
+    /// Whether the address is known to be theirs.
+    pub confirmed: bool,
+}
+
+/// A person.
+#[derive(Clone, Debug, SimpleObject)]
+pub struct User {
+    /// Identifies the person.
+    pub id: UserId,
+    /// The name.
+    pub name: String,
+    /// The e-mail address.
+    pub email: String,
+    /// Whether the address is known to be theirs.
+    pub email_confirmed: bool,
+    /// The picture: a path.
+    pub avatar_url: Option<String>,
+    /// Since when they have an account.
+    pub created_at: Timestamp,
+}
+
+impl From<users::Model> for User {
+    fn from(row: users::Model) -> Self {
+        let avatar_url = row.avatar_version.map(|version| format!("/avatars/user/{}?v={version}", row.id));
+        Self {
+            id: row.id,
+            name: row.name,
+            email: row.email,
+            email_confirmed: row.email_confirmed_at.is_some(),
+            avatar_url,
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// An organization of a person, and what they are in it.
+#[derive(Clone, Debug, SimpleObject)]
+pub struct Membership {
+    /// The organization.
+    pub organization_id: OrgId,
+    /// The organization's name.
+    pub organization_name: String,
+    /// What the person is in it.
+    pub role: Role,
+    /// Since when.
+    pub created_at: Timestamp,
+}
+
+/// Makes a user, or gives one who was only named so far ([`invite_user`]) a name and a password.
+///
+/// # Errors
+/// `VALIDATION_FAILED`; `NAME_TAKEN` for an address that somebody has.
+pub async fn create_user(app: &App, new: NewUser) -> Result<UserId> {
+    let (email, name) = (new.email.trim(), new.name.trim());
+    check(email, name, Some(&new.password))?;
+    let hash = app.passwords.hash(&new.password).await.map_err(Problem::internal)?;
+    let now = app.clock.now();
+    let tx = app.db.begin().await?;
+    let existing = by_email(&tx, email).await?;
+    if existing.as_ref().is_some_and(|row| row.password_hash.is_some()) {
+        return Err(Problem::name_taken("user", email));
+    }
+    let is_new = existing.is_none();
+    let mut row = existing.map_or_else(|| blank(email, now), IntoActiveModel::into_active_model);
+    row.name = Set(name.to_owned());
+    row.password_hash = Set(Some(hash));
+    row.updated_at = Set(now);
+    if new.confirmed {
+        row.email_confirmed_at = Set(Some(now));
+    }
+    let row = if is_new { row.insert(&tx).await? } else { row.update(&tx).await? };
+    tx.commit().await?;
+    app.sessions.forget();
+    Ok(row.id)
+}
+
+/// The user with this address; made without a password, and named by the address, if there is none. Such a user can't
+/// sign in with a password until [`create_user`] has set one.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for an address that is none.
+pub async fn invite_user(app: &App, email: &str) -> Result<UserId> {
+    let email = email.trim();
+    let name = email.split('@').next().unwrap_or(email);
+    check(email, name, None)?;
+    let tx = app.db.begin().await?;
+    let id = match by_email(&tx, email).await? {
+        Some(row) => row.id,
+        None => {
+            users::ActiveModel { name: Set(name.to_owned()), ..blank(email, app.clock.now()) }
+                .insert(&tx)
+                .await?
+                .id
+        }
+    };
+    tx.commit().await?;
+    Ok(id)
+}
+
+/// The user with this address.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn find_user(app: &App, email: &str) -> Result<UserId> {
+    let found = by_email(app.db.read(), email).await?;
+    let missing = || Problem::new(Code::NotFound, format!("There is no user `{}`.", email.trim()));
+    Ok(found.ok_or_else(missing)?.id)
+}
+
+/// A person's own record.
+///
+/// # Errors
+/// `NOT_FOUND`.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub async fn user(app: &App, id: UserId) -> Result<User> {
+    let found = users::Entity::find_by_id(id).one(app.db.read()).await?;
+    Ok(found.ok_or_else(|| Problem::new(Code::NotFound, "The user is gone."))?.into())
+}
+
+/// The organizations that a person belongs to, by id.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn memberships(app: &App, id: UserId) -> Result<Vec<Membership>> {
+    let sql = "SELECT m.organization_id, o.name, m.role, m.created_at FROM members m \
+               JOIN organizations o ON o.id = m.organization_id WHERE m.user_id = $1 ORDER BY m.organization_id";
+    let statement = Statement::from_sql_and_values(app.db.backend(), sql, [id.0.into()]);
+    let rows = app.db.read().query_all_raw(statement).await?;
+    let read = |row: &sea_orm::QueryResult| -> Result<Membership> {
+        Ok(Membership {
+            organization_id: row.try_get_by(0)?,
+            organization_name: row.try_get_by(1)?,
+            role: row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?,
+            created_at: row.try_get_by(3)?,
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// The row with this address, in whatever case.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub(super) async fn by_email(db: &impl ConnectionTrait, email: &str) -> Result<Option<users::Model>> {
+    let lower = Func::lower(Expr::col(users::Column::Email));
+    let same = Expr::expr(lower).eq(Func::lower(Expr::val(email.trim())));
+    Ok(users::Entity::find().filter(same).one(db).await?)
+}
+
+fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
+    users::ActiveModel {
+        id: NotSet,
+        email: Set(email.to_owned()),
+        created_at: Set(now),
+        updated_at: Set(now),
+        ..Default::default()
+    }
+}
+
+fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()> {
+    let mut violations = Vec::new();
+    if !email_address::EmailAddress::is_valid(email) || email.len() > 254 {
+        let detail = format!("`{email}` is no e-mail address.");
+        violations.push(Violation::at("/email", "NOT_ALLOWED", detail));
+    }
+    if name.is_empty() || name.chars().count() > 120 {
+        violations.push(Violation::at("/name", "NOT_ALLOWED", "A name has 1 to 120 characters."));
+    }
+    if let Some(Err(rule)) = password.map(|password| password::check_rules(password, email)) {
+        violations.push(Violation::at("/password", "NOT_ALLOWED", format!("Refused: {rule}.")));
+    }
+    if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
+}
