@@ -43,6 +43,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Arrival {
 }
 
 impl Arrival {
+    /// What the client calls itself.
+    #[must_use]
+    pub fn user_agent(&self) -> Option<&str> {
+        self.headers.get(http::header::USER_AGENT)?.to_str().ok()
+    }
+
     /// Who sent it: anonymous without a credential.
     ///
     /// # Errors

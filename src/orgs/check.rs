@@ -35,9 +35,9 @@ pub fn check_cron_interval(pointer: &str, line: &str, minutes: i64) -> Option<Vi
 
 fn cron(pointer: &str, line: &str) -> Result<croner::Cron, Violation> {
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser.parse(line).map_err(|error| {
-        Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is no cron line: {error}."))
-    })
+    parser
+        .parse(line)
+        .map_err(|error| Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is no cron line: {error}.")))
 }
 
 /// An absolute `http` or `https` address.

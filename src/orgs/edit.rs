@@ -16,9 +16,9 @@ use super::{
 use crate::{
     access::Scope,
     audit,
+    clock::Timestamp,
     enums::{CostGuardAction, CustomerType, VersionRetention},
     error::{Problem, Result, Violation},
-    clock::Timestamp,
     ids::ImageId,
     sealing::SealContext,
     servers,
@@ -113,7 +113,11 @@ async fn check(tx: &Tx, edit: &OrganizationEdit) -> Result<()> {
     if let MaybeUndefined::Value(image) = edit.default_image_id
         && !servers::image_is_usable(tx, image).await?
     {
-        violations.push(Violation::at("/default_image_id", "NOT_FOUND", format!("There is no image {image}.")));
+        violations.push(Violation::at(
+            "/default_image_id",
+            "NOT_FOUND",
+            format!("There is no image {image}."),
+        ));
     }
     if let MaybeUndefined::Value(country) = &edit.tax_country
         && !country.bytes().all(|byte| byte.is_ascii_uppercase())
@@ -160,9 +164,15 @@ fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: Organizat
     patch_required(&mut organization.timezone, edit.timezone);
     patch(&mut organization.default_image_id, edit.default_image_id);
     patch(&mut organization.voice_key_sealed, seal(scope, "voice_key", edit.voice_key));
-    patch(&mut organization.transcription_key_sealed, seal(scope, "transcription_key", edit.transcription_key));
+    patch(
+        &mut organization.transcription_key_sealed,
+        seal(scope, "transcription_key", edit.transcription_key),
+    );
     patch(&mut organization.provider_oauth_client_id, edit.provider_oauth_client_id);
-    patch(&mut organization.provider_oauth_secret_sealed, seal(scope, "provider_oauth_secret", edit.provider_oauth_secret));
+    patch(
+        &mut organization.provider_oauth_secret_sealed,
+        seal(scope, "provider_oauth_secret", edit.provider_oauth_secret),
+    );
     patch(&mut organization.support_access_until, edit.support_access_until);
     patch_required(&mut organization.customer_type, edit.customer_type);
     patch(&mut organization.tax_name, edit.tax_name);

@@ -67,7 +67,8 @@ pub async fn create(app: &Arc<App>, new: NewOrganization) -> Result<OrgId> {
     organization.update(tx.connection()).await?;
     let changes = json!({ "name": name, "plan": new.plan });
     let (target_kind, target_id) = ("organization", scope.org.0);
-    audit::record(&tx, audit::Entry { operation: "createOrganization", target_kind, target_id, changes }).await?;
+    audit::record(&tx, audit::Entry { operation: "createOrganization", target_kind, target_id, changes })
+        .await?;
     tx.commit().await?;
     Ok(scope.org)
 }
@@ -84,7 +85,10 @@ pub async fn find(app: &App, reference: &str) -> Result<OrgId> {
     match found.as_slice() {
         [id] => Ok(*id),
         [] => Err(Problem::new(Code::NotFound, format!("There is no organization `{reference}`."))),
-        _ => Err(Problem::new(Code::Conflict, format!("Several organizations are named `{reference}`: use the id."))),
+        _ => Err(Problem::new(
+            Code::Conflict,
+            format!("Several organizations are named `{reference}`: use the id."),
+        )),
     }
 }
 

@@ -200,11 +200,8 @@ impl PeopleMutation {
     ) -> Answer<One<IssuedServiceToken>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let new = NewToken {
-                name: input.name,
-                permissions: input.permissions,
-                expires_at: input.expires_at,
-            };
+            let new =
+                NewToken { name: input.name, permissions: input.permissions, expires_at: input.expires_at };
             let (id, token) = super::create_token(&scope, new).await?;
             Ok(One::by_id(&scope, id).with_secret(token))
         })

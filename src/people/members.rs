@@ -128,7 +128,10 @@ async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
     if others.count(tx.connection()).await? > 0 {
         return Ok(());
     }
-    Err(Problem::new(Code::LastOwner, "An organization keeps at least one OWNER; make somebody else one first."))
+    Err(Problem::new(
+        Code::LastOwner,
+        "An organization keeps at least one OWNER; make somebody else one first.",
+    ))
 }
 
 async fn find(tx: &Tx, user: UserId) -> Result<Option<members::Model>> {

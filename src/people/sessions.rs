@@ -9,9 +9,8 @@ use std::{net::IpAddr, sync::Arc};
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, Set,
-    sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
 
@@ -160,7 +159,8 @@ pub async fn sign_out(app: &App, person: &Person) -> Result<()> {
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
 pub async fn revoke_session(app: &App, person: &Person, id: SessionId) -> Result<()> {
     let tx = app.db.begin().await?;
-    let found = sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
+    let found =
+        sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
     revoke(app, &tx, person.id, &found.ok_or_else(gone)?.family).await?;
     tx.commit().await?;

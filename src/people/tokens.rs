@@ -107,5 +107,6 @@ fn check(tx: &Tx, new: &NewToken) -> Result<()> {
 }
 
 async fn record(tx: &Tx, operation: &'static str, id: TokenId, changes: serde_json::Value) -> Result<()> {
-    audit::record(tx, audit::Entry { operation, target_kind: "service token", target_id: id.0, changes }).await
+    audit::record(tx, audit::Entry { operation, target_kind: "service token", target_id: id.0, changes })
+        .await
 }

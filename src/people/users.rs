@@ -2,7 +2,8 @@
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter, Set, Statement,
+    ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter, Set,
+    Statement,
     sea_query::{Expr, Func},
 };
 use secrecy::SecretString;
