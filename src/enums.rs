@@ -341,6 +341,35 @@ text_enum! {
 }
 
 text_enum! {
+    /// By what a list of conversations is ordered.
+    pub ConversationSort {
+        Activity = "activity": "When something last happened.",
+        Created = "created": "When it was created.",
+        Contact = "contact": "The contact's name.",
+        Agent = "agent": "The agent's name.",
+        Channel = "channel": "The channel's name.",
+        Model = "model": "The model last observed.",
+        Status = "status": "The lifecycle state, by its name.",
+    }
+}
+
+text_enum! {
+    /// Which way a list is ordered.
+    pub SortOrder {
+        Asc = "asc": "The smallest first.",
+        Desc = "desc": "The largest first.",
+    }
+}
+
+text_enum! {
+    /// How the text of a message is meant.
+    pub TextFormat {
+        Markdown = "markdown": "Markdown.",
+        Plain = "plain": "As it stands.",
+    }
+}
+
+text_enum! {
     /// Who speaks.
     pub MessageRole {
         User = "USER": "A person.",

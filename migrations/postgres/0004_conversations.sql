@@ -91,6 +91,9 @@ CREATE TABLE message_search (
     PRIMARY KEY (organization_id, message_id),
     CONSTRAINT message_search_message_fk FOREIGN KEY (organization_id, message_id) REFERENCES messages (organization_id, id) ON DELETE CASCADE
 );
+-- A rare word is found through the words. For a common one the planner walks the conversation from its end until it has
+-- as many hits as a search gives, so that a million matches are neither read nor sorted.
+CREATE INDEX message_search_seq ON message_search (organization_id, conversation_id, seq);
 CREATE INDEX message_search_tokens ON message_search USING gin (tokens) WITH (fastupdate = off);
 
 -- Files sent along with messages; the bytes are in attachment_blobs.

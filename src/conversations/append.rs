@@ -9,8 +9,8 @@ use sea_orm::{
 use super::{
     entity::{conversations, messages},
     load,
-    search::{text_of, tokens},
     state::Happening,
+    words::{conversation_token, text_of, tokens},
 };
 use crate::{
     app::Event,
@@ -181,7 +181,7 @@ async fn index(
     seq: i64,
     mut tokens: Vec<String>,
 ) -> Result<()> {
-    tokens.push(super::search::conversation_token(conversation));
+    tokens.push(conversation_token(conversation));
     let backend = tx.connection().get_database_backend();
     let statement = match backend {
         DbBackend::Postgres => Statement::from_sql_and_values(

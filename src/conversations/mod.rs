@@ -5,23 +5,35 @@
 //! Who may: `agent.output.view` reads one agent's conversations, `conversation.view` those of all agents,
 //! `agent.interact` writes, `conversation.edit` settles and archives. A message from the panel leaves the process
 //! as a turn for the agent's host.
+//!
+//! `panel.rs`: what people do; `append.rs`: how a message comes into being; `list.rs`, `page.rs`, `search.rs`: what is
+//! read; `words.rs`: the tokens of the search index; `attachments.rs`, `files.rs`: files, and their bytes over HTTP.
 
 mod append;
+mod attachments;
 mod entity;
+pub mod files;
 pub mod graphql;
+mod list;
+mod page;
+mod panel;
 pub mod search;
 mod state;
+mod words;
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QuerySelect, sea_query::Expr};
 
 use self::entity::conversations;
-pub(crate) use self::{append::preview, search::conversation_token};
+pub(crate) use self::{append::preview, words::conversation_token};
 pub use self::{
     append::{Delivery, NewMessage, append},
+    attachments::{File, Upload, Uploaded, file, upload},
+    panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     search::{text_of, tokens},
     state::Happening,
 };
 use crate::{
+    access::Scope,
     error::{Problem, Result},
     ids::ConversationId,
     store::Tx,
@@ -34,6 +46,18 @@ use crate::{
 pub async fn exists(tx: &Tx, id: ConversationId) -> Result<bool> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     Ok(found.count(tx.connection()).await? > 0)
+}
+
+/// Refuses a conversation that the organization does not have, outside of a transaction.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
+    let found = scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    match found.count(scope.app.db.read()).await? {
+        0 => Err(Problem::not_found("conversation", id)),
+        _ => Ok(()),
+    }
 }
 
 /// Notes that the conversation's agent waits for a decision: PENDING. An archived one stays archived.

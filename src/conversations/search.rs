@@ -1,182 +1,247 @@
-//! Words: how the text of a message becomes tokens, and how a question finds them again.
-//!
-//! Folding is done here and nowhere else, so that SQLite and PostgreSQL find the same. A token is letters and digits
-//! (with the vowel signs of scripts that have them): it can't hold a space, a quote or an operator of either query
-//! language.
+//! The search in a conversation (specification, operation 10): from a question to messages, each with the text around
+//! the first word found.
 
-use std::collections::HashSet;
+use std::{
+    collections::VecDeque,
+    ops::{ControlFlow, Range},
+};
 
-use serde_json::Value;
-use unicode_normalization::UnicodeNormalization;
-use unicode_segmentation::UnicodeSegmentation;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbBackend, DbErr, PaginatorTrait, QueryFilter, QueryResult, Statement,
+};
 
-use crate::{enums::MessageKind, ids::ConversationId};
+pub use super::words::{text_of, tokens};
+use super::{
+    entity::conversations,
+    graphql::MessageHit,
+    words::{conversation_token, words},
+};
+use crate::{
+    access::Scope,
+    enums::MessageKind,
+    error::{Problem, Result},
+    ids::{AgentId, ConversationId},
+};
 
-/// The most characters of a token that count.
-const TOKEN_CHARS: usize = 64;
-/// The most different tokens of a message that can be found: those that come first.
-const TOKENS: usize = 10_000;
-/// The most bytes of a message's text that are looked at: `PostgreSQL` takes a megabyte of tokens at most.
-const TEXT_BYTES: usize = 512 * 1024;
+/// The most messages that a search finds: the newest ones.
+const HITS: i64 = 1000;
+/// How many characters of a message a hit shows.
+const SNIPPET: usize = 240;
+/// How many of them come before the first word found.
+const LEAD: usize = 60;
 
-/// The token that a search for messages of one conversation begins with.
-pub(crate) fn conversation_token(id: ConversationId) -> String {
-    format!("#{id}")
-}
+/// The index is walked from the newest message, and the messages are read only for the hits. In FTS5 the order by row id
+/// costs nothing; `CROSS JOIN` keeps the planner from beginning with the messages.
+const SQLITE: &str = "SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content \
+    FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid \
+    WHERE f.tokens MATCH $3 AND m.organization_id = $1 AND m.conversation_id = $2 \
+    ORDER BY f.rowid DESC LIMIT $4";
 
-/// The different words of a text, folded: without case and accents, in the order of their first appearance.
-#[must_use]
-pub fn tokens(text: &str) -> Vec<String> {
-    let mut known = HashSet::new();
-    let mut tokens = Vec::new();
-    words(text, |token, _| {
-        if tokens.len() < TOKENS && !known.contains(token) {
-            known.insert(token.to_owned());
-            tokens.push(token.to_owned());
-        }
-    });
-    tokens
-}
+/// For a rare word the planner takes the GIN index; for a common one it walks the conversation from its end.
+const POSTGRES: &str = "SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content::text \
+    FROM (SELECT s.message_id FROM message_search s \
+        WHERE s.organization_id = $1 AND s.conversation_id = $2 AND s.tokens @@ $3::tsquery \
+        ORDER BY s.seq DESC LIMIT $4) h \
+    JOIN messages m ON m.organization_id = $1 AND m.id = h.message_id \
+    ORDER BY m.seq DESC";
 
-/// Calls `found` with each token of the text and the bytes of the text that it was folded from.
-pub(super) fn words(text: &str, mut found: impl FnMut(&str, std::ops::Range<usize>)) {
-    let text = &text[..text.floor_char_boundary(TEXT_BYTES)];
-    let mut token = Token::default();
-    for (start, word) in text.unicode_word_indices() {
-        for (at, c) in word.char_indices() {
-            let range = start + at..start + at + c.len_utf8();
-            fold(c, |folded| match folded {
-                Folded::Part(part) => token.push(part, &range),
-                Folded::Silent => token.extend(&range),
-                Folded::Gap => token.flush(&mut found),
-            });
-        }
-        token.flush(&mut found);
+/// The messages of the agent's conversation that hold every word of `q`, oldest first.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn find(
+    scope: &Scope,
+    agent: AgentId,
+    conversation: ConversationId,
+    q: &str,
+) -> Result<Vec<MessageHit>> {
+    use conversations::Column;
+    let db = scope.app.db.read();
+    let found = scope.find::<conversations::Entity>().filter(Column::Id.eq(conversation));
+    if found.filter(Column::AgentId.eq(agent)).count(db).await? == 0 {
+        return Err(Problem::not_found("conversation", conversation));
     }
+    let question = Question::read(q);
+    if question.runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let backend = db.get_database_backend();
+    let (sql, terms) = match backend {
+        DbBackend::Postgres => (POSTGRES, question.terms(conversation, '\'', " & ")),
+        _ => (SQLITE, question.terms(conversation, '"', " AND ")),
+    };
+    let values = [scope.org.0.into(), conversation.0.into(), terms.into(), HITS.into()];
+    let rows = db.query_all_raw(Statement::from_sql_and_values(backend, sql, values)).await?;
+    Ok(rows.iter().rev().map(|row| hit(row, &question)).collect::<Result<_, DbErr>>()?)
 }
 
-/// A token in the making.
-#[derive(Default)]
-struct Token {
-    text: String,
-    chars: usize,
-    range: std::ops::Range<usize>,
+fn hit(row: &QueryResult, question: &Question) -> Result<MessageHit, DbErr> {
+    let kind: MessageKind = row.try_get_by(3)?;
+    let content: String = row.try_get_by(5)?;
+    // The database keeps valid JSON only.
+    let content = serde_json::from_str(&content).unwrap_or_default();
+    let (snippet, ranges) = question.snippet(&text_of(kind, &content));
+    Ok(MessageHit {
+        seq: row.try_get_by(0)?,
+        id: row.try_get_by(1)?,
+        role: row.try_get_by(2)?,
+        kind,
+        created_at: row.try_get_by(4)?,
+        snippet,
+        ranges,
+    })
 }
 
-impl Token {
-    fn push(&mut self, c: char, from: &std::ops::Range<usize>) {
-        if self.chars == 0 {
-            self.range = from.clone();
-        }
-        self.range.end = from.end;
-        self.chars += 1;
-        if self.chars <= TOKEN_CHARS {
-            self.text.push(c);
-        }
+/// What is looked for: runs of tokens, each of which has to occur; the tokens of a run touch.
+struct Question {
+    runs: Vec<Vec<String>>,
+}
+
+impl Question {
+    /// Whatever a person has typed: all of it is text.
+    fn read(q: &str) -> Self {
+        let mut runs: Vec<Vec<String>> = Vec::new();
+        let mut end = usize::MAX;
+        words(q, |token, range| {
+            match runs.last_mut() {
+                Some(run) if range.start == end => run.push(token.to_owned()),
+                _ => runs.push(vec![token.to_owned()]),
+            }
+            end = range.end;
+            ControlFlow::Continue(())
+        });
+        runs.sort();
+        runs.dedup();
+        Self { runs }
     }
 
-    fn extend(&mut self, from: &std::ops::Range<usize>) {
-        if self.chars > 0 {
-            self.range.end = from.end;
+    /// The question in a database's query language. Tokens hold neither quotes nor operators (`words.rs`), so quoting
+    /// each is enough.
+    fn terms(&self, conversation: ConversationId, quote: char, and: &str) -> String {
+        let mut terms = vec![conversation_token(conversation)];
+        for run in &self.runs {
+            match run.as_slice() {
+                [token] => terms.push(token.clone()),
+                many => terms.extend(many.windows(2).map(<[String]>::concat)),
+            }
         }
+        terms.iter().map(|term| format!("{quote}{term}{quote}")).collect::<Vec<_>>().join(and)
     }
 
-    fn flush(&mut self, found: &mut impl FnMut(&str, std::ops::Range<usize>)) {
-        if self.chars > 0 {
-            found(&self.text, self.range.clone());
-            self.text.clear();
-            self.chars = 0;
+    /// The text around the first word found, and where in it words were found, in characters.
+    fn snippet(&self, text: &str) -> (String, Vec<Vec<i64>>) {
+        let found = self.places(text);
+        let first = found.first().map_or(0, |range| range.start);
+        let begin = back(text, first, LEAD);
+        let end = text[begin..].char_indices().nth(SNIPPET).map_or(text.len(), |(at, _)| begin + at);
+        let mut snippet = String::with_capacity(end - begin + 6);
+        if begin > 0 {
+            snippet.push('…');
         }
+        snippet.extend(text[begin..end].chars().map(|c| if c.is_control() { ' ' } else { c }));
+        if end < text.len() {
+            snippet.push('…');
+        }
+        let shown = i64::from(begin > 0);
+        let place = |at: usize| shown + text[begin..at].chars().count().cast_signed() as i64;
+        let inside = found.iter().filter(|range| range.start < end);
+        let ranges = inside.map(|range| vec![place(range.start), place(range.end.min(end))]);
+        let ranges = ranges.collect();
+        (snippet, ranges)
     }
-}
 
-/// What one character of a text means to a token.
-enum Folded {
-    /// A letter or digit of it.
-    Part(char),
-    /// An accent: it belongs to the letter before and says nothing.
-    Silent,
-    /// Its end.
-    Gap,
-}
-
-fn fold(c: char, mut emit: impl FnMut(Folded)) {
-    for decomposed in std::iter::once(c).nfkd() {
-        for lower in decomposed.to_lowercase() {
-            // Letters that decomposition leaves whole, as people without them on their keyboard write them.
-            let plain = match lower {
-                'ß' => "ss",
-                'æ' => "ae",
-                'œ' => "oe",
-                'ø' => "o",
-                'đ' | 'ð' => "d",
-                'ł' => "l",
-                'þ' => "th",
-                'ı' => "i",
-                'ς' => "σ",
-                _ if is_accent(lower) => {
-                    emit(Folded::Silent);
-                    continue;
-                }
-                _ if lower.is_alphanumeric() || unicode_normalization::char::is_combining_mark(lower) => {
-                    emit(Folded::Part(lower));
-                    continue;
-                }
-                _ => {
-                    emit(Folded::Gap);
-                    continue;
-                }
+    /// The bytes of the text where something is found, as far as a snippet can show them.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let longest = self.runs.iter().map(Vec::len).max().unwrap_or(0);
+        let mut recent: VecDeque<(String, Range<usize>)> = VecDeque::with_capacity(longest + 1);
+        let mut found: Vec<Range<usize>> = Vec::new();
+        words(text, |token, range| {
+            if found.first().is_some_and(|first| range.start > first.end + SNIPPET * 4) {
+                return ControlFlow::Break(());
+            }
+            if recent.back().is_some_and(|(_, before)| before.end != range.start) {
+                recent.clear();
+            }
+            recent.push_back((token.to_owned(), range.clone()));
+            if recent.len() > longest {
+                recent.pop_front();
+            }
+            let ends_here = |run: &&Vec<String>| {
+                run.len() <= recent.len()
+                    && recent.iter().rev().zip(run.iter().rev()).all(|((token, _), wanted)| token == wanted)
             };
-            plain.chars().for_each(|c| emit(Folded::Part(c)));
-        }
+            // The longest run that ends here; shorter ones lie inside it.
+            if let Some(run) = self.runs.iter().filter(ends_here).max_by_key(|run| run.len()) {
+                let start = recent[recent.len() - run.len()].1.start;
+                match found.last_mut() {
+                    Some(last) if start < last.end => last.end = range.end,
+                    _ => found.push(start..range.end),
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        found
     }
 }
 
-/// Marks that tell how a letter sounds, not which one it is. The vowel signs of Indic scripts and the voiced
-/// marks of kana are not among them: without those, words would become other words.
-fn is_accent(c: char) -> bool {
-    matches!(c,
-        '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}'..='\u{5c2}'
-        | '\u{5c4}'..='\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}' | '\u{670}'
-        | '\u{6d6}'..='\u{6dc}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{200c}'..='\u{200d}' | '\u{ad}')
-}
-
-/// What there is to read, and to find, in a message.
-#[must_use]
-pub fn text_of(kind: MessageKind, content: &Value) -> String {
-    let keys: &[&str] = match kind {
-        MessageKind::Text | MessageKind::Thinking => &["text"],
-        MessageKind::ToolCall => &["tool", "input"],
-        MessageKind::ToolResult => &["output"],
-        MessageKind::File => &["caption", "text", "filename"],
-        MessageKind::Voice => &["transcript", "text"],
-        MessageKind::Approval => &["title", "text"],
-        MessageKind::Event => &["text", "event"],
-        MessageKind::Error => &["code", "text"],
-    };
-    let mut text = String::new();
-    for key in keys {
-        if let Some(value) = content.get(key) {
-            collect(value, &mut text);
+/// The place `chars` characters before `at`, or after the white space that follows it.
+fn back(text: &str, at: usize, chars: usize) -> usize {
+    let begin = text[..at].char_indices().rev().nth(chars - 1).map_or(0, |(begin, _)| begin);
+    match text[begin..at].find(char::is_whitespace) {
+        Some(space) if begin > 0 => {
+            let rest = &text[begin + space..at];
+            at - rest.trim_start().len()
         }
+        _ => begin,
     }
-    text
 }
 
-/// Every text and number in `value`, in its order; names of keys are no text.
-fn collect(value: &Value, out: &mut String) {
-    let mut push = |text: &str| {
-        if !out.is_empty() && !text.is_empty() {
-            out.push('\n');
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(q: &str, text: &str) -> String {
+        let (snippet, ranges) = Question::read(q).snippet(text);
+        let chars: Vec<char> = snippet.chars().collect();
+        let mut out = String::new();
+        let mut at = 0;
+        for range in ranges {
+            let (from, to) = (range[0] as usize, range[1] as usize);
+            out.extend(&chars[at..from]);
+            out.push('[');
+            out.extend(&chars[from..to]);
+            out.push(']');
+            at = to;
         }
-        out.push_str(text);
-    };
-    match value {
-        Value::String(text) => push(text),
-        Value::Number(number) => push(&number.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, out)),
-        Value::Object(fields) => fields.values().for_each(|field| collect(field, out)),
-        Value::Null | Value::Bool(_) => {}
+        out.extend(&chars[at..]);
+        out
+    }
+
+    #[test]
+    fn every_word_found_is_marked() {
+        assert_eq!(
+            marked("CAFE order", "Order at the Café, re-order."),
+            "[Order] at the [Café], re-[order]."
+        );
+        assert_eq!(marked("straße", "Die STRASSE"), "Die [STRASSE]");
+        assert_eq!(marked("東京", "京都と東京の東"), "京都と[東京]の東");
+    }
+
+    #[test]
+    fn a_snippet_begins_shortly_before_the_first_word() {
+        let text = format!("{}needle{}", "hay ".repeat(100), " hay".repeat(100));
+        let snippet = marked("needle", &text);
+        assert!(snippet.starts_with("…hay ") && snippet.ends_with('…'), "{snippet}");
+        assert_eq!(snippet.chars().count(), SNIPPET + 4);
+        assert!(snippet.contains("hay [needle] hay"));
+    }
+
+    #[test]
+    fn operators_are_words() {
+        let question = Question::read("a\" OR \"b* NOT (c) NEAR/2 ^d {x}: ' & | ! <->");
+        let terms = question.terms(ConversationId(5), '"', " AND ");
+        assert_eq!(terms.matches('"').count() % 2, 0);
+        assert!(terms.starts_with("\"#5\" AND \"2\" AND \"a\""), "{terms}");
+        assert!(Question::read(" \t * % ' \" ").runs.is_empty());
     }
 }

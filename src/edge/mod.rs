@@ -26,6 +26,7 @@ use axum::{
 pub use self::arrival::{Arrival, bearer, is_json};
 use crate::{
     app::App,
+    conversations::files as attachments,
     error::{Code, Problem},
     graphql::http as graphql,
     rest::{self, problem_page, problem_response},
@@ -36,6 +37,7 @@ pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .merge(rest::router(&app))
         .merge(graphql::router())
+        .merge(attachments::router(&app))
         .route("/health", get(probes::health))
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))

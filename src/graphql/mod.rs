@@ -45,6 +45,7 @@ pub struct Query(
     crate::mcp::graphql::McpQuery,
     crate::audit::graphql::AuditQuery,
     crate::skills::graphql::SkillQuery,
+    crate::conversations::graphql::ConversationQuery,
 );
 
 /// Everything that can be changed.
@@ -60,6 +61,7 @@ pub struct Mutation(
     crate::credentials::graphql::CredentialMutation,
     crate::mcp::graphql::McpMutation,
     crate::skills::graphql::SkillMutation,
+    crate::conversations::graphql::ConversationMutation,
 );
 
 /// Everything that can be watched.
@@ -67,6 +69,7 @@ pub struct Mutation(
 pub struct Subscription(
     crate::agents::graphql::AgentSubscription,
     crate::approvals::graphql::ApprovalSubscription,
+    crate::conversations::graphql::ConversationSubscription,
 );
 
 /// The schema of the service.

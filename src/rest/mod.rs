@@ -12,7 +12,9 @@ mod problem;
 mod routes;
 mod serve;
 
+pub(crate) use operation::id_in_path;
 pub use operation::{Operation, Source};
 pub use problem::{problem_page, problem_response};
 pub use routes::{ROUTES, Route, Routes};
+pub(crate) use serve::org_in_path;
 pub use serve::router;

@@ -270,7 +270,7 @@ fn path_value(input: &Input, path: &[(&str, &str)]) -> Result<Value> {
 }
 
 /// An id in the path: 400 for what is no number, 404 for a number that can't be an id.
-pub(super) fn id_in_path(name: &str, text: &str) -> Result<i64> {
+pub fn id_in_path(name: &str, text: &str) -> Result<i64> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Problem::new(Code::MalformedRequest, format!("The path's `{name}` is no number."))
             .with("parameter", name));

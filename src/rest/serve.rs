@@ -120,7 +120,7 @@ fn no_answer() -> Problem {
 }
 
 /// An id that can't be one names no organization, of which nobody is a member.
-fn org_in_path(text: &str) -> Result<OrgId> {
+pub fn org_in_path(text: &str) -> Result<OrgId> {
     match id_in_path("org_id", text) {
         Ok(id) => Ok(OrgId(id)),
         Err(problem) if problem.code == Code::NotFound => Ok(OrgId(0)),

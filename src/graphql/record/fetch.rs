@@ -1,6 +1,7 @@
 //! Step two: rows. One statement for a root field, one more for each relation of the whole list.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt::Write,
     marker::PhantomData,
@@ -37,7 +38,16 @@ pub struct Rows<R> {
     limit: Option<u64>,
     offset: u64,
     pub(super) reversed: bool,
+    whole: Option<Whole>,
     record: PhantomData<R>,
+}
+
+/// The one record that the rows are parts of.
+struct Whole {
+    kind: &'static str,
+    id: i64,
+    /// A statement of one number: how many parts it has in all. Without a row there is no such whole.
+    count: String,
 }
 
 impl<R: Record> Rows<R> {
@@ -52,6 +62,7 @@ impl<R: Record> Rows<R> {
             limit: None,
             offset: 0,
             reversed: false,
+            whole: None,
             record: PhantomData,
         }
     }
@@ -59,18 +70,42 @@ impl<R: Record> Rows<R> {
     /// Only rows that meet `condition`, in which each `?` stands for the next of `values`.
     #[must_use]
     pub fn filter(mut self, condition: &str, values: impl IntoIterator<Item = Value>) -> Self {
-        let mut values = values.into_iter();
+        let condition = self.numbered(condition, values);
         self.conditions.push_str(" AND ");
-        for piece in condition.split_inclusive('?') {
+        self.conditions.push_str(&condition);
+        self
+    }
+
+    /// The rows are parts of one record, which has to be there: `NOT_FOUND` if it is not, in the same statement
+    /// as long as there are rows. `count` selects how many parts it has in all, as a number that the record keeps:
+    /// a total that costs the same however many there are. `$1` is the organization.
+    #[must_use]
+    pub fn parts_of(
+        mut self,
+        kind: &'static str,
+        id: i64,
+        count: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Self {
+        let count = self.numbered(count, values);
+        self.whole = Some(Whole { kind, id, count });
+        self
+    }
+
+    /// Our text with each `?` as the number of its value.
+    fn numbered(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) -> String {
+        let mut values = values.into_iter();
+        let mut out = String::with_capacity(sql.len() + 8);
+        for piece in sql.split_inclusive('?') {
             match piece.strip_suffix('?') {
                 Some(text) => {
                     self.values.extend(values.next());
-                    let _ = write!(self.conditions, "{text}${}", self.values.len());
+                    let _ = write!(out, "{text}${}", self.values.len());
                 }
-                None => self.conditions.push_str(piece),
+                None => out.push_str(piece),
             }
         }
-        self
+        out
     }
 
     /// [`Self::filter`] where there is a value to filter by.
@@ -138,11 +173,28 @@ impl<R: Record> Rows<R> {
         let statement =
             Statement::from_sql_and_values(db.get_database_backend(), self.count_sql(), self.values.clone());
         let row = db.query_one_raw(statement).await?;
-        Ok(row.and_then(|row| read_int(&row, 0).ok().flatten()).unwrap_or(0))
+        self.counted(row.and_then(|row| read_int(&row, 0).ok().flatten()))
     }
 
-    fn count_sql(&self) -> String {
-        format!("SELECT COUNT(*) FROM {} WHERE {}", R::spec().from, self.conditions)
+    /// The number that counting gave; none where there is nothing to count.
+    pub(super) fn counted(&self, count: Option<i64>) -> Result<i64> {
+        match (&self.whole, count) {
+            (_, Some(count)) => Ok(count),
+            (Some(whole), None) => Err(Problem::not_found(whole.kind, whole.id)),
+            (None, None) => Ok(0),
+        }
+    }
+
+    fn count_sql(&self) -> Cow<'_, str> {
+        match &self.whole {
+            Some(whole) => Cow::Borrowed(&whole.count),
+            None => format!("SELECT COUNT(*) FROM {} WHERE {}", R::spec().from, self.conditions).into(),
+        }
+    }
+
+    /// Whether the rows are parts of a record that has to be there.
+    pub(super) fn are_parts(&self) -> bool {
+        self.whole.is_some()
     }
 
     /// Whether the window may have cut off rows before its first one.

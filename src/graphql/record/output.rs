@@ -105,6 +105,9 @@ impl<R: Record> OutputType for List<R> {
             let shape = shape(ctx, field, |planner, set| Shape::Rows(planner.plan(R::spec(), &[set], None)));
             let Shape::Rows(plan) = &*shape else { return Err(wrong_shape()) };
             let rows = self.0.fetch(plan, false).await?;
+            if rows.is_empty() && self.0.are_parts() {
+                self.0.count().await?; // of what there is none
+            }
             let mut out = Vec::new();
             write_rows(&self.0, plan, rows, &mut out).await?;
             Ok(out)
@@ -177,6 +180,12 @@ impl<R: Record> OffsetPage<R> {
 }
 
 impl<R: Record> Counted<R> {
+    /// Parts of a record that keeps their number (see [`Rows::parts_of`]).
+    #[must_use]
+    pub fn parts(rows: Rows<R>) -> Self {
+        Self { rows, total: None, numbers: Vec::new(), numbered: PhantomData }
+    }
+
     /// Rows whose total is known already (and counts more than they are).
     #[must_use]
     pub fn of(rows: Rows<R>, total: i64) -> Self {
@@ -189,11 +198,12 @@ impl<R: Record, N: Numbers> Paged<R, N> {
         let mut total = self.total.filter(|_| page.wants_total);
         let mut lists = Vec::with_capacity(page.lists.len());
         for plan in &page.lists {
-            let count_in_row = page.wants_total && total.is_none();
+            let count_in_row = total.is_none() && (page.wants_total || self.rows.are_parts());
             let rows = self.rows.fetch(plan, count_in_row).await?;
             if count_in_row {
                 total = match rows.first() {
-                    Some(row) => write::read_int(row, plan.width)?,
+                    Some(row) => Some(self.rows.counted(write::read_int(row, plan.width)?)?),
+                    None if self.rows.are_parts() => Some(self.rows.count().await?),
                     // No row carries the count: the page lies past the end, or there is nothing.
                     None if self.rows.is_offset() => None,
                     None => Some(0),

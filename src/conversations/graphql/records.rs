@@ -1,4 +1,4 @@
-//! Conversations in the schema.
+//! Conversations, messages and attachments as records.
 
 use std::sync::LazyLock;
 
@@ -7,6 +7,7 @@ use async_graphql::Json;
 use crate::{
     access::Permission,
     agents::graphql::{Agent, AgentSummary},
+    channels::contacts::graphql::Contact,
     clock::Timestamp,
     enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, Transport},
     graphql::record::{Many, Record, Spec},
@@ -60,6 +61,7 @@ impl Record for Conversation {
                 .column::<Timestamp>("created_at", "When it was created.")
                 .column::<Timestamp>("updated_at", "When its record last changed.")
                 .one::<Agent>("agent_details", "t.agent_id", "The agent's whole record.")
+                .one::<Contact>("contact", "t.contact_id", "Who talks to the agent from outside.")
         });
         &SPEC
     }

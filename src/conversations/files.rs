@@ -1,0 +1,197 @@
+//! The bytes of attachments over HTTP: the two requests that are no JSON.
+//!
+//! `POST /v1/org/{org_id}/attachment?filename=…` takes a file as it is, in its own type, up to the limit of attachments:
+//! a panel sends what the person dropped without writing it as base64 (a third more) into a document that has to be parsed
+//! whole. The mutation `uploadAttachment` does the same for small files. `GET /v1/org/{org_id}/attachment/{id}` gives the
+//! bytes back, to be saved and never to be shown: a file may hold a script.
+//!
+//! Who may is said in the schema: on `uploadAttachment` and on `attachment`.
+
+use std::{fmt::Write, sync::Arc};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, FromRequest, RawPathParams, Request as HttpRequest, State},
+    response::Response,
+    routing::{get, post},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+
+use super::{File, Upload};
+use crate::{
+    access::Scope,
+    app::App,
+    edge::Arrival,
+    error::{Code, Problem, Result, Violation},
+    graphql::{Request, authorize},
+    ids::AttachmentId,
+    rest::{id_in_path, org_in_path, problem_response},
+};
+
+/// The most characters of a file's name in a request.
+const NAME: usize = 255;
+
+/// The routes of files.
+pub fn router(app: &App) -> Router<Arc<App>> {
+    let most = DefaultBodyLimit::max(app.config.limits.attachment_bytes);
+    Router::new()
+        .route("/v1/org/{org_id}/attachment", post(on_upload).layer(most))
+        .route("/v1/org/{org_id}/attachment/{id}", get(on_download))
+}
+
+async fn on_upload(
+    State(app): State<Arc<App>>,
+    arrival: Arrival,
+    path: RawPathParams,
+    request: HttpRequest,
+) -> Response {
+    let answered = upload(&app, &arrival, &path, request).await;
+    answered.unwrap_or_else(|problem| refused(&problem, &arrival))
+}
+
+async fn upload(
+    app: &Arc<App>,
+    arrival: &Arrival,
+    path: &RawPathParams,
+    request: HttpRequest,
+) -> Result<Response> {
+    let scope = enter(app, arrival, path, "uploadAttachment").await?;
+    let filename = filename(arrival.uri.query().unwrap_or_default())?;
+    let mime_type = arrival.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content = Bytes::from_request(request, &()).await.map_err(|rejection| {
+        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            let most = app.config.limits.attachment_bytes;
+            let detail = format!("A file may have {most} bytes at most.");
+            return Problem::new(Code::PayloadTooLarge, detail).with("limit", most);
+        }
+        Problem::new(Code::MalformedRequest, "The file could not be read.")
+    })?;
+    let mime_type = mime_type.map(str::to_owned);
+    let taken = super::upload(&scope, Upload { filename, mime_type, content: content.into() }).await?;
+    let mut response = Response::new(Body::from(serde_json::to_vec(&taken).map_err(Problem::internal)?));
+    *response.status_mut() = StatusCode::CREATED;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+async fn on_download(State(app): State<Arc<App>>, arrival: Arrival, path: RawPathParams) -> Response {
+    let answered = download(&app, &arrival, &path).await;
+    answered.unwrap_or_else(|problem| refused(&problem, &arrival))
+}
+
+async fn download(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Result<Response> {
+    let scope = enter(app, arrival, path, "attachment").await?;
+    let id = AttachmentId(id_in_path("id", parameter(path, "id"))?);
+    let file = super::file(&scope, id).await?;
+    let etag = etag(&file);
+    let known = arrival.headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let unchanged = known.is_some_and(|known| known.split(',').any(|known| known.trim() == etag));
+    let headers = headers(&file, &etag)?;
+    let mut response = Response::new(if unchanged { Body::empty() } else { Body::from(file.content) });
+    if unchanged {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    response.headers_mut().extend(headers);
+    Ok(response)
+}
+
+/// The caller in the path's organization, if the schema's field `operation` lets them in.
+async fn enter(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams, operation: &str) -> Result<Scope> {
+    let caller = arrival.caller(app).await?;
+    caller.require_identity()?;
+    let permit = app.catalogue.permit(operation);
+    let permit = permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))?;
+    let request = Arc::new(Request::new(app, caller, arrival));
+    authorize(&request, permit, org_in_path(parameter(path, "org_id"))?).await
+}
+
+fn parameter<'a>(path: &'a RawPathParams, name: &str) -> &'a str {
+    path.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+}
+
+/// The one query parameter of an upload.
+fn filename(query: &str) -> Result<String> {
+    let mut filename = None;
+    let mut violations = Vec::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        if name != "filename" {
+            let detail = format!("Unknown query parameter `{name}`.");
+            violations.push(Violation::parameter(name, "UNKNOWN_KEY", detail));
+        } else if filename.replace(value.into_owned()).is_some() {
+            let detail = "The query parameter `filename` is given twice.";
+            violations.push(Violation::parameter("filename", "REPEATED", detail));
+        }
+    }
+    match &filename {
+        None => {
+            violations.push(Violation::parameter("filename", "REQUIRED", "`filename` is required."));
+        }
+        Some(name) if name.chars().count() > NAME => {
+            let detail = format!("`filename` takes at most {NAME} characters.");
+            violations.push(Violation::parameter("filename", "TOO_LONG", detail));
+        }
+        Some(_) => {}
+    }
+    if violations.is_empty() { Ok(filename.unwrap_or_default()) } else { Err(Problem::invalid(violations)) }
+}
+
+fn etag(file: &File) -> String {
+    let mut etag = String::with_capacity(66);
+    etag.push('"');
+    for byte in &file.sha256 {
+        let _ = write!(etag, "{byte:02x}");
+    }
+    etag.push('"');
+    etag
+}
+
+fn headers(file: &File, etag: &str) -> Result<HeaderMap> {
+    let value = |text: &str| HeaderValue::from_str(text).map_err(Problem::internal);
+    let mut headers = HeaderMap::new();
+    let mut set = |name: HeaderName, value: HeaderValue| headers.insert(name, value);
+    set(header::CONTENT_TYPE, value(&file.mime_type)?);
+    set(header::CONTENT_DISPOSITION, value(&disposition(&file.filename))?);
+    set(header::ETAG, value(etag)?);
+    // The bytes behind an id never change; who may read them may.
+    set(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    set(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    set(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    Ok(headers)
+}
+
+/// `attachment`, with the name in ASCII for old readers and in UTF-8 (RFC 8187) for all others.
+fn disposition(filename: &str) -> String {
+    const KEPT: &percent_encoding::AsciiSet =
+        &percent_encoding::NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+    let plain =
+        |c: char| if c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '%') || c == ' ' { c } else { '_' };
+    let ascii: String = filename.chars().map(plain).collect();
+    let utf8 = percent_encoding::utf8_percent_encode(filename, KEPT);
+    format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{utf8}")
+}
+
+fn refused(problem: &Problem, arrival: &Arrival) -> Response {
+    problem_response(problem, arrival.uri.path(), &arrival.request_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_can_not_leave_its_header() {
+        assert_eq!(
+            disposition("a\"b; é.txt"),
+            "attachment; filename=\"a_b; _.txt\"; filename*=UTF-8''a%22b%3B%20%C3%A9.txt"
+        );
+    }
+
+    #[test]
+    fn an_upload_has_one_parameter() {
+        assert_eq!(filename("filename=a%20b.txt").unwrap(), "a b.txt");
+        for wrong in ["", "filename=a&filename=b", "filname=a", "filename=a&x=1"] {
+            assert!(filename(wrong).is_err(), "{wrong}");
+        }
+    }
+}

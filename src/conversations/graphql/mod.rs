@@ -1,0 +1,15 @@
+//! Conversations in the schema: `records.rs` holds the records, `query.rs` what is read, `change.rs` what is written and
+//! watched.
+
+mod change;
+mod query;
+mod records;
+
+pub use self::{
+    change::{
+        ConversationMutation, ConversationSubscription, PostMessageInput, StartConversationInput,
+        UpdateConversationInput, UploadAttachmentInput,
+    },
+    query::{ConversationQuery, MessageHit, MessageSearch},
+    records::{Attachment, CHANNEL_NAME, CONTACT_NAME, Conversation, LastMessage, Message, MessageDelivery},
+};

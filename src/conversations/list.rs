@@ -1,0 +1,132 @@
+//! Which conversations a list shows, and in which order (specification, operation 11).
+
+use sea_orm::Value;
+
+use super::graphql::{CHANNEL_NAME, CONTACT_NAME, Conversation};
+use crate::{
+    access::Scope,
+    enums::{ConversationSort, ConversationStatus, SortOrder},
+    graphql::record::Rows,
+    ids::{AgentId, ChannelId, ContactId, ConversationId},
+};
+
+/// The most words of a search that are looked for one by one; the rest counts as one.
+const WORDS: usize = 8;
+
+/// What a list of conversations is narrowed to; what is `None` narrows nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// This one.
+    pub id: Option<ConversationId>,
+    /// Those of an agent.
+    pub agent_id: Option<AgentId>,
+    /// Those with a contact.
+    pub contact_id: Option<ContactId>,
+    /// Those through a channel.
+    pub channel_id: Option<ChannelId>,
+    /// Those over a transport, spelled as it is.
+    pub transport: Option<String>,
+    /// Those in a state.
+    pub status: Option<ConversationStatus>,
+    /// Those whose model was last this one.
+    pub model: Option<String>,
+    /// The one with this reference, in upper or lower case.
+    pub reference: Option<String>,
+    /// Those whose contact's and channel's names hold every word.
+    pub search: Option<String>,
+}
+
+/// The conversations that `filter` lets through, in order.
+pub fn rows(scope: &Scope, filter: Filter, sort: ConversationSort, order: SortOrder) -> Rows<Conversation> {
+    let rows = Rows::of(scope)
+        .filter_if("t.id = ?", filter.id.map(|id| id.0))
+        .filter_if("t.agent_id = ?", filter.agent_id.map(|id| id.0))
+        .filter_if("t.contact_id = ?", filter.contact_id.map(|id| id.0))
+        .filter_if("t.channel_id = ?", filter.channel_id.map(|id| id.0))
+        .filter_if("t.transport = ?", filter.transport)
+        .filter_if("t.status = ?", filter.status.map(ConversationStatus::as_str))
+        .filter_if("t.model = ?", filter.model)
+        .filter_if("t.ref = ?", filter.reference.map(|text| text.to_uppercase()));
+    let words = filter.search.unwrap_or_default();
+    let words = words.trim().splitn(WORDS, char::is_whitespace).filter(|word| !word.is_empty());
+    words.fold(rows, named).order_by(order_by(sort, order))
+}
+
+/// The order, ties by id in the same direction, missing values last on both databases.
+fn order_by(sort: ConversationSort, order: SortOrder) -> String {
+    let way = match order {
+        SortOrder::Asc => "ASC",
+        SortOrder::Desc => "DESC",
+    };
+    let by = match sort {
+        ConversationSort::Activity => format!("t.last_activity_at {way}"),
+        ConversationSort::Created => format!("t.created_at {way}"),
+        ConversationSort::Status => format!("t.status {way}"),
+        ConversationSort::Model => format!("t.model {way} NULLS LAST"),
+        ConversationSort::Contact => format!("lower({CONTACT_NAME}) {way} NULLS LAST"),
+        ConversationSort::Channel => format!("lower({CHANNEL_NAME}) {way} NULLS LAST"),
+        ConversationSort::Agent => format!(
+            "(SELECT lower(n.name) FROM agents n WHERE n.organization_id = t.organization_id AND n.id = t.agent_id) {way}"
+        ),
+    };
+    format!("{by}, t.id {way}")
+}
+
+/// Only conversations whose contact or channel has a name that holds `word`.
+fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
+    let patterns = patterns(word);
+    let like = vec![r"lower(n.name) LIKE ? ESCAPE '\'"; patterns.len()].join(" OR ");
+    let condition = format!(
+        "(EXISTS (SELECT 1 FROM contacts n WHERE n.organization_id = t.organization_id AND n.id = t.contact_id AND ({like})) \
+         OR EXISTS (SELECT 1 FROM channels n WHERE n.organization_id = t.organization_id AND n.id = t.channel_id AND ({like})))"
+    );
+    let values = patterns.iter().chain(&patterns).map(|pattern| Value::from(pattern.as_str()));
+    rows.filter(&condition, values)
+}
+
+/// What `lower(name)` may look like where a name holds `word`. SQLite lowers only ASCII letters, so that there
+/// `Émile` stays as it is: the usual ways to write a word are tried.
+fn patterns(word: &str) -> Vec<String> {
+    let lower = word.to_lowercase();
+    let mut title = String::with_capacity(lower.len());
+    let mut chars = lower.chars();
+    title.extend(chars.next().into_iter().flat_map(char::to_uppercase));
+    title.push_str(chars.as_str());
+    let mut patterns = Vec::new();
+    for spelled in [&lower, &title, &word.to_uppercase(), word] {
+        let pattern = format!("%{}%", escape(&spelled.to_ascii_lowercase()));
+        if !patterns.contains(&pattern) {
+            patterns.push(pattern);
+        }
+    }
+    patterns
+}
+
+/// Takes the meaning from what LIKE would take for wildcards.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_of_a_search_are_letters() {
+        assert_eq!(patterns(r"50%_\"), [r"%50\%\_\\%"]);
+    }
+
+    #[test]
+    fn the_usual_spellings_are_tried() {
+        assert_eq!(patterns("ÉMILE"), ["%émile%", "%Émile%"]);
+        assert_eq!(patterns("anÉ"), ["%ané%", "%anÉ%"]);
+        assert_eq!(patterns("Anna"), ["%anna%"]);
+    }
+}
