@@ -1,18 +1,27 @@
 //! Channels in the schema.
 
-use async_graphql::{Context, Object};
+use async_graphql::{Context, InputObject, Object};
 
 pub use super::record::{Channel, NotifyConversation};
+use super::{CreateChannelInput, UpdateChannelInput};
 use crate::{
     access::{Permission, Scope},
     graphql::{
         Answer, Enter, answer,
-        bounds::{bounds, from},
-        permit::permit,
+        bounds::{bounds, name},
+        permit::{confirmed_email, permit},
         record::{List, One, Rows},
     },
-    ids::{ChannelId, OrgId},
+    ids::{AgentId, ChannelId, OrgId},
 };
+
+/// Who may write to a channel from now on.
+#[derive(InputObject)]
+pub struct AddWhitelistOriginInput {
+    /// The sender, as the transport spells it.
+    #[graphql(directive = bounds::apply(name(255)))]
+    pub origin_id: String,
+}
 
 /// Reading channels.
 #[derive(Default)]
@@ -26,7 +35,7 @@ impl ChannelQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(directive = bounds::apply(from(1)))] agent_id: Option<crate::ids::AgentId>,
+        agent_id: Option<AgentId>,
     ) -> Answer<List<Channel>> {
         answer(async {
             let external = connected(&ctx.enter(org_id).await?).filter("t.scope = 'EXTERNAL'", []);
@@ -49,4 +58,88 @@ fn connected(scope: &Scope) -> Rows<Channel> {
 
 fn shown(scope: &Scope, id: ChannelId) -> One<Channel> {
     One::of(connected(scope).filter("t.id = ?", [id.0.into()]), id.0)
+}
+
+/// Changing channels.
+#[derive(Default)]
+pub struct ChannelMutation;
+
+#[Object]
+impl ChannelMutation {
+    /// Connects a channel to an agent.
+    #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]
+    async fn create_channel(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: CreateChannelInput,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let id = super::create(&scope, input).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
+
+    /// Edits a channel. Switching it off and on again clears the reason why it was off.
+    #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]
+    async fn update_channel(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        input: UpdateChannelInput,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::update(&scope, id, input).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
+
+    /// Deletes a channel; answers with its id. Its conversations are kept, its secrets are not.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn delete_channel(&self, ctx: &Context<'_>, org_id: OrgId, id: ChannelId) -> Answer<ChannelId> {
+        answer(async {
+            super::delete(&ctx.enter(org_id).await?, id).await?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Lets an origin write to a channel; adding twice adds once.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn add_whitelist_origin(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        input: AddWhitelistOriginInput,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::add_origin(&scope, id, &input.origin_id).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
+
+    /// Lets an origin write to a channel no more.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn remove_whitelist_origin(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        #[graphql(directive = bounds::apply(name(255)))] origin_id: String,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::remove_origin(&scope, id, &origin_id).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
 }

@@ -4,15 +4,68 @@
 //! a confirmed e-mail address besides. What leaves the process: nothing here. Deleting hides a channel, wipes its
 //! secrets and its path, and keeps its conversations.
 
+mod check;
 pub mod contacts;
+mod create;
+mod edit;
 mod entity;
 pub mod graphql;
+mod input;
+mod merge;
 mod record;
+mod whitelist;
 
-use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QuerySelect, Select, Set, sea_query::Expr,
+};
+use serde_json::json;
 
-use self::entity::channels;
-use crate::{enums::InactiveReason, error::Result, ids::AgentId, store::Tx};
+use self::entity::{channel_whitelist, channels};
+pub use self::{
+    create::create,
+    edit::update,
+    input::{
+        ChannelCalendarChoiceInput, ChannelCalendarInput, ChannelCodeHostInput, ChannelDriveInput,
+        ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,
+        CreateChannelInput, UpdateChannelInput,
+    },
+    whitelist::{add_origin, remove_origin},
+};
+use crate::{
+    access::Scope,
+    app::Event,
+    audit,
+    enums::InactiveReason,
+    error::{Problem, Result},
+    ids::{AgentId, ChannelId},
+    store::Tx,
+};
+
+/// Deletes a channel: it is hidden, its secrets, its path and its whitelist are gone, and its conversations stay.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let channel = load(&tx, id).await?;
+    let (name, agent) = (channel.name.clone(), channel.agent_id);
+    let mut row = channel.into_active_model();
+    row.archived_at = Set(Some(tx.now));
+    row.updated_at = Set(tx.now);
+    row.is_active = Set(false);
+    row.inactive_reason = Set(Some(InactiveReason::Manual));
+    row.inbound_slug = Set(None);
+    row.bot_token_sealed = Set(None);
+    row.webhook_outbound_secret_sealed = Set(None);
+    row.webhook_inbound_secret_sealed = Set(None);
+    row.email_imap_pass_sealed = Set(None);
+    row.email_smtp_pass_sealed = Set(None);
+    row.notify_conversation_id = Set(None);
+    row.update(tx.connection()).await?;
+    let origins = tx.scope.delete::<channel_whitelist::Entity>();
+    origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
+    finish(tx, "deleteChannel", id, agent, json!({ "name": name })).await
+}
 
 /// Switches off the channels of an agent that is deleted. Those that are off keep their reason.
 ///
@@ -29,4 +82,27 @@ pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()
         .exec(tx.connection())
         .await?;
     Ok(())
+}
+
+fn connected(scope: &Scope) -> Select<channels::Entity> {
+    scope.find::<channels::Entity>().filter(channels::Column::ArchivedAt.is_null())
+}
+
+/// The channel, locked until the transaction ends.
+async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
+    let found = connected(&tx.scope).filter(channels::Column::Id.eq(id)).lock_exclusive();
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("channel", id))
+}
+
+/// Writes the audit line and commits. Those who watch the agent see its channels anew.
+async fn finish(
+    mut tx: Tx,
+    operation: &'static str,
+    id: ChannelId,
+    agent: AgentId,
+    changes: serde_json::Value,
+) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, target_kind: "channel", target_id: id.0, changes }).await?;
+    tx.announce(Event::Agent(tx.scope.org, agent));
+    tx.commit().await
 }

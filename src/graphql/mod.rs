@@ -56,6 +56,7 @@ pub struct Mutation(
     crate::people::account::AccountMutation,
     crate::servers::graphql::ServerMutation,
     crate::agents::graphql::AgentMutation,
+    crate::channels::graphql::ChannelMutation,
     crate::channels::contacts::graphql::ContactMutation,
     crate::approvals::graphql::ApprovalMutation,
     crate::credentials::graphql::CredentialMutation,
