@@ -5,6 +5,8 @@
 mod agents;
 mod approvals;
 mod audit;
+mod channels;
+mod contacts;
 mod docs;
 mod harness;
 mod harness_itself;

@@ -1,0 +1,102 @@
+//! Contacts and their addresses.
+
+use serde_json::{Value, json};
+
+use crate::harness::TestApp;
+
+const LIST: &str = "query($o: Id!, $s: String) { contacts(orgId: $o, page: 1, limit: 10, search: $s) {
+    total data { name } } }";
+const ONE: &str = "query($o: Id!, $c: Id!) { contact(orgId: $o, id: $c) {
+    id name note identities { originId displayName transport contact { id } channel { id } } } }";
+const UPDATE: &str = "mutation($o: Id!, $c: Id!, $i: UpdateContactInput!) {
+    updateContact(orgId: $o, id: $c, input: $i) { name note } }";
+const DELETE: &str = "mutation($o: Id!, $c: Id!) { deleteContact(orgId: $o, id: $c) }";
+
+async fn contact(app: &TestApp, name: &str, origin: &str) -> i64 {
+    let sql = "INSERT INTO contacts (organization_id, name, created_at, updated_at) VALUES ($1, $2, 0, 0) RETURNING id";
+    let id: i64 = app.one(sql, vec![app.org.into(), name.into()]).await;
+    let sql = "INSERT INTO identities (organization_id, contact_id, transport, origin_id, display_name, created_at, \
+               updated_at) VALUES ($1, $2, 'EMAIL', $3, $4, 0, 0)";
+    let display = format!("{name} at work");
+    app.execute(sql, vec![app.org.into(), id.into(), origin.into(), display.into()]).await;
+    id
+}
+
+#[tokio::test]
+async fn contacts_are_listed_by_name_and_found_by_name_and_address() {
+    let app = TestApp::start().await;
+    contact(&app, "Zoe", "zoe@example.com").await;
+    let ada = contact(&app, "Ada", "a_100%@example.com").await;
+    let found = async |search: Value| {
+        let data = app.operator.gql(LIST, json!({"o": app.org, "s": search})).await.data();
+        let names = data["contacts"]["data"].as_array().unwrap().iter();
+        names.map(|contact| contact["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(Value::Null).await, ["Ada", "Zoe"]);
+    assert_eq!(found(json!("zO")).await, ["Zoe"]);
+    assert_eq!(found(json!("example.com")).await, ["Ada", "Zoe"]);
+    // What is searched for is text and no pattern.
+    assert_eq!(found(json!("_100%")).await, ["Ada"]);
+    assert_eq!(found(json!("o_@")).await, [""; 0]);
+    let data = app.operator.gql(ONE, json!({"o": app.org, "c": ada})).await.data();
+    let identity = json!({
+        "originId": "a_100%@example.com", "displayName": "Ada at work", "transport": "EMAIL",
+        "contact": {"id": ada}, "channel": null,
+    });
+    assert_eq!(data["contact"], json!({"id": ada, "name": "Ada", "note": null, "identities": [identity]}));
+}
+
+#[tokio::test]
+async fn a_contact_can_be_edited() {
+    let app = TestApp::start().await;
+    let ada = contact(&app, "Ada", "a@example.com").await;
+    let edit =
+        async |input: Value| app.operator.gql(UPDATE, json!({"o": app.org, "c": ada, "i": input})).await;
+    let data = edit(json!({"name": " Ada L. ", "note": "Prefers mail."})).await.data();
+    assert_eq!(data["updateContact"], json!({"name": "Ada L.", "note": "Prefers mail."}));
+    let data = edit(json!({"note": null})).await.data();
+    assert_eq!(data["updateContact"], json!({"name": "Ada L.", "note": null}));
+    assert_eq!(edit(json!({"name": null})).await.code(), "VALIDATION_FAILED");
+    assert_eq!(edit(json!({"name": "  "})).await.code(), "VALIDATION_FAILED");
+}
+
+#[tokio::test]
+async fn a_contact_with_conversations_stays() {
+    let app = TestApp::start().await;
+    let (ada, zoe) =
+        (contact(&app, "Ada", "a@example.com").await, contact(&app, "Zoe", "z@example.com").await);
+    let conversation = app.conversation(app.agent().await).await;
+    let sql = "UPDATE conversations SET contact_id = $2 WHERE id = $1";
+    app.execute(sql, vec![conversation.into(), ada.into()]).await;
+    let delete = async |contact: i64| app.operator.gql(DELETE, json!({"o": app.org, "c": contact})).await;
+    assert_eq!(delete(ada).await.code(), "IN_USE");
+    assert_eq!(delete(zoe).await.data()["deleteContact"], zoe);
+    assert_eq!(delete(zoe).await.code(), "NOT_FOUND");
+    assert_eq!(app.column::<i64>("SELECT contact_id FROM identities").await, [ada]);
+}
+
+#[tokio::test]
+async fn who_may_see_and_change_contacts() {
+    let app = TestApp::start().await;
+    let ada = contact(&app, "Ada", "a@example.com").await;
+    let ids = json!({"o": app.org, "c": ada, "i": {}});
+    let theirs = json!({"o": app.other_org, "c": ada, "i": {}});
+    for operation in [LIST, ONE, UPDATE, DELETE] {
+        assert_eq!(app.anonymous.gql(operation, ids.clone()).await.code(), "UNAUTHENTICATED");
+        assert_eq!(app.stranger.gql(operation, ids.clone()).await.code(), "NOT_A_MEMBER");
+        assert_eq!(app.viewer.gql(operation, ids.clone()).await.code(), "PERMISSION_DENIED");
+    }
+    for operation in [ONE, UPDATE, DELETE] {
+        assert_eq!(app.stranger.gql(operation, theirs.clone()).await.code(), "NOT_FOUND");
+    }
+    let data = app.stranger.gql(LIST, theirs).await.data();
+    assert_eq!(data["contacts"]["total"], 0);
+    let reader = app.token(&["contact.view"]).await;
+    assert_eq!(reader.gql(UPDATE, ids.clone()).await.code(), "PERMISSION_DENIED");
+    assert_eq!(reader.gql(LIST, ids.clone()).await.data()["contacts"]["total"], 1);
+    // The channel of an address is an agent's affair.
+    assert_eq!(
+        reader.gql(ONE, ids).await.body["errors"][0]["extensions"]["details"]["permission"],
+        "agent.view"
+    );
+}
