@@ -1,4 +1,4 @@
-//! Rows of channels, whitelists, contacts, identities, as the migrations lay them out. Private to this slice.
+//! Rows of channels, whitelists and contacts, as the migrations lay them out. Private to this slice.
 
 /// Connections of an agent to a messaging transport. What only one transport uses is prefixed with its
 /// name.
@@ -145,46 +145,6 @@ pub mod contacts {
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
         pub archived_at: Option<Timestamp>,
-    }
-
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
-}
-
-/// A contact's address on one transport.
-pub mod identities {
-    use sea_orm::entity::prelude::*;
-
-    use crate::{
-        clock::Timestamp,
-        enums::Transport,
-        ids::{ChannelId, ContactId, IdentityId, OrgId},
-    };
-
-    /// A row of `identities`.
-    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
-    #[sea_orm(table_name = "identities")]
-    pub struct Model {
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub organization_id: OrgId,
-        #[sea_orm(primary_key)]
-        pub id: IdentityId,
-        pub contact_id: ContactId,
-        /// Where the address was first seen.
-        pub channel_id: Option<ChannelId>,
-        pub transport: Transport,
-        pub origin_id: String,
-        pub display_name: Option<String>,
-        pub created_at: Timestamp,
-        pub updated_at: Timestamp,
-        pub last_seen_at: Option<Timestamp>,
     }
 
     /// Relations are loaded by the read path, never through sea-orm.

@@ -6,6 +6,7 @@ mod agents;
 mod approvals;
 mod audit;
 mod channels;
+mod channels_edited;
 mod contacts;
 mod docs;
 mod harness;
