@@ -144,6 +144,20 @@ impl Answer {
         code.unwrap_or_else(|| panic!("no error with a code: {:#}", self.body)).to_owned()
     }
 
+    /// What is wrong with the arguments of a GraphQL operation: where, and which code.
+    #[track_caller]
+    pub fn wrong_inputs(&self) -> Vec<(&str, &str)> {
+        assert_eq!(self.code(), "VALIDATION_FAILED", "{:#}", self.body);
+        let errors = &self.body["errors"][0]["extensions"]["errors"];
+        let errors = errors.as_array().expect("a list of errors");
+        errors
+            .iter()
+            .map(|error| {
+                (error["pointer"].as_str().unwrap_or_default(), error["code"].as_str().unwrap_or_default())
+            })
+            .collect()
+    }
+
     /// A header, or nothing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap_or_default())

@@ -186,6 +186,13 @@ impl TestApp {
         self.one(sql, vec![agent.into(), format!("C{n:07}").into(), now.into()]).await
     }
 
+    /// The agents that are marked as needing synchronization; afterwards none is.
+    pub async fn marked_agents(&self) -> Vec<i64> {
+        let marked = self.column("SELECT id FROM agents WHERE sync_pending ORDER BY id").await;
+        self.execute("UPDATE agents SET sync_pending = FALSE", vec![]).await;
+        marked
+    }
+
     /// Runs a statement beside the service.
     pub async fn execute(&self, sql: &str, values: Vec<Value>) {
         execute(&self.database, sql, values).await;
