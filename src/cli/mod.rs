@@ -6,10 +6,15 @@
 //! error, in the same form, with the exit code 1 (2 where the command line itself is wrong).
 
 mod failure;
+mod member;
 mod migrate;
+mod org;
 mod output;
 mod policy;
 mod seed;
+mod session;
+mod token;
+mod user;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -48,6 +53,21 @@ struct Arguments {
 enum Command {
     /// Bring the database to what this version needs
     Migrate(migrate::Migrate),
+    /// Organizations
+    #[command(subcommand)]
+    Org(org::Org),
+    /// Persons who can sign in
+    #[command(subcommand)]
+    User(user::User),
+    /// Who belongs to an organization
+    #[command(subcommand)]
+    Member(member::Member),
+    /// Sessions of users
+    #[command(subcommand)]
+    Session(session::Session),
+    /// Service tokens of organizations
+    #[command(subcommand)]
+    Token(token::Token),
     /// Work with the permission policies
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -59,6 +79,11 @@ impl Command {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Migrate(command) => command.run(cli).await,
+            Self::Org(command) => command.run(cli).await,
+            Self::User(command) => command.run(cli).await,
+            Self::Member(command) => command.run(cli).await,
+            Self::Session(command) => command.run(cli).await,
+            Self::Token(command) => command.run(cli).await,
             Self::Policy(command) => command.run(cli).await,
             Self::Seed(command) => command.run(cli).await,
         }

@@ -4,16 +4,18 @@
 
 mod agents;
 mod approvals;
+mod assignments;
 mod audit;
 mod channels;
 mod channels_edited;
 mod contacts;
-mod assignments;
 mod credentials;
 mod docs;
 mod harness;
 mod harness_itself;
 mod mcp;
+mod organizations;
+mod people;
 mod policy_files;
 mod seed;
 mod servers;

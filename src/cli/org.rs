@@ -1,0 +1,51 @@
+//! `muster org …`.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Cli, Failure, Output};
+use crate::{
+    enums::Plan,
+    orgs::{self, NewOrganization},
+    people,
+};
+
+/// Organizations
+#[derive(Debug, Subcommand)]
+pub enum Org {
+    /// Make an organization with its first OWNER
+    Create(Create),
+}
+
+/// What `muster org create` takes.
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// The name
+    #[arg(long)]
+    name: String,
+    /// The owner's e-mail address; somebody unknown gets an account, to which `muster user create` gives a password
+    #[arg(long, value_name = "EMAIL")]
+    owner_email: String,
+    /// The plan, whose limits apply: FREE, STARTER, PRO, BUSINESS or ENTERPRISE
+    #[arg(long, default_value = "BUSINESS")]
+    plan: Plan,
+}
+
+impl Org {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        match self {
+            Self::Create(command) => command.run(cli).await,
+        }
+    }
+}
+
+impl Create {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open().await?;
+        let owner = people::invite_user(&app, &self.owner_email).await?;
+        let name = self.name.trim().to_owned();
+        let id = orgs::create(&app, NewOrganization { name: self.name, plan: self.plan, owner }).await?;
+        app.shut_down().await;
+        Ok(Output::of(json!({ "id": id, "name": name, "plan": self.plan, "owner_id": owner })))
+    }
+}

@@ -1,0 +1,48 @@
+//! `muster session …`.
+
+use clap::Subcommand;
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+use super::{Cli, Failure, Output};
+use crate::people::{self, Client};
+
+/// Sessions of users
+#[derive(Debug, Subcommand)]
+pub enum Session {
+    /// Open a session for a user, without their password
+    Create(Create),
+}
+
+/// What `muster session create` takes.
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// The user
+    #[arg(long)]
+    email: String,
+}
+
+impl Session {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        match self {
+            Self::Create(command) => command.run(cli).await,
+        }
+    }
+}
+
+impl Create {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open().await?;
+        let user = people::find_user(&app, &self.email).await?;
+        let client = Client { ip: None, user_agent: Some("muster session create".to_owned()) };
+        let session = people::open_session(&app, user, client).await?;
+        app.shut_down().await;
+        Ok(Output::of(json!({
+            "access_token": session.access_token.expose_secret(),
+            "access_token_expires_at": session.access_token_expires_at,
+            "refresh_token": session.refresh_token.expose_secret(),
+            "refresh_token_expires_at": session.refresh_token_expires_at,
+            "user_id": user,
+        })))
+    }
+}
