@@ -68,7 +68,11 @@ async fn fresh_sqlite(folder: &Path) -> String {
             let making = folder.join("template.db");
             fill(&sqlite_url(&making)).await;
             let ready = templates.join("ready");
-            fs::copy(&making, &ready).unwrap();
+            let _ = fs::remove_file(&ready);
+            // Not a copy of the file: what was written last may still stand in the log beside it.
+            let connection = connect(&sqlite_url(&making)).await;
+            run(&connection, &format!("VACUUM INTO '{}'", ready.display())).await;
+            connection.close().await.unwrap();
             fs::rename(ready, &template).unwrap();
         }
     }
