@@ -11,16 +11,18 @@ mod migrate;
 mod org;
 mod output;
 mod policy;
+pub mod schema;
 mod seed;
 mod session;
 mod token;
 mod user;
+mod serve;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Parser, Subcommand};
 
-pub use self::{failure::Failure, output::Output};
+pub use self::{failure::Failure, output::Output, serve::serve};
 use crate::{
     app::{App, Options},
     config::Config,
@@ -73,6 +75,11 @@ enum Command {
     Policy(policy::Policy),
     /// Add plenty of plausible data to an organization: the same for the same numbers
     Seed(seed::Seed),
+    /// The generated descriptions of both faces
+    #[command(subcommand)]
+    Schema(schema::Schema),
+    /// Run the service
+    Serve(serve::Serve),
 }
 
 impl Command {
@@ -86,6 +93,8 @@ impl Command {
             Self::Token(command) => command.run(cli).await,
             Self::Policy(command) => command.run(cli).await,
             Self::Seed(command) => command.run(cli).await,
+            Self::Schema(command) => command.run(cli).await,
+            Self::Serve(command) => command.run(cli).await,
         }
     }
 }
@@ -105,6 +114,16 @@ impl Cli {
     /// Whatever is wrong with the settings, the keys, the policy files or the database.
     pub async fn open(&self) -> Result<Arc<App>, Failure> {
         open(self.settings()?).await
+    }
+
+    /// The service over a database that is left as it is.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn open_as_is(&self) -> Result<Arc<App>, Failure> {
+        let config = self.settings()?;
+        telemetry::init(&config.log)?;
+        Ok(App::start(config, Options::default()).await?)
     }
 }
 

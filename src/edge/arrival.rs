@@ -67,14 +67,21 @@ impl Arrival {
 ///
 /// # Errors
 /// `UNAUTHENTICATED` for another scheme.
-pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
-    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
-    value
-        .to_str()
-        .ok()
-        .and_then(|text| text.split_once(' '))
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
+    match headers.get(header::AUTHORIZATION) {
+        Some(value) => bearer_of(value.to_str().unwrap_or_default()).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The token in the text of an `Authorization`.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for another scheme.
+pub fn bearer_of(text: &str) -> Result<&str> {
+    text.split_once(' ')
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map(|(_, token)| Some(token.trim()))
+        .map(|(_, token)| token.trim())
         .ok_or_else(|| Problem::new(Code::Unauthenticated, "Send `Authorization: Bearer` with a token."))
 }
 

@@ -23,7 +23,7 @@ use axum::{
     routing::get,
 };
 
-pub use self::arrival::{Arrival, bearer, is_json};
+pub use self::arrival::{Arrival, bearer_of, is_json};
 use crate::{
     app::App,
     conversations::files as attachments,

@@ -77,6 +77,12 @@ impl Document {
         self.operation(name).is_some_and(|operation| operation.ty == OperationType::Query)
     }
 
+    /// Whether the request means a subscription.
+    #[must_use]
+    pub fn is_subscription(&self, name: Option<&str>) -> bool {
+        self.operation(name).is_some_and(|operation| operation.ty == OperationType::Subscription)
+    }
+
     /// Whether the values fit the variables of the operation, so that validating again would say nothing new.
     #[must_use]
     pub fn accepts(&self, name: Option<&str>, variables: &Variables, registry: &Registry) -> bool {

@@ -23,9 +23,9 @@ use async_graphql::{MergedObject, MergedSubscription, Schema, SchemaBuilder};
 pub use catalogue::{Catalogue, RootField, values_of_scalar};
 pub use context::{ContextExt, Enter, Request, authorize};
 pub use documents::{Document, Documents};
-pub use live::watch;
+pub use live::{RECHECK, watch};
 pub use permit::Permit;
-pub use render::{problem_of, render, write_value};
+pub use render::{problem_of, render, show, write_value};
 pub use secret::SecretText;
 
 use crate::{config::Config, error::Result};

@@ -3,21 +3,26 @@
 //! - `request.rs`: from a body or a query string to operations, and which form the caller wants the answer in.
 //! - `run.rs`: one operation from its text to its response: the same steps for every transport.
 //! - this file: GraphQL over HTTP (POST and GET, single and batch) and its statuses.
+//! - `socket.rs`, `sse.rs`: subscriptions (and anything else) over WebSockets and server-sent events.
+//! - `explorer.rs`: the page that a browser gets.
 //!
 //! Statuses follow the GraphQL-over-HTTP draft: with `application/json` a well-formed request is answered 200
 //! even if its document is wrong; with `application/graphql-response+json` a document that can't be run is 400.
 //! What has no GraphQL answer at all (a body that is no JSON, a bad credential) has its own status in either form.
 
+mod explorer;
 mod request;
 mod run;
+mod socket;
+mod sse;
 
 use std::sync::Arc;
 
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{State, rejection::BytesRejection},
-    response::Response,
+    extract::{State, WebSocketUpgrade, rejection::BytesRejection, ws::rejection::WebSocketUpgradeRejection},
+    response::{IntoResponse, Response},
     routing::get,
 };
 use futures::future::join_all;
@@ -63,6 +68,9 @@ async fn post(
     }
     let body = body.map_err(unread)?;
     match Batch::read(&body, app.config.limits.graphql_batch)? {
+        Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
+            Ok(sse::respond(&session, *operation))
+        }
         Batch::Single(operation) => Ok(respond(&session.run(*operation).await, media)),
         Batch::Many(operations) => {
             let answers = join_all(operations.into_iter().map(|operation| session.run(operation))).await;
@@ -73,21 +81,41 @@ async fn post(
     }
 }
 
-async fn on_get(State(app): State<Arc<App>>, arrival: Arrival) -> Response {
+async fn on_get(
+    State(app): State<Arc<App>>,
+    arrival: Arrival,
+    handshake: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
     let media = Media::wanted(&arrival.headers);
-    match ask(&app, &arrival, media).await {
-        Ok(response) => response,
-        Err(problem) => refuse(&problem, media, &arrival.request_id),
-    }
+    let answered = if arrival.headers.contains_key(header::UPGRADE) {
+        match handshake {
+            Ok(handshake) => connect(app, &arrival, handshake).await,
+            Err(rejection) => return rejection.into_response(),
+        }
+    } else if request::weight(&arrival.headers, "text/html") > 0 {
+        return explorer::page();
+    } else {
+        ask(&app, &arrival, media).await
+    };
+    answered.unwrap_or_else(|problem| refuse(&problem, media, &arrival.request_id))
+}
+
+async fn connect(app: Arc<App>, arrival: &Arrival, handshake: WebSocketUpgrade) -> Result<Response> {
+    let session = Session::open(&app, arrival).await?;
+    Ok(socket::upgrade(app, session, arrival.request_id.clone(), handshake))
 }
 
 /// GET only reads: a link that somebody follows must not change anything.
 async fn ask(app: &Arc<App>, arrival: &Arrival, media: Media) -> Result<Response> {
     let session = Session::open(app, arrival).await?;
     let operation = Operation::from_query(arrival.uri.query().unwrap_or_default())?;
-    if session.changes_something(&operation) {
+    let events = sse::is_wanted(&arrival.headers);
+    if session.is_beyond_get(&operation, events) {
         let detail = "GET only runs queries; send the operation with POST.";
         return Err(Problem::new(Code::MethodNotAllowed, detail));
+    }
+    if events {
+        return Ok(sse::respond(&session, operation));
     }
     Ok(respond(&session.run(operation).await, media))
 }

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use async_graphql::{Name, Value, Variables};
+use async_graphql::Variables;
 use http::{HeaderMap, header};
 use serde::Deserialize;
 
 use crate::error::{Code, Problem, Result};
 
-/// One operation, as it was sent.
+/// One operation, as it was sent. Keys that are not ours are ignored, as the specification asks.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Operation {
     /// The document.
@@ -18,10 +18,10 @@ pub struct Operation {
     pub name: Option<String>,
     /// The values of its variables.
     #[serde(default)]
-    variables: Option<HashMap<Name, Value>>,
+    pub variables: Variables,
     /// Nothing of ours; an object if it is there.
-    #[serde(default, rename = "extensions")]
-    _extensions: Option<HashMap<String, serde::de::IgnoredAny>>,
+    #[serde(default)]
+    extensions: Option<HashMap<String, serde::de::IgnoredAny>>,
 }
 
 /// What a body holds.
@@ -55,6 +55,11 @@ impl Batch {
 }
 
 impl Operation {
+    /// An operation that came another way.
+    pub fn new(query: String, name: Option<String>, variables: Variables) -> Self {
+        Self { query, name, variables, extensions: None }
+    }
+
     /// Reads the parameters of a GET request.
     ///
     /// # Errors
@@ -73,7 +78,7 @@ impl Operation {
                     operation.variables = serde_json::from_str(&text).map_err(malformed)?;
                 }
                 "extensions" if !text.is_empty() => {
-                    operation._extensions = serde_json::from_str(&text).map_err(malformed)?;
+                    operation.extensions = serde_json::from_str(&text).map_err(malformed)?;
                 }
                 _ => {}
             }
@@ -82,11 +87,6 @@ impl Operation {
             return Ok(operation);
         }
         Err(Problem::new(Code::MalformedRequest, "The parameter `query` is required: a GraphQL document."))
-    }
-
-    /// The values of its variables.
-    pub fn variables(&mut self) -> Variables {
-        Variables::from_value(Value::Object(self.variables.take().unwrap_or_default().into_iter().collect()))
     }
 }
 

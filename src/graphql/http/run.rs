@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use async_graphql::{ErrorExtensionValues, Response, ServerError, Value};
+use futures::{
+    FutureExt, StreamExt,
+    stream::{self, BoxStream},
+};
 
 use super::request::Operation;
 use crate::{
-    access::Caller,
+    access::{Caller, authenticate, still_good},
     app::App,
     edge::Arrival,
-    error::{Problem, Result},
-    graphql::{Document, Request, render},
+    error::{Code, Problem, Result},
+    graphql::{Document, Request, render, show},
 };
 
 /// Whose operations are run: one HTTP request, or one socket.
@@ -39,58 +43,117 @@ impl Session {
         Ok(Self { app: Arc::clone(app), arrival: arrival.clone(), caller })
     }
 
-    /// Whether the operation is a good one that does more than read.
-    pub fn changes_something(&self, operation: &Operation) -> bool {
+    /// The same for the credential `bearer`, which came another way than in the headers.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
+    pub async fn with_bearer(mut self, bearer: &str) -> Result<Self> {
+        self.caller = authenticate(&self.app, bearer).await?;
+        Ok(self)
+    }
+
+    /// Whether the credential is good still, where the session outlives its first moment.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
+    pub async fn recheck(&self) -> Result<()> {
+        still_good(&self.app, &self.caller).await
+    }
+
+    /// Whether the document is good but not for GET: a mutation, or a subscription without a stream of events.
+    pub fn is_beyond_get(&self, operation: &Operation, events: bool) -> bool {
         let name = operation.name.as_deref();
-        self.app
-            .documents
-            .get(&operation.query)
-            .is_ok_and(|document| document.operation(name).is_some() && !document.is_query(name))
+        self.app.documents.get(&operation.query).is_ok_and(|document| {
+            document.operation(name).is_some()
+                && !document.is_query(name)
+                && !(events && document.is_subscription(name))
+        })
     }
 
     /// Runs a query or a mutation.
-    pub async fn run(&self, mut operation: Operation) -> Answered {
-        let document = match self.app.documents.get(&operation.query) {
-            Ok(document) => document,
-            Err(error) => {
-                let response = Response::from_errors(vec![error]);
-                return answered(&response, &self.request(None));
+    pub async fn run(&self, operation: Operation) -> Answered {
+        match self.prepare(operation, true) {
+            Ok(Prepared { graphql, request, .. }) => {
+                answered(&self.app.schema.execute(graphql).await, &request)
             }
-        };
-        let request = self.request(Some(&document));
-        let graphql = self.prepare(&mut operation, &document, &request);
-        answered(&self.app.schema.execute(graphql).await, &request)
+            Err(unfit) => answered(&unfit, &self.request(None, false)),
+        }
     }
 
-    /// A request whose root values may be bytes if the document allows it.
-    fn request(&self, document: Option<&Document>) -> Arc<Request> {
+    /// Runs any operation; each response as JSON. A subscription has many, anything else has one.
+    pub fn stream_json(&self, operation: Operation) -> BoxStream<'static, Vec<u8>> {
+        let (request, responses) = self.stream(operation, true);
+        responses.map(move |response| render(&response, &request)).boxed()
+    }
+
+    /// Runs any operation; each response as the executor's value, with errors as callers see them.
+    pub fn stream_responses(&self, operation: Operation) -> BoxStream<'static, Response> {
+        let (request, responses) = self.stream(operation, false);
+        let shown = move |mut response: Response| {
+            response.errors = response.errors.iter().map(|error| show(error, &request)).collect();
+            response
+        };
+        responses.map(shown).boxed()
+    }
+
+    fn stream(&self, operation: Operation, raw: bool) -> (Arc<Request>, BoxStream<'static, Response>) {
+        let Prepared { graphql, request, is_subscription } = match self.prepare(operation, raw) {
+            Ok(prepared) => prepared,
+            Err(unfit) => return (self.request(None, false), stream::once(async { *unfit }).boxed()),
+        };
+        let responses = self.app.schema.execute_stream(graphql);
+        if is_subscription {
+            return (request, responses);
+        }
+        // The deadline that an HTTP request has.
+        let deadline = tokio::time::sleep(self.app.config.limits.request_timeout());
+        (request, responses.take_until(deadline.map(drop)).boxed())
+    }
+
+    /// A request whose root values may be bytes if `raw` is wanted and the document allows it.
+    fn request(&self, document: Option<&Document>, raw: bool) -> Arc<Request> {
         Arc::new(Request {
             plans: document.and_then(|document| document.plans.clone()),
-            raw: document.is_some_and(|document| document.raw),
+            raw: raw && document.is_some_and(|document| document.raw),
             ..Request::new(&self.app, self.caller.clone(), &self.arrival)
         })
     }
 
     /// The operation as the executor takes it. A kept document is not validated again, if the values fit it.
-    fn prepare(
-        &self,
-        operation: &mut Operation,
-        document: &Arc<Document>,
-        request: &Arc<Request>,
-    ) -> async_graphql::Request {
-        let variables = operation.variables();
-        let name = operation.name.take();
+    ///
+    /// # Errors
+    /// The response to a text that is no document, or one that is too large.
+    fn prepare(&self, operation: Operation, raw: bool) -> Result<Prepared, Box<Response>> {
+        let Operation { query, name, variables, .. } = operation;
+        let document = match self.app.documents.get(&query) {
+            Ok(document) => document,
+            Err(error) => return Err(Box::new(Response::from_errors(vec![error]))),
+        };
+        let request = self.request(Some(&document), raw);
+        let is_subscription = document.is_subscription(name.as_deref());
         let fits = document.accepts(name.as_deref(), &variables, &self.app.catalogue.registry);
-        let mut graphql = async_graphql::Request::new("").variables(variables).data(Arc::clone(request));
+        let mut graphql = async_graphql::Request::new("").variables(variables).data(Arc::clone(&request));
         if let Some(name) = name {
             graphql = graphql.operation_name(name);
         }
         if fits {
-            graphql = graphql.data(Arc::clone(document));
+            graphql = graphql.data(Arc::clone(&document));
         }
         graphql.set_parsed_query(document.parsed());
-        graphql
+        Ok(Prepared { graphql, request, is_subscription })
     }
+}
+
+/// An operation, ready for the executor.
+struct Prepared {
+    graphql: async_graphql::Request,
+    request: Arc<Request>,
+    is_subscription: bool,
+}
+
+/// The response that refuses an operation before it is looked at.
+pub fn refused(problem: &Problem, request_id: &str) -> Response {
+    Response::from_errors(vec![error_of(problem, request_id)])
 }
 
 fn answered(response: &Response, request: &Request) -> Answered {
@@ -101,9 +164,16 @@ fn answered(response: &Response, request: &Request) -> Answered {
 /// The response for a problem that stands alone.
 pub fn failed(problem: &Problem, request_id: &str) -> Vec<u8> {
     problem.log(request_id);
+    serde_json::json!({"errors": [error_of(problem, request_id)]}).to_string().into_bytes()
+}
+
+fn error_of(problem: &Problem, request_id: &str) -> ServerError {
     let mut extensions = ErrorExtensionValues::default();
     problem.extend(&mut extensions, request_id);
-    let error = ServerError { extensions: Some(extensions), ..ServerError::new(&problem.detail, None) };
-    let body = serde_json::json!({"errors": [error]});
-    body.to_string().into_bytes()
+    ServerError { extensions: Some(extensions), ..ServerError::new(&problem.detail, None) }
+}
+
+/// Operations that one socket or stream may not begin.
+pub fn too_many(most: usize) -> Problem {
+    Problem::new(Code::RateLimited, format!("One socket runs at most {most} operations at a time."))
 }

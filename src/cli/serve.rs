@@ -1,0 +1,125 @@
+//! `muster serve`.
+
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::serve::ListenerExt;
+use serde_json::json;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+use super::{Cli, Failure, Output};
+use crate::{app::App, approvals, edge};
+
+/// How often overdue approvals are ended.
+const EXPIRY_EVERY: Duration = Duration::from_secs(10);
+
+/// Run the service.
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    /// Leave the database's tables as they are
+    #[arg(long)]
+    no_migrate: bool,
+}
+
+impl Serve {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = if self.no_migrate { cli.open_as_is().await? } else { cli.open().await? };
+        let listener = TcpListener::bind(app.config.listen).await?;
+        let address = listener.local_addr()?;
+        let ready = if cli.json {
+            json!({ "address": address }).to_string()
+        } else {
+            format!("Muster serves on http://{address}")
+        };
+        serve(app, listener, || {
+            let _ = writeln!(io::stdout(), "{ready}");
+        })
+        .await?;
+        Ok(Output::none())
+    }
+}
+
+/// Serves on `listener` until the process is told to stop: then no connection is taken any more, what is under way is
+/// finished (within the grace of the settings), and everything is closed. A second signal ends at once.
+///
+/// # Errors
+/// The listener fails.
+pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    keep_house(&app);
+    let address = listener.local_addr()?;
+    let stopping = app.stopping.clone();
+    let service = edge::router(Arc::clone(&app)).into_make_service_with_connect_info::<SocketAddr>();
+    let listener = listener.tap_io(|connection| {
+        // Answers are written whole; waiting for more only delays them.
+        let _ = connection.set_nodelay(true);
+    });
+    let serving = axum::serve(listener, service).with_graceful_shutdown(stopping.clone().cancelled_owned());
+    let mut serving = std::pin::pin!(serving.into_future());
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serve.ready");
+    on_ready();
+    tokio::select! {
+        ended = &mut serving => return Ok(ended?),
+        name = signals.next() => tracing::info!(signal = name, "serve.stopping"),
+    }
+    stopping.cancel();
+    let finish = async {
+        if timeout(app.config.shutdown_grace(), &mut serving).await.is_err() {
+            tracing::warn!("serve.requests_left_unfinished");
+        }
+        app.shut_down().await;
+    };
+    tokio::select! {
+        () = finish => tracing::info!("serve.stopped"),
+        name = signals.next() => tracing::warn!(signal = name, "serve.stopped_at_once"),
+    }
+    Ok(())
+}
+
+/// What runs beside the requests: saved policies, and approvals whose time is up.
+fn keep_house(app: &Arc<App>) {
+    let (policy, stopping) = (app.policy.watch(), app.stopping.clone());
+    app.spawn(async move {
+        let _ = stopping.run_until_cancelled(policy).await;
+    });
+    let (worker, stopping) = (Arc::clone(app), app.stopping.clone());
+    app.spawn(async move {
+        let mut tick = interval(EXPIRY_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // A round that has begun is finished.
+        while stopping.run_until_cancelled(tick.tick()).await.is_some() {
+            match approvals::expire_due(&worker).await {
+                Ok(0) => {}
+                Ok(expired) => tracing::info!(expired, "approvals.expired"),
+                Err(problem) => tracing::error!(%problem, "approvals.expiry_failed"),
+            }
+        }
+    });
+}
+
+/// The two ways to ask a process to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

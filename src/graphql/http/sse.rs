@@ -1,0 +1,38 @@
+//! Operations over server-sent events: the "distinct connections mode" of the GraphQL-over-SSE protocol. Each
+//! response is an event `next`; the event `complete` is the last.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::response::{
+    IntoResponse, Response,
+    sse::{Event, KeepAlive, Sse},
+};
+use futures::{StreamExt, stream};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::{
+    request::{Operation, weight},
+    run::Session,
+};
+
+/// A comment this often keeps proxies from giving the stream up.
+const KEEP_ALIVE: Duration = Duration::from_secs(12);
+
+/// Whether the caller asks for events.
+pub fn is_wanted(headers: &HeaderMap) -> bool {
+    weight(headers, "text/event-stream") > 0
+}
+
+/// The operation's responses as events.
+pub fn respond(session: &Session, operation: Operation) -> Response {
+    let next = session
+        .stream_json(operation)
+        .map(|json| Event::default().event("next").data(String::from_utf8_lossy(&json)));
+    let complete = stream::once(async { Event::default().event("complete").data("") });
+    let events = next.chain(complete).map(Ok::<_, Infallible>);
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+    // nginx would hold the events back.
+    let buffering = HeaderName::from_static("x-accel-buffering");
+    response.headers_mut().insert(buffering, HeaderValue::from_static("no"));
+    response
+}
