@@ -1,0 +1,83 @@
+//! What happens to a request whatever its face: ids, refusals, limits, probes.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp};
+
+#[tokio::test]
+async fn every_answer_carries_a_request_id_and_a_good_one_is_kept() {
+    let app = TestApp::start().await;
+    for path in ["/health", "/nothing", "/v1/org/1/agent", "/graphql"] {
+        let own = app.anonymous.get(path).await;
+        assert!(own.header("x-request-id").len() >= 32, "{path}");
+        let given = app.anonymous.request(Method::GET, path).header("x-request-id", "trace-7.a");
+        let kept = Answer::of(given).await;
+        assert_eq!(kept.header("x-request-id"), "trace-7.a");
+        assert_eq!(kept.header("x-content-type-options"), "nosniff");
+        let bad = app.anonymous.request(Method::GET, path).header("x-request-id", "a b\"{");
+        assert_ne!(Answer::of(bad).await.header("x-request-id"), "a b\"{");
+    }
+    let problem =
+        Answer::of(app.anonymous.request(Method::GET, "/nothing").header("x-request-id", "mine")).await;
+    assert_eq!(problem.body["request_id"], "mine");
+}
+
+#[tokio::test]
+async fn what_the_machinery_refuses_is_a_problem_document() {
+    let app = TestApp::start().await;
+    assert_eq!(app.owner.get("/nothing").await.problem(), (404, "NOT_FOUND"));
+    assert_eq!(app.owner.get("/v1/org").await.problem(), (404, "NOT_FOUND"));
+    let wrong = app.stranger.put(&format!("/v1/org/{}/agent", app.org), json!({})).await;
+    assert_eq!(wrong.problem(), (405, "METHOD_NOT_ALLOWED"));
+    let mut allowed: Vec<&str> = wrong.header("allow").split(',').map(str::trim).collect();
+    allowed.sort_unstable();
+    assert_eq!(allowed, ["GET", "HEAD", "POST"]);
+    assert_eq!(app.owner.get("/v1/org/%ff/agent").await.problem(), (400, "MALFORMED_REQUEST"));
+    assert_eq!(app.owner.get("/problems/%ff").await.problem(), (400, "MALFORMED_REQUEST"));
+    assert_eq!(app.owner.get("/problems/nothing").await.problem(), (404, "NOT_FOUND"));
+    let page = app.anonymous.get("/problems/approval-not-pending").await;
+    assert_eq!(page.status, 200);
+    assert!(page.text.contains("APPROVAL_NOT_PENDING"));
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_at_either_face() {
+    let app = TestApp::start_with(|config| config.limits.body_bytes = 2_000).await;
+    let large = json!({"name": "x".repeat(3_000)});
+    let path = format!("/v1/org/{}/server", app.org);
+    assert_eq!(app.owner.post(&path, large).await.problem(), (413, "PAYLOAD_TOO_LARGE"));
+    let answer = app.owner.gql("{ __typename }", json!({"x": "y".repeat(3_000)})).await;
+    assert_eq!((answer.status, answer.code().as_str()), (413, "PAYLOAD_TOO_LARGE"));
+}
+
+#[tokio::test]
+async fn a_probe_tells_life_from_readiness() {
+    let app = TestApp::start().await;
+    let health = app.anonymous.get("/health").await.expect(200);
+    assert_eq!(health["status"], "ok");
+    assert_eq!(health["policy"]["problems"], json!([]));
+    assert_eq!(app.anonymous.get("/ready").await.expect(200)["status"], "ready");
+    app.expects_failures();
+    app.muster.stopping.cancel();
+    let ready = app.anonymous.get("/ready").await;
+    assert_eq!(ready.problem(), (503, "UNAVAILABLE"));
+    assert_eq!(ready.header("retry-after"), "5");
+    assert_eq!(app.anonymous.get("/health").await.status, 200);
+    app.muster.db.close().await;
+    assert_eq!(app.anonymous.get("/health").await.status, 200);
+    assert_eq!(
+        app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=1", app.org)).await.problem(),
+        (503, "UNAVAILABLE")
+    );
+}
+
+#[tokio::test]
+async fn head_is_get_without_a_body() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/agent?page=1&limit=10", app.org);
+    let head = app.viewer.send(Method::HEAD, &path, &Value::Null).await;
+    assert_eq!((head.status, head.text.as_str()), (200, ""));
+    assert_eq!(head.header("content-type"), "application/json");
+    assert_eq!(app.stranger.send(Method::HEAD, &path, &Value::Null).await.status, 403);
+}

@@ -1,0 +1,115 @@
+//! Other people's GraphQL clients and audits, against the running service (`tests/peers/graphql`).
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+
+use crate::harness::TestApp;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/graphql");
+
+/// `node SCRIPT …` in the peers' folder.
+fn node(script: &str, arguments: &[&str]) -> Command {
+    assert!(
+        Path::new(FOLDER).join("node_modules").is_dir(),
+        "the peers are not installed: npm ci --prefix tests/peers/graphql"
+    );
+    let mut command = Command::new("node");
+    command.current_dir(FOLDER).arg(script).args(arguments).kill_on_drop(true);
+    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+async fn passes(script: &str, arguments: &[&str]) {
+    let output = timeout(Duration::from_secs(60), node(script, arguments).output()).await.unwrap();
+    let output = output.expect("node is installed");
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&said));
+}
+
+#[tokio::test]
+async fn the_audits_of_graphql_over_http_pass() {
+    let app = TestApp::start().await;
+    passes("audit.mjs", &[&format!("{}/graphql", app.base)]).await;
+}
+
+#[tokio::test]
+async fn a_code_generator_reads_the_schema() {
+    let app = TestApp::start().await;
+    passes("introspect.mjs", &[&format!("{}/graphql", app.base)]).await;
+}
+
+#[tokio::test]
+async fn the_client_of_graphql_ws_watches_agents() {
+    watches("ws").await;
+}
+
+#[tokio::test]
+async fn the_client_of_graphql_sse_watches_agents() {
+    watches("sse").await;
+}
+
+async fn watches(transport: &str) {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let (url, org) = (format!("{}/graphql", app.base), app.org.to_string());
+    let mut peer = Peer::start(node("watch.mjs", &[transport, &url, app.viewer.bearer(), &org]));
+    assert_eq!(peer.answer("query").await["data"]["agents"]["total"], 1);
+    assert_eq!(peer.line().await, "ready");
+    // `ready` is said before the subscription has reached the service.
+    let path = format!("/v1/org/{}/agent/{agent}", app.org);
+    let mut seen = None;
+    for _ in 0..50 {
+        app.operator.gql(
+            "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: {role: \"seen\"}) { id } }",
+            serde_json::json!({"o": app.org, "a": agent}),
+        )
+        .await
+        .data();
+        if let Ok(answer) = timeout(Duration::from_millis(200), peer.answer("next")).await {
+            seen = Some(answer);
+            break;
+        }
+    }
+    let seen = seen.unwrap_or_else(|| panic!("{transport} heard nothing of {path}"));
+    assert_eq!(seen["data"]["agentChanged"]["id"], agent, "{seen}");
+    app.muster.stopping.cancel();
+    loop {
+        let line = peer.line().await;
+        if line.starts_with("complete") || line.starts_with("error") || line.starts_with("closed") {
+            break;
+        }
+    }
+}
+
+struct Peer {
+    _process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Peer {
+    fn start(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("node is installed");
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Self { _process: process, lines }
+    }
+
+    async fn line(&mut self) -> String {
+        let line = timeout(Duration::from_secs(30), self.lines.next_line()).await.expect("a line in time");
+        line.unwrap().expect("the peer still runs")
+    }
+
+    /// The next line, which has to be an answer of this kind.
+    async fn answer(&mut self, kind: &str) -> Value {
+        let line = self.line().await;
+        let json = line.strip_prefix(kind).unwrap_or_else(|| panic!("{line}"));
+        serde_json::from_str(json).unwrap()
+    }
+}

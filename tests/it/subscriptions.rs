@@ -1,0 +1,212 @@
+//! Watching: over WebSockets and over server-sent events, and how it ends.
+
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{net::TcpStream, time::timeout};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{Message, client::IntoClientRequest, http::HeaderValue},
+};
+
+use crate::harness::{Actor, TestApp};
+
+const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id status server { name } } }";
+
+/// A client of the protocol, as plain as it can be.
+struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Client {
+    async fn connect(app: &TestApp, protocol: &'static str) -> Self {
+        let mut request =
+            format!("{}/graphql", app.base.replace("http", "ws")).into_client_request().unwrap();
+        request.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
+        Self(connect_async(request).await.unwrap().0)
+    }
+
+    /// Connected and introduced as `actor`.
+    async fn of(app: &TestApp, actor: &Actor) -> Self {
+        let mut client = Self::connect(app, "graphql-transport-ws").await;
+        let payload = json!({"Authorization": format!("Bearer {}", actor.bearer())});
+        client.send(json!({"type": "connection_init", "payload": payload})).await;
+        assert_eq!(client.next().await["type"], "connection_ack");
+        client
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    async fn subscribe(&mut self, id: &str, query: &str, variables: Value) {
+        let payload = json!({"query": query, "variables": variables});
+        self.send(json!({"type": "subscribe", "id": id, "payload": payload})).await;
+    }
+
+    /// The next message; `{"closed": code}` at the end.
+    async fn next(&mut self) -> Value {
+        loop {
+            match timeout(Duration::from_secs(20), self.0.next()).await.expect("a message in time") {
+                Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
+                Some(Ok(Message::Close(Some(frame)))) => return json!({"closed": u16::from(frame.code)}),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                other => return json!({"closed": format!("{other:?}")}),
+            }
+        }
+    }
+}
+
+fn start(app: &TestApp, agent: i64) -> impl Future<Output = ()> + '_ {
+    async move {
+        let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+        app.operator.post(&path, Value::Null).await.expect(200);
+    }
+}
+
+/// Starts the agent once the subscription stands: a query on the same socket has been answered after it.
+async fn settled(client: &mut Client) {
+    client.subscribe("settled", "{ __typename }", json!({})).await;
+    assert_eq!(client.next().await["payload"]["data"]["__typename"], "Query");
+    assert_eq!(client.next().await, json!({"type": "complete", "id": "settled"}));
+}
+
+#[tokio::test]
+async fn a_viewer_watches_agents_and_the_stranger_sees_nothing() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let (mut viewer, mut stranger) =
+        (Client::of(&app, &app.viewer).await, Client::of(&app, &app.stranger).await);
+    stranger.subscribe("1", WATCH, json!({"o": app.org})).await;
+    let refused = stranger.next().await;
+    let error = &refused["payload"]["errors"][0];
+    assert_eq!(error["extensions"]["code"], "NOT_A_MEMBER", "{refused}");
+    assert!(error["extensions"]["requestId"].as_str().unwrap().len() > 10);
+    assert_eq!(stranger.next().await, json!({"type": "complete", "id": "1"}));
+
+    viewer.subscribe("1", WATCH, json!({"o": app.org})).await;
+    settled(&mut viewer).await;
+    start(&app, agent).await;
+    let next = viewer.next().await;
+    assert_eq!((next["type"].as_str(), next["id"].as_str()), (Some("next"), Some("1")));
+    let seen = &next["payload"]["data"]["agentChanged"];
+    assert_eq!((seen["id"].as_i64(), seen["status"].as_str()), (Some(agent), Some("SPAWNING")));
+    assert!(seen["server"]["name"].is_string());
+    viewer.send(json!({"type": "complete", "id": "1"})).await;
+    viewer.send(json!({"type": "ping"})).await;
+    let answer = viewer.next().await;
+    if answer["type"] == "complete" {
+        assert_eq!(viewer.next().await["type"], "pong");
+    } else {
+        assert_eq!(answer["type"], "pong");
+    }
+}
+
+#[tokio::test]
+async fn queries_and_mutations_run_over_a_socket_too() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let mut client = Client::of(&app, &app.operator).await;
+    let start = "mutation($o: Id!, $a: Id!) { startAgent(orgId: $o, id: $a) { status } }";
+    client.subscribe("m", start, json!({"o": app.org, "a": agent})).await;
+    assert_eq!(client.next().await["payload"]["data"]["startAgent"]["status"], "SPAWNING");
+    assert_eq!(client.next().await["type"], "complete");
+    client.subscribe("q", "{ nothing }", json!({})).await;
+    assert_eq!(client.next().await["payload"]["errors"][0]["extensions"]["code"], "VALIDATION_FAILED");
+}
+
+#[tokio::test]
+async fn who_breaks_the_protocol_is_cut_off_with_its_code() {
+    let app = TestApp::start().await;
+    let subscribe = |id: &str| json!({"type": "subscribe", "id": id, "payload": {"query": WATCH, "variables": {"o": app.org}}});
+    let connect = || Client::connect(&app, "graphql-transport-ws");
+
+    let mut early = connect().await;
+    early.send(subscribe("1")).await;
+    assert_eq!(early.next().await["closed"], 4401);
+
+    let mut bad = connect().await;
+    bad.send(json!({"type": "connection_init", "payload": {"Authorization": "Bearer nonsense"}})).await;
+    assert_eq!(bad.next().await["closed"], 4403);
+
+    let mut twice = Client::of(&app, &app.viewer).await;
+    twice.send(json!({"type": "connection_init"})).await;
+    assert_eq!(twice.next().await["closed"], 4429);
+
+    let mut same = Client::of(&app, &app.viewer).await;
+    same.send(subscribe("1")).await;
+    same.send(subscribe("1")).await;
+    assert_eq!(same.next().await["closed"], 4409);
+
+    let mut garbled = Client::of(&app, &app.viewer).await;
+    garbled.send(json!({"type": "nothing"})).await;
+    assert_eq!(garbled.next().await["closed"], 4400);
+
+    let mut other = Client::connect(&app, "graphql-ws, graphql-transport-ws").await;
+    other.send(json!({"type": "connection_init"})).await;
+    assert_eq!(other.next().await["type"], "connection_ack");
+}
+
+#[tokio::test]
+async fn an_expired_token_ends_a_subscription_and_its_socket() {
+    let app = TestApp::start().await;
+    let mut client = Client::of(&app, &app.viewer).await;
+    client.subscribe("1", WATCH, json!({"o": app.org})).await;
+    settled(&mut client).await;
+    app.clock.advance(Duration::from_secs(2 * 365 * 24 * 60 * 60));
+    app.forget_sessions();
+    let mut last = client.next().await;
+    while last["closed"].is_null() {
+        if last["type"] == "next" {
+            assert_eq!(last["payload"]["errors"][0]["extensions"]["code"], "TOKEN_EXPIRED", "{last}");
+        }
+        last = client.next().await;
+    }
+    assert_eq!(last["closed"], 4403);
+}
+
+#[tokio::test]
+async fn a_removed_member_hears_no_more() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let mut client = Client::of(&app, &app.viewer).await;
+    client.subscribe("1", WATCH, json!({"o": app.org})).await;
+    settled(&mut client).await;
+    let viewer = app.viewer.user.unwrap();
+    let sql = "DELETE FROM members WHERE organization_id = $1 AND user_id = $2";
+    app.execute(sql, vec![app.org.into(), viewer.into()]).await;
+    app.forget_sessions();
+    start(&app, agent).await;
+    let last = client.next().await;
+    assert_eq!(last["payload"]["errors"][0]["extensions"]["code"], "NOT_A_MEMBER", "{last}");
+    assert_eq!(client.next().await, json!({"type": "complete", "id": "1"}));
+}
+
+#[tokio::test]
+async fn events_end_when_the_service_stops() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let request = app.viewer.request(Method::POST, "/graphql").header("accept", "text/event-stream");
+    let body = json!({"query": WATCH, "variables": {"o": app.org}});
+    let mut response = request.json(&body).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut socket = Client::of(&app, &app.viewer).await;
+    start(&app, agent).await;
+    let mut text = String::new();
+    while !text.contains("SPAWNING") {
+        let chunk = timeout(Duration::from_secs(20), response.chunk()).await.expect("an event in time");
+        text.push_str(std::str::from_utf8(&chunk.unwrap().unwrap()).unwrap());
+    }
+    assert!(text.contains("event: next\ndata: {\"data\":{\"agentChanged\":{"), "{text}");
+    app.muster.stopping.cancel();
+    while let Some(chunk) = timeout(Duration::from_secs(20), response.chunk()).await.unwrap().unwrap() {
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert!(
+        text.ends_with("event: complete\ndata: \n\n")
+            || text.ends_with("event: complete\ndata\n\n")
+            || text.ends_with("event: complete\n\n"),
+        "{text:?}"
+    );
+    assert_eq!(socket.next().await["closed"], 1001);
+}
