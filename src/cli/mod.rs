@@ -13,10 +13,10 @@ mod output;
 mod policy;
 pub mod schema;
 mod seed;
+mod serve;
 mod session;
 mod token;
 mod user;
-mod serve;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
