@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod agents;
+mod any_bytes;
 mod approvals;
 mod assignments;
 mod audit;
+mod canary;
 mod channels;
 mod channels_edited;
 mod contacts;

@@ -112,6 +112,11 @@ impl TestApp {
         Scope::system(&self.muster, OrgId(self.other_org))
     }
 
+    /// Where the service keeps its files.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// How many statements the service has sent to the database so far.
     pub fn statements(&self) -> u64 {
         self.muster.db.statements()

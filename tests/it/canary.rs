@@ -1,0 +1,190 @@
+//! A law: secrets go in and never come out. Known secrets are sent through every operation that takes one; then every
+//! answer, every log line and every byte of the database is searched for them.
+
+use std::{
+    io::Write,
+    sync::{Arc, Mutex},
+};
+
+use base64::{Engine as _, engine::general_purpose};
+use muster::config::{Log, LogFormat};
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, TestApp};
+
+/// Secrets that a caller sends, one for each place that takes one.
+const SENT: [&str; 10] = [
+    "canary-bot-token-7f3a",
+    "canary-outbound-secret-91bc",
+    "canary-inbound-secret-44de",
+    "canary-imap-pass-0aa1",
+    "canary-smtp-pass-0bb2",
+    "canary-credential-value-c3c3",
+    "canary-model-credential-d4d4",
+    "canary-voice-key-e5e5",
+    "canary-oauth-secret-f6f6",
+    "canary-password-a7a7",
+];
+
+/// Everything that was logged or answered.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Heard {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+struct Witness<'a> {
+    actor: &'a Actor,
+    heard: Heard,
+}
+
+impl Witness<'_> {
+    async fn gql(&self, query: &str, variables: Value) -> Value {
+        let answer = self.actor.gql(query, variables).await;
+        self.note(&answer.text);
+        answer.data()
+    }
+
+    fn note(&self, text: &str) {
+        self.heard.clone().write_all(text.as_bytes()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn secrets_never_leave() {
+    let logged = Heard::default();
+    let writer = logged.clone();
+    let log = Log { filter: "trace,h2=off".to_owned(), format: LogFormat::Json };
+    let subscriber = muster::telemetry::subscriber(&log, move || writer.clone(), false).unwrap();
+    // Every test has a process of its own under nextest; elsewhere the first one wins, and this test says so.
+    tracing::subscriber::set_global_default(subscriber).expect("run with cargo-nextest: one process a test");
+
+    let app = TestApp::start().await;
+    let witness = Witness { actor: &app.owner, heard: Heard::default() };
+    send_everything(&app, &witness).await;
+    let shown_once = make_tokens(&app, &witness).await;
+    read_everything(&app, &witness).await;
+
+    let (answers, log, database) = (witness.heard.text(), logged.text(), database(&app).await);
+    assert!(log.contains("request"), "the log was captured");
+    assert!(database.contains("canary bot"), "the database was read");
+    for secret in SENT {
+        for form in forms(secret) {
+            assert!(!answers.contains(&form), "{secret} was answered as {form}");
+            assert!(!log.contains(&form), "{secret} was logged as {form}");
+            assert!(!database.contains(&form), "{secret} was stored as {form}");
+        }
+    }
+    for token in shown_once {
+        assert!(!log.contains(&token), "a token was logged: {token}");
+        assert!(!database.contains(&token), "a token was stored: {token}");
+        assert!(!answers.contains(&token), "a token was answered again: {token}");
+    }
+}
+
+/// The secret as it is, and as it might slip through encoded.
+fn forms(secret: &str) -> Vec<String> {
+    let hex = secret.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let base64 = general_purpose::STANDARD_NO_PAD.encode(secret);
+    vec![secret.to_owned(), hex, base64]
+}
+
+async fn send_everything(app: &TestApp, witness: &Witness<'_>) {
+    let agent = app.agent().await;
+    let create = "mutation($o: Id!, $input: CreateChannelInput!) { createChannel(orgId: $o, input: $input) { id hasToken } }";
+    let channels = [
+        json!({ "agentId": agent, "name": "canary bot", "transport": "TELEGRAM", "botToken": SENT[0] }),
+        json!({ "agentId": agent, "name": "hook", "transport": "WEBHOOK", "webhook": {
+            "outboundUrl": "https://example.com/in", "outboundSecret": SENT[1], "inboundSecret": SENT[2] } }),
+        json!({ "agentId": agent, "name": "mail", "transport": "EMAIL", "email": {
+            "imap": { "host": "imap.example.com", "port": 993, "user": "u", "pass": SENT[3], "tls": true },
+            "smtp": { "host": "smtp.example.com", "port": 587, "user": "u", "pass": SENT[4], "from": "a@example.com" } } }),
+    ];
+    for input in channels {
+        witness.gql(create, json!({ "o": app.org, "input": input })).await;
+    }
+    let create = "mutation($o: Id!, $input: CreateCredentialInput!) { createCredential(orgId: $o, input: $input) { id fields { hasValue } } }";
+    let fields = json!([{ "label": "key", "type": "secret", "value": SENT[5] }]);
+    let input = json!({ "name": "c", "kind": "api-key", "fields": fields });
+    witness.gql(create, json!({ "o": app.org, "input": input })).await;
+    let edit = "mutation($o: Id!, $id: Id!, $input: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $input) { id } }";
+    witness.gql(edit, json!({ "o": app.org, "id": agent, "input": { "modelCredential": SENT[6] } })).await;
+    let edit = "mutation($o: Id!, $input: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $input) { id hasVoiceKey } }";
+    let input = json!({ "voiceKey": SENT[7], "providerOauthClientId": "client", "providerOauthSecret": SENT[8] });
+    witness.gql(edit, json!({ "o": app.org, "input": input })).await;
+    // A password that is wrong, and secrets where they do not belong: refused, and not repeated.
+    let sign_in = "mutation($p: SecretString!) { signIn(email: \"owner@example.com\", password: $p) { accessToken } }";
+    let refused = app.anonymous.gql(sign_in, json!({ "p": SENT[9] })).await;
+    witness.note(&refused.text);
+    let path = format!("/v1/org/{}/channel", app.org);
+    let body = json!({ "agent_id": agent, "name": "x", "transport": "TELEGRAM", "bot_token": [SENT[0]], "email": { "imap": SENT[3] } });
+    witness.note(&app.owner.post(&path, body).await.text);
+    let body = json!({ "name": "x", "kind": "api-key", "fields": [{ "label": "a", "type": SENT[5], "value": SENT[5] }] });
+    let refused = app.owner.post(&format!("/v1/org/{}/credential", app.org), body).await;
+    assert_eq!(refused.status, 422);
+}
+
+/// Makes tokens; the answers that show them this once are not kept.
+async fn make_tokens(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
+    let server = app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "s" })).await.expect(201);
+    let path = format!("/v1/org/{}/server/{}/regenerate-provisioning-token", app.org, server["id"]);
+    let renewed = app.owner.post(&path, Value::Null).await.expect(201);
+    let create = "mutation($o: Id!, $input: CreateServiceTokenInput!) { createServiceToken(orgId: $o, input: $input) { token } }";
+    let input = json!({ "name": "t", "permissions": ["agent.view"] });
+    let made = app.owner.gql(create, json!({ "o": app.org, "input": input })).await.data();
+    let token = made["createServiceToken"]["token"].as_str().unwrap().to_owned();
+    let integration = app.owner.with_bearer(&token);
+    let listed = integration.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await;
+    assert_eq!(listed.status, 200);
+    witness.note(&listed.text);
+    let shown = [&server["provisioning_token"], &renewed["provisioning_token"]];
+    shown.into_iter().map(|token| token.as_str().unwrap().to_owned()).chain([token]).collect()
+}
+
+async fn read_everything(app: &TestApp, witness: &Witness<'_>) {
+    for path in ["server?page=1&limit=200", "agent?page=1&limit=200", "channel", "approval?page=1&limit=9&only_pending=false", ""] {
+        let path = format!("/v1/org/{}/{path}", app.org);
+        witness.note(&app.owner.get(path.trim_end_matches('/')).await.text);
+    }
+    let everything = "query($o: Id!) {
+        credentials(orgId: $o, page: 1, limit: 50) { data { id name fields { label hasValue } } }
+        serviceTokens(orgId: $o, page: 1, limit: 50) { data { id name hint } }
+        auditLog(orgId: $o, page: 1, limit: 200) { data { operation changes } }
+    }";
+    let data = witness.gql(everything, json!({ "o": app.org })).await;
+    assert!(data["auditLog"]["data"].as_array().unwrap().len() >= 8, "the audit log was read");
+}
+
+/// Every value of every table as text, binary ones as they are.
+async fn database(app: &TestApp) -> String {
+    let mut out = String::new();
+    if !crate::harness::is_postgres() {
+        for entry in std::fs::read_dir(app.folder()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_string_lossy().contains("muster.db") {
+                out.push_str(&String::from_utf8_lossy(&std::fs::read(path).unwrap()));
+            }
+        }
+        return out;
+    }
+    let tables = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'";
+    for table in app.column::<String>(tables).await {
+        // Bytes as text where they are text: a secret in a BYTEA would show in hexadecimal, which is searched as well.
+        let rows: Vec<String> = app.column(&format!("SELECT t::text FROM \"{table}\" t")).await;
+        out.extend(rows);
+    }
+    out
+}
