@@ -123,10 +123,12 @@ async fn send_everything(app: &TestApp, witness: &Witness<'_>) {
     let edit = "mutation($o: Id!, $id: Id!, $input: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $input) { id } }";
     witness.gql(edit, json!({ "o": app.org, "id": agent, "input": { "modelCredential": SENT[6] } })).await;
     let edit = "mutation($o: Id!, $input: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $input) { id hasVoiceKey } }";
-    let input = json!({ "voiceKey": SENT[7], "providerOauthClientId": "client", "providerOauthSecret": SENT[8] });
+    let input =
+        json!({ "voiceKey": SENT[7], "providerOauthClientId": "client", "providerOauthSecret": SENT[8] });
     witness.gql(edit, json!({ "o": app.org, "input": input })).await;
     // A password that is wrong, and secrets where they do not belong: refused, and not repeated.
-    let sign_in = "mutation($p: SecretString!) { signIn(email: \"owner@example.com\", password: $p) { accessToken } }";
+    let sign_in =
+        "mutation($p: SecretString!) { signIn(email: \"owner@example.com\", password: $p) { accessToken } }";
     let refused = app.anonymous.gql(sign_in, json!({ "p": SENT[9] })).await;
     witness.note(&refused.text);
     let path = format!("/v1/org/{}/channel", app.org);
@@ -139,7 +141,8 @@ async fn send_everything(app: &TestApp, witness: &Witness<'_>) {
 
 /// Makes tokens; the answers that show them this once are not kept.
 async fn make_tokens(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
-    let server = app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "s" })).await.expect(201);
+    let server =
+        app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "s" })).await.expect(201);
     let path = format!("/v1/org/{}/server/{}/regenerate-provisioning-token", app.org, server["id"]);
     let renewed = app.owner.post(&path, Value::Null).await.expect(201);
     let create = "mutation($o: Id!, $input: CreateServiceTokenInput!) { createServiceToken(orgId: $o, input: $input) { token } }";
@@ -155,7 +158,13 @@ async fn make_tokens(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
 }
 
 async fn read_everything(app: &TestApp, witness: &Witness<'_>) {
-    for path in ["server?page=1&limit=200", "agent?page=1&limit=200", "channel", "approval?page=1&limit=9&only_pending=false", ""] {
+    for path in [
+        "server?page=1&limit=200",
+        "agent?page=1&limit=200",
+        "channel",
+        "approval?page=1&limit=9&only_pending=false",
+        "",
+    ] {
         let path = format!("/v1/org/{}/{path}", app.org);
         witness.note(&app.owner.get(path.trim_end_matches('/')).await.text);
     }
