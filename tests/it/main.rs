@@ -26,3 +26,4 @@ mod seed;
 mod servers;
 mod skills;
 mod subscriptions;
+mod tenancy;

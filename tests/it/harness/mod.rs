@@ -12,3 +12,4 @@ mod populate;
 pub use actor::{Actor, Answer};
 pub use app::TestApp;
 pub use database::is_postgres;
+pub use populate::Population;

@@ -1,0 +1,334 @@
+//! The law of tenancy, for every root field that the schema has or will have: nobody reaches another organization,
+//! neither by naming it nor by naming what is in it.
+//!
+//! Calls are made from the schema's own description: each place for an id is tried in turn with an id of the other
+//! organization, while everything else in the call is right. A new field is covered the moment it exists; where
+//! its input can't be guessed from its types, the test says so and `INPUTS` takes a line more.
+
+use async_graphql::registry::{MetaField, MetaInputValue, MetaType, Registry};
+use futures::StreamExt;
+use muster::{
+    access::{Caller, Person},
+    clock::Timestamp,
+    graphql::{Catalogue, Request, bounds::Bounds},
+    ids::{SessionId, UserId},
+};
+use serde_json::{Map, Value, json};
+
+use crate::harness::{Answer, Population, TestApp};
+
+/// Places for an id that are exempt, and why. The list only shrinks: a line that is not needed fails.
+const EXEMPT: &[(&str, &str, &str)] = &[];
+
+/// Root fields whose input has to be more than its types tell: what is put into it besides.
+fn more_input(field: &str) -> Value {
+    match field {
+        "createChannel" => json!({ "transport": "TELEGRAM", "botToken": "123:abc" }),
+        "createMcpServer" => json!({ "transport": "HTTP", "url": "https://mcp.example" }),
+        "answerApproval" => json!({ "text": "yes" }),
+        _ => json!({}),
+    }
+}
+
+/// Values by the name of the argument or input field, where the type alone does not tell.
+fn by_name(name: &str) -> Option<Value> {
+    Some(match name {
+        "email" => json!("somebody@example.com"),
+        "url" => json!("https://example.com"),
+        "timezone" => json!("Europe/Vienna"),
+        "limit" => json!(10),
+        "permissions" => json!(["agent.view"]),
+        "fields" => json!([]),
+        _ => return None,
+    })
+}
+
+/// The kinds of ids, by how arguments and types are called.
+fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
+    let kinds: [(&str, &Vec<i64>); 20] = [
+        ("credentialfield", &all.credential_fields),
+        ("conversation", &all.conversations),
+        ("servicetoken", &all.service_tokens),
+        ("attachment", &all.attachments),
+        ("credential", &all.credentials),
+        ("mcpserver", &all.mcp_servers),
+        ("approval", &all.approvals),
+        ("identity", &all.identities),
+        ("session", &all.sessions),
+        ("channel", &all.channels),
+        ("contact", &all.contacts),
+        ("message", &all.messages),
+        ("member", &all.members),
+        ("server", &all.servers),
+        ("agent", &all.agents),
+        ("image", &all.images),
+        ("skill", &all.skills),
+        ("target", &all.agents),
+        ("actor", &all.members),
+        ("user", &all.members),
+    ];
+    let kind = kind.to_lowercase();
+    let kind = kind.trim_end_matches("id").trim_end_matches("ids");
+    kinds.iter().find(|(name, _)| kind.ends_with(name)).map(|(_, ids)| ids.as_slice())
+}
+
+/// One place in a call that takes an id.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    /// From the arguments down: `input`, `serverId`.
+    path: Vec<String>,
+    list: bool,
+    required: bool,
+    /// An id there of this organization, and one of the other.
+    ours: i64,
+    theirs: i64,
+}
+
+impl Place {
+    fn name(&self) -> String {
+        self.path.join(".")
+    }
+}
+
+struct Law<'a> {
+    registry: &'a Registry,
+    root: &'static str,
+    field: &'a MetaField,
+    ours: &'a Population,
+    theirs: &'a Population,
+}
+
+fn named(ty: &str) -> &str {
+    ty.trim_matches(['[', ']', '!'])
+}
+
+impl Law<'_> {
+    fn takes(&self, name: &str) -> bool {
+        self.field.args.contains_key(name)
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let mut places = Vec::new();
+        for (name, arg) in self.field.args.iter().filter(|(name, _)| *name != "orgId") {
+            self.collect(arg, vec![name.clone()], &mut places);
+        }
+        places
+    }
+
+    fn collect(&self, value: &MetaInputValue, path: Vec<String>, places: &mut Vec<Place>) {
+        if named(&value.ty) == "Id" {
+            let (ours, theirs) = (self.id(self.ours, &value.name), self.id(self.theirs, &value.name));
+            let (list, required) = (value.ty.starts_with('['), value.ty.ends_with('!'));
+            places.push(Place { path, list, required, ours, theirs });
+        } else if let Some(MetaType::InputObject { input_fields, .. }) =
+            self.registry.types.get(named(&value.ty)).filter(|_| !value.ty.starts_with('['))
+        {
+            for (name, field) in input_fields {
+                let path = path.iter().chain([name]).cloned().collect();
+                self.collect(field, path, places);
+            }
+        }
+    }
+
+    /// An id for the argument `name`; a plain `id` is of the kind that the field answers with or is named for.
+    fn id(&self, all: &Population, name: &str) -> i64 {
+        let found = if name == "id" || name == "ids" {
+            let field = self.field.name.trim_end_matches("Changed");
+            ids(all, named(&self.field.ty)).or_else(|| ids(all, field))
+        } else {
+            ids(all, name)
+        };
+        let missing = || panic!("{}({name}): of what kind is this id? Tell `ids`.", self.field.name);
+        found.and_then(|ids| ids.first()).copied().unwrap_or_else(missing)
+    }
+
+    /// The arguments of a call in `org` in which only `foreign` is of this organization.
+    fn arguments(&self, org: i64, places: &[Place], foreign: Option<&Place>) -> Value {
+        let mut arguments = Map::new();
+        for (name, arg) in &self.field.args {
+            if name != "orgId" && (arg.ty.ends_with('!') || name == "input") {
+                arguments.insert(name.clone(), self.value(arg));
+            }
+        }
+        let mut arguments = Value::Object(arguments);
+        if self.takes("input") {
+            let more = more_input(&self.field.name);
+            arguments["input"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        }
+        for place in places {
+            let is_foreign = foreign == Some(place);
+            if place.required || is_foreign {
+                let id = if is_foreign { place.ours } else { place.theirs };
+                let (last, path) = place.path.split_last().unwrap();
+                let mut at = &mut arguments;
+                for step in path {
+                    at = &mut at[step];
+                }
+                at[last] = if place.list { json!([id]) } else { json!(id) };
+            }
+        }
+        arguments["orgId"] = json!(org);
+        arguments
+    }
+
+    fn value(&self, declared: &MetaInputValue) -> Value {
+        if let Some(value) = by_name(&declared.name) {
+            return value;
+        }
+        if declared.ty.starts_with('[') {
+            return json!([]);
+        }
+        let bounds = Bounds::read(&declared.directive_invocations);
+        match (named(&declared.ty), self.registry.types.get(named(&declared.ty))) {
+            (_, Some(MetaType::InputObject { input_fields, .. })) => {
+                let required = input_fields.values().filter(|field| field.ty.ends_with('!'));
+                required.map(|field| (field.name.clone(), self.value(field))).collect::<Map<_, _>>().into()
+            }
+            (_, Some(MetaType::Enum { enum_values, .. })) => json!(enum_values.keys().next()),
+            ("Int", _) => json!(bounds.min.unwrap_or(1)),
+            ("Float", _) => json!(1.0),
+            ("Boolean", _) => json!(true),
+            ("Id", _) => json!(1),
+            ("CredentialKind", _) => json!("api-key"),
+            ("Timestamp", _) => json!("2026-06-02T12:00:00Z"),
+            _ => json!("x".repeat(bounds.min_length.unwrap_or(1).max(12) as usize)),
+        }
+    }
+
+    fn document(&self, arguments: &Value) -> String {
+        let given = |name: &&String| arguments.get(name.as_str()).is_some();
+        let names: Vec<_> = self.field.args.keys().filter(given).collect();
+        let declared: Vec<_> =
+            names.iter().map(|name| format!("${name}: {}", self.field.args[*name].ty)).collect();
+        let passed: Vec<_> = names.iter().map(|name| format!("{name}: ${name}")).collect();
+        let selection = match self.registry.types.get(named(&self.field.ty)) {
+            Some(MetaType::Object { fields, .. }) if fields.contains_key("total") => "{ total }",
+            Some(MetaType::Object { .. } | MetaType::Union { .. } | MetaType::Interface { .. }) => {
+                "{ __typename }"
+            }
+            _ => "",
+        };
+        let (kind, field) = (self.root.to_lowercase(), &self.field.name);
+        format!("{kind}({}) {{ {field}({}) {selection} }}", declared.join(", "), passed.join(", "))
+    }
+
+    /// Why an answer breaks the law for `place`; `None` where it keeps it.
+    fn broken(&self, place: &Place, answer: &Answer) -> Option<String> {
+        let extensions = &answer.body["errors"][0]["extensions"];
+        let not_found = |violation: &Value| violation["code"] == "NOT_FOUND";
+        let kept = match extensions["code"].as_str() {
+            Some("NOT_FOUND") => true,
+            Some("VALIDATION_FAILED") => {
+                extensions["errors"].as_array().is_some_and(|errors| errors.iter().any(not_found))
+            }
+            // A filter may just find nothing.
+            None if self.root == "Query" && !place.required => {
+                let found = &answer.body["data"][&self.field.name];
+                found["total"] == 0 || found.as_array().is_some_and(Vec::is_empty)
+            }
+            _ => false,
+        };
+        (!kept).then(|| format!("{} at {}: {}", self.field.name, place.name(), answer.body))
+    }
+}
+
+fn laws<'a>(catalogue: &'a Catalogue, ours: &'a Population, theirs: &'a Population) -> Vec<Law<'a>> {
+    let laws = catalogue.root_fields().map(|root| Law {
+        registry: &catalogue.registry,
+        root: root.root,
+        field: root.field,
+        ours,
+        theirs,
+    });
+    laws.filter(|law| law.takes("orgId")).collect()
+}
+
+#[tokio::test]
+async fn no_id_of_another_organization_is_found() {
+    let app = TestApp::start().await;
+    let (ours, theirs) = (app.populate(2).await, app.populate_other(2).await);
+    let (mut broken, mut exempted, mut tried) = (Vec::new(), Vec::new(), 0);
+    for law in laws(&app.muster.catalogue, &ours, &theirs) {
+        let places = law.places();
+        for place in places.iter().filter(|_| law.root != "Subscription") {
+            let arguments = law.arguments(app.other_org, &places, Some(place));
+            let answer = app.stranger.gql(&law.document(&arguments), arguments).await;
+            tried += 1;
+            let exempt = EXEMPT.iter().find(|(f, p, _)| law.field.name == *f && place.name() == *p);
+            match (law.broken(place, &answer), exempt) {
+                (Some(_), Some(line)) => exempted.push(line),
+                (Some(why), None) => broken.push(why),
+                (None, _) => {}
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{} of {tried}:\n{}", broken.len(), broken.join("\n"));
+    let stale: Vec<_> = EXEMPT.iter().filter(|line| !exempted.contains(line)).collect();
+    assert!(stale.is_empty(), "no longer needed: {stale:?}");
+    assert!(tried > 10, "{tried}");
+}
+
+/// The same calls with ids of their own: what is not found there would not be found anywhere, and would prove
+/// nothing above.
+#[tokio::test]
+async fn the_same_calls_find_what_is_their_own() {
+    let app = TestApp::start().await;
+    let theirs = app.populate_other(2).await;
+    let mut laws = laws(&app.muster.catalogue, &theirs, &theirs);
+    let ends =
+        |law: &Law<'_>| ["delete", "remove", "revoke"].iter().any(|verb| law.field.name.starts_with(verb));
+    laws.retain(|law| law.root != "Subscription" && !ends(law));
+    let mut lost = Vec::new();
+    for law in laws {
+        let places = law.places();
+        for place in &places {
+            let arguments = law.arguments(app.other_org, &places, Some(place));
+            let answer = app.stranger.gql(&law.document(&arguments), arguments).await;
+            let refused = !answer.body["errors"].is_null();
+            if refused && law.broken(place, &answer).is_none() {
+                lost.push(format!("{} at {}: {}", law.field.name, place.name(), answer.body));
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+}
+
+#[tokio::test]
+async fn the_stranger_is_no_member_for_any_field() {
+    let app = TestApp::start().await;
+    let (ours, theirs) = (app.populate(1).await, app.populate_other(1).await);
+    for law in laws(&app.muster.catalogue, &ours, &theirs) {
+        let mut places = law.places();
+        for place in &mut places {
+            place.theirs = place.ours;
+        }
+        let arguments = law.arguments(app.org, &places, None);
+        let document = law.document(&arguments);
+        let code = if law.root == "Subscription" {
+            watch(&app, &document, arguments).await
+        } else {
+            app.stranger.gql(&document, arguments).await.code()
+        };
+        assert_eq!(code, "NOT_A_MEMBER", "{document}");
+    }
+}
+
+/// The code of the first error that the stranger hears.
+async fn watch(app: &TestApp, document: &str, arguments: Value) -> String {
+    let user = app.stranger.user.unwrap();
+    let person = Person {
+        id: UserId(user),
+        session: SessionId(user),
+        name: "stranger".into(),
+        email: "stranger@example.com".into(),
+        email_confirmed: true,
+        expires_at: Timestamp(i64::MAX),
+    };
+    let mut request = Request::system(&app.muster);
+    request.caller = Caller::Person(person.into());
+    let request = async_graphql::Request::new(document)
+        .variables(async_graphql::Variables::from_json(arguments))
+        .data(std::sync::Arc::new(request));
+    let answer = app.muster.schema.execute_stream(request).boxed().next().await.unwrap();
+    muster::graphql::problem_of(&answer.errors[0]).code.as_str().to_owned()
+}
