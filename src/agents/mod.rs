@@ -8,6 +8,8 @@ pub mod assignments;
 mod edit;
 mod entity;
 pub mod graphql;
+mod input;
+mod record;
 mod state;
 
 use sea_orm::{

@@ -1,35 +1,5 @@
 //! Rows of organizations and their plans, as the migrations lay them out. Private to this slice.
 
-/// The limits of each plan. The service writes these rows at start from its configuration; the rows here
-/// are the defaults, so that an organization's record is always one SELECT with a join.
-pub mod plans {
-    use sea_orm::entity::prelude::*;
-
-    use crate::enums::Plan;
-
-    /// A row of `plans`.
-    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
-    #[sea_orm(table_name = "plans")]
-    pub struct Model {
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub plan: Plan,
-        pub max_agents: i64,
-        pub max_servers: i64,
-        pub channels_per_agent: i64,
-        pub min_cron_interval_minutes: i64,
-        pub min_mail_poll_minutes: i64,
-        pub doctor_runs_per_month: i64,
-        pub cron_llm_runs_per_month: i64,
-        pub file_versions: i64,
-    }
-
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-}
-
 /// The tenants. Every other tenant table leads with organization_id.
 pub mod organizations {
     use sea_orm::entity::prelude::*;
