@@ -86,12 +86,6 @@ impl Sheet {
         debug_assert_eq!(N, self.columns.len(), "{}", self.table);
         self.cells.extend(row);
     }
-
-    /// How many rows wait.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.cells.len() / self.columns.len()
-    }
 }
 
 /// A transaction for many rows.

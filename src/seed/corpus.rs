@@ -7,6 +7,9 @@ use std::fmt::Write;
 
 use super::random::Random;
 
+/// Labels and descriptions of what can be chosen.
+type Options = &'static [(&'static str, &'static str)];
+
 /// One field of work: an agent has one, and its conversations are about it.
 pub struct Topic {
     /// The role of such agents.
@@ -26,7 +29,7 @@ pub struct Topic {
     /// What the agent answers.
     pub answers: &'static [&'static str],
     /// What it asks a person first: title, text, and options with descriptions.
-    pub questions: &'static [(&'static str, &'static str, &'static [(&'static str, &'static str)])],
+    pub questions: &'static [(&'static str, &'static str, Options)],
     /// What it wants to do: title, tool, input (JSON), category.
     pub actions: &'static [(&'static str, &'static str, &'static str, &'static str)],
 }

@@ -61,7 +61,12 @@ impl Talk {
                 self.say(out, MessageRole::User, MessageKind::File, json!({ "caption": caption }));
             }
             _ => {
-                self.say(out, MessageRole::User, MessageKind::Text, json!({ "text": ask, "format": "plain" }))
+                self.say(
+                    out,
+                    MessageRole::User,
+                    MessageKind::Text,
+                    json!({ "text": ask, "format": "plain" }),
+                );
             }
         }
         if self.random.chance(35) {

@@ -219,8 +219,8 @@ impl Writer<'_> {
         let total = thread.messages.cast_signed();
         let (waiting, decided): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|asked| asked.waits());
         // What waits is the last that was said.
-        let turns_end = total - waiting.len() as i64;
-        let every = total / (decided.len() as i64 + 1);
+        let turns_end = total - waiting.len().cast_signed() as i64;
+        let every = total / (decided.len().cast_signed() as i64 + 1);
         let mut decided = decided.into_iter();
         let mut next = every;
         while talk.seq < turns_end {
@@ -277,7 +277,7 @@ impl Writer<'_> {
             let summary =
                 Summary { role: draft.role.as_str(), kind: draft.kind.as_str(), text, at: draft.at };
             last.insert(draft.conversation, (summary, draft.seq));
-            messages.push(self.row(id, thread, draft));
+            messages.push(self.row(id, thread, &draft));
         }
         bulk.write(&mut messages).await?;
         bulk.write(&mut index).await?;
@@ -287,7 +287,7 @@ impl Writer<'_> {
         bulk.commit().await
     }
 
-    fn row(&self, id: i64, thread: &Thread, draft: Draft) -> [Cell; 17] {
+    fn row(&self, id: i64, thread: &Thread, draft: &Draft) -> [Cell; 17] {
         let contact = thread.contact.map(|place| &self.fleet.contacts[place]).filter(|_| draft.outside);
         let theirs = draft.role.as_str() == "USER";
         let (status, attempts, error) = match draft.delivery {
