@@ -5,6 +5,7 @@
 //! answers goes to standard output, as lines or, with `--json`, as one JSON object; a failure goes to standard
 //! error, in the same form, with the exit code 1 (2 where the command line itself is wrong).
 
+mod demo;
 mod failure;
 mod member;
 mod migrate;
@@ -78,6 +79,8 @@ enum Command {
     /// The generated descriptions of both faces
     #[command(subcommand)]
     Schema(schema::Schema),
+    /// Serve an organization with some of everything, on a database of its own
+    Demo(demo::Demo),
     /// Run the service
     Serve(serve::Serve),
 }
@@ -94,6 +97,7 @@ impl Command {
             Self::Policy(command) => command.run(cli).await,
             Self::Seed(command) => command.run(cli).await,
             Self::Schema(command) => command.run(cli).await,
+            Self::Demo(command) => command.run(cli).await,
             Self::Serve(command) => command.run(cli).await,
         }
     }

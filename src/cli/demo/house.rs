@@ -1,0 +1,238 @@
+//! What the demonstration begins with, made by the same operations that callers use.
+
+use std::collections::BTreeMap;
+
+use async_graphql::{InputType, MaybeUndefined};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use crate::{
+    access::Scope,
+    agents::{self, AgentEdit, NewAgent},
+    approvals::{self, Choice, NewApproval, Question, ToolRequest},
+    channels::{self, CreateChannelInput},
+    conversations::{self, NewConversation, NewMessage},
+    credentials::{self, FieldInput, NewCredential},
+    enums::{
+        ApprovalKind, CredentialKind, Effort, FieldType, McpTransport, MessageKind, MessageRole,
+        ResponseStyle, Severity,
+    },
+    error::{Problem, Result},
+    ids::{AgentId, ConversationId, ServerId},
+    mcp::{self, NewMcpServer},
+    servers::{self, NewServer},
+    skills::{self, NewSkill},
+};
+
+/// Makes it all.
+pub async fn furnish(scope: &Scope) -> Result<()> {
+    let server = server(scope, "frankfurt-1", "eu-central").await?;
+    server_in_lisbon(scope).await?;
+    let support =
+        agent(scope, server, ("Marlow", "Customer support", "Answers customers about orders.")).await?;
+    let reviewer =
+        agent(scope, server, ("Redline", "Code review", "Reads changes before people do.")).await?;
+    let style = AgentEdit {
+        response_style: MaybeUndefined::Value(ResponseStyle::Friendly),
+        approval_ask_threshold: MaybeUndefined::Value(40),
+        approval_categories: MaybeUndefined::Value(vec!["payments".to_owned()]),
+        timezone: MaybeUndefined::Value("Europe/Berlin".to_owned()),
+        ..AgentEdit::default()
+    };
+    agents::update(scope, support, style).await?;
+    agents::start(scope, support).await?;
+    channels(scope, support).await?;
+    tools(scope, &[support, reviewer]).await?;
+    talk(scope, support).await
+}
+
+async fn server(scope: &Scope, name: &str, region: &str) -> Result<ServerId> {
+    let new = NewServer {
+        name: name.to_owned(),
+        description: Some("Runs agents.".to_owned()),
+        hostname: Some(format!("{name}.example.net")),
+        address: None,
+        region: Some(region.to_owned()),
+        labels: BTreeMap::from([("tier".to_owned(), "production".to_owned())]),
+    };
+    Ok(servers::create(scope, new).await?.0)
+}
+
+async fn server_in_lisbon(scope: &Scope) -> Result<ServerId> {
+    server(scope, "lisbon-1", "eu-west").await
+}
+
+async fn agent(
+    scope: &Scope,
+    server_id: ServerId,
+    (name, role, about): (&str, &str, &str),
+) -> Result<AgentId> {
+    let new = NewAgent {
+        name: name.to_owned(),
+        description: Some(about.to_owned()),
+        role: Some(role.to_owned()),
+        server_id,
+        image_id: None,
+        model_override: Some("large-2".to_owned()),
+    };
+    agents::create(scope, new).await
+}
+
+async fn channels(scope: &Scope, agent: AgentId) -> Result<()> {
+    let mail = json!({
+        "name": "Helpdesk mailbox",
+        "transport": "EMAIL",
+        "agentId": agent,
+        "instructions": "Answer in the language of the sender.",
+        "email": {
+            "imap": { "host": "imap.example.org", "port": 993, "user": "help@example.org", "pass": "demo" },
+            "smtp": {
+                "host": "smtp.example.org", "port": 465, "user": "help@example.org", "pass": "demo",
+                "from": "help@example.org",
+            },
+        },
+    });
+    let shop = json!({
+        "name": "Shop webhook",
+        "transport": "WEBHOOK",
+        "agentId": agent,
+        "webhook": { "outboundUrl": "https://hooks.example.org/muster", "inboundSecret": "demo-secret-of-the-shop" },
+    });
+    for input in [mail, shop] {
+        channels::create(scope, channel(input)?).await?;
+    }
+    Ok(())
+}
+
+/// As a caller would send it.
+fn channel(input: Value) -> Result<CreateChannelInput> {
+    let input = async_graphql::Value::from_json(input).map_err(Problem::internal)?;
+    CreateChannelInput::parse(Some(input))
+        .map_err(|_| Problem::internal(anyhow::anyhow!("a channel of the demonstration is none")))
+}
+
+async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
+    let field = |label: &str, kind, value: &str| FieldInput {
+        label: label.to_owned(),
+        kind: Some(kind),
+        value: MaybeUndefined::Value(SecretString::from(value.to_owned())),
+        position: None,
+    };
+    let credential = NewCredential {
+        name: "Shop API".to_owned(),
+        description: Some("Reads orders and makes refunds.".to_owned()),
+        kind: CredentialKind::ApiKey,
+        destinations: vec!["shop.example.org".to_owned()],
+        fields: vec![
+            field("account", FieldType::Text, "northwind"),
+            field("key", FieldType::Secret, "demo-key-that-opens-nothing"),
+        ],
+    };
+    let credential = credentials::create(scope, credential).await?;
+    credentials::set_agents(scope, credential, agents).await?;
+    let browser = NewMcpServer {
+        name: "Browser".to_owned(),
+        description: Some("Opens pages and reads them.".to_owned()),
+        transport: McpTransport::Stdio,
+        command: Some("npx".to_owned()),
+        args: vec!["@playwright/mcp".to_owned(), "--headless".to_owned()],
+        url: None,
+        auth: Vec::new(),
+    };
+    let browser = mcp::create(scope, browser).await?;
+    mcp::set_agents(scope, browser, agents).await?;
+    let skill = NewSkill {
+        name: "refund-policy".to_owned(),
+        description: Some("When a refund may be given, and when somebody has to be asked.".to_owned()),
+        content: "# Refunds\n\nUp to 50 EUR: refund at once.\nAbove: ask.\nAfter 30 days: offer a voucher.\n"
+            .to_owned(),
+        model: None,
+        effort: Some(Effort::Low),
+    };
+    let skill = skills::create(scope, skill).await?;
+    skills::set_agents(scope, skill, &agents[..1]).await
+}
+
+/// A conversation in the panel that waits for a decision, and a second one with a question.
+async fn talk(scope: &Scope, agent: AgentId) -> Result<()> {
+    let refund =
+        start(scope, agent, "Refund for ORD-48213", "Please refund ORD-48213, the grinder came broken.");
+    let refund = refund.await?;
+    say(
+        scope,
+        refund,
+        MessageRole::Assistant,
+        MessageKind::Thinking,
+        json!({ "text": "89.00 EUR is above the limit of 50, so I have to ask before I refund." }),
+    )
+    .await?;
+    let call = json!({ "tool": "orders.lookup", "call_id": "call_1", "input": { "order": "ORD-48213" } });
+    say(scope, refund, MessageRole::Assistant, MessageKind::ToolCall, call).await?;
+    let result = json!({ "call_id": "call_1", "output": { "item": "espresso grinder", "paid": "89.00" }, "is_error": false });
+    say(scope, refund, MessageRole::Tool, MessageKind::ToolResult, result).await?;
+    let action = NewApproval {
+        severity: Severity::High,
+        category: Some("payments".to_owned()),
+        risk: Some(62),
+        body: Some("The amount is above the limit of the refund policy.".to_owned()),
+        request: Some(ToolRequest {
+            tool: "payments.refund".to_owned(),
+            input: json!({ "order": "ORD-48213", "amount": "89.00", "currency": "EUR" }),
+        }),
+        ..NewApproval::new(ApprovalKind::Action, "Refund 89.00 EUR for ORD-48213")
+    };
+    ask(scope, agent, refund, action).await?;
+    let text = "What should we send instead of the sold-out blue jacket?";
+    let jacket = start(scope, agent, "Replacement for a trail jacket", text).await?;
+    let choice = |id: &str, label: &str, about: &str| Choice {
+        id: id.to_owned(),
+        label: label.to_owned(),
+        description: Some(about.to_owned()),
+    };
+    let question = NewApproval {
+        question: Some(Question {
+            text: "The blue trail jacket is sold out in size M. Which one shall I offer?".to_owned(),
+            options: vec![
+                choice("green", "Green, size M", "In stock in Frankfurt"),
+                choice("blue-l", "Blue, size L", "In stock in Lisbon"),
+                choice("refund", "Refund", "The full amount"),
+            ],
+            multiple: false,
+            allow_text: true,
+        }),
+        ..NewApproval::new(ApprovalKind::Question, "Which jacket shall I offer?")
+    };
+    ask(scope, agent, jacket, question).await
+}
+
+async fn start(scope: &Scope, agent: AgentId, title: &str, text: &str) -> Result<ConversationId> {
+    let new = NewConversation { agent, title: Some(title.to_owned()), text: Some(text.to_owned()) };
+    conversations::start(scope, new).await
+}
+
+async fn say(
+    scope: &Scope,
+    conversation: ConversationId,
+    role: MessageRole,
+    kind: MessageKind,
+    content: Value,
+) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    conversations::append(&mut tx, NewMessage::new(conversation, role, kind, content)).await?;
+    tx.commit().await
+}
+
+async fn ask(
+    scope: &Scope,
+    agent: AgentId,
+    conversation: ConversationId,
+    approval: NewApproval,
+) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    let approval = NewApproval { agent_id: Some(agent), conversation_id: Some(conversation), ..approval };
+    let id = approvals::raise(&mut tx, approval).await?;
+    let content = json!({ "approval_id": id });
+    let message = NewMessage::new(conversation, MessageRole::Assistant, MessageKind::Approval, content);
+    conversations::append(&mut tx, message).await?;
+    tx.commit().await
+}
