@@ -33,9 +33,9 @@ const LEAD: usize = 60;
 /// The index is walked from the newest message, and the messages are read only for the hits. In FTS5 the order by row id
 /// costs nothing; `CROSS JOIN` keeps the planner from beginning with the messages.
 const SQLITE: &str = "SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content \
-    FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid \
-    WHERE f.tokens MATCH $3 AND m.organization_id = $1 AND m.conversation_id = $2 \
-    ORDER BY f.rowid DESC LIMIT $4";
+    FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid \
+    WHERE messages_fts MATCH $3 AND m.organization_id = $1 AND m.conversation_id = $2 \
+    ORDER BY messages_fts.rowid DESC LIMIT $4";
 
 /// For a rare word the planner takes the GIN index; for a common one it walks the conversation from its end.
 const POSTGRES: &str = "SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content::text \

@@ -107,6 +107,6 @@ mod tests {
                 table.push_str(&format!("{from} {happening:?}: {outcome}\n"));
             }
         }
-        insta::assert_snapshot!(table, @"");
+        insta::assert_snapshot!(table);
     }
 }

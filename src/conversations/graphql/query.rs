@@ -21,6 +21,10 @@ use crate::{
     ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, MessageId, OrgId},
 };
 
+/// How many records a page holds if nobody says. The arguments with defaults may be null as well: a variable that is not
+/// given counts as null here.
+const PAGE: i64 = 50;
+
 /// Reading conversations.
 #[derive(Default)]
 pub struct ConversationQuery;
@@ -56,19 +60,22 @@ impl ConversationQuery {
         search: Option<String>,
         #[graphql(
             desc = "The order; missing values come last.",
-            default_with = "ConversationSort::Activity"
+            default_with = "Some(ConversationSort::Activity)"
         )]
-        sort: ConversationSort,
-        #[graphql(desc = "Its direction.", default_with = "SortOrder::Desc")] order: SortOrder,
-        #[graphql(desc = "How many.", default = 50, directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "How many are skipped.", default = 0, directive = bounds::apply(from(0)))]
-        offset: i64,
+        sort: Option<ConversationSort>,
+        #[graphql(desc = "Its direction.", default_with = "Some(SortOrder::Desc)")] order: Option<SortOrder>,
+        #[graphql(desc = "How many.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        limit: Option<i64>,
+        #[graphql(desc = "How many are skipped.", default_with = "Some(0)", directive = bounds::apply(from(0)))]
+        offset: Option<i64>,
     ) -> Answer<OffsetPage<Conversation>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let filter =
                 Filter { id, agent_id, contact_id, channel_id, transport, status, model, reference, search };
-            Ok(OffsetPage::at(list::rows(&scope, filter, sort, order), limit, offset))
+            let sort = sort.unwrap_or(ConversationSort::Activity);
+            let rows = list::rows(&scope, filter, sort, order.unwrap_or(SortOrder::Desc));
+            Ok(OffsetPage::at(rows, limit.unwrap_or(PAGE), offset.unwrap_or(0)))
         })
         .await
     }
@@ -126,12 +133,13 @@ impl ConversationQuery {
             directive = bounds::apply(length(1, 40))
         )]
         after_seq: Option<String>,
-        #[graphql(desc = "How many.", default = 50, directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(desc = "How many.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        limit: Option<i64>,
     ) -> Answer<Counted<Message>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let cursor = Cursor::read(before_seq.as_deref(), after_seq.as_deref())?;
-            Ok(Counted::parts(page::rows(&scope, agent_id, conversation_id, cursor, limit)))
+            Ok(Counted::parts(page::rows(&scope, agent_id, conversation_id, cursor, limit.unwrap_or(PAGE))))
         })
         .await
     }

@@ -7,7 +7,7 @@ use async_graphql::Json;
 use crate::{
     access::Permission,
     agents::graphql::{Agent, AgentSummary},
-    channels::contacts::graphql::Contact,
+    channels::{contacts::graphql::Contact, graphql::Channel},
     clock::Timestamp,
     enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, Transport},
     graphql::record::{Many, Record, Spec},
@@ -61,6 +61,7 @@ impl Record for Conversation {
                 .column::<Timestamp>("created_at", "When it was created.")
                 .column::<Timestamp>("updated_at", "When its record last changed.")
                 .one::<Agent>("agent_details", "t.agent_id", "The agent's whole record.")
+                .one::<Channel>("channel", "t.channel_id", "The channel that it goes through.")
                 .one::<Contact>("contact", "t.contact_id", "Who talks to the agent from outside.")
         });
         &SPEC

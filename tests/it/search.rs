@@ -1,0 +1,160 @@
+//! The search in a conversation: what is found, what is not, and that nothing a person types is a query.
+
+use muster::enums::MessageRole::{Assistant, User};
+use serde_json::{Value, json};
+
+use crate::{harness::TestApp, messages::say};
+
+async fn thread(app: &TestApp, texts: &[&str]) -> (i64, i64) {
+    let agent = app.agent().await;
+    let conversation = app.conversation(agent).await;
+    for text in texts {
+        say(app, conversation, User, text).await;
+    }
+    (agent, conversation)
+}
+
+fn encode(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+async fn search(app: &TestApp, (agent, conversation): (i64, i64), q: &str) -> Value {
+    let path = format!(
+        "/v1/org/{}/agent/{agent}/conversation/{conversation}/message/search?q={}",
+        app.org,
+        encode(q)
+    );
+    app.viewer.get(&path).await.expect(200)
+}
+
+async fn found(app: &TestApp, thread: (i64, i64), q: &str) -> Vec<i64> {
+    let answer = search(app, thread, q).await;
+    let data = answer["data"].as_array().unwrap();
+    assert_eq!(answer["total"], data.len());
+    data.iter().map(|hit| hit["seq"].as_i64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn all_words_must_occur_in_whatever_form() {
+    let app = TestApp::start().await;
+    let texts = [
+        "The café on the corner",
+        "CAFE, corner table",
+        "a corner without coffee",
+        "Die Straße nach Łódź",
+        "京都と東京の天気",
+        "foo.bar@example.com wrote snake_case",
+        "한국어 문장",
+    ];
+    let thread = thread(&app, &texts).await;
+    assert_eq!(found(&app, thread, "cafe").await, [1, 2]);
+    assert_eq!(found(&app, thread, "  CORNER café ").await, [1, 2]);
+    assert_eq!(found(&app, thread, "corner").await, [1, 2, 3]);
+    assert_eq!(found(&app, thread, "corner nowhere").await, [0_i64; 0]);
+    assert_eq!(found(&app, thread, "STRASSE lodz").await, [4]);
+    assert_eq!(found(&app, thread, "東京").await, [5]);
+    assert_eq!(found(&app, thread, "京東").await, [0_i64; 0], "characters side by side, in this order");
+    assert_eq!(found(&app, thread, "example snake").await, [6]);
+    assert_eq!(found(&app, thread, "한국어").await, [7]);
+    assert_eq!(found(&app, thread, "corn").await, [0_i64; 0], "whole words");
+}
+
+#[tokio::test]
+async fn a_hit_shows_where() {
+    let app = TestApp::start().await;
+    let thread = thread(&app, &["An Äpfel day"]).await;
+    let hit = &search(&app, thread, "apfel").await["data"][0];
+    assert_eq!(hit["snippet"], "An Äpfel day");
+    assert_eq!(hit["ranges"], json!([[3, 8]]));
+    let keys: Vec<_> = hit.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["seq", "id", "role", "kind", "created_at", "snippet", "ranges"]);
+    assert_eq!((&hit["role"], &hit["kind"]), (&json!("USER"), &json!("TEXT")));
+}
+
+#[tokio::test]
+async fn without_a_word_nothing_is_found() {
+    let app = TestApp::start().await;
+    let (agent, conversation) = thread(&app, &["something"]).await;
+    let path = format!("/v1/org/{}/agent/{agent}/conversation/{conversation}/message/search", app.org);
+    let nothing = json!({ "data": [], "total": 0 });
+    for q in ["", "?q=", "?q=%20%09", "?q=%25%2A%22", "?q=%23"] {
+        assert_eq!(app.viewer.get(&format!("{path}{q}")).await.expect(200), nothing, "{q}");
+    }
+    let long = app.viewer.get(&format!("{path}?q={}", "a".repeat(501))).await;
+    assert_eq!(long.violations(), [("q", "TOO_LONG")]);
+    assert_eq!(app.viewer.get(&format!("{path}?q=%00")).await.violations(), [("q", "NOT_ALLOWED")]);
+    assert_eq!(app.viewer.get(&format!("{path}?query=a")).await.violations(), [("query", "UNKNOWN_KEY")]);
+}
+
+#[tokio::test]
+async fn what_is_typed_is_never_a_query() {
+    let app = TestApp::start().await;
+    let mine = thread(&app, &["plain words and or not near"]).await;
+    let other = thread(&app, &["secret of another conversation"]).await;
+    for q in [
+        "plain\" OR \"secret",
+        "plain' | 'secret",
+        "plain OR secret",
+        "plain | secret",
+        "!plain",
+        "-words secret",
+        "pl*",
+        "pla:*",
+        "pl%",
+        "p_ain",
+        "tokens:secret",
+        "NEAR(plain secret)",
+        "#1",
+        &format!("#{}", other.1),
+        "secret",
+        "'; DROP TABLE messages; --",
+        "\\",
+        "{plain secret}",
+        "^secret",
+        "<-> secret",
+    ] {
+        let hits = found(&app, mine, q).await;
+        let only_words = q == "!plain";
+        assert_eq!(hits, if only_words { vec![1] } else { vec![] }, "{q}");
+    }
+    assert_eq!(found(&app, mine, "plain AND words NOT near").await, [1], "operators are words");
+    let many = (0..100).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(found(&app, mine, &many).await, [0_i64; 0]);
+}
+
+#[tokio::test]
+async fn a_search_stays_in_its_conversation_and_tenant() {
+    let app = TestApp::start().await;
+    let (agent, first) = thread(&app, &["needle one"]).await;
+    let second = app.conversation(agent).await;
+    say(&app, second, Assistant, "needle two").await;
+    assert_eq!(found(&app, (agent, first), "needle").await, [1]);
+    assert_eq!(search(&app, (agent, second), "needle").await["data"][0]["snippet"], "needle two");
+    let stranger = format!("/v1/org/{}/agent/{agent}/conversation/{first}/message/search?q=needle", app.org);
+    assert_eq!(app.stranger.get(&stranger).await.problem(), (403, "NOT_A_MEMBER"));
+    let inside =
+        format!("/v1/org/{}/agent/{agent}/conversation/{first}/message/search?q=needle", app.other_org);
+    assert_eq!(app.stranger.get(&inside).await.problem(), (404, "NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn at_most_a_thousand_are_found_the_newest() {
+    let app = TestApp::start().await;
+    let (agent, conversation) = thread(&app, &[]).await;
+    let mut tx = app.scope().begin().await.unwrap();
+    for n in 1..=1010 {
+        let new = muster::conversations::NewMessage::new(
+            muster::ids::ConversationId(conversation),
+            Assistant,
+            muster::enums::MessageKind::Text,
+            json!({ "text": format!("common {n}") }),
+        );
+        muster::conversations::append(&mut tx, new).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let seqs = found(&app, (agent, conversation), "common").await;
+    assert_eq!(seqs, (11..=1010).collect::<Vec<_>>());
+    let before = app.statements();
+    assert_eq!(found(&app, (agent, conversation), "common 5").await, [5], "the whole history");
+    assert_eq!(app.statements() - before, 2);
+}
