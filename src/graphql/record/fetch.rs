@@ -48,6 +48,9 @@ struct Whole {
     id: i64,
     /// A statement of one number: how many parts it has in all. Without a row there is no such whole.
     count: String,
+    /// How many of the values that statement takes. It is sent with these alone: PostgreSQL keeps the statement by its
+    /// text, and refuses it with another number of values.
+    values: usize,
 }
 
 impl<R: Record> Rows<R> {
@@ -88,7 +91,7 @@ impl<R: Record> Rows<R> {
         values: impl IntoIterator<Item = Value>,
     ) -> Self {
         let count = self.numbered(count, values);
-        self.whole = Some(Whole { kind, id, count });
+        self.whole = Some(Whole { kind, id, count, values: self.values.len() });
         self
     }
 
@@ -170,8 +173,9 @@ impl<R: Record> Rows<R> {
     /// How many rows there are, the window aside.
     pub(super) async fn count(&self) -> Result<i64> {
         let db = self.scope.app.db.read();
-        let statement =
-            Statement::from_sql_and_values(db.get_database_backend(), self.count_sql(), self.values.clone());
+        let values = self.whole.as_ref().map_or(self.values.len(), |whole| whole.values);
+        let values = self.values[..values].to_vec();
+        let statement = Statement::from_sql_and_values(db.get_database_backend(), self.count_sql(), values);
         let row = db.query_one_raw(statement).await?;
         self.counted(row.and_then(|row| read_int(&row, 0).ok().flatten()))
     }
