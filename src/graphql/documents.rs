@@ -121,14 +121,14 @@ fn has_distinct_roots(operation: &OperationDefinition) -> bool {
 /// The documents that GraphQL callers have sent lately.
 pub struct Documents {
     kept: Cache<String, Arc<Document>>,
-    most_aliases: usize,
+    limits: Limits,
 }
 
 impl Documents {
     /// Keeps as many documents as the limits say.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
-        Self { kept: Cache::new(limits.document_cache), most_aliases: limits.graphql_aliases }
+        Self { kept: Cache::new(limits.document_cache), limits: limits.clone() }
     }
 
     /// The document of this text, parsed at most once while it is kept.
@@ -141,7 +141,7 @@ impl Documents {
         }
         super::limits::check_text(text)?;
         let document = Arc::new(Document::new(async_graphql::parser::parse_query(text)?));
-        super::limits::check_document(&document.parsed, self.most_aliases)?;
+        super::limits::check_document(&document.parsed, &self.limits)?;
         if text.len() <= LONGEST_KEPT {
             self.kept.insert(text.to_owned(), Arc::clone(&document));
         }

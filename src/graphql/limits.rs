@@ -1,14 +1,17 @@
 //! What one GraphQL request may ask for, checked before anything is executed.
 //!
-//! Depth and complexity are the executor's own limits (see [`build`](super::build)); here is what it does not
-//! bound: the size of the text and the number of selections, aliases and root fields.
+//! Complexity is the executor's own limit (see [`build`](super::build)); here is what it does not bound: the size of
+//! the text, the number of selections, aliases and root fields; and the depth, which the executor would count
+//! for introspection too: the query of every code generator nests deeper than data ever should.
+
+use std::collections::HashMap;
 
 use async_graphql::{
-    ErrorExtensionValues, ServerError,
-    parser::types::{ExecutableDocument, Selection, SelectionSet},
+    ErrorExtensionValues, Name, Positioned, ServerError,
+    parser::types::{ExecutableDocument, Field, FragmentDefinition, Selection, SelectionSet},
 };
 
-use crate::error::Code;
+use crate::{config::Limits, error::Code};
 
 /// The longest document text, in bytes.
 const LONGEST_TEXT: usize = 64 << 10;
@@ -18,6 +21,11 @@ const MOST_SELECTIONS: usize = 2_000;
 const MOST_ROOTS: usize = 30;
 /// The deepest that braces, brackets and parentheses may nest: the parser is recursive.
 const DEEPEST_NESTING: usize = 64;
+/// The deepest that a selection of the schema itself may nest.
+const DEEPEST_INTROSPECTION: usize = 20;
+/// How many of these may stand inside each other: each multiplies the answer.
+const MOST_INTROSPECTED_LISTS: usize = 2;
+const INTROSPECTED_LISTS: [&str; 4] = ["fields", "inputFields", "interfaces", "possibleTypes"];
 
 /// Refuses a text before it is parsed.
 ///
@@ -41,11 +49,11 @@ pub fn check_text(text: &str) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Refuses a document before it is validated; `most_aliases` is a setting.
+/// Refuses a document before it is validated.
 ///
 /// # Errors
 /// `QUERY_TOO_COMPLEX`.
-pub fn check_document(document: &ExecutableDocument, most_aliases: usize) -> Result<(), ServerError> {
+pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<(), ServerError> {
     let mut count = Count::default();
     for (_, operation) in document.operations.iter() {
         let roots = operation.node.selection_set.node.items.len();
@@ -60,10 +68,82 @@ pub fn check_document(document: &ExecutableDocument, most_aliases: usize) -> Res
     if count.selections > MOST_SELECTIONS {
         return Err(too_complex(format!("A document takes at most {MOST_SELECTIONS} selections.")));
     }
-    if count.aliases > most_aliases {
-        return Err(too_complex(format!("A document takes at most {most_aliases} aliases.")));
+    if count.aliases > limits.graphql_aliases {
+        return Err(too_complex(format!("A document takes at most {} aliases.", limits.graphql_aliases)));
+    }
+    let mut depths = Depths { fragments: &document.fragments, known: HashMap::new() };
+    for (_, operation) in document.operations.iter() {
+        let depth = depths.of(&operation.node.selection_set.node);
+        if depth.fields > limits.graphql_depth {
+            return Err(too_complex(format!("A document nests at most {} fields.", limits.graphql_depth)));
+        }
+        if depth.schema_fields > DEEPEST_INTROSPECTION || depth.schema_lists > MOST_INTROSPECTED_LISTS {
+            return Err(too_complex("The document asks for too much of the schema at once.".to_owned()));
+        }
     }
     Ok(())
+}
+
+/// How deep a selection nests.
+#[derive(Clone, Copy, Default)]
+struct Depth {
+    /// In fields.
+    fields: usize,
+    /// In fields that, below `__schema` and `__type`, multiply the answer.
+    lists: usize,
+    /// The same two, where they stand below `__schema` and `__type`.
+    schema_fields: usize,
+    schema_lists: usize,
+}
+
+/// Measures selections. A fragment is measured once, so that fragments which spread each other cost nothing.
+struct Depths<'a> {
+    fragments: &'a HashMap<Name, Positioned<FragmentDefinition>>,
+    known: HashMap<&'a str, Depth>,
+}
+
+impl<'a> Depths<'a> {
+    fn of(&mut self, set: &'a SelectionSet) -> Depth {
+        set.items.iter().fold(Depth::default(), |deepest, selection| {
+            let depth = match &selection.node {
+                Selection::Field(field) => self.field(&field.node),
+                Selection::InlineFragment(fragment) => self.of(&fragment.node.selection_set.node),
+                Selection::FragmentSpread(spread) => self.fragment(spread.node.fragment_name.node.as_str()),
+            };
+            Depth {
+                fields: deepest.fields.max(depth.fields),
+                lists: deepest.lists.max(depth.lists),
+                schema_fields: deepest.schema_fields.max(depth.schema_fields),
+                schema_lists: deepest.schema_lists.max(depth.schema_lists),
+            }
+        })
+    }
+
+    fn field(&mut self, field: &'a Field) -> Depth {
+        let name = field.name.node.as_str();
+        let below = self.of(&field.selection_set.node);
+        if name == "__schema" || name == "__type" {
+            return Depth { fields: 1, lists: 0, schema_fields: below.fields, schema_lists: below.lists };
+        }
+        Depth {
+            fields: below.fields + 1,
+            lists: below.lists + usize::from(INTROSPECTED_LISTS.contains(&name)),
+            ..below
+        }
+    }
+
+    fn fragment(&mut self, name: &'a str) -> Depth {
+        if let Some(depth) = self.known.get(name) {
+            return *depth;
+        }
+        // A fragment that spreads itself is refused by validation; here it only has to end.
+        self.known.insert(name, Depth::default());
+        let fragments = self.fragments;
+        let depth =
+            fragments.get(name).map_or_else(Depth::default, |found| self.of(&found.node.selection_set.node));
+        self.known.insert(name, depth);
+        depth
+    }
 }
 
 #[derive(Default)]

@@ -81,7 +81,6 @@ pub type MusterSchema = Schema<Query, Mutation, Subscription>;
 pub fn build(config: &Config) -> MusterSchema {
     let builder = blueprint()
         .extension(documents::KeepValidation)
-        .limit_depth(config.limits.graphql_depth)
         .limit_complexity(config.limits.graphql_complexity)
         .limit_directives(10);
     if config.introspection { builder.finish() } else { builder.disable_introspection().finish() }

@@ -115,6 +115,9 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
             while let Some(Ok(_)) = from_client.next().await {}
         };
         let _ = timeout(Duration::from_secs(2), farewell).await;
+    } else {
+        // The client has closed; this sends our half of it.
+        let _ = timeout(Duration::from_secs(2), to_client.close()).await;
     }
 }
 

@@ -14,6 +14,7 @@ const client =
         webSocketImpl: WebSocket,
         connectionParams: { Authorization: authorization },
         retryAttempts: 0,
+        lazyCloseTimeout: 5000,
         on: { closed: (event) => console.log(`closed ${event.code}`) },
       })
     : createEventClient({ url, headers: { authorization }, retryAttempts: 0 });
