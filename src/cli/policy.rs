@@ -23,7 +23,7 @@ pub struct Check {
 }
 
 impl Policy {
-    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+    pub(super) fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Check(command) => command.run(cli),
         }

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The longest that support may be let in at a time.
-const SUPPORT_ACCESS_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 
 /// What an edit changes: absent is untouched, null clears what may be empty.
 #[derive(Clone, Debug, Default)]

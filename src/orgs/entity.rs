@@ -1,4 +1,4 @@
-//! Rows of organizations and their plans, as the migrations lay them out. Private to this slice.
+//! Rows of organizations, as the migrations lay them out. Private to this slice.
 
 /// The tenants. Every other tenant table leads with organization_id.
 pub mod organizations {

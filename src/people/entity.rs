@@ -1,4 +1,5 @@
-//! Rows of users, members, sessions, tokens, as the migrations lay them out. Private to this slice.
+//! Rows of users, members, sessions, tokens, as the migrations lay them out. Private to this slice. Invitations,
+//! links sent by mail and signing keys have tables, and no rows yet.
 
 /// People who can sign in. A person may belong to several organizations.
 pub mod users {
