@@ -102,6 +102,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// An instant. RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`; any offset is taken on input.
 #[Scalar]
 impl ScalarType for Timestamp {
     fn parse(value: Value) -> InputValueResult<Self> {

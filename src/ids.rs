@@ -12,6 +12,7 @@ pub const MAX_ID: i64 = (1 << 53) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub i64);
 
+/// Identifies a record. A positive integer below 2^53.
 #[Scalar]
 impl ScalarType for Id {
     fn parse(value: Value) -> InputValueResult<Self> {

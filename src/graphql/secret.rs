@@ -7,6 +7,7 @@ use secrecy::SecretString;
 #[derive(Clone, Debug)]
 pub struct SecretText(pub SecretString);
 
+/// A secret: taken, kept sealed, and never shown.
 #[Scalar(name = "SecretString")]
 impl ScalarType for SecretText {
     fn parse(value: Value) -> InputValueResult<Self> {

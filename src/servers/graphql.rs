@@ -400,6 +400,7 @@ impl ServerMutation {
 /// Free labels: at most fifty keys and values, each a string of at most 255 characters.
 pub struct Labels(pub BTreeMap<String, String>);
 
+/// Free labels: at most fifty keys and values, each a string of at most 255 characters.
 #[async_graphql::Scalar]
 impl async_graphql::ScalarType for Labels {
     fn parse(value: async_graphql::Value) -> async_graphql::InputValueResult<Self> {

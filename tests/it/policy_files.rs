@@ -13,7 +13,7 @@ use muster::{
 };
 
 /// The permission and the roles of each of the 27 operations, as in the specification's table.
-const SPECIFIED: [(u8, &str, &str); 27] = [
+pub const SPECIFIED: [(u8, &str, &str); 27] = [
     (1, "server.view", "OWNER ADMIN OPERATOR VIEWER"),
     (2, "server.create", "OWNER ADMIN"),
     (3, "server.edit", "OWNER ADMIN"),

@@ -60,6 +60,7 @@ where
 /// A decimal integer in a string, for amounts that may pass 2^53.
 pub struct Decimal(pub i64);
 
+/// A decimal integer in a string, for amounts that may pass 2^53.
 #[async_graphql::Scalar]
 impl async_graphql::ScalarType for Decimal {
     fn parse(value: async_graphql::Value) -> async_graphql::InputValueResult<Self> {

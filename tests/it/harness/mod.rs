@@ -8,8 +8,10 @@ mod app;
 mod database;
 mod fixtures;
 mod populate;
+mod schema;
 
 pub use actor::{Actor, Answer};
 pub use app::TestApp;
-pub use database::is_postgres;
+pub use database::{config, empty as empty_database, is_postgres};
 pub use populate::Population;
+pub use schema::{Walker, named};

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use sea_orm::Value;
 use serde_json::{Value as Json, json};
 
-use super::{Actor, TestApp};
+use super::{Actor, TestApp, is_postgres};
 
 /// The ids of what was made, a list a table.
 #[derive(Clone, Debug, Default)]
@@ -33,12 +33,21 @@ pub struct Population {
 impl TestApp {
     /// `n` of everything in [`TestApp::org`].
     pub async fn populate(&self, n: usize) -> Population {
-        Filler { app: self, org: self.org, author: &self.owner }.fill(n).await
+        let mut all = Population::default();
+        self.grow(&mut all, n).await;
+        all
+    }
+
+    /// `n` more; what is related to one of the first is related to them too.
+    pub async fn grow(&self, all: &mut Population, n: usize) {
+        Filler { app: self, org: self.org, author: &self.owner }.fill(all, n).await;
     }
 
     /// `n` of everything in the stranger's organization.
     pub async fn populate_other(&self, n: usize) -> Population {
-        Filler { app: self, org: self.other_org, author: &self.stranger }.fill(n).await
+        let mut all = Population::default();
+        Filler { app: self, org: self.other_org, author: &self.stranger }.fill(&mut all, n).await;
+        all
     }
 }
 
@@ -56,18 +65,21 @@ fn text(text: impl Into<String>) -> Value {
 }
 
 impl Filler<'_> {
-    async fn fill(&self, n: usize) -> Population {
-        let mut all = Population::default();
-        for i in 0..n {
-            self.people(&mut all, i).await;
-            self.home(&mut all, i).await;
-            self.agent(&mut all, i).await;
-            self.channel(&mut all, i).await;
-            self.conversation(&mut all, i).await;
-            self.approval(&mut all, i).await;
-            self.tools(&mut all, i).await;
+    async fn fill(&self, all: &mut Population, n: usize) {
+        for i in all.agents.len()..all.agents.len() + n {
+            self.people(all, i).await;
+            self.home(all, i).await;
+            self.agent(all, i).await;
+            self.channel(all, i).await;
+            self.conversation(all, i).await;
+            self.approval(all, i).await;
+            self.tools(all, i).await;
         }
-        all
+    }
+
+    /// Every other one belongs to the first agent, so that it has many of everything.
+    fn agent_of(all: &Population, i: usize) -> Value {
+        all.agents[if i.is_multiple_of(2) { 0 } else { i }].into()
     }
 
     /// Inserts a row of this organization and gives its id.
@@ -186,7 +198,7 @@ impl Filler<'_> {
         let n = self.fresh();
         let transport = ["WEBHOOK", "TELEGRAM", "CODE_HOST", "CALENDAR", "DRIVE", "EMAIL"][i % 6];
         let row = vec![
-            ("agent_id", all.agents[i].into()),
+            ("agent_id", Self::agent_of(all, i)),
             ("transport", text(transport)),
             ("name", text(format!("channel {n}"))),
             ("mention_off", json!(["a", "b"][..i % 2]).into()),
@@ -242,7 +254,7 @@ impl Filler<'_> {
             ("ref", text(format!("C{n:07}"))),
             ("title", with_contact.then(|| format!("Thread {n}")).into()),
             ("status", text(["OPEN", "PENDING", "RESOLVED", "ARCHIVED"][i % 4])),
-            ("agent_id", all.agents[i].into()),
+            ("agent_id", Self::agent_of(all, i)),
             ("contact_id", with_contact.then(|| all.contacts[i]).into()),
             ("channel_id", with_contact.then(|| all.channels[i]).into()),
             ("transport", text(if with_contact { "WEBHOOK" } else { "INTERNAL" })),
@@ -264,6 +276,14 @@ impl Filler<'_> {
         for seq in 1..=messages {
             let message = self.message(all, i, conversation, seq).await;
             all.messages.push(message);
+        }
+        if i > 0 {
+            let first = all.conversations[0];
+            let message = self.message(all, i, first, 100 + i as i64).await;
+            all.messages.push(message);
+            let sql =
+                "UPDATE conversations SET message_count = message_count + 1, last_seq = $2 WHERE id = $1";
+            self.app.execute(sql, vec![first.into(), (100 + i as i64).into()]).await;
         }
     }
 
@@ -288,6 +308,7 @@ impl Filler<'_> {
             ("created_at", self.at(i)),
         ];
         let message = self.insert("messages", row).await;
+        self.index(message, conversation, seq).await;
         let row = vec![
             ("message_id", message.into()),
             ("filename", text(format!("file {seq}.pdf"))),
@@ -299,6 +320,21 @@ impl Filler<'_> {
         ];
         all.attachments.push(self.insert("attachments", row).await);
         message
+    }
+
+    /// Puts a message where the search looks (`migrations/README.md`).
+    async fn index(&self, message: i64, conversation: i64, seq: i64) {
+        let tokens = vec!["message".to_owned(), format!("#{conversation}")];
+        if is_postgres() {
+            let sql = "INSERT INTO message_search (organization_id, message_id, conversation_id, seq, tokens) \
+                       VALUES ($1, $2, $3, $4, array_to_tsvector($5))";
+            let values =
+                vec![self.org.into(), message.into(), conversation.into(), seq.into(), tokens.into()];
+            self.app.execute(sql, values).await;
+        } else {
+            let sql = "INSERT INTO messages_fts (rowid, tokens) VALUES ($1, $2)";
+            self.app.execute(sql, vec![message.into(), text(tokens.join(" "))]).await;
+        }
     }
 
     async fn approval(&self, all: &mut Population, i: usize) {

@@ -1,0 +1,825 @@
+-- Generated from the migrations, for reading and comparing.
+
+CREATE TABLE agents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    server_id BIGINT NOT NULL,
+    image_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    role TEXT,
+    status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
+    -- Counts launches; reports of an older generation are dropped.
+    launch_generation BIGINT NOT NULL DEFAULT 0,
+    status_changed_at BIGINT, -- Since when the agent is in this state: what a start's deadline counts from.
+    started_at BIGINT, -- Since when the container is up; uptime is computed from it.
+    container_id TEXT,
+    last_action TEXT,
+    last_action_at BIGINT,
+    model_credential_type TEXT CHECK (model_credential_type IN ('OAUTH', 'API_KEY')),
+    model_credential_provider TEXT,
+    model_credential_base_url TEXT,
+    model_credential_sealed BLOB,
+    auth_failed_at BIGINT,
+    credential_choice TEXT NOT NULL DEFAULT 'INHERIT' CHECK (credential_choice IN ('INHERIT', 'OWN', 'NONE')),
+    model_override TEXT,
+    resolved_model TEXT,
+    running_model TEXT,
+    context_floor_tokens BIGINT,
+    context_floor_memory_tokens BIGINT,
+    context_floor_recommended_tokens BIGINT,
+    context_floor_cap_tokens BIGINT,
+    analysis_score BIGINT,
+    effort_override TEXT CHECK (effort_override IN ('LOW', 'MEDIUM', 'HIGH', 'MAX')),
+    thinking_enabled BOOLEAN NOT NULL DEFAULT FALSE CHECK (thinking_enabled IN (0, 1)),
+    language TEXT,
+    mcp_http_bridge BOOLEAN NOT NULL DEFAULT FALSE CHECK (mcp_http_bridge IN (0, 1)),
+    response_style TEXT NOT NULL DEFAULT 'DEFAULT' CHECK (response_style IN ('DEFAULT', 'CONCISE', 'DETAILED', 'FORMAL', 'FRIENDLY')),
+    response_format TEXT NOT NULL DEFAULT 'PROSE' CHECK (response_format IN ('PROSE', 'MARKDOWN', 'PLAIN', 'STRUCTURED')),
+    single_message BOOLEAN NOT NULL DEFAULT FALSE CHECK (single_message IN (0, 1)),
+    no_emoji BOOLEAN NOT NULL DEFAULT FALSE CHECK (no_emoji IN (0, 1)),
+    approval_ask_threshold BIGINT,
+    approval_block_threshold BIGINT,
+    approval_timeout_minutes BIGINT,
+    approval_categories TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(approval_categories)),
+    disabled_tool_groups TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(disabled_tool_groups)),
+    memory_mb_override BIGINT,
+    cpu_override REAL,
+    hub_available BOOLEAN NOT NULL DEFAULT FALSE CHECK (hub_available IN (0, 1)),
+    voice_enabled BOOLEAN NOT NULL DEFAULT FALSE CHECK (voice_enabled IN (0, 1)),
+    network_privileged BOOLEAN NOT NULL DEFAULT FALSE CHECK (network_privileged IN (0, 1)),
+    voice_id TEXT,
+    backup_schedule TEXT NOT NULL DEFAULT 'INHERIT' CHECK (backup_schedule IN ('INHERIT', 'OFF', 'DAILY', 'WEEKLY', 'CRON')),
+    timezone TEXT,
+    backup_cron TEXT,
+    backup_retention BIGINT,
+    backup_freeze BOOLEAN NOT NULL DEFAULT FALSE CHECK (backup_freeze IN (0, 1)),
+    last_backup_at BIGINT,
+    cost_guard_mode TEXT NOT NULL DEFAULT 'INHERIT' CHECK (cost_guard_mode IN ('INHERIT', 'OFF', 'CUSTOM')),
+    cost_guard_tokens_per_hour BIGINT,
+    cost_guard_action TEXT CHECK (cost_guard_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    session_reset_mode TEXT NOT NULL DEFAULT 'INHERIT' CHECK (session_reset_mode IN ('INHERIT', 'OFF', 'CUSTOM')),
+    session_reset_tokens BIGINT,
+    tokens_used BIGINT NOT NULL DEFAULT 0,
+    cost_micro BIGINT NOT NULL DEFAULT 0,
+    usage_status TEXT CHECK (usage_status IN ('ALLOWED', 'ALLOWED_WARNING', 'REJECTED')),
+    usage_rate_limit_type TEXT, -- Kept as the agent sends it.
+    usage_resets_at BIGINT,
+    usage_overage_status TEXT CHECK (usage_overage_status IN ('ALLOWED', 'ALLOWED_WARNING', 'REJECTED')),
+    usage_overage_resets_at BIGINT,
+    usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
+    usage_updated_at BIGINT,
+    sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
+    avatar_version BIGINT,
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agents_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
+    CONSTRAINT agents_image_fk FOREIGN KEY (organization_id, image_id) REFERENCES images (organization_id, id),
+    CONSTRAINT agents_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE INDEX agents_active ON agents (organization_id, id) WHERE archived_at IS NULL;
+
+CREATE INDEX agents_image ON agents (organization_id, image_id);
+
+CREATE UNIQUE INDEX agents_name ON agents (organization_id, name) WHERE archived_at IS NULL;
+
+CREATE INDEX agents_server ON agents (organization_id, server_id, status);
+
+CREATE INDEX agents_spawning ON agents (status_changed_at) WHERE status = 'SPAWNING';
+
+CREATE TABLE approvals (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('QUESTION', 'ACTION', 'AUTH_REQUIRED', 'COST_GUARD', 'CHANNEL_ERROR', 'ACCESS_REQUEST', 'SERVER_ALERT')),
+    status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'RESOLVED', 'DISMISSED', 'EXPIRED')),
+    outcome TEXT CHECK (outcome IN ('MANUAL', 'ANSWERED', 'APPROVED', 'DENIED', 'DISMISSED', 'EXPIRED', 'WITHDRAWN')),
+    title TEXT NOT NULL,
+    body TEXT,
+    severity TEXT NOT NULL DEFAULT 'MEDIUM' CHECK (severity IN ('LOW', 'MEDIUM', 'HIGH', 'CRITICAL')),
+    category TEXT,
+    risk BIGINT,
+    agent_id BIGINT,
+    server_id BIGINT, -- What a SERVER_ALERT is about.
+    channel_id BIGINT, -- What a CHANNEL_ERROR or an ACCESS_REQUEST is about.
+    conversation_id BIGINT,
+    message_seq BIGINT,
+    request TEXT CHECK (json_valid(request)), -- {tool, input, digest}
+    -- {text, options: [{id, label, description}], multiple, allow_text}
+    question TEXT CHECK (json_valid(question)),
+    answer TEXT CHECK (json_valid(answer)), -- {options, text}
+    decided_by_user_id BIGINT,
+    decided_by_token_id BIGINT,
+    decided_by_name TEXT,
+    decided_by_kind TEXT CHECK (decided_by_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    decided_via TEXT CHECK (decided_via IN ('GRAPHQL', 'REST', 'CHANNEL', 'SYSTEM')),
+    comment TEXT,
+    expires_at BIGINT,
+    resolved_at BIGINT,
+    delivered_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CHECK (risk IS NULL OR risk BETWEEN 0 AND 100),
+    CHECK ((status = 'PENDING') = (outcome IS NULL)),
+    CONSTRAINT approvals_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT approvals_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT approvals_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
+    CONSTRAINT approvals_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approvals_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approvals_decided_by_user_fk FOREIGN KEY (decided_by_user_id) REFERENCES users (id),
+    CONSTRAINT approvals_decided_by_token_fk FOREIGN KEY (organization_id, decided_by_token_id) REFERENCES service_tokens (organization_id, id)
+);
+
+CREATE INDEX approvals_agent ON approvals (organization_id, agent_id, created_at DESC, id);
+
+CREATE INDEX approvals_channel ON approvals (organization_id, channel_id) WHERE channel_id IS NOT NULL;
+
+CREATE INDEX approvals_conversation ON approvals (organization_id, conversation_id, status);
+
+CREATE INDEX approvals_expiry ON approvals (expires_at) WHERE status = 'PENDING';
+
+CREATE INDEX approvals_newest ON approvals (organization_id, created_at DESC, id);
+
+CREATE INDEX approvals_pending ON approvals (organization_id, created_at DESC, id) WHERE status = 'PENDING';
+
+CREATE INDEX approvals_server ON approvals (organization_id, server_id) WHERE server_id IS NOT NULL;
+
+CREATE TABLE attachment_blobs (
+    organization_id BIGINT NOT NULL,
+    attachment_id BIGINT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (organization_id, attachment_id),
+    CONSTRAINT attachment_blobs_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT attachment_blobs_attachment_fk FOREIGN KEY (organization_id, attachment_id) REFERENCES attachments (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE TABLE attachments (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    message_id BIGINT, -- Null from upload until the message is posted.
+    filename TEXT NOT NULL,
+    mime_type TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    sha256 BLOB NOT NULL,
+    uploaded_by_agent_id BIGINT,
+    uploaded_by_user_id BIGINT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT attachments_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT attachments_message_fk FOREIGN KEY (organization_id, message_id) REFERENCES messages (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT attachments_uploaded_by_agent_fk FOREIGN KEY (organization_id, uploaded_by_agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT attachments_uploaded_by_user_fk FOREIGN KEY (uploaded_by_user_id) REFERENCES users (id)
+);
+
+CREATE INDEX attachments_agent ON attachments (organization_id, uploaded_by_agent_id) WHERE uploaded_by_agent_id IS NOT NULL;
+
+CREATE INDEX attachments_message ON attachments (organization_id, message_id);
+
+CREATE INDEX attachments_unposted ON attachments (created_at) WHERE message_id IS NULL;
+
+CREATE TABLE audit_log (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT, -- Null: concerns the whole instance.
+    at BIGINT NOT NULL,
+    actor_kind TEXT NOT NULL CHECK (actor_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    actor_id BIGINT,
+    actor_name TEXT,
+    credential_hint TEXT,
+    operation TEXT NOT NULL,
+    permission TEXT,
+    outcome TEXT NOT NULL CHECK (outcome IN ('ALLOWED', 'REFUSED', 'FAILED')),
+    target_kind TEXT,
+    target_id BIGINT,
+    changes TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(changes)),
+    request_id TEXT,
+    ip TEXT,
+    prev_hash BLOB, -- For a chain over the rows; not used yet.
+    hash BLOB,
+    UNIQUE (organization_id, id),
+    CONSTRAINT audit_log_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
+
+CREATE INDEX audit_log_actor ON audit_log (organization_id, actor_kind, actor_id, at DESC);
+
+CREATE INDEX audit_log_newest ON audit_log (organization_id, at DESC, id);
+
+CREATE INDEX audit_log_target ON audit_log (organization_id, target_kind, target_id, at DESC);
+
+CREATE TABLE channel_whitelist (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    origin_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, origin_id),
+    CONSTRAINT channel_whitelist_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_whitelist_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE TABLE channels (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
+    scope TEXT NOT NULL DEFAULT 'EXTERNAL' CHECK (scope IN ('EXTERNAL', 'INTERNAL')),
+    direction TEXT NOT NULL DEFAULT 'BIDIRECTIONAL' CHECK (direction IN ('INBOUND', 'OUTBOUND', 'BIDIRECTIONAL')),
+    name TEXT NOT NULL,
+    target TEXT, -- A bot's handle, or a destination.
+    bot_username TEXT,
+    bot_token_sealed BLOB,
+    label_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(label_whitelist)),
+    mention_off TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(mention_off)),
+    -- The last part of the inbound path. Random: to know it is to know the channel, so it is unique by itself.
+    inbound_slug TEXT,
+    webhook_registered BOOLEAN NOT NULL DEFAULT FALSE CHECK (webhook_registered IN (0, 1)),
+    webhook_outbound_url TEXT,
+    webhook_outbound_secret_sealed BLOB,
+    webhook_inbound_secret_sealed BLOB,
+    webhook_signature_header TEXT,
+    webhook_actor_paths TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(webhook_actor_paths)),
+    webhook_self_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(webhook_self_ids)),
+    invite_url TEXT,
+    email_imap_host TEXT,
+    email_imap_port BIGINT,
+    email_imap_user TEXT,
+    email_imap_pass_sealed BLOB,
+    email_imap_tls BOOLEAN NOT NULL DEFAULT TRUE CHECK (email_imap_tls IN (0, 1)),
+    email_smtp_host TEXT,
+    email_smtp_port BIGINT,
+    email_smtp_user TEXT,
+    email_smtp_pass_sealed BLOB,
+    email_smtp_from TEXT,
+    code_host_installation_id BIGINT,
+    code_host_repos TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_repos)),
+    code_host_events TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_events)),
+    code_host_listen_scope TEXT NOT NULL DEFAULT 'involved' CHECK (code_host_listen_scope IN ('involved', 'mentions', 'all')),
+    code_host_raw_payload BOOLEAN NOT NULL DEFAULT FALSE CHECK (code_host_raw_payload IN (0, 1)),
+    code_host_oauth_authorized BOOLEAN NOT NULL DEFAULT FALSE CHECK (code_host_oauth_authorized IN (0, 1)),
+    code_host_oauth_user_login TEXT,
+    code_host_oauth_expires_at BIGINT,
+    provider_connected BOOLEAN NOT NULL DEFAULT FALSE CHECK (provider_connected IN (0, 1)),
+    provider_email TEXT,
+    drive_folder_id TEXT,
+    drive_folder_name TEXT,
+    -- Objects {id, name}.
+    calendar_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(calendar_whitelist)),
+    calendar_reminder_lead_minutes BIGINT,
+    instructions TEXT,
+    notify_conversation_id BIGINT,
+    alert_recipient_user_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(alert_recipient_user_ids)),
+    is_active BOOLEAN NOT NULL DEFAULT TRUE CHECK (is_active IN (0, 1)),
+    inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'AUTH_FAILED', 'GONE', 'DELIVERY_FAILING', 'AGENT_ARCHIVED', 'PLAN_LIMIT')),
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    last_activity_at BIGINT,
+    archived_at BIGINT, -- Deleted: hidden, without secrets and path; kept for the conversations that refer to it.
+    UNIQUE (organization_id, id),
+    CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channels_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT channels_notify_conversation_fk FOREIGN KEY (organization_id, notify_conversation_id) REFERENCES conversations (organization_id, id),
+    CONSTRAINT channels_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
+
+CREATE UNIQUE INDEX channels_inbound_slug ON channels (inbound_slug);
+
+CREATE INDEX channels_name ON channels (organization_id, name, id);
+
+CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
+
+CREATE TABLE contacts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    note TEXT,
+    avatar_version BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT contacts_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
+
+CREATE INDEX contacts_name ON contacts (organization_id, name, id);
+
+CREATE TABLE conversations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    ref TEXT NOT NULL, -- Eight Crockford base32 characters in upper case.
+    title TEXT,
+    status TEXT NOT NULL DEFAULT 'OPEN' CHECK (status IN ('OPEN', 'PENDING', 'RESOLVED', 'ARCHIVED')),
+    agent_id BIGINT NOT NULL,
+    contact_id BIGINT,
+    channel_id BIGINT,
+    transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
+    model TEXT, -- The model last observed.
+    message_count BIGINT NOT NULL DEFAULT 0,
+    last_seq BIGINT NOT NULL DEFAULT 0,
+    last_message_seq BIGINT,
+    last_message_role TEXT CHECK (last_message_role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
+    last_message_kind TEXT CHECK (last_message_kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
+    last_message_preview TEXT,
+    last_message_created_at BIGINT,
+    context_tokens BIGINT,
+    opened_at BIGINT NOT NULL,
+    last_activity_at BIGINT NOT NULL,
+    resolved_at BIGINT,
+    archived_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CHECK (ref = upper(ref)),
+    CONSTRAINT conversations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT conversations_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT conversations_contact_fk FOREIGN KEY (organization_id, contact_id) REFERENCES contacts (organization_id, id),
+    CONSTRAINT conversations_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id)
+);
+
+CREATE INDEX conversations_activity ON conversations (organization_id, last_activity_at, id);
+
+CREATE INDEX conversations_agent ON conversations (organization_id, agent_id, last_activity_at, id);
+
+CREATE INDEX conversations_channel ON conversations (organization_id, channel_id, last_activity_at, id);
+
+CREATE INDEX conversations_contact ON conversations (organization_id, contact_id, last_activity_at, id);
+
+CREATE INDEX conversations_created ON conversations (organization_id, created_at, id);
+
+CREATE INDEX conversations_model ON conversations (organization_id, model DESC, id);
+
+CREATE UNIQUE INDEX conversations_ref ON conversations (organization_id, ref);
+
+CREATE INDEX conversations_status ON conversations (organization_id, status, last_activity_at, id);
+
+CREATE INDEX conversations_transport ON conversations (organization_id, transport, last_activity_at, id);
+
+CREATE TABLE credential_agents (
+    organization_id BIGINT NOT NULL,
+    credential_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    assigned_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, credential_id, agent_id),
+    CONSTRAINT credential_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credential_agents_credential_fk FOREIGN KEY (organization_id, credential_id) REFERENCES credentials (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT credential_agents_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX credential_agents_agent ON credential_agents (organization_id, agent_id);
+
+CREATE TABLE credential_fields (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    credential_id BIGINT NOT NULL,
+    label TEXT NOT NULL,
+    type TEXT NOT NULL CHECK (type IN ('text', 'secret', 'multiline', 'url', 'number', 'boolean', 'json')),
+    position BIGINT NOT NULL DEFAULT 0,
+    value_sealed BLOB,
+    UNIQUE (organization_id, id),
+    CONSTRAINT credential_fields_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credential_fields_credential_fk FOREIGN KEY (organization_id, credential_id) REFERENCES credentials (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE UNIQUE INDEX credential_fields_label ON credential_fields (organization_id, credential_id, label);
+
+CREATE TABLE credential_members (
+    organization_id BIGINT NOT NULL,
+    credential_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    granted_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, credential_id, user_id),
+    CONSTRAINT credential_members_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credential_members_credential_fk FOREIGN KEY (organization_id, credential_id) REFERENCES credentials (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT credential_members_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX credential_members_user ON credential_members (organization_id, user_id);
+
+CREATE TABLE credentials (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    kind TEXT NOT NULL CHECK (kind IN ('api-key', 'bearer-token', 'basic-auth', 'oauth2', 'ssh-key', 'certificate', 'connection-string', 'custom')),
+    destinations TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(destinations)),
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT credentials_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credentials_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX credentials_name ON credentials (organization_id, name) WHERE archived_at IS NULL;
+
+CREATE TABLE email_tokens (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('CONFIRM', 'RESET')),
+    token_hash BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT,
+    CONSTRAINT email_tokens_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE UNIQUE INDEX email_tokens_hash ON email_tokens (token_hash);
+
+CREATE INDEX email_tokens_user ON email_tokens (user_id, kind);
+
+CREATE TABLE identities (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    contact_id BIGINT NOT NULL,
+    channel_id BIGINT, -- Where the address was first seen.
+    transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
+    origin_id TEXT NOT NULL,
+    display_name TEXT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    last_seen_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT identities_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT identities_contact_fk FOREIGN KEY (organization_id, contact_id) REFERENCES contacts (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT identities_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id)
+);
+
+CREATE INDEX identities_channel ON identities (organization_id, channel_id) WHERE channel_id IS NOT NULL;
+
+CREATE INDEX identities_contact ON identities (organization_id, contact_id);
+
+CREATE UNIQUE INDEX identities_origin ON identities (organization_id, transport, origin_id);
+
+CREATE TABLE images (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    reference TEXT NOT NULL, -- As a registry names it: registry.example/agent:1.2
+    description TEXT,
+    digest TEXT,
+    default_model TEXT, -- The model that an agent of this image uses unless it overrides it.
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT images_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT images_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX images_name ON images (organization_id, name) WHERE archived_at IS NULL;
+
+CREATE TABLE invitations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    email TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('OWNER', 'ADMIN', 'OPERATOR', 'VIEWER')),
+    token_hash BLOB NOT NULL,
+    invited_by BIGINT,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    accepted_at BIGINT,
+    accepted_by BIGINT,
+    revoked_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT invitations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT invitations_invited_by_fk FOREIGN KEY (invited_by) REFERENCES users (id),
+    CONSTRAINT invitations_accepted_by_fk FOREIGN KEY (accepted_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, lower(email)) WHERE accepted_at IS NULL AND revoked_at IS NULL;
+
+CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
+
+CREATE TABLE mcp_server_agents (
+    organization_id BIGINT NOT NULL,
+    mcp_server_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    assigned_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, mcp_server_id, agent_id),
+    CONSTRAINT mcp_server_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT mcp_server_agents_mcp_server_fk FOREIGN KEY (organization_id, mcp_server_id) REFERENCES mcp_servers (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT mcp_server_agents_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX mcp_server_agents_agent ON mcp_server_agents (organization_id, agent_id);
+
+CREATE TABLE mcp_servers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    transport TEXT NOT NULL CHECK (transport IN ('STDIO', 'HTTP', 'SSE')),
+    command TEXT,
+    args TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(args)),
+    url TEXT,
+    auth TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(auth)), -- The names of the secrets that it needs.
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT mcp_servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT mcp_servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX mcp_servers_name ON mcp_servers (organization_id, name) WHERE archived_at IS NULL;
+
+CREATE TABLE members (
+    organization_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('OWNER', 'ADMIN', 'OPERATOR', 'VIEWER')),
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, user_id),
+    CONSTRAINT members_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT members_user_fk FOREIGN KEY (user_id) REFERENCES users (id)
+);
+
+CREATE INDEX members_user ON members (user_id);
+
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    seq BIGINT NOT NULL, -- Counts from 1 inside the conversation.
+    role TEXT NOT NULL CHECK (role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
+    kind TEXT NOT NULL CHECK (kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
+    via_channel_id BIGINT,
+    via_identity_id BIGINT,
+    author_user_id BIGINT,
+    author_name TEXT,
+    status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),
+    -- Null: no leg to the outside.
+    delivery_status TEXT CHECK (delivery_status IN ('PENDING', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'SKIPPED')),
+    delivery_attempts BIGINT NOT NULL DEFAULT 0,
+    delivery_error TEXT,
+    delivery_sent_at BIGINT,
+    -- By kind: {text, format}, {tool, call_id, input}, …
+    content TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(content)),
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT messages_seq UNIQUE (organization_id, conversation_id, seq),
+    CONSTRAINT messages_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT messages_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT messages_via_channel_fk FOREIGN KEY (organization_id, via_channel_id) REFERENCES channels (organization_id, id),
+    CONSTRAINT messages_via_identity_fk FOREIGN KEY (organization_id, via_identity_id) REFERENCES identities (organization_id, id),
+    CONSTRAINT messages_author_user_fk FOREIGN KEY (author_user_id) REFERENCES users (id)
+);
+
+CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
+
+CREATE INDEX messages_delivery ON messages (organization_id, id) where delivery_status IN ('PENDING', 'SENDING');
+
+CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WHERE via_identity_id IS NOT NULL;
+
+CREATE TRIGGER messages_unindex AFTER DELETE ON messages BEGIN
+    DELETE FROM messages_fts WHERE rowid = old.id;
+END;
+
+CREATE VIRTUAL TABLE messages_fts USING fts5 (
+    tokens, content='', contentless_delete=1, detail=none,
+    tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cf Cn Cs'"
+);
+
+CREATE TABLE organizations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    plan TEXT NOT NULL DEFAULT 'FREE' CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
+    avatar_version BIGINT, -- Set while there is an avatar; part of its address.
+    provider_oauth_client_id TEXT,
+    provider_oauth_secret_sealed BLOB,
+    voice_key_sealed BLOB,
+    transcription_key_sealed BLOB,
+    timezone TEXT NOT NULL DEFAULT 'UTC',
+    default_image_id BIGINT, -- What an agent runs from when its creator names no image.
+    trial_ends_at BIGINT,
+    grace_until BIGINT,
+    grace_from_plan TEXT CHECK (grace_from_plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
+    support_access_until BIGINT,
+    support_access_granted_at BIGINT,
+    support_access_granted_by BIGINT,
+    customer_type TEXT NOT NULL DEFAULT 'BUSINESS' CHECK (customer_type IN ('BUSINESS', 'INDIVIDUAL')),
+    tax_name TEXT,
+    tax_id TEXT,
+    tax_country TEXT,
+    tax_address TEXT,
+    tax_postal_code TEXT,
+    tax_city TEXT,
+    vat_validated BOOLEAN NOT NULL DEFAULT FALSE CHECK (vat_validated IN (0, 1)),
+    vat_validated_at BIGINT,
+    backup_retention BIGINT,
+    backup_cron TEXT,
+    cost_guard_tokens_per_hour BIGINT,
+    cost_guard_action TEXT NOT NULL DEFAULT 'NOTIFY' CHECK (cost_guard_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    session_reset_tokens BIGINT,
+    transcript_retention_days BIGINT,
+    contracted_agents BIGINT, -- Overrides the plan's max_agents.
+    max_channels_per_agent BIGINT, -- Overrides the plan's channels_per_agent.
+    doctor_runs_per_month BIGINT, -- Overrides the plan's.
+    cron_llm_runs_per_month BIGINT, -- Overrides the plan's.
+    file_versions BIGINT, -- Overrides the plan's.
+    max_servers_override BIGINT, -- Overrides the plan's max_servers.
+    min_cron_interval_minutes_override BIGINT, -- Overrides the plan's min_cron_interval_minutes.
+    min_mail_poll_minutes_override BIGINT, -- Overrides the plan's min_mail_poll_minutes.
+    version_retention TEXT NOT NULL DEFAULT 'SPREAD' CHECK (version_retention IN ('SPREAD', 'LATEST', 'ALL')),
+    server_alert_ram_pct BIGINT,
+    server_alert_cpu_pct BIGINT,
+    server_alert_load_factor REAL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
+    CONSTRAINT organizations_support_access_granted_by_fk FOREIGN KEY (support_access_granted_by) REFERENCES users (id),
+    CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED
+);
+
+CREATE TABLE outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    server_id BIGINT NOT NULL,
+    agent_id BIGINT,
+    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'ANSWER', 'SYNC', 'BACKUP')),
+    payload TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(payload)), -- Ids, never secrets.
+    generation BIGINT, -- The launch that the command belongs to.
+    attempts BIGINT NOT NULL DEFAULT 0,
+    created_at BIGINT NOT NULL,
+    available_at BIGINT NOT NULL,
+    delivered_at BIGINT,
+    acknowledged_at BIGINT,
+    result TEXT CHECK (json_valid(result)),
+    UNIQUE (organization_id, id),
+    CONSTRAINT outbox_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT outbox_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
+    CONSTRAINT outbox_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE INDEX outbox_agent ON outbox (organization_id, agent_id, id);
+
+CREATE INDEX outbox_due ON outbox (available_at, id) WHERE acknowledged_at IS NULL;
+
+CREATE INDEX outbox_waiting ON outbox (organization_id, server_id, id) WHERE acknowledged_at IS NULL;
+
+CREATE TABLE plans (
+    plan TEXT NOT NULL CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
+    max_agents BIGINT NOT NULL,
+    max_servers BIGINT NOT NULL,
+    channels_per_agent BIGINT NOT NULL,
+    min_cron_interval_minutes BIGINT NOT NULL,
+    min_mail_poll_minutes BIGINT NOT NULL,
+    doctor_runs_per_month BIGINT NOT NULL,
+    cron_llm_runs_per_month BIGINT NOT NULL,
+    file_versions BIGINT NOT NULL,
+    PRIMARY KEY (plan)
+);
+
+CREATE TABLE servers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    hostname TEXT,
+    address TEXT,
+    region TEXT,
+    labels TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(labels)), -- An object of strings.
+    status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'ONLINE', 'DEGRADED', 'OFFLINE')),
+    version TEXT,
+    protocol_version BIGINT,
+    os TEXT,
+    arch TEXT,
+    cpu_cores BIGINT,
+    memory_mb BIGINT,
+    disk_mb BIGINT,
+    cpu_pct REAL,
+    ram_pct REAL,
+    load_1 REAL,
+    load_5 REAL,
+    load_15 REAL,
+    uptime_seconds BIGINT,
+    runtime TEXT CHECK (runtime IN ('DOCKER', 'PODMAN', 'PROCESS')),
+    runtime_version TEXT,
+    provisioning_token_hash BLOB,
+    provisioning_token_expires_at BIGINT,
+    host_token_hash BLOB, -- What the host uses after its first connection.
+    provisioned_at BIGINT,
+    last_seen_at BIGINT,
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX servers_host_token ON servers (host_token_hash);
+
+CREATE UNIQUE INDEX servers_name ON servers (organization_id, name);
+
+CREATE UNIQUE INDEX servers_provisioning_token ON servers (provisioning_token_hash);
+
+CREATE TABLE service_tokens (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    token_hash BLOB NOT NULL,
+    hint TEXT NOT NULL, -- The last four characters.
+    permissions TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(permissions)),
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    last_used_at BIGINT,
+    revoked_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT service_tokens_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT service_tokens_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX service_tokens_hash ON service_tokens (token_hash);
+
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    family TEXT NOT NULL, -- The sign-in that this session goes back to.
+    generation BIGINT NOT NULL DEFAULT 0,
+    refresh_token_hash BLOB NOT NULL,
+    user_agent TEXT,
+    ip TEXT,
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT,
+    expires_at BIGINT NOT NULL,
+    revoked_at BIGINT,
+    CONSTRAINT sessions_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE INDEX sessions_expiry ON sessions (expires_at);
+
+CREATE INDEX sessions_family ON sessions (family);
+
+CREATE UNIQUE INDEX sessions_refresh_token ON sessions (refresh_token_hash);
+
+CREATE INDEX sessions_user ON sessions (user_id, created_at);
+
+CREATE TABLE signing_keys (
+    kid TEXT NOT NULL,
+    algorithm TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    private_key_sealed BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    activated_at BIGINT,
+    retired_at BIGINT,
+    PRIMARY KEY (kid)
+);
+
+CREATE TABLE skill_agents (
+    organization_id BIGINT NOT NULL,
+    skill_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    assigned_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, skill_id, agent_id),
+    CONSTRAINT skill_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT skill_agents_skill_fk FOREIGN KEY (organization_id, skill_id) REFERENCES skills (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT skill_agents_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX skill_agents_agent ON skill_agents (organization_id, agent_id);
+
+CREATE TABLE skills (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    content TEXT NOT NULL DEFAULT '',
+    content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    model TEXT,
+    effort TEXT CHECK (effort IN ('LOW', 'MEDIUM', 'HIGH', 'MAX')),
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT skills_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT skills_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX skills_name ON skills (organization_id, name) WHERE archived_at IS NULL;
+
+CREATE TABLE users (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    email TEXT NOT NULL, -- As typed; unique in lower case.
+    name TEXT NOT NULL,
+    password_hash TEXT, -- Argon2id in PHC form; null until the person has set a password.
+    email_confirmed_at BIGINT,
+    avatar_version BIGINT,
+    disabled_at BIGINT,
+    totp_secret_sealed BLOB, -- For a second factor; not used yet.
+    totp_confirmed_at BIGINT,
+    totp_last_step BIGINT, -- The last time step that was accepted, so that a code works once.
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
+CREATE UNIQUE INDEX users_email ON users (lower(email));

@@ -1,0 +1,67 @@
+//! The law of statements: a list costs as many of them with many rows as with few, whatever relations it shows.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Population, TestApp, Walker};
+
+/// Lists that do not grow with what this test makes: the caller's own sessions, and the record of what was done
+/// through the service.
+const CONSTANT: &[&str] = &["auditLog", "sessions"];
+
+#[tokio::test]
+async fn few_rows_and_many_cost_the_same_number_of_statements() {
+    let walker = Walker::new();
+    let app = TestApp::start_with(|config| {
+        config.limits.graphql_complexity = usize::MAX;
+        config.limits.graphql_depth = 40;
+    })
+    .await;
+    // As many as it takes until every kind of row has been there: some have relations that others lack.
+    let mut all = app.populate(6).await;
+    let known = known(app.org, &all);
+    let lists = walker.lists();
+    assert!(lists.len() > 3, "{}", lists.len());
+    let documents: Vec<String> = lists.iter().map(|field| walker.fullest(field, 2, &known)).collect();
+    let mut few = Vec::new();
+    for document in &documents {
+        few.push(cost(&app, document).await);
+    }
+    app.grow(&mut all, 24).await;
+    for ((field, document), (statements, size)) in lists.iter().zip(&documents).zip(few) {
+        let (statements_of_many, size_of_many) = cost(&app, document).await;
+        assert_eq!(statements_of_many, statements, "{}: {document}", field.name);
+        let constant = CONSTANT.contains(&field.name.as_str());
+        assert_eq!(size_of_many <= size, constant, "{}: the answer has to grow: {document}", field.name);
+    }
+}
+
+/// The arguments of a list in this test.
+pub fn known(org: i64, all: &Population) -> impl Fn(&str, &str) -> Option<String> + use<> {
+    let (agent, conversation, channel) = (all.agents[0], all.conversations[0], all.channels[0]);
+    move |name, ty| match (name, ty.ends_with('!')) {
+        ("orgId", _) => Some(org.to_string()),
+        ("page", _) => Some("1".into()),
+        ("limit", _) => Some("100".into()),
+        ("onlyPending", true) => Some("false".into()),
+        ("q", _) => Some("\"message\"".into()),
+        ("agentId", true) => Some(agent.to_string()),
+        ("conversationId", true) => Some(conversation.to_string()),
+        ("channelId", true) => Some(channel.to_string()),
+        _ => None,
+    }
+}
+
+/// Statements and size of the answer. What is noted beside a request (the last use of a session) may fall into
+/// one measurement; the least of some is what the request itself costs.
+async fn cost(app: &TestApp, document: &str) -> (u64, usize) {
+    let (mut least, mut size) = (u64::MAX, 0);
+    for _ in 0..4 {
+        let before = app.statements();
+        let answer = app.owner.gql(document, json!({})).await;
+        let spent = app.statements() - before;
+        assert_eq!(answer.body["errors"], Value::Null, "{document}");
+        least = least.min(spent);
+        size = answer.text.len();
+    }
+    (least, size)
+}
