@@ -38,3 +38,4 @@ mod servers;
 mod skills;
 mod subscriptions;
 mod tenancy;
+mod yardstick;

@@ -54,7 +54,7 @@ pub struct TestApp {
     /// OWNER of [`Self::other_org`], and nothing here.
     pub stranger: Actor,
     pub anonymous: Actor,
-    pub(super) database: DatabaseConnection,
+    pub database: DatabaseConnection,
     pub(super) named: AtomicU32,
     failures: Arc<AtomicU32>,
     failing_is_expected: AtomicBool,
