@@ -96,7 +96,7 @@ impl Command {
             Self::Token(command) => command.run(cli).await,
             Self::Policy(command) => command.run(cli),
             Self::Seed(command) => command.run(cli).await,
-            Self::Schema(command) => command.run(cli).await,
+            Self::Schema(command) => command.run(),
             Self::Demo(command) => command.run(cli).await,
             Self::Serve(command) => command.run(cli).await,
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Cli, Failure, Output};
+use super::{Failure, Output};
 use crate::{
     graphql::{self, Catalogue},
     rest::{Routes, openapi},
@@ -28,7 +28,7 @@ pub enum Schema {
 }
 
 impl Schema {
-    pub(super) async fn run(self, _: &Cli) -> Result<Output, Failure> {
+    pub(super) fn run(self) -> Result<Output, Failure> {
         match self {
             Self::Dump { dir } => dump(&dir),
             Self::Check { dir } => check(&dir),

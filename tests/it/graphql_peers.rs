@@ -28,7 +28,7 @@ fn node(script: &str, arguments: &[&str]) -> Command {
 }
 
 async fn passes(script: &str, arguments: &[&str]) {
-    let output = timeout(Duration::from_secs(60), node(script, arguments).output()).await.unwrap();
+    let output = timeout(Duration::from_mins(1), node(script, arguments).output()).await.unwrap();
     let output = output.expect("node is installed");
     let said = [output.stdout, output.stderr].concat();
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&said));

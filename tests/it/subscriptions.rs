@@ -57,14 +57,12 @@ impl Client {
     }
 }
 
-fn start(app: &TestApp, agent: i64) -> impl Future<Output = ()> + '_ {
-    async move {
-        let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
-        app.operator.post(&path, Value::Null).await.expect(200);
-    }
+async fn start(app: &TestApp, agent: i64) {
+    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+    app.operator.post(&path, Value::Null).await.expect(200);
 }
 
-/// Starts the agent once the subscription stands: a query on the same socket has been answered after it.
+/// Waits until what was sent before has reached the service: a query on the same socket is answered.
 async fn settled(client: &mut Client) {
     client.subscribe("settled", "{ __typename }", json!({})).await;
     assert_eq!(client.next().await["payload"]["data"]["__typename"], "Query");
@@ -153,7 +151,7 @@ async fn an_expired_token_ends_a_subscription_and_its_socket() {
     let mut client = Client::of(&app, &app.viewer).await;
     client.subscribe("1", WATCH, json!({"o": app.org})).await;
     settled(&mut client).await;
-    app.clock.advance(Duration::from_secs(2 * 365 * 24 * 60 * 60));
+    app.clock.advance(Duration::from_hours(2 * 365 * 24));
     app.forget_sessions();
     let mut last = client.next().await;
     while last["closed"].is_null() {

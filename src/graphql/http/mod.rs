@@ -66,7 +66,7 @@ async fn post(
         let detail = "Send the request as `Content-Type: application/json`.";
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
-    let body = body.map_err(unread)?;
+    let body = body.map_err(|rejection| unread(&rejection))?;
     match Batch::read(&body, app.config.limits.graphql_batch)? {
         Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
             Ok(sse::respond(&session, *operation))
@@ -120,7 +120,7 @@ async fn ask(app: &Arc<App>, arrival: &Arrival, media: Media) -> Result<Response
     Ok(respond(&session.run(operation).await, media))
 }
 
-fn unread(rejection: BytesRejection) -> Problem {
+fn unread(rejection: &BytesRejection) -> Problem {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
         return Problem::new(Code::PayloadTooLarge, "The body is larger than the service takes.");
     }

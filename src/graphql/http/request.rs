@@ -21,7 +21,7 @@ pub struct Operation {
     pub variables: Variables,
     /// Nothing of ours; an object if it is there.
     #[serde(default)]
-    extensions: Option<HashMap<String, serde::de::IgnoredAny>>,
+    extensions: Option<HashMap<String, serde_json::Value>>,
 }
 
 /// What a body holds.
