@@ -3,7 +3,7 @@
 //! The map of the house; each room's first lines say more.
 //!
 //! - the slices, one folder a resource: [`orgs`], [`people`], [`servers`], [`agents`], [`channels`],
-//!   [`conversations`], [`approvals`], [`credentials`], [`mcp`], [`skills`], [`audit`]
+//!   [`conversations`], [`approvals`], [`credentials`], [`mcp`], [`skills`], [`avatars`], [`audit`]
 //! - [`access`]: who is asking, and what may they do
 //! - [`graphql`]: the schema, and how it reads records · [`rest`]: `/v1` as stored documents over that schema
 //! - [`store`]: the database, always in the scope of one organization · [`jobs`]: work that leaves the process
@@ -16,6 +16,7 @@ pub mod agents;
 pub mod app;
 pub mod approvals;
 pub mod audit;
+pub mod avatars;
 pub mod channels;
 pub mod cli;
 pub mod clock;

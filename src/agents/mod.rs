@@ -160,6 +160,19 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     finish(tx, "deleteAgent", id, json!({ "name": name })).await
 }
 
+/// Notes an agent's picture.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn set_avatar(tx: &mut Tx, id: AgentId, version: Option<i64>) -> Result<()> {
+    let mut agent = load(tx, id).await?.into_active_model();
+    agent.avatar_version = Set(version);
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    tx.announce(Event::Agent(tx.scope.org, id));
+    Ok(())
+}
+
 /// Marks agents as needing synchronization and tells their hosts, where they run.
 ///
 /// # Errors

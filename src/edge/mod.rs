@@ -26,6 +26,7 @@ use axum::{
 pub use self::arrival::{Arrival, bearer_of, is_json};
 use crate::{
     app::App,
+    avatars::serve as avatars,
     conversations::files as attachments,
     error::{Code, Problem},
     graphql::http as graphql,
@@ -38,6 +39,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(rest::router(&app))
         .merge(graphql::router())
         .merge(attachments::router(&app))
+        .merge(avatars::router())
         .route("/health", get(probes::health))
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))

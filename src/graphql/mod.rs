@@ -62,6 +62,7 @@ pub struct Mutation(
     crate::credentials::graphql::CredentialMutation,
     crate::mcp::graphql::McpMutation,
     crate::skills::graphql::SkillMutation,
+    crate::avatars::graphql::AvatarMutation,
     crate::conversations::graphql::ConversationMutation,
 );
 

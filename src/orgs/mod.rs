@@ -10,7 +10,7 @@ pub mod graphql;
 mod limits;
 mod operator;
 
-use sea_orm::{ColumnTrait, QueryFilter};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
 
 use self::entity::organizations;
 pub use self::{
@@ -31,6 +31,18 @@ use crate::{
 /// The database is out of reach.
 pub async fn default_image(tx: &Tx) -> Result<Option<ImageId>> {
     Ok(load(tx).await?.default_image_id)
+}
+
+/// Notes the organization's picture.
+///
+/// # Errors
+/// The database refused.
+pub async fn set_avatar(tx: &Tx, version: Option<i64>) -> Result<()> {
+    let mut organization = load(tx).await?.into_active_model();
+    organization.avatar_version = Set(version);
+    organization.updated_at = Set(tx.now);
+    organization.update(tx.connection()).await?;
+    Ok(())
 }
 
 async fn load(tx: &Tx) -> Result<organizations::Model> {

@@ -21,5 +21,5 @@ pub use self::{
         sign_out,
     },
     tokens::{NewToken, create_token, revoke_token},
-    users::{Membership, NewUser, User, create_user, find_user, invite_user, memberships, user},
+    users::{Membership, NewUser, User, create_user, find_user, invite_user, memberships, set_avatar, user},
 };

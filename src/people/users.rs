@@ -145,6 +145,26 @@ pub async fn user(app: &App, id: UserId) -> Result<User> {
     Ok(found.ok_or_else(|| Problem::new(Code::NotFound, "The user is gone."))?.into())
 }
 
+/// Notes a person's picture.
+///
+/// # Errors
+/// `NOT_FOUND`.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub async fn set_avatar(
+    connection: &impl ConnectionTrait,
+    id: UserId,
+    version: Option<i64>,
+    now: Timestamp,
+) -> Result<()> {
+    let found = users::Entity::find_by_id(id).one(connection).await?;
+    let gone = || Problem::new(Code::NotFound, "The user is gone.");
+    let mut row = found.ok_or_else(gone)?.into_active_model();
+    row.avatar_version = Set(version);
+    row.updated_at = Set(now);
+    row.update(connection).await?;
+    Ok(())
+}
+
 /// The organizations that a person belongs to, by id.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ mod approvals;
 mod assignments;
 mod attachments;
 mod audit;
+mod avatars;
 mod calls;
 mod canary;
 mod channels;

@@ -1,0 +1,178 @@
+//! Avatars: pictures of agents, organizations and people.
+//!
+//! A picture is shown by an `<img>`, which sends no credential. Its address is the credential: `?v=` is 52 random bits,
+//! new with each picture, and only records that the caller may read tell it. Who may set one: whoever may edit the agent
+//! or the organization; people their own. A browser is never given anything but a picture.
+
+mod entity;
+pub mod graphql;
+pub mod serve;
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, QueryFilter, Set};
+use serde_json::json;
+
+use self::entity::avatars;
+use crate::{
+    access::Scope,
+    agents,
+    app::App,
+    audit::{self, Entry},
+    clock::Timestamp,
+    error::{Code, Problem, Result},
+    ids::{AgentId, OrgId, UserId},
+    orgs, people,
+    sealing::random_bytes,
+    store::Tx,
+};
+
+/// The largest picture, in bytes.
+pub const LARGEST: usize = 512 << 10;
+
+/// What a picture is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// An agent of an organization.
+    Agent(OrgId, AgentId),
+    /// An organization.
+    Organization(OrgId),
+    /// A person.
+    User(UserId),
+}
+
+/// A picture that was looked at: its type is told by its bytes, not by its sender.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    mime_type: &'static str,
+    content: Vec<u8>,
+}
+
+impl Picture {
+    /// Looks at the bytes.
+    ///
+    /// # Errors
+    /// `PAYLOAD_TOO_LARGE`; `UNSUPPORTED_MEDIA_TYPE` for what is no PNG, JPEG, GIF or WebP.
+    pub fn read(content: Vec<u8>) -> Result<Self> {
+        if content.len() > LARGEST {
+            let detail = format!("A picture may have {LARGEST} bytes at most.");
+            return Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", LARGEST));
+        }
+        let mime_type = match content.as_slice() {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
+            [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+            _ => {
+                let detail = "A picture is a PNG, JPEG, GIF or WebP.";
+                return Err(Problem::new(Code::UnsupportedMediaType, detail));
+            }
+        };
+        Ok(Self { mime_type, content })
+    }
+}
+
+/// Sets an agent's picture, or takes it away.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn set_agent(scope: &Scope, id: AgentId, picture: Option<Picture>) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    let version = picture.as_ref().map(|_| new_version());
+    agents::set_avatar(&mut tx, id, version).await?;
+    replace(tx.connection(), Owner::Agent(scope.org, id), version.zip(picture), tx.now).await?;
+    finish(tx, "setAgentAvatar", "agent", id.0).await
+}
+
+/// Sets the organization's picture, or takes it away.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn set_organization(scope: &Scope, picture: Option<Picture>) -> Result<()> {
+    let tx = scope.begin().await?;
+    let version = picture.as_ref().map(|_| new_version());
+    orgs::set_avatar(&tx, version).await?;
+    replace(tx.connection(), Owner::Organization(scope.org), version.zip(picture), tx.now).await?;
+    finish(tx, "setOrganizationAvatar", "organization", scope.org.0).await
+}
+
+/// Sets a person's picture, or takes it away.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn set_user(app: &App, user: UserId, picture: Option<Picture>) -> Result<()> {
+    let tx = app.db.begin().await?;
+    let now = app.clock.now();
+    let version = picture.as_ref().map(|_| new_version());
+    people::set_avatar(&tx, user, version, now).await?;
+    replace(&tx, Owner::User(user), version.zip(picture), now).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+async fn finish(tx: Tx, operation: &'static str, target_kind: &'static str, target_id: i64) -> Result<()> {
+    audit::record(&tx, Entry { operation, target_kind, target_id, changes: json!({ "avatar": "changed" }) })
+        .await?;
+    tx.commit().await
+}
+
+/// 52 random bits: as many as a JSON number and an address carry without trouble.
+fn new_version() -> i64 {
+    i64::from_le_bytes(random_bytes()) & ((1 << 52) - 1)
+}
+
+/// Puts the picture in the place of the one before.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "people's pictures belong to no organization; the owner is the filter"
+)]
+async fn replace(
+    connection: &impl ConnectionTrait,
+    owner: Owner,
+    picture: Option<(i64, Picture)>,
+    now: Timestamp,
+) -> Result<()> {
+    use avatars::Column;
+    let (organization, agent, user) = owner.columns();
+    let same = match owner {
+        Owner::Agent(org, agent) => Column::OrganizationId.eq(org).and(Column::AgentId.eq(agent)),
+        Owner::Organization(org) => Column::OrganizationId.eq(org).and(Column::AgentId.is_null()),
+        Owner::User(user) => Column::UserId.eq(user),
+    };
+    avatars::Entity::delete_many().filter(same).exec(connection).await?;
+    let Some((version, picture)) = picture else { return Ok(()) };
+    let row = avatars::ActiveModel {
+        version: Set(version),
+        organization_id: Set(organization),
+        agent_id: Set(agent),
+        user_id: Set(user),
+        mime_type: Set(picture.mime_type.to_owned()),
+        content: Set(picture.content),
+        created_at: Set(now),
+    };
+    row.insert(connection).await?;
+    Ok(())
+}
+
+impl Owner {
+    fn columns(self) -> (Option<OrgId>, Option<AgentId>, Option<UserId>) {
+        match self {
+            Self::Agent(org, agent) => (Some(org), Some(agent), None),
+            Self::Organization(org) => (Some(org), None, None),
+            Self::User(user) => (None, None, Some(user)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_tell_the_type() {
+        assert_eq!(Picture::read(b"\x89PNG\r\n\x1a\n....".to_vec()).unwrap().mime_type, "image/png");
+        assert_eq!(Picture::read(b"RIFF0000WEBPVP8 ".to_vec()).unwrap().mime_type, "image/webp");
+        for wrong in [&b""[..], b"<svg onload=alert(1)>", b"%PDF-1.7", b"GIF8"] {
+            assert_eq!(Picture::read(wrong.to_vec()).unwrap_err().code, Code::UnsupportedMediaType);
+        }
+        assert_eq!(Picture::read(vec![0; LARGEST + 1]).unwrap_err().code, Code::PayloadTooLarge);
+    }
+}
