@@ -228,11 +228,11 @@ impl CredentialQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "Whether archived credentials are listed as well.", default = false)]
-        include_archived: bool,
+        #[graphql(desc = "Whether archived credentials are listed as well.", default_with = "Some(false)")]
+        include_archived: Option<bool>,
     ) -> Answer<Page<Credential>> {
         answer(async {
-            let rows = Rows::of(&ctx.enter(org_id).await?).unless_archived(include_archived);
+            let rows = Rows::of(&ctx.enter(org_id).await?).unless_archived(include_archived == Some(true));
             Ok(Page::numbered(rows.order_by("t.id"), page, limit))
         })
         .await

@@ -141,12 +141,13 @@ impl PeopleQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "Whether revoked tokens are listed as well.", default = false)]
-        include_revoked: bool,
+        #[graphql(desc = "Whether revoked tokens are listed as well.", default_with = "Some(false)")]
+        include_revoked: Option<bool>,
     ) -> Answer<Page<ServiceToken>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?).order_by("t.id DESC");
-            let rows = if include_revoked { rows } else { rows.filter("t.revoked_at IS NULL", []) };
+            let rows =
+                if include_revoked == Some(true) { rows } else { rows.filter("t.revoked_at IS NULL", []) };
             Ok(Page::numbered(rows, page, limit))
         })
         .await

@@ -242,12 +242,12 @@ impl ServerQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Whether archived images are listed as well.", default = false)]
-        include_archived: bool,
+        #[graphql(desc = "Whether archived images are listed as well.", default_with = "Some(false)")]
+        include_archived: Option<bool>,
     ) -> Answer<List<Image>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?).order_by("t.id");
-            Ok(List(if include_archived { rows } else { rows.filter("t.archived_at IS NULL", []) }))
+            Ok(List(rows.unless_archived(include_archived == Some(true))))
         })
         .await
     }
