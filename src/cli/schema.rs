@@ -42,8 +42,8 @@ impl Schema {
 /// The schema does not fit the stored documents.
 pub fn files() -> anyhow::Result<[(&'static str, String); 2]> {
     let catalogue = Catalogue::read()?;
-    let document = openapi::document(&Routes::load(&catalogue)?, &catalogue);
-    Ok([("schema.graphql", graphql::sdl()), ("openapi.json", format!("{document:#}\n"))])
+    let document = openapi::text(&Routes::load(&catalogue)?, &catalogue);
+    Ok([("schema.graphql", graphql::sdl()), ("openapi.json", document)])
 }
 
 fn dump(dir: &Path) -> Result<Output, Failure> {

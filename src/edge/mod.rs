@@ -6,6 +6,8 @@
 //!   panicked) as problem documents.
 //! - `probes.rs`: `/health` and `/ready`.
 //!
+//! `/openapi.json` is the document of `/v1`: public like the source that it is generated from.
+//!
 //! A new surface is one line in [`router`]; what it serves lives with its own module.
 
 mod arrival;
@@ -13,15 +15,17 @@ mod observe;
 mod probes;
 mod refusals;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, Path},
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, State},
     middleware::from_fn_with_state,
-    response::Response,
-    routing::get,
+    response::{IntoResponse, Response},
+    routing::{MethodRouter, get},
 };
+use http::header;
 
 pub use self::arrival::{Arrival, bearer_of, is_json};
 use crate::{
@@ -43,6 +47,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/health", get(probes::health))
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))
+        .route("/openapi.json", openapi())
         .fallback(refusals::no_route)
         .layer(DefaultBodyLimit::max(app.config.limits.body_bytes))
         .layer(from_fn_with_state(Arc::clone(&app), observe::observe))
@@ -54,5 +59,14 @@ async fn problem(arrival: Arrival, Path(slug): Path<String>) -> Response {
     problem_page(&slug).unwrap_or_else(|| {
         let problem = Problem::new(Code::NotFound, "There is no such problem.");
         problem_response(&problem, arrival.uri.path(), &arrival.request_id)
+    })
+}
+
+/// The OpenAPI document, rendered when it is first asked for.
+fn openapi() -> MethodRouter<Arc<App>> {
+    let rendered = Arc::new(OnceLock::<Bytes>::new());
+    get(move |State(app): State<Arc<App>>| async move {
+        let document = rendered.get_or_init(|| rest::openapi::text(&app.routes, &app.catalogue).into());
+        ([(header::CONTENT_TYPE, "application/json")], document.clone()).into_response()
     })
 }

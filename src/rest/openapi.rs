@@ -53,6 +53,12 @@ pub fn document(routes: &Routes, catalogue: &Catalogue) -> Value {
     })
 }
 
+/// The document as it is served and committed.
+#[must_use]
+pub fn text(routes: &Routes, catalogue: &Catalogue) -> String {
+    format!("{:#}\n", document(routes, catalogue))
+}
+
 /// The resource that a route is about: the last part of its path that is no parameter and no verb.
 fn tag(route: &Route) -> &'static str {
     let mut parts = route.path.split('/').skip(4).filter(|part| !part.starts_with('{'));

@@ -33,6 +33,15 @@ fn the_schema_is_as_committed() {
     committed("schema/schema.graphql", &muster::graphql::sdl());
 }
 
+#[tokio::test]
+async fn the_openapi_document_is_as_committed_and_is_served() {
+    let app = TestApp::start().await;
+    let served = app.anonymous.get("/openapi.json").await.expect(200);
+    let current = muster::rest::openapi::text(&app.muster.routes, &app.muster.catalogue);
+    assert_eq!(served, serde_json::from_str::<serde_json::Value>(&current).unwrap());
+    committed("schema/openapi.json", &current);
+}
+
 #[test]
 fn everything_in_the_schema_is_described() {
     let catalogue = Catalogue::read().unwrap();
