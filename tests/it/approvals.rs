@@ -325,7 +325,7 @@ async fn what_nobody_decides_expires_and_fails_closed() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
-    let soon = Some(app.clock.now().plus(Duration::from_secs(60)));
+    let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
     let new = NewApproval {
         agent_id: Some(AgentId(agent)),
         conversation_id: Some(ConversationId(conversation)),
@@ -335,7 +335,7 @@ async fn what_nobody_decides_expires_and_fails_closed() {
     let id = raise(&app, new).await;
     let lasting = raise(&app, action()).await;
     assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 0);
-    app.clock.advance(Duration::from_secs(60));
+    app.clock.advance(Duration::from_mins(1));
     assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 1);
     assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 0);
     let query = "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { status outcome decidedVia decidedBy { id kind } resolvedAt } }";
@@ -359,7 +359,7 @@ async fn what_nobody_decides_expires_and_fails_closed() {
 #[tokio::test]
 async fn an_overdue_approval_is_not_pending_even_before_the_tick() {
     let app = TestApp::start().await;
-    let soon = Some(app.clock.now().plus(Duration::from_secs(60)));
+    let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
     let decided = raise(&app, NewApproval { expires_at: soon, ..question(false, true) }).await;
     app.clock.advance(Duration::from_secs(61));
     let late = send(&app, &app.operator, decided, json!({ "text": "late" })).await;
@@ -367,7 +367,7 @@ async fn an_overdue_approval_is_not_pending_even_before_the_tick() {
     assert_eq!(late.body["details"]["status"], "EXPIRED");
     let status: String = app.one("SELECT status FROM approvals WHERE id = $1", vec![decided.into()]).await;
     assert_eq!(status, "EXPIRED");
-    let soon = Some(app.clock.now().plus(Duration::from_secs(60)));
+    let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
     raise(&app, NewApproval { expires_at: soon, ..action() }).await;
     app.clock.advance(Duration::from_secs(61));
     assert!(list(&app, true).await.is_empty());
