@@ -138,7 +138,6 @@ impl App {
     }
 
     /// For as long as the token lives, a shutdown waits: for work that the HTTP server has spawned.
-    #[must_use]
     pub fn working(&self) -> TaskTrackerToken {
         self.tasks.token()
     }

@@ -42,12 +42,6 @@ impl Call {
         }
         Value::Object(variables)
     }
-
-    /// Whether the call names anything of an organization besides the organization.
-    pub fn names_something(&self) -> bool {
-        let ids = |value: &Value| value.to_string().contains("_id");
-        !self.path.is_empty() || ids(&self.body)
-    }
 }
 
 fn text(value: &Value) -> String {
@@ -98,7 +92,7 @@ fn call(route: &muster::rest::Route, all: &Population) -> Call {
         "AnswerApproval" => (id(all.approvals[0]), nothing(), json!({ "options": ["a"], "text": "so" })),
         "DismissApproval" => (id(all.approvals[1]), nothing(), none),
         "ListAgentConversations" => (vec![("agent_id", json!(all.agents[0]))], nothing(), none),
-        "ListMessages" => (conversation(), vec![("limit", json!(3))], none),
+        "ListMessages" => (conversation(), vec![("limit", json!(100))], none),
         "SearchMessages" => (conversation(), vec![("q", json!("message"))], none),
         "ListConversations" => (nothing(), vec![("sort", json!("created")), ("limit", json!(10))], none),
         "CreateAgent" => {
@@ -113,7 +107,12 @@ fn call(route: &muster::rest::Route, all: &Population) -> Call {
             let body = json!({ "name": "parity", "transport": "WEBHOOK", "agent_id": all.agents[0], "webhook": webhook });
             (nothing(), nothing(), body)
         }
-        "EditChannel" => (id(all.channels[0]), nothing(), json!({ "name": "renamed", "instructions": null })),
+        "EditChannel" => {
+            let body = json!({
+                "name": "renamed", "instructions": null, "notify_conversation_id": all.conversations[0],
+            });
+            (id(all.channels[0]), nothing(), body)
+        }
         "AddWhitelistOrigin" => (id(all.channels[0]), nothing(), json!({ "origin_id": "a new one" })),
         "RemoveWhitelistOrigin" => {
             (vec![("id", json!(all.channels[0])), ("origin_id", json!("origin-0"))], nothing(), none)

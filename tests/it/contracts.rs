@@ -23,8 +23,7 @@ pub fn committed(path: &str, current: &str) {
     }
     let committed = fs::read_to_string(&file).unwrap_or_default();
     let differing = committed.lines().zip(current.lines()).position(|(one, other)| one != other);
-    let line =
-        differing.map_or_else(|| committed.lines().count().min(current.lines().count()), |line| line) + 1;
+    let line = differing.unwrap_or_else(|| committed.lines().count().min(current.lines().count())) + 1;
     assert!(committed == current, "{path}:{line} is out of date: UPDATE=1 tests/run writes it");
 }
 

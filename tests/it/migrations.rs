@@ -75,7 +75,7 @@ fn entities() -> Tables {
         let mut column_name = None;
         for line in text.lines().map(str::trim) {
             if let Some((_, name)) = line.split_once("table_name = \"") {
-                table = name.split('"').next().unwrap().to_owned();
+                name.split('"').next().unwrap().clone_into(&mut table);
             } else if line.starts_with("pub struct Model") {
                 inside = true;
             } else if line == "}" {
@@ -83,11 +83,10 @@ fn entities() -> Tables {
             } else if let Some((_, name)) = line.split_once("column_name = \"").filter(|_| inside) {
                 column_name = Some(name.split('"').next().unwrap().to_owned());
             } else if let Some((name, ty)) = line.strip_prefix("pub ").and_then(|line| line.split_once(": "))
+                && inside
             {
-                if inside {
-                    let name = column_name.take().unwrap_or_else(|| name.trim_start_matches("r#").to_owned());
-                    tables.entry(table.clone()).or_default().insert(name, ty.starts_with("Option<"));
-                }
+                let name = column_name.take().unwrap_or_else(|| name.trim_start_matches("r#").to_owned());
+                tables.entry(table.clone()).or_default().insert(name, ty.starts_with("Option<"));
             }
         }
     }

@@ -172,9 +172,14 @@ impl Writer<'_> {
         // Relations are few among many plain fields, and the ones worth trying.
         let objects: Vec<_> = children.iter().filter(|(field, _)| walker.is_object(&field.ty)).collect();
         let from_objects = !objects.is_empty() && self.pick(3) == 1;
-        let (field, below) = match from_objects {
-            true => *objects[self.pick(objects.len())],
-            false => children[self.pick(children.len())],
+        if children.is_empty() {
+            // Only relations, and the whole record was not followed deeper than here.
+            return Node::Field { alias: None, name: "__typename".into(), when: When::Always, below: None };
+        }
+        let (field, below) = if from_objects {
+            *objects[self.pick(objects.len())]
+        } else {
+            children[self.pick(children.len())]
         };
         let alias = (self.pick(3) == 1).then(|| format!("{}_{}", field.name, self.pick(2)));
         let below = walker.is_object(&field.ty).then(|| self.nodes(&field.ty, below, 0));

@@ -273,7 +273,10 @@ type Shared = Arc<QueryResult>;
 /// The data loaders of one request. Two places of a document that ask the same question of the same
 /// organization share a loader, and with it its batch and its rows.
 #[derive(Default)]
-pub struct Loaders(Mutex<HashMap<(OrgId, String), Loader<i64, Loaded, ByKey>>>);
+pub struct Loaders(Mutex<HashMap<Question, Loader<i64, Loaded, ByKey>>>);
+
+/// What a loader answers: the organization, and the SQL.
+type Question = (OrgId, String);
 
 impl Loaders {
     fn get(&self, scope: &Scope, relation: &Relation) -> Loader<i64, Loaded, ByKey> {

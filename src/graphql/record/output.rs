@@ -218,6 +218,9 @@ impl<R: Record, N: Numbers> Paged<R, N> {
             known => known.unwrap_or(0),
         };
         let mut out = Vec::with_capacity(lists.iter().map(Vec::len).sum::<usize>() + 96);
+        if page.fields.is_empty() {
+            out.push(b'{');
+        }
         for (lead, slot) in &page.fields {
             out.extend_from_slice(lead);
             match slot {

@@ -1,8 +1,5 @@
 //! The running service under test, and the people who use it. `tests/README.md` is the introduction.
 
-// What one file of tests does not use yet, the next one will; the harness is a library.
-#![expect(dead_code, reason = "fixtures are made ahead of the tests that use them")]
-
 mod actor;
 mod app;
 mod database;

@@ -103,11 +103,11 @@ impl Filler<'_> {
     }
 
     fn at(&self, i: usize) -> Value {
-        (self.app.clock.now().0 - 1000 * i as i64).into()
+        (self.app.clock.now().0 - 1000 * number(i)).into()
     }
 
     fn maybe_at(&self, i: usize, is: bool) -> Value {
-        is.then_some(self.app.clock.now().0 + i as i64).into()
+        is.then_some(self.app.clock.now().0 + number(i)).into()
     }
 
     /// A number that no other row of this test was made with.
@@ -179,11 +179,11 @@ impl Filler<'_> {
             ("resolved_model", text("model-1")),
             ("effort_override", some.then(|| "HIGH".to_owned()).into()),
             ("thinking_enabled", some.into()),
-            ("approval_categories", json!(["money", "\"quoted\""][..i % 3 % 2 + 1]).into()),
+            ("approval_categories", json!(["money", "\"quoted\""][..=i % 3 % 2]).into()),
             ("memory_mb_override", some.then_some(512_i64).into()),
             ("cpu_override", some.then_some(1.5_f64).into()),
             ("tokens_used", (9_007_199_254_740_993_i64 + i64::from(n)).into()),
-            ("cost_micro", (i as i64).into()),
+            ("cost_micro", number(i).into()),
             ("usage_status", some.then(|| "ALLOWED".to_owned()).into()),
             ("sync_pending", some.into()),
             ("avatar_version", some.then_some(3_i64).into()),
@@ -209,6 +209,7 @@ impl Filler<'_> {
             ),
             ("webhook_actor_paths", json!(["sender.id"]).into()),
             ("code_host_repos", json!(["owner/name"]).into()),
+            ("code_host_oauth_user_login", (transport == "CODE_HOST").then(|| "octo".to_owned()).into()),
             ("calendar_whitelist", json!([{ "id": "c1", "name": "Rota" }]).into()),
             ("drive_folder_id", (transport == "DRIVE").then(|| format!("folder {n}")).into()),
             ("alert_recipient_user_ids", json!([all.members[i]]).into()),
@@ -249,7 +250,7 @@ impl Filler<'_> {
     async fn conversation(&self, all: &mut Population, i: usize) {
         let n = self.fresh();
         let with_contact = i % 3 != 2;
-        let messages = 1 + i as i64 % 3;
+        let messages = 1 + number(i) % 3;
         let row = vec![
             ("ref", text(format!("C{n:07}"))),
             ("title", with_contact.then(|| format!("Thread {n}")).into()),
@@ -279,11 +280,11 @@ impl Filler<'_> {
         }
         if i > 0 {
             let first = all.conversations[0];
-            let message = self.message(all, i, first, 100 + i as i64).await;
+            let message = self.message(all, i, first, 100 + number(i)).await;
             all.messages.push(message);
             let sql =
                 "UPDATE conversations SET message_count = message_count + 1, last_seq = $2 WHERE id = $1";
-            self.app.execute(sql, vec![first.into(), (100 + i as i64).into()]).await;
+            self.app.execute(sql, vec![first.into(), (100 + number(i)).into()]).await;
         }
     }
 
@@ -391,7 +392,7 @@ impl Filler<'_> {
                 ("credential_id", credential.into()),
                 ("label", text(label)),
                 ("type", text(["text", "secret"][position])),
-                ("position", (position as i64).into()),
+                ("position", number(position).into()),
             ];
             all.credential_fields.push(self.insert("credential_fields", row).await);
         }
@@ -403,7 +404,7 @@ impl Filler<'_> {
         self.link("credential_members", row).await;
         let mut row = named("mcp");
         row.push(("transport", text(["STDIO", "HTTP"][i % 2])));
-        row.push(("command", (i % 2 == 0).then(|| "npx".to_owned()).into()));
+        row.push(("command", i.is_multiple_of(2).then(|| "npx".to_owned()).into()));
         row.push(("url", (i % 2 == 1).then(|| "https://mcp.example".to_owned()).into()));
         row.push(("args", json!(["-y", "x y"]).into()));
         let mcp = self.insert("mcp_servers", row).await;
@@ -427,4 +428,9 @@ impl Filler<'_> {
         all.mcp_servers.push(mcp);
         all.skills.push(skill);
     }
+}
+
+/// A count as a column takes it.
+fn number(n: usize) -> i64 {
+    i64::try_from(n).unwrap()
 }

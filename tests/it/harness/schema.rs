@@ -121,10 +121,8 @@ impl Walker {
     pub fn children(&self, ty: &str, depth: usize) -> Option<Vec<(&MetaField, usize)>> {
         let cost = usize::from(!is_wrapper(named(ty)));
         let fields = self.fields(ty)?.filter(|field| !needs_arguments(field));
-        let below = |field: &MetaField| match self.is_object(&field.ty) {
-            true => depth.checked_sub(cost),
-            false => Some(0),
-        };
+        let below =
+            |field: &MetaField| if self.is_object(&field.ty) { depth.checked_sub(cost) } else { Some(0) };
         Some(fields.filter_map(|field| Some((field, below(field)?))).collect())
     }
 
