@@ -55,7 +55,9 @@ fn generated_selections_answer_what_the_whole_record_says() {
         }
         Ok(())
     });
-    let (_entered, _) = (runtime.enter(), drop(app));
+    let entered = runtime.enter();
+    drop(app);
+    drop(entered);
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
