@@ -210,6 +210,24 @@ CREATE INDEX audit_log_actor ON public.audit_log USING btree (organization_id, a
 CREATE INDEX audit_log_newest ON public.audit_log USING btree (organization_id, at DESC, id);
 CREATE INDEX audit_log_target ON public.audit_log USING btree (organization_id, target_kind, target_id, at DESC);
 
+CREATE TABLE avatars (
+    version bigint NOT NULL,
+    organization_id bigint,
+    agent_id bigint,
+    user_id bigint,
+    mime_type text NOT NULL,
+    content bytea NOT NULL,
+    created_at bigint NOT NULL,
+    CONSTRAINT avatars_check CHECK (((organization_id IS NULL) <> (user_id IS NULL))),
+    CONSTRAINT avatars_check1 CHECK (((agent_id IS NULL) OR (organization_id IS NOT NULL))),
+    CONSTRAINT avatars_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents(organization_id, id),
+    CONSTRAINT avatars_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
+    CONSTRAINT avatars_user_fk FOREIGN KEY (user_id) REFERENCES users(id),
+    CONSTRAINT avatars_pkey PRIMARY KEY (version)
+);
+CREATE INDEX avatars_owner ON public.avatars USING btree (organization_id, agent_id);
+CREATE INDEX avatars_user ON public.avatars USING btree (user_id);
+
 CREATE TABLE channel_whitelist (
     organization_id bigint NOT NULL,
     channel_id bigint NOT NULL,
