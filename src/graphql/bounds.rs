@@ -26,6 +26,8 @@ pub struct Bounds {
     pub max_items: Option<i64>,
     /// Whether the text needs a character that is no white space.
     pub not_blank: bool,
+    /// Whether the text is a decimal integer: digits only.
+    pub digits: bool,
     /// Whether null is refused although the field may be absent: an edit that can't clear the value.
     pub not_null: bool,
 }
@@ -40,6 +42,7 @@ pub const fn range(min: i64, max: i64) -> Bounds {
         max_length: None,
         max_items: None,
         not_blank: false,
+        digits: false,
         not_null: false,
     }
 }
@@ -60,6 +63,7 @@ pub const fn length(min: i64, max: i64) -> Bounds {
         max_length: Some(max),
         max_items: None,
         not_blank: false,
+        digits: false,
         not_null: false,
     }
 }
@@ -68,6 +72,12 @@ pub const fn length(min: i64, max: i64) -> Bounds {
 #[must_use]
 pub const fn name(max: i64) -> Bounds {
     Bounds { not_blank: true, ..length(1, max) }
+}
+
+/// A decimal integer in a text, for numbers that may pass 2^53.
+#[must_use]
+pub const fn digits(max: i64) -> Bounds {
+    Bounds { digits: true, ..length(1, max) }
 }
 
 /// A list of at most `items` values, each within `each`.
@@ -113,6 +123,7 @@ impl Bounds {
             max_length: number("maxLength"),
             max_items: number("maxItems"),
             not_blank: declared.args.contains_key("notBlank"),
+            digits: declared.args.contains_key("digits"),
             not_null: declared.args.contains_key("notNull"),
         }
     }
@@ -139,7 +150,8 @@ impl bounds {
         let numbers = numbers
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), Value::Number(Number::from(value?)))));
-        let flags = [("notBlank", declared.not_blank), ("notNull", declared.not_null)];
+        let flags =
+            [("notBlank", declared.not_blank), ("digits", declared.digits), ("notNull", declared.not_null)];
         let flags = flags.into_iter().filter(|(_, set)| *set);
         let flags = flags.map(|(name, _)| (name.to_owned(), Value::Boolean(true)));
         MetaDirectiveInvocation { name: "bounds".to_owned(), args: numbers.chain(flags).collect() }
@@ -161,6 +173,7 @@ impl TypeDirective for bounds {
             ("maxLength", "The most characters.", &int),
             ("maxItems", "The most items of a list; the other bounds hold for each item.", &int),
             ("notBlank", "The text needs a character that is no white space.", &boolean),
+            ("digits", "The text is a decimal integer.", &boolean),
             ("notNull", "Null is refused, although the value may be left out.", &boolean),
         ];
         let args = args

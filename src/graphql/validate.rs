@@ -118,6 +118,7 @@ impl<'a> Validator<'a> {
                 value
             }
             Some(MetaType::Scalar { is_valid, .. }) => {
+                let value = if matches!(name, "Int" | "Id") { whole(value) } else { value };
                 self.scalar(name, bounds, &value, pointer);
                 if is_valid.as_ref().is_some_and(|is_valid| !is_valid(&value)) && !self.blames(pointer) {
                     self.wrong(pointer, "WRONG_TYPE", format!("`{}` is no {name}.", last(pointer)));
@@ -216,6 +217,9 @@ impl<'a> Validator<'a> {
             let detail = format!("`{}` contains the character U+0000.", last(pointer));
             return self.wrong(pointer, "NOT_ALLOWED", detail);
         }
+        if bounds.digits && !text.is_empty() && !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return self.wrong_type(pointer, "a decimal integer");
+        }
         let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(min) = bounds.min_length.filter(|min| count < *min) {
             let detail = format!("`{}` needs at least {min} characters.", last(pointer));
@@ -247,6 +251,18 @@ impl<'a> Validator<'a> {
 
     fn wrong(&mut self, pointer: &str, code: &'static str, detail: String) {
         self.violations.push(Violation::at(pointer, code, detail));
+    }
+}
+
+/// JSON has one kind of number: `112.0` is the integer 112. Beyond 2^53 a float no longer says which integer it is.
+fn whole(value: Value) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match &value {
+        Value::Number(number) if number.as_i64().is_none() => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < EXACT => Value::from(float as i64),
+            _ => value,
+        },
+        _ => value,
     }
 }
 

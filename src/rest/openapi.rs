@@ -48,6 +48,7 @@ pub fn document(routes: &Routes, catalogue: &Catalogue) -> Value {
                     "description": "A service token (the credential of integrations), or the access token of a person's session.",
                 },
             },
+            "headers": header_components(),
             "schemas": shapes.schemas,
         },
     })
@@ -134,7 +135,7 @@ impl Shapes<'_> {
             route.status.as_u16().to_string(),
             json!({
                 "description": "Done.",
-                "headers": { "X-Request-Id": { "schema": { "type": "string" }, "description": "Also in the log." } },
+                "headers": headers(route.status),
                 "content": { "application/json": { "schema": self.answer(operation) } },
             }),
         );
@@ -144,6 +145,7 @@ impl Shapes<'_> {
                 status.as_u16().to_string(),
                 json!({
                     "description": format!("`{}`", codes.join("`, `")),
+                    "headers": headers(status),
                     "content": {
                         "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } },
                     },
@@ -304,6 +306,29 @@ impl Shapes<'_> {
     }
 }
 
+/// What an answer of this status says beside its body.
+fn headers(status: StatusCode) -> Value {
+    let own = match status {
+        StatusCode::UNAUTHORIZED => Some("WWW-Authenticate"),
+        StatusCode::SERVICE_UNAVAILABLE => Some("Retry-After"),
+        _ => None,
+    };
+    let names = std::iter::once("X-Request-Id").chain(own);
+    let headers =
+        names.map(|name| (name.to_owned(), json!({ "$ref": format!("#/components/headers/{name}") })));
+    Value::Object(headers.collect())
+}
+
+fn header_components() -> Value {
+    let required =
+        |ty: &str, about: &str| json!({ "description": about, "required": true, "schema": { "type": ty } });
+    json!({
+        "X-Request-Id": required("string", "The request's id, which is also in the log."),
+        "WWW-Authenticate": required("string", "`Bearer`."),
+        "Retry-After": required("integer", "The seconds to wait before another try."),
+    })
+}
+
 /// The selected fields, fragments opened.
 fn fields<'a>(set: &'a SelectionSet, document: &'a ExecutableDocument) -> Vec<&'a Field> {
     let mut found = Vec::new();
@@ -336,7 +361,11 @@ fn bounded(mut schema: Value, bounds: Bounds) -> Value {
         && schema.get("format").is_none()
     {
         // No text holds U+0000, and a name is not blank.
-        let pattern = if bounds.not_blank { r"^[^\u0000]*[^\s\u0000][^\u0000]*$" } else { r"^[^\u0000]*$" };
+        let pattern = match bounds {
+            Bounds { digits: true, .. } => "^[0-9]+$",
+            Bounds { not_blank: true, .. } => r"^[^\u0000]*[^\s\u0000][^\u0000]*$",
+            _ => r"^[^\u0000]*$",
+        };
         schema["pattern"] = json!(pattern);
     }
     schema
@@ -398,11 +427,8 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
     if let Permit::InOrganization { confirmed_email: true, .. } = operation.permit {
         codes.push(Code::EmailNotConfirmed);
     }
-    if operation.body().is_some() {
-        codes.extend([Code::UnsupportedMediaType]);
-    }
     if route.method != Method::GET {
-        codes.push(Code::PayloadTooLarge);
+        codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType]);
         codes.extend(conflicts(&operation.name));
     }
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();

@@ -26,6 +26,7 @@ mod harness_itself;
 mod mcp;
 mod messages;
 mod migrations;
+mod openapi_fuzz;
 mod organizations;
 mod people;
 mod permits;

@@ -14,7 +14,7 @@ use crate::{
     enums::{ConversationSort, ConversationStatus, MessageKind, MessageRole, SortOrder},
     graphql::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, range},
+        bounds::{bounds, digits, from, length, range},
         permit::permit,
         record::{Counted, List, OffsetPage, One, Rows},
     },
@@ -125,12 +125,12 @@ impl ConversationQuery {
         conversation_id: ConversationId,
         #[graphql(
             desc = "Only messages before this seq, the newest of them: a decimal integer.",
-            directive = bounds::apply(length(1, 40))
+            directive = bounds::apply(digits(40))
         )]
         before_seq: Option<String>,
         #[graphql(
             desc = "Only messages after this seq, the oldest of them: a decimal integer.",
-            directive = bounds::apply(length(1, 40))
+            directive = bounds::apply(digits(40))
         )]
         after_seq: Option<String>,
         #[graphql(desc = "How many.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]

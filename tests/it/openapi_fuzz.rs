@@ -1,0 +1,74 @@
+//! Other people's tools, against the OpenAPI document and the service that promises it (`tests/peers/schemathesis`).
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use muster::access::Permission;
+use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
+
+use crate::harness::TestApp;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A program of the tools' own Python environment.
+fn tool(program: &str) -> Command {
+    let path: PathBuf = [ROOT, "target", "schemathesis", "bin", program].iter().collect();
+    assert!(
+        path.exists(),
+        "Schemathesis is not installed: python3 -m venv target/schemathesis && \
+         target/schemathesis/bin/pip install -r tests/peers/schemathesis/requirements.txt"
+    );
+    let mut command = Command::new(path);
+    command.current_dir(Path::new(ROOT)).kill_on_drop(true);
+    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+async fn passes(mut command: Command, input: &Value) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    process.stdin.take().unwrap().write_all(input.to_string().as_bytes()).await.unwrap();
+    let output =
+        timeout(Duration::from_secs(110), process.wait_with_output()).await.expect("it ends").unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
+#[tokio::test]
+async fn the_service_keeps_what_the_openapi_document_promises() {
+    let app = TestApp::start().await;
+    let all = app.populate(10).await;
+    let permissions: Vec<&str> = Permission::ALL.iter().map(|one| one.as_str()).collect();
+    let token = app.token(&permissions).await;
+    let given = json!({
+        "url": app.base,
+        "token": token.bearer(),
+        "org": app.org,
+        "ids": {
+            "server": all.servers,
+            "agent": all.agents,
+            "approval": all.approvals,
+            "conversation": all.conversations,
+            "channel": all.channels,
+            "credential": all.credentials,
+            "mcp_server": all.mcp_servers,
+            "skill": all.skills,
+        },
+    });
+    let mut run = tool("python3");
+    run.args(["tests/peers/schemathesis/run", "--max-examples=10"]);
+    passes(run, &given).await;
+}
+
+#[tokio::test]
+async fn another_validator_accepts_the_openapi_document() {
+    let mut validator = tool("openapi-spec-validator");
+    validator.arg("schema/openapi.json");
+    passes(validator, &Value::Null).await;
+}
