@@ -558,14 +558,6 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a mailed link is for.
-    pub EmailTokenKind {
-        Confirm = "CONFIRM": "To confirm an address.",
-        Reset = "RESET": "To set a password anew.",
-    }
-}
-
-text_enum! {
     /// What a host is told to do.
     pub CommandKind {
         Launch = "LAUNCH": "Launch an agent.",

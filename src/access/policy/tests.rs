@@ -229,36 +229,6 @@ fn a_bad_reload_keeps_the_last_good_policy_and_says_so() {
     assert_eq!(policy.status().version, before.version);
 }
 
-/// `cargo test --release -- --ignored --nocapture figures`
-#[test]
-#[ignore = "prints figures"]
-fn figures() {
-    let dir = folder(&[]);
-    for org in 1..=1000 {
-        let lines = [("conversation.view", "allow"), ("agent.create", "deny"), ("mcp.edit", "deny")]
-            .map(|(permission, effect)| format!("p, OPERATOR, {org}, {permission}, {effect}\n"));
-        fs::write(dir.path().join(format!("orgs/{org}.csv")), lines.concat()).unwrap();
-    }
-    let start = std::time::Instant::now();
-    let sources = Sources::read(dir.path());
-    println!("read and hash 1,000 files: {:?}", start.elapsed());
-    let start = std::time::Instant::now();
-    build(&sources).unwrap();
-    println!("lint and compile 1,000 organizations: {:?}", start.elapsed());
-    let start = std::time::Instant::now();
-    build(&Sources::embedded()).unwrap();
-    println!("lint and compile the base: {:?}", start.elapsed());
-    let policy = Policy::load(dir.path()).unwrap();
-    let start = std::time::Instant::now();
-    let mut allowed = 0_u64;
-    for n in 0..10_000_000_i64 {
-        let permission = Permission::ALL[n as usize % Permission::ALL.len()];
-        let org = OrgId(std::hint::black_box(n % 2000));
-        allowed += u64::from(policy.allows(org, Role::ALL[n as usize % 4], permission));
-    }
-    println!("check: {:?} ({allowed})", start.elapsed() / 10_000_000);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
