@@ -40,10 +40,20 @@ fn write_json(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, value);
 }
 
+/// How many bytes the root fields of a response have written already: room is made for them once.
+fn written(data: &Value) -> usize {
+    let Value::Object(roots) = data else { return 0 };
+    let sizes = roots.iter().map(|(name, value)| match value {
+        Value::Binary(json) => name.len() + json.len() + 4,
+        _ => 64,
+    });
+    sizes.sum()
+}
+
 /// A GraphQL response as JSON.
 #[must_use]
 pub fn render(response: &Response, request: &Request) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
+    let mut out = Vec::with_capacity(64 + written(&response.data));
     out.push(b'{');
     // Without data there was a request error: nothing was executed (specification, section 7.1).
     if response.errors.is_empty() || response.data != Value::Null {

@@ -71,7 +71,7 @@ async fn post(
         Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
             Ok(sse::respond(&session, *operation))
         }
-        Batch::Single(operation) => Ok(respond(&session.run(*operation).await, media)),
+        Batch::Single(operation) => Ok(respond(session.run(*operation).await, media)),
         Batch::Many(operations) => {
             let answers = join_all(operations.into_iter().map(|operation| session.run(operation))).await;
             let bodies: Vec<&[u8]> = answers.iter().map(|answer| answer.json.as_slice()).collect();
@@ -117,7 +117,7 @@ async fn ask(app: &Arc<App>, arrival: &Arrival, media: Media) -> Result<Response
     if events {
         return Ok(sse::respond(&session, operation));
     }
-    Ok(respond(&session.run(operation).await, media))
+    Ok(respond(session.run(operation).await, media))
 }
 
 fn unread(rejection: &BytesRejection) -> Problem {
@@ -127,12 +127,12 @@ fn unread(rejection: &BytesRejection) -> Problem {
     Problem::new(Code::MalformedRequest, "The body could not be read.")
 }
 
-fn respond(answered: &Answered, media: Media) -> Response {
+fn respond(answered: Answered, media: Media) -> Response {
     let status = match media {
         Media::GraphQl if !answered.executed => StatusCode::BAD_REQUEST,
         Media::GraphQl | Media::Json => StatusCode::OK,
     };
-    json(status, media, answered.json.clone())
+    json(status, media, answered.json)
 }
 
 fn json(status: StatusCode, media: Media, body: Vec<u8>) -> Response {

@@ -12,7 +12,7 @@ use sea_orm::QueryResult;
 use secrecy::SecretString;
 
 use super::{
-    fetch::{Rows, expand},
+    fetch::{Level, Rows, expand},
     plan::{Plan, Planner, json_string, lead},
     schema::{ObjectOf, meta_field, object_type, register_list},
     spec::Record,
@@ -196,7 +196,7 @@ impl<R: Record> Counted<R> {
 impl<R: Record, N: Numbers> Paged<R, N> {
     async fn write(&self, page: &PageShape) -> Result<Vec<u8>> {
         let mut total = self.total.filter(|_| page.wants_total);
-        let mut lists = Vec::with_capacity(page.lists.len());
+        let mut levels = Vec::with_capacity(page.lists.len());
         for plan in &page.lists {
             let count_in_row = total.is_none() && (page.wants_total || self.rows.are_parts());
             let rows = self.rows.fetch(plan, count_in_row).await?;
@@ -209,22 +209,20 @@ impl<R: Record, N: Numbers> Paged<R, N> {
                     None => Some(0),
                 };
             }
-            let mut data = Vec::new();
-            write_rows(&self.rows, plan, rows, &mut data).await?;
-            lists.push(data);
+            levels.push(expand(&self.rows.scope, plan, shared(rows)).await?);
         }
         let total = match total {
             None if page.wants_total => self.rows.count().await?,
             known => known.unwrap_or(0),
         };
-        let mut out = Vec::with_capacity(lists.iter().map(Vec::len).sum::<usize>() + 96);
+        let mut out = Vec::new();
         if page.fields.is_empty() {
             out.push(b'{');
         }
         for (lead, slot) in &page.fields {
             out.extend_from_slice(lead);
             match slot {
-                PageSlot::Data(n) => out.extend_from_slice(&lists[*n]),
+                PageSlot::Data(n) => write_level(&self.rows, &page.lists[*n], &levels[*n], &mut out)?,
                 PageSlot::Total => out.extend_from_slice(total.to_string().as_bytes()),
                 PageSlot::Number(n) => out.extend_from_slice(self.numbers[*n].to_string().as_bytes()),
                 PageSlot::Literal(bytes) => out.extend_from_slice(bytes),
@@ -358,13 +356,17 @@ async fn write_rows<R: Record>(
     rows: Vec<QueryResult>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let level = expand(&source.scope, plan, shared(rows)).await?;
+    write_level(source, plan, &expand(&source.scope, plan, shared(rows)).await?, out)
+}
+
+fn write_level<R: Record>(source: &Rows<R>, plan: &Plan, level: &Level, out: &mut Vec<u8>) -> Result<()> {
     let count = level.rows.len();
-    out.reserve(count * plan.width * 24);
+    // Some room for what the page adds around its rows.
+    out.reserve(count * plan.width * 24 + 96);
     if source.reversed {
-        write::array(plan, &level, (0..count).rev(), out)
+        write::array(plan, level, (0..count).rev(), out)
     } else {
-        write::array(plan, &level, 0..count, out)
+        write::array(plan, level, 0..count, out)
     }
 }
 
