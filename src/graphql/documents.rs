@@ -4,12 +4,17 @@
 //! start; what GraphQL callers send is kept by its text, bounded in number and size. A kept document is the
 //! very same `ExecutableDocument` that the executor would have parsed; only the work is not repeated.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use async_graphql::{
     CacheControl, ServerError, ValidationResult, Variables,
     extensions::{Extension, ExtensionContext, ExtensionFactory, NextValidation},
-    parser::types::{ExecutableDocument, OperationDefinition, OperationType, Selection, SelectionSet},
+    parser::types::{
+        DocumentOperations, ExecutableDocument, OperationDefinition, OperationType, Selection, SelectionSet,
+    },
     registry::Registry,
 };
 use moka::sync::Cache;
@@ -27,6 +32,8 @@ const LONGEST_KEPT: usize = 16 << 10;
 pub struct Document {
     parsed: ExecutableDocument,
     validated: OnceLock<(usize, usize)>,
+    /// The document without what its root fields select: all that is read of it once their plans are kept.
+    planned: OnceLock<ExecutableDocument>,
     /// Where the plans of its root fields are kept; none if a plan would depend on variables.
     pub plans: Option<Arc<Plans>>,
     /// Whether each root field has a response key of its own. If two share one, the executor merges their
@@ -45,7 +52,7 @@ impl Document {
             && !parsed.fragments.values().any(|fragment| has_directives(&fragment.node.selection_set.node));
         let raw = parsed.operations.iter().all(|(_, op)| has_distinct_roots(&op.node));
         let plans = static_shape.then(Arc::<Plans>::default);
-        Self { parsed, validated: OnceLock::new(), plans, raw }
+        Self { parsed, validated: OnceLock::new(), planned: OnceLock::new(), plans, raw }
     }
 
     /// The document, to look at.
@@ -58,6 +65,38 @@ impl Document {
     #[must_use]
     pub fn parsed(&self) -> ExecutableDocument {
         self.parsed.clone()
+    }
+
+    /// The document for a request whose variables were checked. The executor wants one to own: once every root field
+    /// has its plan, copying and walking what they select would be most of the work that is left, and for nothing.
+    #[must_use]
+    pub fn planned(&self) -> ExecutableDocument {
+        if self.planned.get().is_none()
+            && self.validated.get().is_some()
+            && let Some(planned) = self.without_selections()
+        {
+            let _ = self.planned.set(planned);
+        }
+        self.planned.get().unwrap_or(&self.parsed).clone()
+    }
+
+    /// The document without selections and fragments; none as long as a root field has no plan of its own.
+    fn without_selections(&self) -> Option<ExecutableDocument> {
+        let plans = self.plans.as_ref()?;
+        let mut operations = self.parsed.operations.clone();
+        let all = match &mut operations {
+            DocumentOperations::Single(operation) => vec![operation],
+            DocumentOperations::Multiple(operations) => operations.values_mut().collect(),
+        };
+        for root in all.into_iter().flat_map(|operation| &mut operation.node.selection_set.node.items) {
+            let Selection::Field(field) = &mut root.node else { return None };
+            let selected = &mut field.node.selection_set.node.items;
+            if !selected.is_empty() && !plans.has(field.pos) {
+                return None;
+            }
+            selected.clear();
+        }
+        Some(ExecutableDocument { operations, fragments: HashMap::new() })
     }
 
     /// The operation that a request means; none if its name fits none, or none is named and there are several.

@@ -98,7 +98,7 @@ async fn execute(
         .variables(variables)
         .data(request)
         .data(Arc::clone(&operation.document));
-    graphql.set_parsed_query(operation.document.parsed());
+    graphql.set_parsed_query(operation.document.planned());
     let response = app.schema.execute(graphql).await;
     if let Some(error) = response.errors.first() {
         return Err(problem_of(error));

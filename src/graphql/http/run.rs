@@ -136,10 +136,10 @@ impl Session {
         if let Some(name) = name {
             graphql = graphql.operation_name(name);
         }
+        graphql.set_parsed_query(if fits { document.planned() } else { document.parsed() });
         if fits {
-            graphql = graphql.data(Arc::clone(&document));
+            graphql = graphql.data(document);
         }
-        graphql.set_parsed_query(document.parsed());
         Ok(Prepared { graphql, request, is_subscription })
     }
 }

@@ -383,6 +383,11 @@ fn wrong_shape() -> Problem {
 pub struct Plans(std::sync::Mutex<std::collections::HashMap<async_graphql::Pos, Arc<Shape>>>);
 
 impl Plans {
+    /// Whether the root field at this position has its plan.
+    pub(in crate::graphql) fn has(&self, at: async_graphql::Pos) -> bool {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains_key(&at)
+    }
+
     fn get_or_insert(&self, at: async_graphql::Pos, make: impl FnOnce() -> Arc<Shape>) -> Arc<Shape> {
         let mut plans = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         plans.entry(at).or_insert_with(make).clone()
