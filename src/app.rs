@@ -1,6 +1,6 @@
 //! The service as a value: everything that a request may need, made once at start.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use tokio::sync::broadcast;
@@ -11,7 +11,7 @@ use tokio_util::{
 
 use crate::{
     access::{
-        Sessions,
+        CREDENTIALS_KEPT, Sessions,
         jwt::JwtKeys,
         password::{Cost, Passwords},
         policy::Policy,
@@ -75,11 +75,13 @@ pub struct Options {
     pub clock: Clock,
     /// What hashing a password costs.
     pub password_cost: Cost,
+    /// How long what is known of a credential or a membership is kept before the database is asked again.
+    pub credentials_kept: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Clock::system(), password_cost: Cost::STANDARD }
+        Self { clock: Clock::system(), password_cost: Cost::STANDARD, credentials_kept: CREDENTIALS_KEPT }
     }
 }
 
@@ -105,7 +107,7 @@ impl App {
             jwt: JwtKeys::new(&keys, config.issuer())?,
             keys: keys.ring().clone(),
             passwords: Passwords::new(options.password_cost)?,
-            sessions: Sessions::default(),
+            sessions: Sessions::kept_for(options.credentials_kept),
             clock: options.clock,
             config,
             db,

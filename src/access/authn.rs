@@ -22,7 +22,8 @@ use crate::{
     ids::{OrgId, SessionId, UserId},
 };
 
-const KEPT: Duration = Duration::from_secs(2);
+/// How long an answer is kept, if nobody says otherwise.
+pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
 /// How stale a recorded last use may be, in milliseconds: a busy token costs one write a minute.
 const LAST_USE_STEP: i64 = 60_000;
 
@@ -34,17 +35,17 @@ pub struct Sessions {
     forgotten: watch::Sender<()>,
 }
 
-impl Default for Sessions {
-    fn default() -> Self {
+impl Sessions {
+    /// Nothing is known yet; what will be is kept for so long.
+    #[must_use]
+    pub fn kept_for(kept: Duration) -> Self {
         Self {
-            callers: Cache::builder().max_capacity(10_000).time_to_live(KEPT).build(),
-            roles: Cache::builder().max_capacity(10_000).time_to_live(KEPT).build(),
+            callers: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
+            roles: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
             forgotten: watch::Sender::default(),
         }
     }
-}
 
-impl Sessions {
     /// Forgets everything: a credential or a membership has changed.
     pub fn forget(&self) {
         self.callers.invalidate_all();

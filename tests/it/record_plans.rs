@@ -33,7 +33,8 @@ fn generated_selections_answer_what_the_whole_record_says() {
         let all = app.populate(4).await;
         let known = known(app.org, &all);
         let mut wholes = Vec::new();
-        for field in walker.lists() {
+        assert!(!walker.lists().iter().all(|field| walker.is_planned(&field.ty)), "some are not records");
+        for field in walker.lists().into_iter().filter(|field| walker.is_planned(&field.ty)) {
             let document = walker.fullest(field, DEPTH, &known);
             let data = app.owner.gql(&document, json!({})).await.data();
             let call = format!("{}{}", field.name, walker.arguments(field, &known));

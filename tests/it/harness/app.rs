@@ -77,7 +77,12 @@ impl TestApp {
         let mut config = database::config(folder.path(), &url);
         configure(&mut config);
         let clock = Clock::fixed(now());
-        let options = Options { clock: clock.clone(), password_cost: Cost::CHEAPEST };
+        let options = Options {
+            clock: clock.clone(),
+            password_cost: Cost::CHEAPEST,
+            // Longer than any test: how many statements a request costs must not depend on how fast the machine is.
+            credentials_kept: Duration::from_secs(3600),
+        };
         let muster = App::start(config, options).await.unwrap();
         let failures = Arc::new(AtomicU32::new(0));
         let base = serve(&muster, &failures).await;

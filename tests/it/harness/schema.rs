@@ -134,6 +134,14 @@ impl Walker {
         queries.filter(|field| field.ty.starts_with('[') || is_page(&field.ty)).collect()
     }
 
+    /// Whether a type is read by a plan. The few others are async-graphql's own objects, with its own quirks
+    /// (`docs/quirks.md`).
+    pub fn is_planned(&self, ty: &str) -> bool {
+        let found = self.catalogue.registry.types.get(named(ty));
+        let Some(MetaType::Object { rust_typename: Some(name), .. }) = found else { return false };
+        name.starts_with("muster::graphql::record::")
+    }
+
     fn everything(
         &self,
         ty: &str,
