@@ -197,6 +197,11 @@ async fn the_agents_of_a_credential_are_put_as_a_whole() {
     assert_eq!(put["assignment_count"], 2);
     let refused = app.operator.put(&path, json!({ "agent_ids": [first, foreign] })).await;
     assert_eq!(refused.violations(), [("/agent_ids/1", "NOT_FOUND")]);
+    // JSON has one kind of number.
+    let pointed = app.operator.put(&path, json!({ "agent_ids": [first as f64] })).await.expect(200);
+    assert_eq!(pointed["agents"][0]["id"], json!(first));
+    let refused = app.operator.put(&path, json!({ "agent_ids": [first as f64 + 0.5] })).await;
+    assert_eq!(refused.violations(), [("/agent_ids/0", "WRONG_TYPE")]);
     let put = app.operator.put(&path, json!({ "agent_ids": [second] })).await.expect(200);
     assert_eq!(put["agents"].as_array().unwrap().len(), 1);
     assert_eq!(app.operator.put(&path, json!({})).await.violations(), [("/agent_ids", "REQUIRED")]);
