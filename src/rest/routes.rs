@@ -104,7 +104,7 @@ impl Routes {
     /// without a route.
     pub fn load(catalogue: &Catalogue) -> anyhow::Result<Self> {
         let mut operations = HashMap::new();
-        for (file, text) in DOCUMENTS.iter().filter(|(_, text)| !text.is_empty()) {
+        for (file, text) in DOCUMENTS {
             for operation in Operation::parse(text, catalogue)
                 .map_err(|error| error.context(format!("schema/rest/{file}.graphql")))?
             {
@@ -113,9 +113,11 @@ impl Routes {
         }
         let routes = ROUTES
             .iter()
-            // While the documents are being written, a route without one is left out.
-            .filter_map(|route| Some((route, operations.remove(route.operation)?)))
-            .map(|(route, operation)| Ok((route.clone(), Arc::new(operation.bind(route.path)?))))
+            .map(|route| {
+                let missing = || anyhow::anyhow!("no document has the operation {}", route.operation);
+                let operation = operations.remove(route.operation).ok_or_else(missing)?;
+                Ok((route.clone(), Arc::new(operation.bind(route.path)?)))
+            })
             .collect::<anyhow::Result<_>>()?;
         match operations.into_keys().next() {
             Some(unused) => anyhow::bail!("no route runs the operation {unused}"),
