@@ -442,8 +442,7 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
 fn conflicts(operation: &str) -> Vec<Code> {
     let named = [Code::NameTaken, Code::Conflict];
     let own: &[Code] = match operation {
-        "CreateServer" | "CreateAgent" => &[Code::PlanLimitReached, Code::NameTaken],
-        "CreateChannel" => &[Code::PlanLimitReached, Code::NameTaken],
+        "CreateServer" | "CreateAgent" | "CreateChannel" => &[Code::PlanLimitReached, Code::NameTaken],
         "StartAgent" => &[Code::AgentAlreadyRunning],
         "ResolveApproval" | "DismissApproval" => &[Code::ApprovalNotPending],
         "AnswerApproval" => &[Code::ApprovalNotPending, Code::ApprovalNotAQuestion],
