@@ -62,6 +62,22 @@ fn generated_selections_answer_what_the_whole_record_says() {
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
+#[tokio::test]
+async fn an_object_of_which_directives_exclude_everything_is_empty() {
+    let app = TestApp::start().await;
+    app.populate(1).await;
+    let data = app
+        .owner
+        .gql(
+            "query($o: Id!, $all: Boolean!) { approvals(orgId: $o, page: 1, limit: 10, onlyPending: false) {
+               data { question { options { id @include(if: $all) } } agent { id @include(if: $all) } } } }",
+            json!({ "o": app.org, "all": false }),
+        )
+        .await
+        .data();
+    assert_eq!(data["approvals"]["data"][0], json!({ "question": { "options": [{}] }, "agent": {} }));
+}
+
 async fn check(
     app: &TestApp,
     walker: &Walker,

@@ -153,9 +153,8 @@ impl<'a> Planner<'a> {
     }
 
     fn parts(self, owner: Option<&'a MetaType>, sets: &[&'a SelectionSet]) -> Parts {
-        let Some(owner) = owner.filter(|_| sets.iter().any(|set| !set.items.is_empty())) else {
-            return Parts(None);
-        };
+        // Asked of the type: the selection over an object may be empty, once directives have excluded all of it.
+        let Some(owner) = owner.filter(|ty| ty.is_composite()) else { return Parts(None) };
         let mut parts: Vec<(Box<[u8]>, Part)> = Vec::new();
         for (key, fields) in self.merge(owner.name(), sets) {
             let name = fields[0].name.node.as_str();

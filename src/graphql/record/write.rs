@@ -202,6 +202,9 @@ fn write_parts(json: &str, parts: &Parts, out: &mut Vec<u8>) -> Result<()> {
         Some(b'{') => {
             let known: std::collections::HashMap<std::borrow::Cow<'_, str>, &RawValue> =
                 serde_json::from_str(json).map_err(Problem::internal)?;
+            if selected.is_empty() {
+                out.push(b'{');
+            }
             for (lead, part) in selected {
                 out.extend_from_slice(lead);
                 match part {
