@@ -276,10 +276,9 @@ impl From<sea_orm::DbErr> for Problem {
         let lost =
             matches!(error, DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) || is_connection_loss(&error);
         match error.sql_err() {
-            Some(sea_orm::SqlErr::UniqueConstraintViolation(_)) => Self {
-                cause: Some(Arc::new(error.into())),
-                ..Self::new(Code::Conflict, "This exists already.")
-            },
+            Some(sea_orm::SqlErr::UniqueConstraintViolation(violated)) => {
+                Self { cause: Some(Arc::new(error.into())), ..exists(&violated) }
+            }
             Some(sea_orm::SqlErr::ForeignKeyConstraintViolation(_)) => Self {
                 cause: Some(Arc::new(error.into())),
                 ..Self::new(
@@ -291,6 +290,16 @@ impl From<sea_orm::DbErr> for Problem {
             _ => Self::internal(error),
         }
     }
+}
+
+/// What a violated unique index means. Operations look for a name before they take it; the index speaks where two
+/// of them looked at the same time. `violated` is the database's message: PostgreSQL names the index
+/// (`servers_name`), SQLite its columns (`servers.organization_id, servers.name`).
+fn exists(violated: &str) -> Problem {
+    if violated.trim_end_matches('"').ends_with("_name") || violated.ends_with(".name") {
+        return Problem::new(Code::NameTaken, "There is one with this name already.");
+    }
+    Problem::new(Code::Conflict, "This exists already.")
 }
 
 /// A statement that failed because the connection went away, or because the database is shutting down.

@@ -8,6 +8,7 @@
 //! - [`graphql`]: the schema, and how it reads records · [`rest`]: `/v1` as stored documents over that schema
 //! - [`store`]: the database, always in the scope of one organization · [`jobs`]: work that leaves the process
 //! - [`cli`]: the command line, a file a command · [`seed`]: plenty of plausible data
+//! - [`outbound`]: calls to others over HTTP
 //! - [`app`]: the service as a value · [`config`], [`telemetry`], [`clock`], [`ids`], [`enums`], [`error`],
 //!   [`sealing`]
 
@@ -31,6 +32,7 @@ pub mod ids;
 pub mod jobs;
 pub mod mcp;
 pub mod orgs;
+pub mod outbound;
 pub mod people;
 pub mod rest;
 pub mod sealing;

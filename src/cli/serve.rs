@@ -4,7 +4,6 @@ use std::{
     io::{self, Write},
     net::SocketAddr,
     sync::Arc,
-    time::Duration,
 };
 
 use axum::serve::ListenerExt;
@@ -12,14 +11,11 @@ use serde_json::json;
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
-    time::{MissedTickBehavior, interval, timeout},
+    time::timeout,
 };
 
 use super::{Cli, Failure, Output};
-use crate::{app::App, approvals, edge};
-
-/// How often overdue approvals are ended.
-const EXPIRY_EVERY: Duration = Duration::from_secs(10);
+use crate::{app::App, edge, jobs};
 
 /// Run the service.
 #[derive(Debug, clap::Args)]
@@ -84,25 +80,13 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()
     Ok(())
 }
 
-/// What runs beside the requests: saved policies, and approvals whose time is up.
+/// What runs beside the requests: saved policies, and the recurring rounds.
 fn keep_house(app: &Arc<App>) {
     let (policy, stopping) = (app.policy.watch(), app.stopping.clone());
     app.spawn(async move {
         let _ = stopping.run_until_cancelled(policy).await;
     });
-    let (worker, stopping) = (Arc::clone(app), app.stopping.clone());
-    app.spawn(async move {
-        let mut tick = interval(EXPIRY_EVERY);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // A round that has begun is finished.
-        while stopping.run_until_cancelled(tick.tick()).await.is_some() {
-            match approvals::expire_due(&worker).await {
-                Ok(0) => {}
-                Ok(expired) => tracing::info!(expired, "approvals.expired"),
-                Err(problem) => tracing::error!(%problem, "approvals.expiry_failed"),
-            }
-        }
-    });
+    jobs::worker::start(app);
 }
 
 /// The two ways to ask a process to stop.

@@ -2,8 +2,11 @@
 //!
 //! A command holds ids, never secrets; whoever executes it reads what it needs then. Commands for one agent keep
 //! their order. Nothing executes them yet: the host's side is a later part of the product.
+//!
+//! `worker.rs` is the table of what the service does by itself, again and again.
 
 mod entity;
+pub mod worker;
 
 use sea_orm::{ActiveModelTrait, NotSet, Set};
 use serde_json::{Value, json};

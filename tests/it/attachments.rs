@@ -1,5 +1,8 @@
 //! Attachments: files are uploaded, posted with a message, and downloaded without being shown.
 
+use std::time::Duration;
+
+use muster::conversations::remove_unposted;
 use serde_json::json;
 
 use crate::harness::{Answer, TestApp};
@@ -143,4 +146,22 @@ async fn a_small_file_goes_through_the_schema_too() {
     assert_eq!(answer.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/input/contentBase64");
     assert_eq!(app.viewer.gql(UPLOAD, json!({ "o": app.org, "i": wrong })).await.code(), "PERMISSION_DENIED");
     assert_eq!(app.stranger.gql(UPLOAD, json!({ "o": app.org, "i": wrong })).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_posted_within_a_day_is_removed() {
+    let app = TestApp::start().await;
+    let conversation = app.conversation(app.agent().await).await;
+    let posted = put(&app, "posted.txt", "text/plain", b"kept".to_vec()).await.expect(201)["id"].clone();
+    put(&app, "forgotten.txt", "text/plain", b"gone".to_vec()).await.expect(201);
+    let input = json!({ "text": "see this", "attachmentIds": [posted] });
+    app.operator.gql(POST, json!({ "o": app.org, "c": conversation, "i": input })).await.data();
+    app.clock.advance(Duration::from_hours(23));
+    assert_eq!(remove_unposted(&app.muster).await.unwrap(), 0);
+    app.clock.advance(Duration::from_hours(2));
+    assert_eq!(remove_unposted(&app.muster).await.unwrap(), 1);
+    for table in ["attachments", "attachment_blobs"] {
+        let left: i64 = app.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await;
+        assert_eq!(left, 1, "{table}");
+    }
 }

@@ -27,6 +27,19 @@ async fn a_server_is_created_with_a_token_that_is_shown_once() {
 }
 
 #[tokio::test]
+async fn of_many_who_take_one_name_at_once_one_gets_it_and_the_rest_hear_why() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/server", app.org);
+    let answers =
+        futures::future::join_all((0..8).map(|_| app.owner.post(&path, json!({ "name": "rack" })))).await;
+    let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    assert_eq!(made.len(), 1);
+    for answer in refused {
+        assert_eq!(answer.problem(), (409, "NAME_TAKEN"));
+    }
+}
+
+#[tokio::test]
 async fn a_new_token_replaces_the_old_one() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}/server", app.org);

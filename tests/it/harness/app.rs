@@ -86,6 +86,7 @@ impl TestApp {
         let muster = App::start(config, options).await.unwrap();
         let failures = Arc::new(AtomicU32::new(0));
         let base = serve(&muster, &failures).await;
+        muster::outbound::provide_tls();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
         let anonymous = Actor::anonymous(&client, &base);
         let person = |user| anonymous.person(user, access_token(&muster, user, user));

@@ -1,0 +1,53 @@
+//! What the service does beside its requests, again and again: one table, one loop for each line.
+//!
+//! A round takes no input and finds its work in the database, so that a round which was missed, or done by two replicas
+//! at once, costs nothing. A new one is a function of its slice and a line in [`ROUNDS`].
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{FutureExt, future::BoxFuture};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{app::App, approvals, conversations, error::Result};
+
+/// A kind of recurring work.
+pub struct Round {
+    /// What it does, as the log names it.
+    pub name: &'static str,
+    /// How long from one to the next.
+    pub every: Duration,
+    /// One round; answers how many things it has done.
+    pub run: for<'a> fn(&'a Arc<App>) -> BoxFuture<'a, Result<u64>>,
+}
+
+/// The table.
+pub const ROUNDS: &[Round] = &[
+    Round {
+        name: "approvals.expire",
+        every: Duration::from_secs(10),
+        run: |app| approvals::expire_due(app).boxed(),
+    },
+    Round {
+        name: "attachments.remove_unposted",
+        every: Duration::from_secs(3600),
+        run: |app| conversations::remove_unposted(app).boxed(),
+    },
+];
+
+/// Starts every round. A round that has begun is finished before the service ends.
+pub fn start(app: &Arc<App>) {
+    for round in ROUNDS {
+        let (worker, stopping) = (Arc::clone(app), app.stopping.clone());
+        app.spawn(async move {
+            let mut tick = interval(round.every);
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            while stopping.run_until_cancelled(tick.tick()).await.is_some() {
+                match (round.run)(&worker).await {
+                    Ok(0) => {}
+                    Ok(done) => tracing::info!(round = round.name, done, "round.done"),
+                    Err(problem) => tracing::error!(round = round.name, %problem, "round.failed"),
+                }
+            }
+        });
+    }
+}
