@@ -94,7 +94,7 @@ impl Command {
             Self::Member(command) => command.run(cli).await,
             Self::Session(command) => command.run(cli).await,
             Self::Token(command) => command.run(cli).await,
-            Self::Policy(command) => command.run(cli),
+            Self::Policy(command) => command.run(cli).await,
             Self::Seed(command) => command.run(cli).await,
             Self::Schema(command) => command.run(),
             Self::Demo(command) => command.run(cli).await,

@@ -139,10 +139,10 @@ fn meaning(text: &str) -> impl Iterator<Item = (usize, String)> {
 }
 
 /// Which role has the permissions of which: itself, and what the `g` lines lead to.
-struct Inheritance([[bool; Role::ALL.len()]; Role::ALL.len()]);
+pub(super) struct Inheritance([[bool; Role::ALL.len()]; Role::ALL.len()]);
 
 impl Inheritance {
-    fn new(links: &[(Role, Role)]) -> Self {
+    pub fn new(links: &[(Role, Role)]) -> Self {
         let mut has = [[false; Role::ALL.len()]; Role::ALL.len()];
         // A role inherits only from lower ones, so from the lowest up each finds its parents complete.
         for role in Role::ALL.into_iter().rev() {
@@ -157,7 +157,7 @@ impl Inheritance {
     }
 
     /// Whether `role` has everything that `lower` has.
-    fn covers(&self, role: Role, lower: Role) -> bool {
+    pub fn covers(&self, role: Role, lower: Role) -> bool {
         self.0[role.index()][lower.index()]
     }
 

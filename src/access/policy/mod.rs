@@ -16,6 +16,7 @@
 //! only change together with `compile`, whose shortcut for organizations rests on it.
 
 mod compile;
+mod explain;
 mod lint;
 mod matrix;
 mod reader;
@@ -31,8 +32,14 @@ use std::{
 use arc_swap::ArcSwap;
 use serde::Serialize;
 
-use self::source::Sources;
-pub use self::{compile::Table, lint::LintProblem, matrix::matrix};
+pub use self::{
+    compile::Table,
+    explain::{ChangeKind, Explanation, Line, Remedy, org_file},
+    lint::LintProblem,
+    matrix::matrix,
+    reader::Subject,
+};
+use self::{explain::Book, source::Sources};
 use crate::{
     access::permit::{Permission, PermissionSet, Role},
     clock::{Clock, Timestamp},
@@ -42,7 +49,8 @@ use crate::{
 /// A policy without problems, ready to be asked.
 struct Compiled {
     table: Table,
-    version: String,
+    /// What the table came of, for questions why.
+    book: Book,
     loaded_at: Timestamp,
 }
 
@@ -105,14 +113,9 @@ impl fmt::Display for Report {
 #[must_use]
 pub fn check(dir: &Path) -> Report {
     let sources = Sources::read(dir);
-    let problems = build(&sources).err().unwrap_or_default();
-    Report {
-        ok: problems.is_empty(),
-        version: sources.version.clone(),
-        files: sources.len(),
-        organizations: sources.orgs.len(),
-        problems,
-    }
+    let (version, files, organizations) = (sources.version.clone(), sources.len(), sources.orgs.len());
+    let problems = build(sources).err().unwrap_or_default();
+    Report { ok: problems.is_empty(), version, files, organizations, problems }
 }
 
 /// Writes the files that the program was built with into `dir`; files that are there are left as they are.
@@ -121,8 +124,8 @@ pub fn write_defaults(dir: &Path) -> io::Result<()> {
 }
 
 /// Lint, then compile.
-fn build(sources: &Sources) -> Result<Table, Vec<LintProblem>> {
-    let (rules, mut problems) = lint::lint(sources);
+fn build(sources: Sources) -> Result<Compiled, Vec<LintProblem>> {
+    let (rules, mut problems) = lint::lint(&sources);
     let table = match compile::compile(&rules) {
         Ok(table) => table,
         Err(error) => {
@@ -130,8 +133,11 @@ fn build(sources: &Sources) -> Result<Table, Vec<LintProblem>> {
             return Err(problems);
         }
     };
-    problems.extend(lint::lockouts(&rules, &table, sources));
-    if problems.is_empty() { Ok(table) } else { Err(lint::in_order(problems)) }
+    problems.extend(lint::lockouts(&rules, &table, &sources));
+    if !problems.is_empty() {
+        return Err(lint::in_order(problems));
+    }
+    Ok(Compiled { table, book: Book { sources, rules }, loaded_at: Clock::system().now() })
 }
 
 impl Policy {
@@ -146,9 +152,9 @@ impl Policy {
     }
 
     fn new(dir: Option<PathBuf>, sources: Sources) -> Result<Self, Vec<LintProblem>> {
-        let table = build(&sources)?;
-        let last_read = LastRead { version: sources.version.clone(), problems: Vec::new() };
-        let live = ArcSwap::from_pointee(Compiled::now(table, sources.version));
+        let compiled = build(sources)?;
+        let last_read = LastRead { version: compiled.version().to_owned(), problems: Vec::new() };
+        let live = ArcSwap::from_pointee(compiled);
         Ok(Self(Arc::new(Inner { dir, live, last_read: Mutex::new(last_read) })))
     }
 
@@ -170,6 +176,20 @@ impl Policy {
         self.0.live.load().table.token_cap()
     }
 
+    /// The line that decides whether `subject` may do `permission` in `org`; none if no line speaks of it, which
+    /// refuses it. Looks at the few lines of two files: for the log and for refusals, not for checks.
+    #[must_use]
+    pub fn deciding_line(&self, org: OrgId, subject: Subject, permission: Permission) -> Option<Line> {
+        self.0.live.load().book.deciding_line(Some(org), subject, permission)
+    }
+
+    /// Why `subject` may or may not do `permission` in `org`; without one, in every organization that has no file
+    /// of its own.
+    #[must_use]
+    pub fn explain(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Explanation {
+        self.0.live.load().book.explain(org, subject, permission)
+    }
+
     /// Reads the files again and puts them in force, or says why not; then the last good ones stay in force.
     /// Touches the disk. Does nothing for [`Self::embedded`].
     pub fn reload(&self) -> Result<(), Vec<LintProblem>> {
@@ -187,13 +207,13 @@ impl Policy {
     }
 
     fn take(&self, last: &mut LastRead, sources: Sources) -> Result<(), Vec<LintProblem>> {
-        let built = build(&sources);
         last.version.clone_from(&sources.version);
+        let built = build(sources);
         last.problems = built.as_ref().err().cloned().unwrap_or_default();
-        let table = built?;
+        let compiled = built?;
         // Unchanged files keep the time since when they are in force.
-        if self.0.live.load().version != sources.version {
-            self.0.live.store(Arc::new(Compiled::now(table, sources.version)));
+        if self.0.live.load().version() != compiled.version() {
+            self.0.live.store(Arc::new(compiled));
         }
         Ok(())
     }
@@ -204,7 +224,7 @@ impl Policy {
         let live = self.0.live.load();
         let last = self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner);
         PolicyStatus {
-            version: live.version.clone(),
+            version: live.version().to_owned(),
             loaded_at: live.loaded_at,
             organizations: live.table.organizations(),
             problems: last.problems.clone(),
@@ -218,8 +238,8 @@ impl Policy {
 }
 
 impl Compiled {
-    fn now(table: Table, version: String) -> Self {
-        Self { table, version, loaded_at: Clock::system().now() }
+    fn version(&self) -> &str {
+        &self.book.sources.version
     }
 }
 
@@ -229,5 +249,7 @@ impl fmt::Debug for Policy {
     }
 }
 
+#[cfg(test)]
+mod law_tests;
 #[cfg(test)]
 mod tests;

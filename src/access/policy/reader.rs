@@ -13,14 +13,18 @@ use crate::{
 /// The subject whose lines cap what a service token may carry.
 pub(super) const SERVICE_TOKEN: &str = "service_token";
 
-/// Whom a line is about.
+/// Whom a line, or a question, is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Subject {
+pub enum Subject {
+    /// A member with this role.
     Role(Role),
+    /// What a service token may carry at most.
     ServiceToken,
 }
 
 impl Subject {
+    /// As it stands in a file.
+    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Role(role) => role.as_str(),

@@ -81,6 +81,27 @@ impl Sources {
         Self { model, policy, orgs, strays, version }
     }
 
+    /// The same with another text as an organization's own file, or without one.
+    pub fn with_org(mut self, org: OrgId, text: Option<String>) -> Self {
+        let at = self.orgs.binary_search_by_key(&org, |(org, _)| *org);
+        match (at, text) {
+            (Ok(at), Some(text)) => self.orgs[at].1.text = Ok(text),
+            (Err(at), Some(text)) => {
+                let name = format!("orgs/{org}.csv");
+                self.orgs.insert(at, (org, File { name, text: Ok(text) }));
+            }
+            (Ok(at), None) => drop(self.orgs.remove(at)),
+            (Err(_), None) => {}
+        }
+        Self::new(self.model, self.policy, self.orgs, self.strays)
+    }
+
+    /// An organization's own file.
+    pub fn org(&self, org: OrgId) -> Option<&File> {
+        let at = self.orgs.binary_search_by_key(&org, |(org, _)| *org).ok()?;
+        Some(&self.orgs[at].1)
+    }
+
     /// How many files there are.
     pub fn len(&self) -> usize {
         2 + self.orgs.len()

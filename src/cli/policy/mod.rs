@@ -1,0 +1,50 @@
+//! `muster policy …`: one file a command.
+//!
+//! What only reads files needs no database: it works on any folder, before and beside a running service.
+
+mod check;
+mod explain;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::{Cli, Failure, Output};
+use crate::access::policy;
+
+/// Work with the permission policies.
+#[derive(Debug, Subcommand)]
+pub enum Policy {
+    /// Say whether the service would take the policy files, and everything that is wrong with them
+    Check(check::Check),
+    /// Say who may do what, by which line; why not, and which line would allow it
+    Explain(explain::Explain),
+}
+
+impl Policy {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        match self {
+            Self::Check(command) => command.run(cli),
+            Self::Explain(command) => command.run(cli).await,
+        }
+    }
+}
+
+/// The folder of a command that names none: that of the service, or ./policies.
+fn folder(cli: &Cli, named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    Ok(match named {
+        Some(dir) => dir,
+        None => cli.settings()?.policy_dir.unwrap_or_else(|| PathBuf::from("policies")),
+    })
+}
+
+/// The policy in a folder.
+fn load(dir: &std::path::Path) -> Result<policy::Policy, Failure> {
+    policy::Policy::load(dir).map_err(|problems| refused(&problems))
+}
+
+/// A folder that the service would not take.
+fn refused(problems: &[policy::LintProblem]) -> Failure {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Failure::new(format!("the policy is refused:\n{}", lines.join("\n")))
+}
