@@ -70,6 +70,8 @@ impl TestApp {
     /// A fresh service with other settings.
     pub async fn start_with(configure: impl FnOnce(&mut Config)) -> Self {
         LazyLock::force(&PANICS);
+        // The client is built without a choice of its own.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         // Shown where a test fails: a 5xx tells its cause only to the log.
         let _ = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_test_writer().try_init();
         let folder = tempfile::tempdir().unwrap();
