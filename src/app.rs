@@ -16,13 +16,14 @@ use crate::{
         password::{Cost, Passwords},
         policy::Policy,
     },
-    clock::Clock,
+    clock::{Clock, Timestamp},
     config::Config,
     graphql::{Catalogue, Documents, MusterSchema},
     ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
     rest::Routes,
     sealing::KeyRing,
     store::Db,
+    telemetry::metrics,
 };
 
 /// A change that subscribers hear of after its commit. Ids only: what a subscriber may see is read for them.
@@ -62,6 +63,8 @@ pub struct App {
     pub documents: Documents,
     /// The `/v1` operations.
     pub routes: Routes,
+    /// When the service was made.
+    pub started_at: Timestamp,
     events: broadcast::Sender<Event>,
     tasks: TaskTracker,
     /// Cancelled when the service begins to shut down.
@@ -91,6 +94,9 @@ impl App {
     /// # Errors
     /// Whatever is wrong with the configuration, the keys, the policy files or the database.
     pub async fn start(config: Config, options: Options) -> anyhow::Result<Arc<Self>> {
+        if config.metrics.listen.is_some() {
+            metrics::begin();
+        }
         let db = Db::open(&config.database).await?;
         Self::with_db(config, options, db)
     }
@@ -108,6 +114,7 @@ impl App {
             keys: keys.ring().clone(),
             passwords: Passwords::new(options.password_cost)?,
             sessions: Sessions::kept_for(options.credentials_kept),
+            started_at: options.clock.now(),
             clock: options.clock,
             config,
             db,

@@ -18,9 +18,11 @@ use serde::Deserialize;
 
 use crate::sealing::{KeyFile, KeyFileError};
 
+mod operating;
 mod plans;
 mod settings;
 
+pub use operating::{Metrics, RateLimits, Traces};
 pub use plans::{PlanLimits, Plans};
 pub use settings::{Kind, SETTINGS, Setting};
 
@@ -50,6 +52,9 @@ pub struct Config {
     pub keys_file: PathBuf,
     /// Whether clients may ask for the schema. `MUSTER_INTROSPECTION`, true.
     pub introspection: bool,
+    /// Networks of the proxies that are believed where a request comes from. `MUSTER_TRUSTED_PROXIES`, none.
+    #[serde(deserialize_with = "networks")]
+    pub trusted_proxies: Vec<ipnet::IpNet>,
     /// How long a shutdown waits for what is under way. `MUSTER_SHUTDOWN_GRACE_SECONDS`, 20.
     pub shutdown_grace_seconds: u64,
     /// Where the records are.
@@ -60,6 +65,12 @@ pub struct Config {
     pub limits: Limits,
     /// How long people stay signed in.
     pub sessions: Sessions,
+    /// What the service measures of itself.
+    pub metrics: Metrics,
+    /// Where traces go.
+    pub traces: Traces,
+    /// How many requests a caller may send.
+    pub rate_limits: RateLimits,
     /// The text of a key file, in place of the file. `MUSTER_KEYS` alone: it has no place in a file of settings.
     #[serde(skip)]
     keys: Option<SecretString>,
@@ -282,6 +293,12 @@ impl Config {
     pub fn issuer(&self) -> &str {
         self.public_url.as_deref().unwrap_or("muster")
     }
+}
+
+/// Networks with commas between them; a lone address is a network of one.
+fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<ipnet::IpNet>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    settings::parse_networks(&text).ok_or_else(|| serde::de::Error::custom("not a list of networks"))
 }
 
 /// What the table of settings let through and the structs did not take: the setting, not its value.

@@ -10,7 +10,7 @@ use async_graphql::{ErrorExtensionValues, Value};
 use http::StatusCode;
 use serde::Serialize;
 
-use crate::graphql::record::camel_case;
+use crate::{graphql::record::camel_case, telemetry::metrics};
 
 /// The result of everything that a caller may ask for.
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
@@ -231,8 +231,11 @@ impl Problem {
         problem
     }
 
-    /// Writes the cause of a failure of our own to the log, once, at the boundary.
+    /// Counts the problem, and writes the cause of a failure of our own to the log: once, at the boundary.
     pub fn log(&self, request_id: &str) {
+        if let Some(meters) = metrics::on() {
+            meters.problem(self.code);
+        }
         if let Some(cause) = &self.cause {
             tracing::error!(
                 request_id,

@@ -1,4 +1,4 @@
-//! Logging: what the process says about itself, to standard error.
+//! What the process says about itself: the log here, to standard error; [`metrics`] beside it.
 //!
 //! Nothing secret may reach it. Secrets are `secrecy` types, whose `Debug` prints nothing; request headers and
 //! bodies are never fields of a span; SQL is logged without its values. The test with known secrets searches
@@ -10,6 +10,24 @@ use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::config::{Log, LogFormat};
+
+pub mod metrics;
+
+/// A statement has ended.
+pub fn statement(pool: metrics::Pool, ended: &sea_orm::metric::Info<'_>) {
+    if let Some(meters) = metrics::on() {
+        meters.statement(pool, ended.elapsed, ended.failed);
+    }
+}
+
+/// Runs one round of the recurring work `job`, measured.
+pub async fn round<T, E>(job: &'static str, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let Some(meters) = metrics::on() else { return work.await };
+    let began = std::time::Instant::now();
+    let done = work.await;
+    meters.round(job, began.elapsed(), done.is_err());
+    done
+}
 
 /// Why logging could not be set up.
 #[derive(Debug, thiserror::Error)]

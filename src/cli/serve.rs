@@ -15,7 +15,10 @@ use tokio::{
 };
 
 use super::{Cli, Failure, Output};
-use crate::{app::App, edge, jobs};
+use crate::{app::App, edge, jobs, telemetry::metrics};
+
+/// How often histograms take in what they were told.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Run the service.
 #[derive(Debug, clap::Args)]
@@ -51,6 +54,7 @@ impl Serve {
 pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     keep_house(&app);
+    show_metrics(&app).await?;
     let address = listener.local_addr()?;
     let stopping = app.stopping.clone();
     let service = edge::router(Arc::clone(&app)).into_make_service_with_connect_info::<SocketAddr>();
@@ -77,6 +81,28 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()
         () = finish => tracing::info!("serve.stopped"),
         name = signals.next() => tracing::warn!(signal = name, "serve.stopped_at_once"),
     }
+    Ok(())
+}
+
+/// Serves the metrics on their own listener, where the settings name one, for as long as the service runs.
+async fn show_metrics(app: &Arc<App>) -> io::Result<()> {
+    let Some(address) = app.config.metrics.listen else { return Ok(()) };
+    let listener = TcpListener::bind(address).await?;
+    tracing::info!(address = %listener.local_addr()?, "metrics.ready");
+    let (router, stopping) = (metrics::router(Arc::clone(app)), app.stopping.clone());
+    app.spawn(async move {
+        let serving = axum::serve(listener, router).with_graceful_shutdown(stopping.cancelled_owned());
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "metrics.failed");
+        }
+    });
+    let stopping = app.stopping.clone();
+    app.spawn(async move {
+        let mut tick = interval(UPKEEP_EVERY);
+        while stopping.run_until_cancelled(tick.tick()).await.is_some() {
+            metrics::begin().upkeep();
+        }
+    });
     Ok(())
 }
 

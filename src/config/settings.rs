@@ -27,6 +27,10 @@ pub enum Kind {
     Flag,
     /// A whole number from the first to the second, both included.
     Integer(i64, i64),
+    /// A number from 0 to 1.
+    Ratio,
+    /// Networks and addresses, with commas between them; may be empty.
+    Networks,
 }
 
 /// One setting.
@@ -56,6 +60,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "plans_file", "MUSTER_PLANS_FILE", Kind::Path;
     "keys_file", "MUSTER_KEYS_FILE", Kind::Path;
     "introspection", "MUSTER_INTROSPECTION", Kind::Flag;
+    "trusted_proxies", "MUSTER_TRUSTED_PROXIES", Kind::Networks;
     "shutdown_grace_seconds", "MUSTER_SHUTDOWN_GRACE_SECONDS", Kind::Integer(0, 3_600);
     "database.url", "MUSTER_DATABASE_URL", Kind::DatabaseUrl;
     "database.max_connections", "MUSTER_DATABASE_MAX_CONNECTIONS", Kind::Integer(1, 10_000);
@@ -73,6 +78,13 @@ pub const SETTINGS: &[Setting] = settings! {
     "limits.document_cache", "MUSTER_LIMITS_DOCUMENT_CACHE", Kind::Integer(0, 1_000_000);
     "sessions.access_token_minutes", "MUSTER_SESSIONS_ACCESS_TOKEN_MINUTES", Kind::Integer(1, 1_440);
     "sessions.refresh_token_days", "MUSTER_SESSIONS_REFRESH_TOKEN_DAYS", Kind::Integer(1, 3_650);
+    "metrics.listen", "MUSTER_METRICS_LISTEN", Kind::Address;
+    "traces.endpoint", "MUSTER_OTLP_ENDPOINT", Kind::Url;
+    "traces.sample_ratio", "MUSTER_TRACES_SAMPLE_RATIO", Kind::Ratio;
+    "rate_limits.enabled", "MUSTER_RATE_LIMITS_ENABLED", Kind::Flag;
+    "rate_limits.reads_per_minute", "MUSTER_RATE_LIMITS_READS_PER_MINUTE", Kind::Integer(1, 100_000_000);
+    "rate_limits.writes_per_minute", "MUSTER_RATE_LIMITS_WRITES_PER_MINUTE", Kind::Integer(1, 100_000_000);
+    "rate_limits.anonymous_per_minute", "MUSTER_RATE_LIMITS_ANONYMOUS_PER_MINUTE", Kind::Integer(1, 100_000_000);
 };
 
 impl Kind {
@@ -89,6 +101,9 @@ impl Kind {
             (Self::Choice(words), Value::String(text)) => words.contains(&text.as_str()),
             (Self::Flag, Value::Boolean(_)) => true,
             (Self::Integer(min, max), Value::Integer(number)) => (min..=max).contains(number),
+            (Self::Ratio, Value::Float(number)) => (0.0..=1.0).contains(number),
+            (Self::Ratio, Value::Integer(number)) => (0..=1).contains(number),
+            (Self::Networks, Value::String(text)) => parse_networks(text).is_some(),
             _ => false,
         };
         if good { Ok(()) } else { Err(format!("has to be {}", self.description())) }
@@ -104,6 +119,8 @@ impl Kind {
             Self::Choice(words) => format!("one of: {}", words.join(", ")),
             Self::Flag => "true or false".into(),
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Ratio => "a number from 0 to 1".into(),
+            Self::Networks => "networks with commas between them: 10.0.0.0/8, 192.0.2.7".into(),
         }
     }
 
@@ -112,10 +129,22 @@ impl Kind {
         let value = match self {
             Self::Flag => text.parse().ok().map(Value::Boolean),
             Self::Integer(..) => text.parse().ok().map(Value::Integer),
+            Self::Ratio => text.parse().ok().map(Value::Float),
             _ => None,
         };
         value.unwrap_or_else(|| Value::String(text.to_owned()))
     }
+}
+
+/// Networks with commas between them; a lone address is a network of one.
+pub(super) fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let network = part.parse().ok();
+            network.or_else(|| part.parse::<std::net::IpAddr>().ok().map(ipnet::IpNet::from))
+        })
+        .collect()
 }
 
 fn is_base_url(text: &str) -> bool {

@@ -10,7 +10,7 @@ use axum::{
     response::Response,
 };
 use futures::FutureExt;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tracing::{Instrument, field};
 use uuid::Uuid;
 
@@ -19,6 +19,7 @@ use crate::{
     app::App,
     error::{Code, Problem},
     rest::problem_response,
+    telemetry::metrics,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -28,6 +29,7 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     let began = Instant::now();
     let id = request_id(request.headers());
     let path = request.uri().path().to_owned();
+    let measured = metrics::on().map(|meters| (meters, Measured::of(&request)));
     let span = {
         let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
         tracing::info_span!(
@@ -48,9 +50,25 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     }
     .instrument(span)
     .await;
+    if let Some((meters, Measured { route, method })) = measured {
+        let route = route.as_ref().map_or("", MatchedPath::as_str);
+        meters.answered(route, &method, response.status(), began.elapsed());
+    }
     response.headers_mut().insert(REQUEST_ID, id);
     harden(response.headers_mut());
     response
+}
+
+/// What a request is counted under.
+struct Measured {
+    route: Option<MatchedPath>,
+    method: Method,
+}
+
+impl Measured {
+    fn of(request: &Request) -> Self {
+        Self { route: request.extensions().get().cloned(), method: request.method().clone() }
+    }
 }
 
 /// The response, whatever happens to the handler.

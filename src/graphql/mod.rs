@@ -13,6 +13,7 @@ mod documents;
 pub mod http;
 mod limits;
 mod live;
+mod observe;
 pub mod permit;
 pub mod record;
 mod render;
@@ -84,6 +85,8 @@ pub fn build(config: &Config) -> MusterSchema {
         .extension(documents::KeepValidation)
         .limit_complexity(config.limits.graphql_complexity)
         .limit_directives(10);
+    let observed = config.metrics.listen.is_some() || config.traces.endpoint.is_some();
+    let builder = if observed { builder.extension(observe::Observe) } else { builder };
     if config.introspection { builder.finish() } else { builder.disable_introspection().finish() }
 }
 

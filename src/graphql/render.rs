@@ -3,7 +3,10 @@
 use async_graphql::{Response, ServerError, Value};
 
 use super::Request;
-use crate::error::{Code, Problem};
+use crate::{
+    error::{Code, Problem},
+    telemetry::metrics,
+};
 
 /// Appends `value` as JSON. Binary values are JSON already: only our own record types make them.
 pub fn write_value(value: &Value, out: &mut Vec<u8>) {
@@ -85,6 +88,9 @@ pub fn show(error: &ServerError, request: &Request) -> ServerError {
         None => {
             if extensions.get("code").is_none() {
                 let code = code_of(error);
+                if let Some(meters) = metrics::on() {
+                    meters.problem(code);
+                }
                 extensions.set("code", code.as_str());
                 extensions.set("status", u32::from(code.status().as_u16()));
             }

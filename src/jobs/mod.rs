@@ -8,11 +8,13 @@
 mod entity;
 pub mod worker;
 
-use sea_orm::{ActiveModelTrait, NotSet, Set};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, NotSet, Set, Statement};
 use serde_json::{Value, json};
 
 use self::entity::outbox;
 use crate::{
+    app::App,
+    clock::Timestamp,
     enums::CommandKind,
     error::Result,
     ids::{AgentId, ServerId},
@@ -39,6 +41,19 @@ impl Command {
     #[must_use]
     pub fn new(kind: CommandKind, server: ServerId, agent: AgentId, generation: i64) -> Self {
         Self { kind, server, agent, generation, payload: json!({}) }
+    }
+}
+
+/// How many commands wait to be acknowledged, and since when the oldest does.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn waiting(app: &App) -> Result<(i64, Option<Timestamp>)> {
+    let sql = "SELECT COUNT(*), MIN(created_at) FROM outbox WHERE acknowledged_at IS NULL";
+    let row = app.db.read().query_one_raw(Statement::from_string(app.db.backend(), sql)).await?;
+    match row {
+        Some(row) => Ok((row.try_get_by(0)?, row.try_get_by(1)?)),
+        None => Ok((0, None)),
     }
 }
 

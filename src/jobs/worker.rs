@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{app::App, approvals, conversations, error::Result};
+use crate::{app::App, approvals, conversations, error::Result, telemetry};
 
 /// A kind of recurring work.
 pub struct Round {
@@ -42,7 +42,7 @@ pub fn start(app: &Arc<App>) {
             let mut tick = interval(round.every);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             while stopping.run_until_cancelled(tick.tick()).await.is_some() {
-                match (round.run)(&worker).await {
+                match telemetry::round(round.name, (round.run)(&worker)).await {
                     Ok(0) => {}
                     Ok(done) => tracing::info!(round = round.name, done, "round.done"),
                     Err(problem) => tracing::error!(round = round.name, %problem, "round.failed"),

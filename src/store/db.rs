@@ -21,7 +21,10 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use crate::config::Database;
+use crate::{
+    config::Database,
+    telemetry::{self, metrics::Pool},
+};
 
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
 static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -41,7 +44,7 @@ impl Db {
     /// An address that is none, or a database that can't be reached.
     pub async fn open(settings: &Database) -> anyhow::Result<Self> {
         let url = settings.url.expose_secret();
-        let (mut read, write) = if settings.is_sqlite() {
+        let (mut read, mut write) = if settings.is_sqlite() {
             open_sqlite(url, settings).await?
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let pool = open_postgres(url, settings).await?;
@@ -51,9 +54,11 @@ impl Db {
         };
         let statements = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&statements);
-        read.set_metric_callback(move |_| {
+        read.set_metric_callback(move |statement| {
             counted.fetch_add(1, Ordering::Relaxed);
+            telemetry::statement(Pool::Read, statement);
         });
+        write.set_metric_callback(|statement| telemetry::statement(Pool::Write, statement));
         Ok(Self { read, write, statements })
     }
 
@@ -79,6 +84,24 @@ impl Db {
     #[must_use]
     pub fn backend(&self) -> DbBackend {
         self.read.get_database_backend()
+    }
+
+    /// The pools: name, connections, how many of them are idle, and the most there may be.
+    #[must_use]
+    pub fn pools(&self) -> Vec<(&'static str, usize, usize, u32)> {
+        let of = |name, size: u32, idle, most| (name, size as usize, idle, most);
+        match self.backend() {
+            DbBackend::Postgres => {
+                let pool = self.read.get_postgres_connection_pool();
+                vec![of("read", pool.size(), pool.num_idle(), pool.options().get_max_connections())]
+            }
+            _ => [("read", &self.read), ("write", &self.write)]
+                .map(|(name, connection)| {
+                    let pool = connection.get_sqlite_connection_pool();
+                    of(name, pool.size(), pool.num_idle(), pool.options().get_max_connections())
+                })
+                .into(),
+        }
     }
 
     /// Whether the database answers.

@@ -20,6 +20,17 @@ fn settings_are_documented() {
 }
 
 #[test]
+fn metrics_are_documented() {
+    let mut table = String::from("| Metric | Kind | Labels | Tells |\n|---|---|---|---|\n");
+    for family in muster::telemetry::metrics::FAMILIES {
+        let labels = family.labels.join("`, `");
+        let labels = if labels.is_empty() { String::new() } else { format!("`{labels}`") };
+        writeln!(table, "| `{}` | {} | {labels} | {} |", family.name, family.kind, family.about).unwrap();
+    }
+    check("docs/operations.md", "metrics", &table);
+}
+
+#[test]
 fn problems_are_documented() {
     let mut table = String::from("| Status | Code | Means |\n|---|---|---|\n");
     for code in Code::ALL {

@@ -25,6 +25,7 @@ mod harness;
 mod harness_itself;
 mod mcp;
 mod messages;
+mod metrics;
 mod migrations;
 mod openapi_fuzz;
 mod organizations;

@@ -15,6 +15,7 @@ use crate::{
     edge::Arrival,
     error::{Code, Problem, Result},
     graphql::{Document, Request, render, show},
+    telemetry::metrics,
 };
 
 /// Whose operations are run: one HTTP request, or one socket.
@@ -103,7 +104,8 @@ impl Session {
         };
         let responses = self.app.schema.execute_stream(graphql);
         if is_subscription {
-            return (request, responses);
+            let open = metrics::on().map(Open::new);
+            return (request, responses.inspect(move |_| _ = &open).boxed());
         }
         // The deadline that an HTTP request has.
         let deadline = tokio::time::sleep(self.app.config.limits.request_timeout());
@@ -131,6 +133,13 @@ impl Session {
         };
         let request = self.request(Some(&document), raw);
         let is_subscription = document.is_subscription(name.as_deref());
+        if let Some(meters) = metrics::on() {
+            meters.operation(match (is_subscription, document.is_query(name.as_deref())) {
+                (true, _) => metrics::Operation::Subscription,
+                (false, true) => metrics::Operation::Query,
+                (false, false) => metrics::Operation::Mutation,
+            });
+        }
         let fits = document.accepts(name.as_deref(), &variables, &self.app.catalogue.registry);
         let mut graphql = async_graphql::Request::new("").variables(variables).data(Arc::clone(&request));
         if let Some(name) = name {
@@ -149,6 +158,22 @@ struct Prepared {
     graphql: async_graphql::Request,
     request: Arc<Request>,
     is_subscription: bool,
+}
+
+/// Counts a subscription for as long as it is open.
+struct Open(&'static metrics::Meters);
+
+impl Open {
+    fn new(meters: &'static metrics::Meters) -> Self {
+        meters.subscriptions.increment(1.0);
+        Self(meters)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.subscriptions.decrement(1.0);
+    }
 }
 
 /// The response that refuses an operation before it is looked at.

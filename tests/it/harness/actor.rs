@@ -23,6 +23,11 @@ impl Actor {
         Self { bearer: Some(bearer.into()), user: None, ..self.clone() }
     }
 
+    /// The same client at another address.
+    pub fn at(&self, base: &str) -> Self {
+        Self { base: base.to_owned(), ..self.clone() }
+    }
+
     pub(super) fn person(&self, user: i64, bearer: String) -> Self {
         Self { user: Some(user), ..self.with_bearer(bearer) }
     }
