@@ -4,6 +4,7 @@ use std::{
     io::{self, Write},
     net::SocketAddr,
     sync::Arc,
+    time::Duration,
 };
 
 use axum::serve::ListenerExt;
@@ -11,7 +12,7 @@ use serde_json::json;
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
-    time::timeout,
+    time::{interval, timeout},
 };
 
 use super::{Cli, Failure, Output};
