@@ -16,6 +16,7 @@ use crate::{
         password::{Cost, Passwords},
         policy::Policy,
     },
+    audit,
     clock::{Clock, Timestamp},
     config::Config,
     graphql::{Catalogue, Documents, MusterSchema},
@@ -65,6 +66,8 @@ pub struct App {
     pub routes: Routes,
     /// When the service was made.
     pub started_at: Timestamp,
+    /// What was refused lately, on its way to the audit log.
+    pub refusals: audit::Refusals,
     events: broadcast::Sender<Event>,
     tasks: TaskTracker,
     /// Cancelled when the service begins to shut down.
@@ -123,6 +126,7 @@ impl App {
             schema,
             documents,
             routes,
+            refusals: audit::Refusals::default(),
             events,
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -158,6 +162,10 @@ impl App {
         let grace = self.config.shutdown_grace();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
             tracing::warn!("shutdown.work_left_unfinished");
+        }
+        // What was refused until now; nothing can be refused any more.
+        if let Err(problem) = audit::write_refusals(self, true).await {
+            tracing::error!(%problem, "audit.refusals_not_written");
         }
         self.db.close().await;
     }

@@ -549,6 +549,14 @@ text_enum! {
 }
 
 text_enum! {
+    /// What an actor showed to be who they are.
+    pub CredentialUsed {
+        Session = "SESSION": "A session's access token.",
+        ServiceToken = "SERVICE_TOKEN": "A service token.",
+    }
+}
+
+text_enum! {
     /// How an operation ended.
     pub AuditOutcome {
         Allowed = "ALLOWED": "It was done.",

@@ -27,6 +27,8 @@ pub struct Inner {
     pub org: OrgId,
     /// What the caller is there.
     pub membership: Membership,
+    /// The root field that was entered; none for the service's own work.
+    pub operation: Option<Arc<str>>,
 }
 
 impl Deref for Scope {
@@ -39,15 +41,21 @@ impl Deref for Scope {
 
 impl Scope {
     /// The scope of a caller whose membership was established.
-    pub(crate) fn new(request: &Arc<Request>, org: OrgId, membership: Membership) -> Self {
-        Self(Arc::new(Inner { app: Arc::clone(&request.app), request: Arc::clone(request), org, membership }))
+    pub(crate) fn new(
+        request: &Arc<Request>,
+        org: OrgId,
+        membership: Membership,
+        operation: Option<Arc<str>>,
+    ) -> Self {
+        let (app, request) = (Arc::clone(&request.app), Arc::clone(request));
+        Self(Arc::new(Inner { app, request, org, membership, operation }))
     }
 
     /// The operator's own scope: the command line and the service's own work. No request leads here.
     #[must_use]
     pub fn system(app: &Arc<App>, org: OrgId) -> Self {
         let membership = Membership { role: None, permissions: Permission::ALL.iter().copied().collect() };
-        Self::new(&Arc::new(Request::system(app)), org, membership)
+        Self::new(&Arc::new(Request::system(app)), org, membership, None)
     }
 
     /// Whether the caller holds `permission` here.

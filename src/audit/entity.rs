@@ -7,7 +7,7 @@ pub mod audit_log {
 
     use crate::{
         clock::Timestamp,
-        enums::{ActorKind, AuditOutcome},
+        enums::{ActorKind, AuditOutcome, CredentialUsed},
         ids::{AuditId, OrgId},
     };
 
@@ -32,9 +32,21 @@ pub mod audit_log {
         pub changes: Json,
         pub request_id: Option<String>,
         pub ip: Option<String>,
-        /// For a chain over the rows; not used yet.
+        /// The hash of the line before, in the chain of the organization; set when the line is sealed, like the
+        /// next and `chain_seq`.
         pub prev_hash: Option<Vec<u8>>,
         pub hash: Option<Vec<u8>>,
+        pub credential_kind: Option<CredentialUsed>,
+        pub credential_id: Option<i64>,
+        /// The deciding line of the policy.
+        pub decided_by: Option<String>,
+        /// The problem's code, where something was refused.
+        pub code: Option<String>,
+        /// How often: a burst of the same refusal is one line.
+        pub count: i64,
+        /// When the last of a burst was.
+        pub last_at: Option<Timestamp>,
+        pub chain_seq: Option<i64>,
     }
 
     /// Relations are loaded by the read path, never through sea-orm.

@@ -7,7 +7,7 @@ use async_graphql::{Context, Json, Object};
 use crate::{
     access::Permission,
     clock::Timestamp,
-    enums::{ActorKind, AuditOutcome},
+    enums::{ActorKind, AuditOutcome, CredentialUsed},
     graphql::{
         Answer, Enter, answer,
         bounds::{bounds, from as at_least, name, range},
@@ -35,10 +35,19 @@ impl Record for AuditEntry {
                 )
                 .column::<Option<Id>>("actor_id", "The user or the service token.")
                 .column::<Option<String>>("actor_name", "The name at that time.")
+                .column::<Option<CredentialUsed>>("credential_kind", "What the actor showed to be who they are.")
+                .column::<Option<Id>>("credential_id", "Which session or service token.")
                 .column::<Option<String>>("credential_hint", "The last characters of the service token.")
                 .column::<String>("operation", "What was done: the name of the schema's root field.")
                 .column::<Option<String>>("permission", "The permission that it took.")
+                .column::<Option<String>>(
+                    "decided_by",
+                    "The line of the policy that decided: the file, the line's number and its text.",
+                )
                 .column::<AuditOutcome>("outcome", "How it ended.")
+                .column::<Option<String>>("code", "Of what was refused: the problem's code.")
+                .column::<i64>("count", "How often: a burst of the same refusal is one line.")
+                .column::<Option<Timestamp>>("last_at", "When the last of a burst was; null where there was one.")
                 .column::<Option<String>>("target_kind", "The kind of record that it concerns.")
                 .column::<Option<Id>>("target_id", "Which one.")
                 .column::<Json<serde_json::Value>>("changes", "What changed. Of secrets, only that they did.")
@@ -47,6 +56,10 @@ impl Record for AuditEntry {
                     "The request, as in the response and the service's log.",
                 )
                 .column::<Option<String>>("ip", "Where it came from.")
+                .column::<Option<i64>>(
+                    "chain_seq",
+                    "The line's place in the organization's hash chain; null for a moment, until it is sealed.",
+                )
         });
         &SPEC
     }
@@ -58,7 +71,7 @@ pub struct AuditQuery;
 
 #[Object]
 impl AuditQuery {
-    /// What was done in the organization, newest first.
+    /// What was done in the organization and what was refused, newest first.
     #[graphql(directive = permit::apply(Permission::AuditView))]
     #[expect(clippy::too_many_arguments, reason = "each is a filter of its own in the schema")]
     async fn audit_log(
@@ -75,6 +88,8 @@ impl AuditQuery {
         #[graphql(desc = "Only the record with this id.")] target_id: Option<Id>,
         #[graphql(desc = "Only people, only service tokens, ….")] actor_kind: Option<ActorKind>,
         #[graphql(desc = "Only the user or service token with this id.")] actor_id: Option<Id>,
+        #[graphql(desc = "Only what was done, only what was refused, ….")] outcome: Option<AuditOutcome>,
+        #[graphql(desc = "Only what took this permission.")] permission: Option<Permission>,
         #[graphql(desc = "Only from this instant on.")] from: Option<Timestamp>,
         #[graphql(desc = "Only before this instant.")] to: Option<Timestamp>,
     ) -> Answer<Page<AuditEntry>> {
@@ -85,6 +100,8 @@ impl AuditQuery {
                 .filter_if("t.target_id = ?", target_id.map(|id| id.0))
                 .filter_if("t.actor_kind = ?", actor_kind)
                 .filter_if("t.actor_id = ?", actor_id.map(|id| id.0))
+                .filter_if("t.outcome = ?", outcome)
+                .filter_if("t.permission = ?", permission.map(|permission| permission.as_str()))
                 .filter_if("t.at >= ?", from)
                 .filter_if("t.at < ?", to)
                 .order_by("t.at DESC, t.id DESC");

@@ -1,16 +1,37 @@
-//! The audit log: who did what, through which credential, to what.
+//! The audit log: who did what or was refused what, through which credential, to what.
 //!
-//! A line is written in the transaction of the change that it tells of, so that neither exists without the
-//! other. Lines are only ever added. Secrets never get here: of a secret the log knows that it changed.
+//! - this file: a line for a change, written in the transaction of the change, so that neither exists without the other.
+//! - `changes.rs`: what an edit changed. Secrets never get here: of a secret the log knows that it changed.
+//! - `refusals.rs`: lines for what was refused: kept in memory, written beside the requests.
+//!
+//! Lines are only ever added. What belongs to no organization (accounts, credentials that are no good, strangers) has its
+//! lines in the log of the instance, which its operator reads.
 
+mod changes;
 mod entity;
 pub mod graphql;
+mod refusals;
 
-use sea_orm::{ActiveModelTrait, NotSet, Set};
+use std::net::IpAddr;
+
+use sea_orm::{ActiveModelTrait, ConnectionTrait, NotSet, Set, Statement};
 use serde_json::Value;
 
 use self::entity::audit_log;
-use crate::{enums::AuditOutcome, error::Result, graphql::Permit, store::Tx};
+pub use self::{
+    changes::changed,
+    refusals::{Refusals, refused, refused_account, refused_credential, write_refusals},
+};
+use crate::{
+    access::{Caller, Membership, Permission},
+    app::App,
+    clock::Timestamp,
+    enums::{ActorKind, AuditOutcome, CredentialUsed},
+    error::Result,
+    graphql::Permit,
+    ids::{OrgId, SessionId, UserId},
+    store::Tx,
+};
 
 /// What happened, for the log.
 #[derive(Clone, Debug)]
@@ -30,101 +51,137 @@ pub struct Entry {
 /// # Errors
 /// The database refused; then the change does not happen either.
 pub async fn record(tx: &Tx, entry: Entry) -> Result<()> {
-    let caller = &tx.scope.request.caller;
-    let permission = match tx.scope.app.catalogue.permit(entry.operation) {
-        Some(Permit::InOrganization { permission, .. }) => Some(permission.as_str().to_owned()),
+    let (scope, request) = (&tx.scope, &tx.scope.request);
+    let permission = match scope.app.catalogue.permit(entry.operation) {
+        Some(Permit::InOrganization { permission, .. }) => Some(permission),
         _ => None,
     };
-    audit_log::ActiveModel {
-        id: NotSet,
-        organization_id: Set(Some(tx.scope.org)),
-        at: Set(tx.now),
-        actor_kind: Set(caller.kind()),
-        actor_id: Set(caller.user().map(|id| id.0).or(caller.token().map(|id| id.0))),
-        actor_name: Set(Some(caller.name().to_owned())),
-        credential_hint: Set(caller.hint().map(str::to_owned)),
+    let decided_by = permission.and_then(|permission| {
+        deciding_line(&scope.app, scope.org, &scope.membership, &request.caller, permission)
+    });
+    let row = audit_log::ActiveModel {
+        organization_id: Set(Some(scope.org)),
         operation: Set(entry.operation.to_owned()),
-        permission: Set(permission),
-        outcome: Set(AuditOutcome::Allowed),
+        permission: Set(permission.map(|permission| permission.as_str().to_owned())),
+        decided_by: Set(decided_by),
         target_kind: Set(Some(entry.target_kind.to_owned())),
         target_id: Set(Some(entry.target_id)),
         changes: Set(entry.changes),
-        request_id: Set(Some(tx.scope.request.id.clone())),
-        ip: Set(tx.scope.request.ip.map(|ip| ip.to_string())),
-        prev_hash: NotSet,
-        hash: NotSet,
+        request_id: Set(Some(request.id.clone())),
+        ip: Set(request.ip.map(|ip| ip.to_string())),
+        ..blank(tx.now)
+    };
+    done_by(row, &request.caller).insert(tx.connection()).await?;
+    Ok(())
+}
+
+/// What happened to a person's account, which belongs to no organization.
+#[derive(Debug)]
+pub struct AccountEntry<'a> {
+    /// What was done: `signIn`.
+    pub operation: &'static str,
+    /// Whose account.
+    pub user: UserId,
+    /// Through which session, or which one was opened.
+    pub session: Option<SessionId>,
+    /// What changed: an object.
+    pub changes: Value,
+    /// Where from.
+    pub ip: Option<IpAddr>,
+    /// The request.
+    pub request_id: &'a str,
+}
+
+/// Writes a line about an account into the instance's log, on the connection or transaction of the change.
+///
+/// # Errors
+/// The database refused; then the change must not happen either.
+pub async fn record_account(app: &App, db: &impl ConnectionTrait, entry: AccountEntry<'_>) -> Result<()> {
+    let name = "SELECT name FROM users WHERE id = $1";
+    let name = Statement::from_sql_and_values(app.db.backend(), name, [entry.user.0.into()]);
+    let name = db.query_one_raw(name).await?.map(|row| row.try_get_by::<String, _>(0)).transpose()?;
+    audit_log::ActiveModel {
+        actor_kind: Set(ActorKind::User),
+        actor_id: Set(Some(entry.user.0)),
+        actor_name: Set(name),
+        credential_kind: Set(entry.session.map(|_| CredentialUsed::Session)),
+        credential_id: Set(entry.session.map(|id| id.0)),
+        operation: Set(entry.operation.to_owned()),
+        target_kind: Set(Some("user".to_owned())),
+        target_id: Set(Some(entry.user.0)),
+        changes: Set(entry.changes),
+        request_id: Set(Some(entry.request_id.to_owned()).filter(|id| !id.is_empty())),
+        ip: Set(entry.ip.map(|ip| ip.to_string())),
+        ..blank(app.clock.now())
     }
-    .insert(tx.connection())
+    .insert(db)
     .await?;
     Ok(())
 }
 
-/// The columns that an edit sets, with their new values; sealed and hashed ones only as "changed".
-pub fn changed<A: sea_orm::ActiveModelTrait>(edited: &A) -> Value {
-    use sea_orm::{ActiveValue, Iden, Iterable};
-    let mut changes = serde_json::Map::new();
-    for column in <A::Entity as sea_orm::EntityTrait>::Column::iter() {
-        let name = column.to_string();
-        if let ActiveValue::Set(value) = edited.get(column)
-            && name != "updated_at"
-        {
-            changes.insert(name.clone(), shown(&name, value));
-        }
-    }
-    Value::Object(changes)
-}
-
-/// What stands in the log for a value that it does not repeat.
-const CHANGED: &str = "changed";
-
-/// Longer texts are not repeated: the record has them.
-const MAX_TEXT: usize = 500;
-
-/// Columns that may hold a secret without being named for one: people write keys into command lines.
-const UNSHOWN: [&str; 1] = ["args"];
-
-fn shown(column: &str, value: sea_orm::Value) -> Value {
-    if column.ends_with("_sealed") || column.ends_with("_hash") || UNSHOWN.contains(&column) {
-        return Value::from(CHANGED);
-    }
-    match value {
-        sea_orm::Value::Bool(value) => value.into(),
-        sea_orm::Value::BigInt(value) => value.into(),
-        sea_orm::Value::Double(value) => value.into(),
-        sea_orm::Value::String(Some(text)) if column == "url" || column.ends_with("_url") => origin(&text),
-        sea_orm::Value::String(Some(text)) if text.len() > MAX_TEXT => CHANGED.into(),
-        sea_orm::Value::String(value) => value.into(),
-        sea_orm::Value::Json(value) => value.map_or(Value::Null, |value| *value),
-        _ => CHANGED.into(),
+/// A line of which nothing is known but when it was written: the service did it.
+fn blank(at: Timestamp) -> audit_log::ActiveModel {
+    audit_log::ActiveModel {
+        id: NotSet,
+        organization_id: Set(None),
+        at: Set(at),
+        actor_kind: Set(ActorKind::System),
+        actor_id: Set(None),
+        actor_name: Set(None),
+        credential_hint: Set(None),
+        operation: NotSet,
+        permission: Set(None),
+        outcome: Set(AuditOutcome::Allowed),
+        target_kind: Set(None),
+        target_id: Set(None),
+        changes: Set(Value::Object(serde_json::Map::new())),
+        request_id: Set(None),
+        ip: Set(None),
+        prev_hash: Set(None),
+        hash: Set(None),
+        credential_kind: Set(None),
+        credential_id: Set(None),
+        decided_by: Set(None),
+        code: Set(None),
+        count: Set(1),
+        last_at: Set(None),
+        chain_seq: Set(None),
     }
 }
 
-/// Of an address only whose it is: user info, paths and queries carry keys.
-fn origin(text: &str) -> Value {
-    match url::Url::parse(text) {
-        Ok(url) if url.has_host() => url.origin().ascii_serialization().into(),
-        _ => CHANGED.into(),
+/// The same line with its actor and the credential.
+fn done_by(line: audit_log::ActiveModel, caller: &Caller) -> audit_log::ActiveModel {
+    let (kind, id) = credential(caller);
+    audit_log::ActiveModel {
+        actor_kind: Set(caller.kind()),
+        actor_id: Set(actor(caller)),
+        actor_name: Set(Some(caller.name().to_owned()).filter(|name| !name.is_empty())),
+        credential_kind: Set(kind),
+        credential_id: Set(id),
+        credential_hint: Set(caller.hint().map(str::to_owned)),
+        ..line
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn actor(caller: &Caller) -> Option<i64> {
+    caller.user().map(|id| id.0).or(caller.token().map(|id| id.0))
+}
 
-    fn of(column: &str, text: &str) -> Value {
-        shown(column, sea_orm::Value::from(text))
+fn credential(caller: &Caller) -> (Option<CredentialUsed>, Option<i64>) {
+    match caller {
+        Caller::Person(person) => (Some(CredentialUsed::Session), Some(person.session.0)),
+        Caller::Token(token) => (Some(CredentialUsed::ServiceToken), Some(token.id.0)),
+        Caller::Anonymous | Caller::System => (None, None),
     }
+}
 
-    #[test]
-    fn what_may_hold_a_secret_is_not_repeated() {
-        let plain = ["bot_token_sealed", "token_hash", "args"].map(|column| of(column, "canary"));
-        assert_eq!(plain, ["changed"; 3]);
-        assert_eq!(
-            of("outbound_url", "https://me:canary@hooks.example/T0/canary?key=canary"),
-            "https://hooks.example"
-        );
-        assert_eq!(of("url", "canary"), "changed");
-        assert_eq!(of("content", &"canary ".repeat(100)), "changed");
-        assert_eq!(of("name", "Dispatch"), "Dispatch");
-    }
+/// The line of the policy that lets the caller, or keeps them out; none for the operator, whom no policy binds.
+fn deciding_line(
+    _app: &App,
+    _org: OrgId,
+    _membership: &Membership,
+    _caller: &Caller,
+    _permission: Permission,
+) -> Option<String> {
+    None
 }

@@ -81,7 +81,7 @@ impl AvatarMutation {
     async fn set_viewer_avatar(&self, ctx: &Context<'_>, input: AvatarInput) -> Answer<User> {
         answer(async {
             let (app, person) = (&ctx.request().app, ctx.admit()?.person()?);
-            super::set_user(app, person.id, input.picture()?).await?;
+            super::set_user(ctx.request(), person, input.picture()?).await?;
             people::user(app, person.id).await
         })
         .await

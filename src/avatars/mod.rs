@@ -13,12 +13,12 @@ use serde_json::json;
 
 use self::entity::avatars;
 use crate::{
-    access::Scope,
+    access::{Person, Scope},
     agents,
-    app::App,
-    audit::{self, Entry},
+    audit::{self, AccountEntry, Entry},
     clock::Timestamp,
     error::{Code, Problem, Result},
+    graphql::Request,
     ids::{AgentId, OrgId, UserId},
     orgs, people,
     sealing::random_bytes,
@@ -98,12 +98,22 @@ pub async fn set_organization(scope: &Scope, picture: Option<Picture>) -> Result
 ///
 /// # Errors
 /// The database is out of reach.
-pub async fn set_user(app: &App, user: UserId, picture: Option<Picture>) -> Result<()> {
+pub async fn set_user(request: &Request, person: &Person, picture: Option<Picture>) -> Result<()> {
+    let (app, user) = (&request.app, person.id);
     let tx = app.db.begin().await?;
     let now = app.clock.now();
     let version = picture.as_ref().map(|_| new_version());
     people::set_avatar(&tx, user, version, now).await?;
     replace(&tx, Owner::User(user), version.zip(picture), now).await?;
+    let entry = AccountEntry {
+        operation: "setViewerAvatar",
+        user,
+        session: Some(person.session),
+        changes: json!({ "avatar": "changed" }),
+        ip: request.ip,
+        request_id: &request.id,
+    };
+    audit::record_account(app, &tx, entry).await?;
     tx.commit().await?;
     Ok(())
 }

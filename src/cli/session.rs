@@ -34,7 +34,7 @@ impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let app = cli.open().await?;
         let user = people::find_user(&app, &self.email).await?;
-        let client = Client { ip: None, user_agent: Some("muster session create".to_owned()) };
+        let client = Client { user_agent: Some("muster session create".to_owned()), ..Client::default() };
         let session = people::open_session(&app, user, client).await?;
         app.shut_down().await;
         Ok(Output::of(json!({

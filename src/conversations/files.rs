@@ -103,7 +103,7 @@ async fn enter(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams, operatio
     let permit = app.catalogue.permit(operation);
     let permit = permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))?;
     let request = Arc::new(Request::new(app, caller, arrival));
-    authorize(&request, permit, org_in_path(parameter(path, "org_id"))?).await
+    authorize(&request, operation, permit, org_in_path(parameter(path, "org_id"))?).await
 }
 
 fn parameter<'a>(path: &'a RawPathParams, name: &str) -> &'a str {

@@ -11,6 +11,7 @@ use http::{HeaderMap, Uri, header, request::Parts};
 use crate::{
     access::{Caller, authenticate},
     app::App,
+    audit,
     error::{Code, Problem, Result},
 };
 
@@ -55,7 +56,12 @@ impl Arrival {
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good.
     pub async fn caller(&self, app: &Arc<App>) -> Result<Caller> {
         let caller = match bearer(&self.headers)? {
-            Some(token) => authenticate(app, token).await?,
+            Some(token) => {
+                let known = authenticate(app, token).await;
+                known.inspect_err(|problem| {
+                    audit::refused_credential(app, problem, self.ip, &self.request_id);
+                })?
+            }
             None => Caller::Anonymous,
         };
         tracing::Span::current().record("caller", tracing::field::display(caller.kind()));

@@ -1,6 +1,6 @@
 //! What the schema says about itself, read once at start: the permit and the arguments of every root field.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use async_graphql::{
     OutputType, SubscriptionType,
@@ -16,7 +16,7 @@ const ROOTS: [&str; 3] = ["Query", "Mutation", "Subscription"];
 pub struct Catalogue {
     /// Every type that the roots reach.
     pub registry: Registry,
-    permits: HashMap<String, Permit>,
+    permits: HashMap<Arc<str>, Permit>,
 }
 
 /// A root field of one of the three roots.
@@ -46,7 +46,7 @@ impl Catalogue {
                 let Some(permit) = Permit::read(&field.directive_invocations) else {
                     anyhow::bail!("{root}.{} declares no permit", field.name);
                 };
-                if permits.insert(field.name.clone(), permit).is_some() {
+                if permits.insert(field.name.as_str().into(), permit).is_some() {
                     anyhow::bail!("two root fields have the name {}", field.name);
                 }
             }
@@ -58,6 +58,12 @@ impl Catalogue {
     #[must_use]
     pub fn permit(&self, field: &str) -> Option<Permit> {
         self.permits.get(field).copied()
+    }
+
+    /// The name of a root field, to keep: nothing is copied.
+    #[must_use]
+    pub fn name(&self, field: &str) -> Option<Arc<str>> {
+        self.permits.get_key_value(field).map(|(name, _)| Arc::clone(name))
     }
 
     /// The root field of this name.

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     access::{Caller, Scope, membership},
     app::App,
+    audit,
     edge::Arrival,
     enums::DecidedVia,
     error::{At, Code, Problem, Result},
@@ -105,7 +106,7 @@ pub trait Enter {
 impl Enter for async_graphql::Context<'_> {
     async fn enter(&self, org: OrgId) -> Result<Scope> {
         let request = self.request();
-        let scope = authorize(request, declared(self)?, org).await?;
+        let scope = authorize(request, self.item.node.name.node.as_str(), declared(self)?, org).await?;
         if !request.validated {
             validate(self)?;
         }
@@ -124,17 +125,26 @@ impl Enter for async_graphql::Context<'_> {
     }
 }
 
-/// Checks a caller against a permit; REST does so before it looks at the body.
+/// Checks a caller against the permit of the root field `operation`; REST does so before it looks at the body.
+/// The audit log hears of a caller who is refused.
 ///
 /// # Errors
 /// `UNAUTHENTICATED`, `NOT_A_MEMBER`, `PERMISSION_DENIED`, `EMAIL_NOT_CONFIRMED`.
-pub async fn authorize(request: &Arc<Request>, permit: Permit, org: OrgId) -> Result<Scope> {
+pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, org: OrgId) -> Result<Scope> {
     request.caller.require_identity()?;
+    let entered = admit(request, operation, permit, org).await;
+    if let Err(problem) = &entered {
+        audit::refused(request, operation, Some(org), problem);
+    }
+    entered
+}
+
+async fn admit(request: &Arc<Request>, operation: &str, permit: Permit, org: OrgId) -> Result<Scope> {
     let Permit::InOrganization { permission, confirmed_email } = permit else {
         return Err(Problem::internal(anyhow::anyhow!("a field of no organization was asked for one")));
     };
     let membership = membership(&request.app, &request.caller, org).await?;
-    let scope = Scope::new(request, org, membership);
+    let scope = Scope::new(request, org, membership, request.app.catalogue.name(operation));
     scope.require(permission)?;
     if confirmed_email && !request.caller.has_confirmed_email() {
         return Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."));

@@ -38,6 +38,7 @@ pub fn watch<T: Send + 'static>(
     let watcher = Watcher {
         request: Arc::clone(&scope.request),
         org: scope.org,
+        operation: scope.operation.clone().unwrap_or_default(),
         permit: Permit::InOrganization { permission, confirmed_email: false },
         changes: scope.app.subscribe(),
         forgotten: scope.app.sessions.forgotten(),
@@ -56,6 +57,7 @@ pub fn watch<T: Send + 'static>(
 struct Watcher<P> {
     request: Arc<Request>,
     org: OrgId,
+    operation: Arc<str>,
     permit: Permit,
     changes: broadcast::Receiver<Event>,
     forgotten: watch::Receiver<()>,
@@ -98,7 +100,7 @@ impl<P> Watcher<P> {
     async fn admit(&mut self) -> Result<Scope> {
         self.request.loaders.forget();
         still_good(&self.request.app, &self.request.caller).await?;
-        authorize(&self.request, self.permit, self.org).await
+        authorize(&self.request, &self.operation, self.permit, self.org).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{app::App, approvals, conversations, error::Result, telemetry};
+use crate::{app::App, approvals, audit, conversations, error::Result, telemetry};
 
 /// A kind of recurring work.
 pub struct Round {
@@ -31,6 +31,12 @@ pub const ROUNDS: &[Round] = &[
         name: "attachments.remove_unposted",
         every: Duration::from_secs(3600),
         run: |app| conversations::remove_unposted(app).boxed(),
+    },
+    Round {
+        name: "audit.write_refusals",
+        every: Duration::from_secs(1),
+        // Every second; the log does not need to tell.
+        run: |app| async { audit::write_refusals(app, false).await.map(|_| 0) }.boxed(),
     },
 ];
 

@@ -4,6 +4,7 @@ use sea_orm::{ConnectionTrait, DbBackend, EntityTrait, PaginatorTrait, Select, S
 
 use crate::{
     app::App,
+    audit,
     config::Plans,
     error::{Code, Problem, Result},
     store::Tx,
@@ -125,7 +126,12 @@ where
     }
     let name = limit.name();
     let detail = format!("The plan allows {max} ({name}); {used} are in use.");
-    Err(Problem::new(Code::PlanLimitReached, detail).with("limit", name).with("max", max).with("used", used))
+    let problem = Problem::new(Code::PlanLimitReached, detail).with("limit", name);
+    let problem = problem.with("max", max).with("used", used);
+    if let Some(operation) = &tx.scope.operation {
+        audit::refused(&tx.scope.request, operation, Some(tx.scope.org), &problem);
+    }
+    Err(problem)
 }
 
 /// The limit in force.

@@ -107,7 +107,8 @@ impl AccountMutation {
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn sign_out(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {
-            super::sign_out(&ctx.request().app, ctx.admit()?.person()?).await?;
+            let request = ctx.request();
+            super::sign_out(&request.app, ctx.admit()?.person()?, &client(request)).await?;
             Ok(true)
         })
         .await
@@ -117,7 +118,8 @@ impl AccountMutation {
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn revoke_session(&self, ctx: &Context<'_>, id: SessionId) -> Answer<SessionId> {
         answer(async {
-            super::revoke_session(&ctx.request().app, ctx.admit()?.person()?, id).await?;
+            let request = ctx.request();
+            super::revoke_session(&request.app, ctx.admit()?.person()?, id, &client(request)).await?;
             Ok(id)
         })
         .await
@@ -125,7 +127,7 @@ impl AccountMutation {
 }
 
 fn client(request: &Request) -> Client {
-    Client { ip: request.ip, user_agent: request.user_agent.clone() }
+    Client { ip: request.ip, user_agent: request.user_agent.clone(), request_id: request.id.clone() }
 }
 
 async fn shown(request: &Request, signed_in: SignedIn) -> Result<SignIn> {

@@ -13,6 +13,7 @@ use sea_orm::{
     QueryOrder, QuerySelect, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
+use serde_json::json;
 
 use super::{
     entity::{sessions, users},
@@ -24,6 +25,7 @@ use crate::{
         token::{Token, TokenHash, TokenKind},
     },
     app::App,
+    audit,
     clock::Timestamp,
     error::{Code, Problem, Result},
     ids::{SessionId, UserId},
@@ -36,6 +38,8 @@ pub struct Client {
     pub ip: Option<IpAddr>,
     /// What the browser calls itself.
     pub user_agent: Option<String>,
+    /// The request, as the response and the log name it.
+    pub request_id: String,
 }
 
 /// The tokens of a session, shown this once.
@@ -83,7 +87,11 @@ pub async fn sign_in(app: &App, email: &str, password: &SecretString, client: Cl
     let user = by_email(app.db.read(), email).await?;
     let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
     let matches = app.passwords.verify(password, stored).await.map_err(Problem::internal)?;
-    let refused = || Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.");
+    let account = user.as_ref().map(|user| user.id);
+    let refused = || {
+        audit::refused_account(app, "signIn", account, Code::SignInFailed, (client.ip, &client.request_id));
+        Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.")
+    };
     let user = user.filter(|user| matches && user.disabled_at.is_none()).ok_or_else(refused)?;
     if user.password_hash.as_deref().is_some_and(|stored| app.passwords.is_outdated(stored)) {
         rehash(app, user.id, password).await?;
@@ -110,7 +118,9 @@ async fn rehash(app: &App, user: UserId, password: &SecretString) -> Result<()> 
 pub async fn open_session(app: &App, user: UserId, client: Client) -> Result<SignedIn> {
     let tx = app.db.begin().await?;
     let family = uuid::Uuid::from_bytes(crate::sealing::random_bytes()).to_string();
+    let (ip, request_id) = (client.ip, client.request_id.clone());
     let signed_in = open(app, &tx, user, (family, 0), client).await?;
+    note(app, &tx, "signIn", &signed_in, (ip, &request_id)).await?;
     tx.commit().await?;
     Ok(signed_in)
 }
@@ -131,6 +141,15 @@ pub async fn refresh_session(app: &App, token: &str, client: Client) -> Result<S
     if is_used(&tx, &session).await? {
         tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
         revoke(app, &tx, session.user_id, &session.family).await?;
+        let entry = audit::AccountEntry {
+            operation: "refreshTokenReused",
+            user: session.user_id,
+            session: Some(session.id),
+            changes: json!({ "sessions": "revoked" }),
+            ip: client.ip,
+            request_id: &client.request_id,
+        };
+        audit::record_account(app, &tx, entry).await?;
         tx.commit().await?;
         app.sessions.forget();
         return Err(unknown());
@@ -139,7 +158,9 @@ pub async fn refresh_session(app: &App, token: &str, client: Client) -> Result<S
         return Err(Problem::new(Code::TokenExpired, "The session has ended; sign in again."));
     }
     let next = (session.family, session.generation + 1);
+    let (ip, request_id) = (client.ip, client.request_id.clone());
     let signed_in = open(app, &tx, session.user_id, next, client).await?;
+    note(app, &tx, "refreshSession", &signed_in, (ip, &request_id)).await?;
     tx.commit().await?;
     Ok(signed_in)
 }
@@ -148,24 +169,55 @@ pub async fn refresh_session(app: &App, token: &str, client: Client) -> Result<S
 ///
 /// # Errors
 /// The database is out of reach.
-pub async fn sign_out(app: &App, person: &Person) -> Result<()> {
-    revoke_session(app, person, person.session).await
+pub async fn sign_out(app: &App, person: &Person, client: &Client) -> Result<()> {
+    end(app, person, person.session, ("signOut", client)).await
 }
 
 /// Ends one of a person's own sessions, with every generation.
 ///
 /// # Errors
 /// `NOT_FOUND`, also for somebody else's.
+pub async fn revoke_session(app: &App, person: &Person, id: SessionId, client: &Client) -> Result<()> {
+    end(app, person, id, ("revokeSession", client)).await
+}
+
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
-pub async fn revoke_session(app: &App, person: &Person, id: SessionId) -> Result<()> {
+async fn end(
+    app: &App,
+    person: &Person,
+    id: SessionId,
+    (operation, client): (&'static str, &Client),
+) -> Result<()> {
     let tx = app.db.begin().await?;
     let found =
         sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
     revoke(app, &tx, person.id, &found.ok_or_else(gone)?.family).await?;
+    let entry = audit::AccountEntry {
+        operation,
+        user: person.id,
+        session: Some(person.session),
+        changes: json!({ "session": id }),
+        ip: client.ip,
+        request_id: &client.request_id,
+    };
+    audit::record_account(app, &tx, entry).await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
+}
+
+/// A line for a session that was opened or renewed.
+async fn note(
+    app: &App,
+    db: &impl ConnectionTrait,
+    operation: &'static str,
+    signed_in: &SignedIn,
+    (ip, request_id): (Option<IpAddr>, &str),
+) -> Result<()> {
+    let (user, session) = (signed_in.user, Some(signed_in.session));
+    let entry = audit::AccountEntry { operation, user, session, changes: json!({}), ip, request_id };
+    audit::record_account(app, db, entry).await
 }
 
 /// A person's open sessions, the newest first: the last generation of each family.

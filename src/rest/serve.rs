@@ -81,7 +81,7 @@ async fn run(
     });
     let path: Vec<(&str, &str)> = path.iter().collect();
     let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| *text);
-    authorize(&request, operation.permit, org_in_path(org)?).await?;
+    authorize(&request, &operation.root, operation.permit, org_in_path(org)?).await?;
     check_media_type(&arrival.headers, body)?;
     let given = Given { path, query: arrival.uri.query().unwrap_or_default(), body };
     let variables = operation.variables(&given, &app.catalogue)?;

@@ -1,4 +1,5 @@
-//! The audit log: what was done has a line, what was refused has none, and nobody reads a secret in it.
+//! The audit log: what was done has a line, what went wrong has none, and nobody reads a secret in it. What was refused:
+//! `audit_refusals.rs`.
 
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ async fn the_log_can_be_narrowed_down_and_paged() {
 }
 
 #[tokio::test]
-async fn what_was_refused_has_no_line() {
+async fn what_went_wrong_has_no_line() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let before = lines(&app).await;

@@ -12,6 +12,7 @@ use super::request::Operation;
 use crate::{
     access::{Caller, authenticate, still_good},
     app::App,
+    audit,
     edge::Arrival,
     error::{Code, Problem, Result},
     graphql::{Document, Request, render, show},
@@ -49,7 +50,9 @@ impl Session {
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
     pub async fn with_bearer(mut self, bearer: &str) -> Result<Self> {
-        self.caller = authenticate(&self.app, bearer).await?;
+        self.caller = authenticate(&self.app, bearer).await.inspect_err(|problem| {
+            audit::refused_credential(&self.app, problem, self.arrival.ip, &self.arrival.request_id);
+        })?;
         Ok(self)
     }
 

@@ -1,0 +1,251 @@
+//! What was refused has a line: who, through what, which operation, why, from where. And a law: every mutation of the
+//! schema leaves a line when it is done.
+
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
+
+use muster::{
+    audit,
+    people::{self, NewUser},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{calls::calls, harness::TestApp};
+
+const REFUSED: &str = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 50, outcome: REFUSED) { total data {
+    operation permission outcome code count actorKind actorId actorName credentialKind credentialId ip lastAt requestId } } }";
+const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken } }";
+const REFRESH: &str = "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { refreshToken } }";
+
+async fn write(app: &TestApp) -> usize {
+    audit::write_refusals(&app.muster, false).await.unwrap()
+}
+
+async fn refused(app: &TestApp) -> Value {
+    write(app).await;
+    app.owner.gql(REFUSED, json!({ "o": app.org })).await.data()["auditLog"].clone()
+}
+
+/// The instance's own lines, as `operation code target_id`.
+async fn instance(app: &TestApp) -> Vec<String> {
+    write(app).await;
+    app.column(
+        "SELECT operation || ' ' || COALESCE(code, '-') || ' ' || COALESCE(CAST(target_id AS TEXT), '-') \
+         FROM audit_log WHERE organization_id IS NULL ORDER BY id",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_refusal_has_a_line_at_either_face() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+    assert_eq!(app.viewer.post(&path, Value::Null).await.status, 403);
+    let delete = "mutation($o: Id!, $i: Id!) { d: deleteAgent(orgId: $o, id: $i) }";
+    let denied = app.viewer.gql(delete, json!({ "o": app.org, "i": agent })).await;
+    assert_eq!(denied.code(), "PERMISSION_DENIED");
+    let page = refused(&app).await;
+    assert_eq!(page["total"], 2, "{page:#}");
+    let line =
+        page["data"].as_array().unwrap().iter().find(|line| line["operation"] == "startAgent").unwrap();
+    assert_eq!(line["permission"], "agent.edit");
+    assert_eq!((&line["code"], &line["outcome"]), (&json!("PERMISSION_DENIED"), &json!("REFUSED")));
+    assert_eq!((&line["count"], &line["lastAt"]), (&json!(1), &Value::Null));
+    assert_eq!((&line["actorKind"], &line["actorId"]), (&json!("USER"), &json!(app.viewer.user)));
+    assert_eq!(
+        (&line["credentialKind"], &line["credentialId"]),
+        (&json!("SESSION"), &json!(app.viewer.user))
+    );
+    assert_eq!(line["ip"], "127.0.0.1");
+    assert!(line["requestId"].as_str().is_some_and(|id| id.len() > 10));
+    let operations: Vec<_> = page["data"].as_array().unwrap().iter().map(|line| &line["operation"]).collect();
+    assert!(
+        operations.contains(&&json!("deleteAgent")),
+        "by the field's name, not its alias: {operations:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_unconfirmed_address_and_a_reached_limit_are_refusals() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let unconfirmed = app.person("ADMIN", false).await;
+    let channel = json!({ "name": "hook", "transport": "WEBHOOK", "agent_id": agent, "webhook": { "outbound_url": "https://h.example" } });
+    let path = format!("/v1/org/{}/channel", app.org);
+    assert_eq!(unconfirmed.post(&path, channel).await.problem(), (403, "EMAIL_NOT_CONFIRMED"));
+    app.execute("UPDATE organizations SET max_servers_override = 1", vec![]).await;
+    let server = format!("/v1/org/{}/server", app.org);
+    assert_eq!(app.owner.post(&server, json!({ "name": "x" })).await.problem(), (403, "PLAN_LIMIT_REACHED"));
+    let page = refused(&app).await;
+    let mut codes: Vec<_> = page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| format!("{} {}", line["operation"].as_str().unwrap(), line["code"].as_str().unwrap()))
+        .collect();
+    codes.sort();
+    assert_eq!(codes, ["createChannel EMAIL_NOT_CONFIRMED", "createServer PLAN_LIMIT_REACHED"]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_or_does_not_exist_is_no_refusal() {
+    let app = TestApp::start().await;
+    app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "nmae": "x" })).await;
+    app.owner.post(&format!("/v1/org/{}/agent/999999/start", app.org), Value::Null).await;
+    app.anonymous.get(&format!("/v1/org/{}", app.org)).await;
+    assert_eq!(write(&app).await, 0);
+}
+
+#[tokio::test]
+async fn a_stranger_has_a_line_in_the_log_of_the_instance_alone() {
+    let app = TestApp::start().await;
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
+    assert_eq!(app.stranger.get("/v1/org/999999").await.problem(), (403, "NOT_A_MEMBER"));
+    let token = app.token_of(app.other_org, &["agent.view"]).await;
+    assert_eq!(token.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
+    let lines = instance(&app).await;
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines.contains(&format!("organization NOT_A_MEMBER {}", app.org)));
+    assert_eq!(refused(&app).await["total"], 0, "the organization's log is not a stranger's to fill");
+}
+
+#[tokio::test]
+async fn a_bad_credential_has_a_line_without_the_credential() {
+    let app = TestApp::start().await;
+    let bad = app.anonymous.with_bearer("mst_canary_not_a_token");
+    assert_eq!(bad.get(&format!("/v1/org/{}", app.org)).await.problem(), (401, "UNAUTHENTICATED"));
+    bad.gql("{ viewer { user { id } } }", json!({})).await;
+    assert_eq!(instance(&app).await, ["authenticate UNAUTHENTICATED -"]);
+    assert_eq!(app.one::<i64>("SELECT count FROM audit_log", vec![]).await, 2);
+    let text: Vec<String> = app.column("SELECT CAST(changes AS TEXT) || operation FROM audit_log").await;
+    assert!(text.iter().all(|line| !line.contains("canary")));
+}
+
+#[tokio::test]
+async fn a_flood_is_few_lines_and_what_was_lost_is_counted() {
+    let app = TestApp::start().await;
+    for n in 0..40 {
+        let answer = app.viewer.post(&format!("/v1/org/{}/agent/{n}/start", app.org), Value::Null).await;
+        assert_eq!(answer.status, 403);
+    }
+    assert_eq!(write(&app).await, 1);
+    for _ in 0..10 {
+        app.viewer.post(&format!("/v1/org/{}/agent/7/start", app.org), Value::Null).await;
+    }
+    assert_eq!(write(&app).await, 0, "the rest of the burst waits");
+    app.clock.advance(Duration::from_secs(61));
+    assert_eq!(write(&app).await, 1);
+    let counts: Vec<i64> = app.column("SELECT count FROM audit_log WHERE code IS NOT NULL ORDER BY id").await;
+    assert_eq!(counts, [40, 10]);
+    // Strangers of one address: each organization that they knock at is another line, up to a bound.
+    for org in 1..100 {
+        app.stranger.get(&format!("/v1/org/{}", 5_000 + org)).await;
+    }
+    let written = write(&app).await;
+    assert!((2..60).contains(&written), "{written}");
+    let lost: i64 = app.one("SELECT count FROM audit_log WHERE operation = 'auditOverflow'", vec![]).await;
+    let noted: i64 = app.one("SELECT CAST(SUM(count) AS BIGINT) FROM audit_log WHERE code = 'NOT_A_MEMBER'", vec![]).await;
+    assert_eq!(lost + noted, 99);
+}
+
+#[tokio::test]
+async fn the_end_of_the_service_writes_what_is_left() {
+    let app = TestApp::start().await;
+    app.viewer.post(&format!("/v1/org/{}/agent/7/start", app.org), Value::Null).await;
+    assert_eq!(write(&app).await, 1);
+    app.viewer.post(&format!("/v1/org/{}/agent/7/start", app.org), Value::Null).await;
+    app.muster.stopping.cancel();
+    assert_eq!(audit::write_refusals(&app.muster, true).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn signing_in_and_out_and_trying_to_have_lines() {
+    let app = TestApp::start().await;
+    let new = NewUser {
+        email: "someone@example.org".to_owned(),
+        name: "Someone".to_owned(),
+        password: "correct horse".into(),
+        confirmed: true,
+    };
+    let user = people::create_user(&app.muster, new).await.unwrap().0;
+    let sign_in = async |email: &str, password: &str| {
+        app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
+    };
+    assert_eq!(sign_in("someone@example.org", "canary password").await.code(), "SIGN_IN_FAILED");
+    assert_eq!(sign_in("canary@example.org", "canary password").await.code(), "SIGN_IN_FAILED");
+    let opened = sign_in("someone@example.org", "correct horse").await.data()["signIn"].clone();
+    let refreshed = app.anonymous.gql(REFRESH, json!({ "t": opened["refreshToken"] })).await.data();
+    assert!(refreshed["refreshSession"]["refreshToken"].is_string());
+    let again = sign_in("someone@example.org", "correct horse").await.data()["signIn"].clone();
+    let person = app.anonymous.with_bearer(again["accessToken"].as_str().unwrap());
+    person.gql("mutation { signOut }", json!({})).await.data();
+    // The used refresh token again: the family ends, and it is told.
+    assert_eq!(
+        app.anonymous.gql(REFRESH, json!({ "t": opened["refreshToken"] })).await.code(),
+        "UNAUTHENTICATED"
+    );
+    let mut lines = instance(&app).await;
+    lines.sort();
+    let expected = [
+        format!("refreshSession - {user}"),
+        format!("refreshTokenReused - {user}"),
+        format!("signIn - {user}"),
+        format!("signIn - {user}"),
+        "signIn SIGN_IN_FAILED -".to_owned(),
+        format!("signIn SIGN_IN_FAILED {user}"),
+        format!("signOut - {user}"),
+    ];
+    assert_eq!(lines, expected);
+    let text: Vec<String> = app
+        .column("SELECT CAST(changes AS TEXT) || COALESCE(actor_name, '') || COALESCE(request_id, '') FROM audit_log")
+        .await;
+    assert!(text.iter().all(|line| !line.contains("canary")), "{text:?}");
+}
+
+#[tokio::test]
+async fn every_operation_that_changes_something_leaves_a_line() {
+    let app = TestApp::start().await;
+    let all = app.populate(4).await;
+    let stored = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/rest")).unwrap();
+    let stored: String = stored
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "graphql"))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    for call in calls(&all).into_iter().filter(|call| call.method != Method::GET) {
+        let (_, operation) = stored.split_once(&format!("mutation {}(", call.operation)).unwrap();
+        let (_, body) = operation.split_once('{').unwrap();
+        let root = body.trim().split('(').next().unwrap();
+        let before: i64 =
+            app.one("SELECT COUNT(*) FROM audit_log WHERE operation = $1", vec![root.into()]).await;
+        let answer = app.owner.send(call.method.clone(), &call.url(app.org), &call.body).await;
+        assert_eq!(answer.status, call.status, "{}", call.operation);
+        let after: i64 =
+            app.one("SELECT COUNT(*) FROM audit_log WHERE operation = $1", vec![root.into()]).await;
+        assert_eq!(after, before + 1, "{} has no line as {root}", call.operation);
+    }
+}
+
+/// The name under which a mutation writes its line stands in its slice as a text: nowhere else is it written in camelCase.
+#[tokio::test]
+async fn every_mutation_of_the_schema_names_its_line() {
+    let app = TestApp::start().await;
+    let mut sources = String::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mutations = app.muster.catalogue.root_fields().filter(|root| root.root == "Mutation");
+    let unnamed: BTreeSet<String> = mutations
+        .map(|root| root.field.name.clone())
+        .filter(|name| !sources.contains(&format!("\"{name}\"")))
+        .collect();
+    assert!(unnamed.is_empty(), "these mutations write no line of the audit log: {unnamed:?}");
+}
