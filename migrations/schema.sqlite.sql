@@ -182,6 +182,27 @@ CREATE INDEX attachments_message ON attachments (organization_id, message_id);
 
 CREATE INDEX attachments_unposted ON attachments (created_at) WHERE message_id IS NULL;
 
+CREATE TABLE audit_chains (
+    chain BIGINT PRIMARY KEY, -- The organization; 0 is the instance itself.
+    last_seq BIGINT NOT NULL,
+    last_hash BLOB NOT NULL,
+    checkpoint_seq BIGINT NOT NULL DEFAULT 0,
+    checkpoint_at BIGINT NOT NULL
+);
+
+CREATE TABLE audit_checkpoints (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    chain BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('CHECKPOINT', 'TOMBSTONE')),
+    seq BIGINT NOT NULL,
+    hash BLOB NOT NULL,
+    at BIGINT NOT NULL,
+    key_id TEXT NOT NULL,
+    signature BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX audit_checkpoints_seq ON audit_checkpoints (chain, seq, kind);
+
 CREATE TABLE audit_log (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT, -- Null: concerns the whole instance.
@@ -199,16 +220,20 @@ CREATE TABLE audit_log (
     request_id TEXT,
     ip TEXT,
     prev_hash BLOB, -- For a chain over the rows; not used yet.
-    hash BLOB,
+    hash BLOB, credential_kind TEXT CHECK (credential_kind IN ('SESSION', 'SERVICE_TOKEN')), credential_id BIGINT, decided_by TEXT, code TEXT, count BIGINT NOT NULL DEFAULT 1, last_at BIGINT, chain_seq BIGINT,
     UNIQUE (organization_id, id),
     CONSTRAINT audit_log_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
 
 CREATE INDEX audit_log_actor ON audit_log (organization_id, actor_kind, actor_id, at DESC);
 
+CREATE UNIQUE INDEX audit_log_chain ON audit_log (COALESCE(organization_id, 0), chain_seq) WHERE chain_seq IS NOT NULL;
+
 CREATE INDEX audit_log_newest ON audit_log (organization_id, at DESC, id);
 
 CREATE INDEX audit_log_target ON audit_log (organization_id, target_kind, target_id, at DESC);
+
+CREATE INDEX audit_log_unsealed ON audit_log (id) WHERE chain_seq IS NULL;
 
 CREATE TABLE avatars (
     version BIGINT NOT NULL, -- Random: whoever knows a picture's address may see it.
