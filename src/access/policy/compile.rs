@@ -18,7 +18,7 @@ use futures::FutureExt;
 
 use super::{
     lint::Rules,
-    reader::{Grant, SERVICE_TOKEN},
+    reader::{Grant, SERVICE_TOKEN, Subject},
     source::MODEL,
 };
 use crate::{
@@ -51,6 +51,26 @@ impl Table {
         self.base[role.index()]
     }
 
+    /// Everything that `subject` may do in `org`; without one, in organizations without a file of their own.
+    pub(super) fn row(&self, org: Option<OrgId>, subject: Subject) -> PermissionSet {
+        match (subject, org) {
+            (Subject::ServiceToken, _) => self.token_cap,
+            (Subject::Role(role), Some(org)) => self.role_permissions(org, role),
+            (Subject::Role(role), None) => self.base_permissions(role),
+        }
+    }
+
+    pub(super) fn allows(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> bool {
+        self.row(org, subject).contains(permission)
+    }
+
+    /// The organizations with a file of their own.
+    pub(super) fn overridden(&self) -> Vec<OrgId> {
+        let mut orgs: Vec<OrgId> = self.overrides.keys().copied().collect();
+        orgs.sort_unstable();
+        orgs
+    }
+
     /// What a service token may carry at most.
     #[must_use]
     pub fn token_cap(&self) -> PermissionSet {
@@ -67,10 +87,15 @@ impl Table {
 /// The domain of organizations without a file of their own.
 const EVERYWHERE: &str = "*";
 
-pub(super) fn compile(rules: &Rules) -> casbin::Result<Table> {
+/// Asks every question; what was asked before, of the very same lines, is not asked again.
+pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin::Result<Table> {
+    let before = before.filter(|(old, _)| old.inherits == rules.inherits && same(&old.base, &rules.base));
     let mut judge = Judge::new(rules)?;
     let mut table = Table::default();
-    for permission in Permission::ALL {
+    if let Some((_, known)) = before {
+        (table.base, table.token_cap) = (known.base, known.token_cap);
+    }
+    for permission in Permission::ALL.into_iter().filter(|_| before.is_none()) {
         judge.hear(about(permission, &rules.base).map(|grant| (EVERYWHERE, grant)));
         for role in Role::ALL {
             let answer = judge.ask(role.as_str(), EVERYWHERE, permission)?;
@@ -79,6 +104,12 @@ pub(super) fn compile(rules: &Rules) -> casbin::Result<Table> {
         table.token_cap.set(permission, judge.ask(SERVICE_TOKEN, EVERYWHERE, permission)?);
     }
     for (org, grants) in &rules.orgs {
+        let known =
+            before.and_then(|(old, known)| known.overrides.get(org).filter(|_| same(old.own(*org), grants)));
+        if let Some(row) = known {
+            table.overrides.insert(*org, *row);
+            continue;
+        }
         let row = org_row(&mut judge, table.base, &rules.base, *org, grants)?;
         table.overrides.insert(*org, row);
     }
@@ -102,6 +133,12 @@ fn org_row(
         }
     }
     Ok(row)
+}
+
+/// Whether casbin would be told the same.
+fn same(old: &[Grant], new: &[Grant]) -> bool {
+    let said = |grant: &Grant| (grant.subject, grant.permission, grant.effect);
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| said(old) == said(new))
 }
 
 fn about(permission: Permission, grants: &[Grant]) -> impl Iterator<Item = &Grant> {

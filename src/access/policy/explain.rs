@@ -130,16 +130,10 @@ struct Spoken<'a> {
 }
 
 impl Book {
-    /// The lines of an organization's own file; none if it has no file.
-    pub fn own(&self, org: OrgId) -> &[Grant] {
-        let orgs = &self.rules.orgs;
-        orgs.binary_search_by_key(&org, |(org, _)| *org).map_or(&[], |at| orgs[at].1.as_slice())
-    }
-
     /// Those who speak of it, the deciding one first.
     fn spoken(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Vec<Spoken<'_>> {
         let roles = Inheritance::new(&self.rules.inherits);
-        let own = org.map_or(&[][..], |org| self.own(org));
+        let own = org.map_or(&[][..], |org| self.rules.own(org));
         let base = self.rules.base.iter().map(|grant| (None, grant));
         let mut found: Vec<Spoken<'_>> = base
             .chain(own.iter().map(|grant| (org, grant)))
@@ -175,10 +169,10 @@ impl Book {
         let allowed = spoken.first().is_some_and(|first| first.grant.effect == Effect::Allow);
         let mut lines: Vec<Line> = spoken.iter().map(|one| self.line(one)).collect();
         let inheritance = spoken.first().map_or_else(Vec::new, |first| self.path(subject, first.grant));
-        let remedy = (!allowed).then(|| self.remedy(org, subject, permission, &spoken));
+        let remedy = (!allowed).then(|| remedy(org, subject, permission, &spoken));
         let decided_by = lines.first().cloned();
         let reason = reason(subject, permission, allowed, decided_by.as_ref(), &inheritance, remedy.as_ref());
-        lines.sort_by(|a, b| (a.file != POLICY_CSV, a.line).cmp(&(b.file != POLICY_CSV, b.line)));
+        lines.sort_by_key(|line| (line.file != POLICY_CSV, line.line));
         Explanation {
             organization_id: org,
             subject: subject.as_str().to_owned(),
@@ -209,30 +203,32 @@ impl Book {
         Some([vec![from], rest].concat())
     }
 
-    fn remedy(
-        &self,
-        org: Option<OrgId>,
-        subject: Subject,
-        permission: Permission,
-        spoken: &[Spoken<'_>],
-    ) -> Remedy {
-        let denials: Vec<_> = spoken.iter().filter(|one| one.grant.effect == Effect::Deny).collect();
-        let in_base = denials.iter().any(|one| one.org.is_none()) || subject == Subject::ServiceToken;
-        let (file, domain) = match org.filter(|_| !in_base) {
-            Some(org) => (org_file(org), org.to_string()),
-            None => (POLICY_CSV.to_owned(), "*".to_owned()),
-        };
-        let within_ceiling = org.is_some() && !in_base;
-        let text = format!("p, {}, {domain}, {permission}, allow", subject.as_str());
-        let Some(denial) = denials.first() else {
-            return Remedy { change: ChangeKind::Add, file, line: None, text: Some(text), within_ceiling };
-        };
-        // Without the deny, an allow from elsewhere may be enough.
-        let otherwise = spoken.iter().any(|one| one.grant.effect == Effect::Allow);
-        let (change, text) =
-            if otherwise { (ChangeKind::Remove, None) } else { (ChangeKind::Replace, Some(text)) };
-        Remedy { change, file, line: Some(number(denial.grant.line)), text, within_ceiling }
+    /// Every `p` line of every file.
+    pub fn all_lines(&self) -> Vec<Line> {
+        let base = self.rules.base.iter().map(|grant| (None, grant));
+        let own = self.rules.orgs.iter().flat_map(|(org, own)| own.iter().map(|grant| (Some(*org), grant)));
+        base.chain(own).map(|(org, grant)| self.line(&Spoken { org, grant, distance: 0 })).collect()
     }
+}
+
+/// What would allow it.
+fn remedy(org: Option<OrgId>, subject: Subject, permission: Permission, spoken: &[Spoken<'_>]) -> Remedy {
+    let denials: Vec<_> = spoken.iter().filter(|one| one.grant.effect == Effect::Deny).collect();
+    let in_base = denials.iter().any(|one| one.org.is_none()) || subject == Subject::ServiceToken;
+    let (file, domain) = match org.filter(|_| !in_base) {
+        Some(org) => (org_file(org), org.to_string()),
+        None => (POLICY_CSV.to_owned(), "*".to_owned()),
+    };
+    let within_ceiling = org.is_some() && !in_base;
+    let text = format!("p, {}, {domain}, {permission}, allow", subject.as_str());
+    let Some(denial) = denials.first() else {
+        return Remedy { change: ChangeKind::Add, file, line: None, text: Some(text), within_ceiling };
+    };
+    // Without the deny, an allow from elsewhere may be enough.
+    let otherwise = spoken.iter().any(|one| one.grant.effect == Effect::Allow);
+    let (change, text) =
+        if otherwise { (ChangeKind::Remove, None) } else { (ChangeKind::Replace, Some(text)) };
+    Remedy { change, file, line: Some(number(denial.grant.line)), text, within_ceiling }
 }
 
 /// Whether a line speaks of the subject, and from how far: an allow climbs, a deny sinks.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{
     compile::Table,
+    expectations::{self, Expectation},
     reader::{Effect, Grant, Reader, Subject, numbered},
     source::{File, MODEL, Sources},
 };
@@ -50,15 +51,24 @@ pub(super) struct Rules {
     pub inherits: Vec<(Role, Role)>,
     /// The lines of `policy.csv`.
     pub base: Vec<Grant>,
-    /// The lines of each organization's file.
+    /// The lines of each organization's file, by organization.
     pub orgs: Vec<(OrgId, Vec<Grant>)>,
+    /// What has to come of it all.
+    pub expectations: Vec<Expectation>,
+}
+
+impl Rules {
+    /// The lines of an organization's own file; none if it has no file.
+    pub fn own(&self, org: OrgId) -> &[Grant] {
+        self.orgs.binary_search_by_key(&org, |(org, _)| *org).map_or(&[], |at| self.orgs[at].1.as_slice())
+    }
 }
 
 /// Reads all files. The rules are what could be read; they are only good if there is no problem.
 pub(super) fn lint(sources: &Sources) -> (Rules, Vec<LintProblem>) {
     let mut problems = sources.strays.clone();
     lint_model(&sources.model, &mut problems);
-    let mut rules = Rules::default();
+    let mut rules = Rules { expectations: expectations::read(sources, &mut problems), ..Rules::default() };
     let mut policy = Reader::new(&sources.policy, None, &mut problems);
     policy.read_all();
     (rules.base, rules.inherits) = (policy.grants, policy.inherits);
@@ -74,6 +84,11 @@ pub(super) fn lint(sources: &Sources) -> (Rules, Vec<LintProblem>) {
         rules.orgs.push((*org, own));
     }
     (rules, problems)
+}
+
+/// A line each.
+pub(super) fn listed(problems: &[LintProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// By file and line.

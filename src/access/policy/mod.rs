@@ -15,7 +15,10 @@
 //! What may be touched: the rules of `lint` grow by a check and a test. The matcher in `policies/model.conf` may
 //! only change together with `compile`, whose shortcut for organizations rests on it.
 
+mod candidate;
 mod compile;
+mod diff;
+mod expectations;
 mod explain;
 mod lint;
 mod matrix;
@@ -33,7 +36,9 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 
 pub use self::{
+    candidate::Candidate,
     compile::Table,
+    diff::{CellChange, lines as changed_lines},
     explain::{ChangeKind, Explanation, Line, Remedy, org_file},
     lint::LintProblem,
     matrix::matrix,
@@ -114,8 +119,38 @@ impl fmt::Display for Report {
 pub fn check(dir: &Path) -> Report {
     let sources = Sources::read(dir);
     let (version, files, organizations) = (sources.version.clone(), sources.len(), sources.orgs.len());
-    let problems = build(sources).err().unwrap_or_default();
+    let problems = build(sources, None).err().unwrap_or_default();
     Report { ok: problems.is_empty(), version, files, organizations, problems }
+}
+
+/// What `muster policy test` finds in a folder.
+#[derive(Clone, Debug, Serialize)]
+pub struct TestReport {
+    /// Whether every expectation is met.
+    pub ok: bool,
+    /// How many expectations there are.
+    pub expectations: usize,
+    /// What is expected and is not so; what keeps the expectations from being tried.
+    pub problems: Vec<LintProblem>,
+}
+
+impl fmt::Display for TestReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.problems {
+            writeln!(f, "{problem}")?;
+        }
+        write!(f, "{} expectations, {} problems", self.expectations, self.problems.len())
+    }
+}
+
+/// Holds the policy in `dir` against the expectations beside it. A policy that can't be read is tried by none.
+#[must_use]
+pub fn test(dir: &Path) -> TestReport {
+    let sources = Sources::read(dir);
+    let mut unread = Vec::new();
+    let expectations = expectations::read(&sources, &mut unread).len();
+    let problems = build(sources, None).err().unwrap_or_default();
+    TestReport { ok: problems.is_empty(), expectations, problems }
 }
 
 /// Writes the files that the program was built with into `dir`; files that are there are left as they are.
@@ -123,10 +158,10 @@ pub fn write_defaults(dir: &Path) -> io::Result<()> {
     source::write_defaults(dir)
 }
 
-/// Lint, then compile.
-fn build(sources: Sources) -> Result<Compiled, Vec<LintProblem>> {
+/// Lint, then compile, then see whether it comes to what is expected.
+fn build(sources: Sources, before: Option<&Compiled>) -> Result<Compiled, Vec<LintProblem>> {
     let (rules, mut problems) = lint::lint(&sources);
-    let table = match compile::compile(&rules) {
+    let table = match compile::compile(&rules, before.map(|before| (&before.book.rules, &before.table))) {
         Ok(table) => table,
         Err(error) => {
             problems.push(LintProblem::of_file(&sources.model.name, format!("casbin refuses it: {error}")));
@@ -137,7 +172,12 @@ fn build(sources: Sources) -> Result<Compiled, Vec<LintProblem>> {
     if !problems.is_empty() {
         return Err(lint::in_order(problems));
     }
-    Ok(Compiled { table, book: Book { sources, rules }, loaded_at: Clock::system().now() })
+    let book = Book { sources, rules };
+    let unmet = expectations::unmet(&book.rules.expectations, &table, &book);
+    if !unmet.is_empty() {
+        return Err(unmet);
+    }
+    Ok(Compiled { table, book, loaded_at: Clock::system().now() })
 }
 
 impl Policy {
@@ -152,7 +192,7 @@ impl Policy {
     }
 
     fn new(dir: Option<PathBuf>, sources: Sources) -> Result<Self, Vec<LintProblem>> {
-        let compiled = build(sources)?;
+        let compiled = build(sources, None)?;
         let last_read = LastRead { version: compiled.version().to_owned(), problems: Vec::new() };
         let live = ArcSwap::from_pointee(compiled);
         Ok(Self(Arc::new(Inner { dir, live, last_read: Mutex::new(last_read) })))
@@ -208,7 +248,7 @@ impl Policy {
 
     fn take(&self, last: &mut LastRead, sources: Sources) -> Result<(), Vec<LintProblem>> {
         last.version.clone_from(&sources.version);
-        let built = build(sources);
+        let built = build(sources, Some(&self.0.live.load()));
         last.problems = built.as_ref().err().cloned().unwrap_or_default();
         let compiled = built?;
         // Unchanged files keep the time since when they are in force.

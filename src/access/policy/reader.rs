@@ -155,16 +155,12 @@ impl<'a> Reader<'a> {
     }
 
     fn subject(&self, text: &str) -> Result<Subject, String> {
-        if text == SERVICE_TOKEN {
-            return match self.org {
-                None => Ok(Subject::ServiceToken),
-                Some(_) => {
-                    Err("service_token stands only in policy.csv: its cap holds everywhere".to_owned())
-                }
-            };
+        match subject_of(text)? {
+            Subject::ServiceToken if self.org.is_some() => {
+                Err("service_token stands only in policy.csv: its cap holds everywhere".to_owned())
+            }
+            subject => Ok(subject),
         }
-        let known = Role::ALL.map(Role::as_str).into_iter().chain([SERVICE_TOKEN]);
-        text.parse().map(Subject::Role).map_err(|_| unknown(UnknownName::new("role", text, known)))
     }
 
     fn domain(&self, text: &str) -> Result<(), String> {
@@ -195,16 +191,25 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A role, or service_token.
+pub(super) fn subject_of(text: &str) -> Result<Subject, String> {
+    if text == SERVICE_TOKEN {
+        return Ok(Subject::ServiceToken);
+    }
+    let known = Role::ALL.map(Role::as_str).into_iter().chain([SERVICE_TOKEN]);
+    text.parse().map(Subject::Role).map_err(|_| unknown(UnknownName::new("role", text, known)))
+}
+
 /// The value, or its reason put with the others.
-fn noted<T>(read: Result<T, String>, reasons: &mut Vec<String>) -> Option<T> {
+pub(super) fn noted<T>(read: Result<T, String>, reasons: &mut Vec<String>) -> Option<T> {
     read.map_err(|reason| reasons.push(reason)).ok()
 }
 
-fn wrong_count(form: &str, wanted: usize, given: usize) -> String {
+pub(super) fn wrong_count(form: &str, wanted: usize, given: usize) -> String {
     format!("{given} fields instead of {wanted}: {form}")
 }
 
-fn effect_of(text: &str) -> Result<Effect, String> {
+pub(super) fn effect_of(text: &str) -> Result<Effect, String> {
     match text {
         "allow" => Ok(Effect::Allow),
         "deny" => Ok(Effect::Deny),
@@ -215,13 +220,13 @@ fn effect_of(text: &str) -> Result<Effect, String> {
     }
 }
 
-fn unknown(mut name: UnknownName) -> String {
+pub(super) fn unknown(mut name: UnknownName) -> String {
     name.text = shown(&name.text);
     name.to_string()
 }
 
 /// Text of a file as it may stand in a message and in a log: short, and without control characters.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     if text.chars().nth(60).is_some() {
         shown.push('…');

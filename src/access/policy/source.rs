@@ -6,6 +6,7 @@ use std::{
     fs, io,
     io::{Read, Write},
     path::Path,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use sha2::{Digest, Sha256};
@@ -16,13 +17,18 @@ use crate::ids::{MAX_ID, OrgId};
 /// The model that the rest of this module is written for.
 pub(super) const MODEL: &str = include_str!("../../../policies/model.conf");
 const POLICY: &str = include_str!("../../../policies/policy.csv");
+const EXPECTATIONS: &str = include_str!("../../../policies/expectations.csv");
 const README: &str = include_str!("../../../policies/README.md");
 const ORGS_README: &str = include_str!("../../../policies/orgs/README.md");
+
+/// The name of the file of expectations.
+pub(super) const EXPECTATIONS_CSV: &str = "expectations.csv";
 
 /// A file is lines of a policy, not a dump: a larger one is refused before it is read into memory.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// One file: its text, or why there is none.
+#[derive(Clone)]
 pub(super) struct File {
     /// How problems name it.
     pub name: String,
@@ -30,9 +36,12 @@ pub(super) struct File {
 }
 
 /// All files of a policy.
+#[derive(Clone)]
 pub(super) struct Sources {
     pub model: File,
     pub policy: File,
+    /// What the policy has to come to; none if there is no such file.
+    pub expectations: Option<File>,
     /// By organization.
     pub orgs: Vec<(OrgId, File)>,
     /// What lies in `orgs/` and doesn't belong there.
@@ -46,7 +55,8 @@ impl Sources {
     pub fn embedded() -> Self {
         let file =
             |name: &str, text: &str| File { name: format!("(built in) {name}"), text: Ok(text.to_owned()) };
-        Self::new(file("model.conf", MODEL), file("policy.csv", POLICY), Vec::new(), Vec::new())
+        let expectations = Some(file(EXPECTATIONS_CSV, EXPECTATIONS));
+        Self::new(file("model.conf", MODEL), file("policy.csv", POLICY), expectations, Vec::new(), Vec::new())
     }
 
     /// The files in `dir`.
@@ -55,10 +65,20 @@ impl Sources {
         read_orgs(&dir.join("orgs"), &mut orgs, &mut strays);
         orgs.sort_by_key(|(org, _)| *org);
         strays.sort();
-        Self::new(read(&dir.join("model.conf")), read(&dir.join("policy.csv")), orgs, strays)
+        let expectations = dir.join(EXPECTATIONS_CSV);
+        // Nothing is there, or something that can't be read: two different things.
+        let expectations =
+            if fs::symlink_metadata(&expectations).is_ok() { Some(read(&expectations)) } else { None };
+        Self::new(read(&dir.join("model.conf")), read(&dir.join("policy.csv")), expectations, orgs, strays)
     }
 
-    fn new(model: File, policy: File, orgs: Vec<(OrgId, File)>, strays: Vec<LintProblem>) -> Self {
+    fn new(
+        model: File,
+        policy: File,
+        expectations: Option<File>,
+        orgs: Vec<(OrgId, File)>,
+        strays: Vec<LintProblem>,
+    ) -> Self {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
             // With its length, so that no two sets of files run into the same bytes.
@@ -67,7 +87,8 @@ impl Sources {
         };
         // By organization, not by path: replicas with the same rules show the same version.
         let of_orgs = orgs.iter().map(|(org, file)| (org.0, file));
-        for (org, file) in [(0, &model), (0, &policy)].into_iter().chain(of_orgs) {
+        let of_all = [(0, &model), (0, &policy)].into_iter().chain(expectations.iter().map(|file| (0, file)));
+        for (org, file) in of_all.chain(of_orgs) {
             add(&org.to_string());
             match &file.text {
                 Ok(text) => add(text),
@@ -78,7 +99,7 @@ impl Sources {
             add(&stray.to_string());
         }
         let version = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Self { model, policy, orgs, strays, version }
+        Self { model, policy, expectations, orgs, strays, version }
     }
 
     /// The same with another text as an organization's own file, or without one.
@@ -93,7 +114,7 @@ impl Sources {
             (Ok(at), None) => drop(self.orgs.remove(at)),
             (Err(_), None) => {}
         }
-        Self::new(self.model, self.policy, self.orgs, self.strays)
+        Self::new(self.model, self.policy, self.expectations, self.orgs, self.strays)
     }
 
     /// An organization's own file.
@@ -104,7 +125,7 @@ impl Sources {
 
     /// How many files there are.
     pub fn len(&self) -> usize {
-        2 + self.orgs.len()
+        2 + usize::from(self.expectations.is_some()) + self.orgs.len()
     }
 }
 
@@ -175,6 +196,7 @@ pub(super) fn write_defaults(dir: &Path) -> io::Result<()> {
     for (name, text) in [
         ("model.conf", MODEL),
         ("policy.csv", POLICY),
+        (EXPECTATIONS_CSV, EXPECTATIONS),
         ("README.md", README),
         ("orgs/README.md", ORGS_README),
     ] {
@@ -185,4 +207,38 @@ pub(super) fn write_defaults(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Puts a text in the place of an organization's file, or removes the file. Whoever reads meanwhile finds the old file
+/// or the new one, whole; a crash leaves one of them.
+pub(super) fn write_org(dir: &Path, org: OrgId, text: Option<&str>) -> io::Result<()> {
+    let folder = dir.join("orgs");
+    let path = folder.join(format!("{org}.csv"));
+    let Some(text) = text else {
+        return match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+    };
+    fs::create_dir_all(&folder)?;
+    write_whole(&path, text)
+}
+
+/// See [`write_org`].
+pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    static PREPARED: AtomicU64 = AtomicU64::new(0);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // Hidden, so that nobody takes it for a file of the policy; of this process and this write alone.
+    let number = PREPARED.fetch_add(1, Ordering::Relaxed);
+    let prepared = folder.join(format!(".new-{}-{number}", std::process::id()));
+    let written = fs::File::create(&prepared).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&prepared, path)?;
+        fs::File::open(folder)?.sync_all()
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&prepared);
+    }
+    written
 }

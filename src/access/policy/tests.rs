@@ -229,6 +229,101 @@ fn a_bad_reload_keeps_the_last_good_policy_and_says_so() {
     assert_eq!(policy.status().version, before.version);
 }
 
+#[test]
+fn a_bad_expectation_is_named() {
+    for (line, reason) in [
+        ("VIEWER, *, agent.delete", "3 fields instead of 4: <who>, <where>, <permission>, <effect>"),
+        ("VEIWER, *, agent.delete, deny", r#"unknown role "VEIWER" (did you mean "VIEWER"?)"#),
+        ("VIEWER, all, agent.delete, deny", r#"unknown place "all": *, default, or an organization's id"#),
+        (
+            "VIEWER, *, agent.delte, deny",
+            r#"unknown permission "agent.delte" (did you mean "agent.delete"?)"#,
+        ),
+        ("VIEWER, *, agent.delete, dney", r#"unknown effect "dney" (did you mean "deny"?)"#),
+        ("service_token, 7, agent.view, allow", "the cap of service_token holds everywhere: write *"),
+        (
+            "VIEWER, *, agent.view, allow # so",
+            r##"a comment stands on a line of its own, not behind one: "# so""##,
+        ),
+    ] {
+        let found = problems(&[("expectations.csv", &format!("# first\n{line}\n"))]);
+        assert_eq!(found, [format!("expectations.csv:2: {reason}")], "{line}");
+    }
+    let twice =
+        problems(&[("expectations.csv", "VIEWER, *, agent.view, allow\nVIEWER, *, agent.view, deny\n")]);
+    assert_eq!(twice, ["expectations.csv:2: this was said by an earlier line"]);
+}
+
+#[test]
+fn a_policy_that_falls_short_of_an_expectation_is_refused_with_the_line_that_decides() {
+    let own = "p, VIEWER, 7, agent.edit, allow\n";
+    let expect = |text: &str| problems(&[("orgs/7.csv", own), ("expectations.csv", text)]);
+    assert!(expect("VIEWER, default, agent.edit, deny\nVIEWER, 7, agent.edit, allow\n").is_empty());
+    assert_eq!(
+        expect("VIEWER, *, agent.edit, deny\n"),
+        [
+            "expectations.csv:1: expected deny of agent.edit to VIEWER, who may in organization 7: orgs/7.csv:1 decides: \
+          p, VIEWER, 7, agent.edit, allow"
+        ]
+    );
+    let found = expect("VIEWER, 8, token.view, allow\n");
+    assert_eq!(
+        found,
+        [
+            "expectations.csv:1: expected allow of token.view to VIEWER, who may not in organization 8: no line of \
+             policy.csv allows it"
+        ]
+    );
+    // Saved while the service runs: the last good policy stays.
+    let dir = folder(&[("orgs/7.csv", own)]);
+    let policy = Policy::load(dir.path()).unwrap();
+    fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, agent.delete, allow\n").unwrap();
+    assert_eq!(policy.reload().unwrap_err().len(), 1);
+    assert!(policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
+    assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::AgentDelete));
+}
+
+#[test]
+fn a_diff_names_every_cell_that_changes_and_no_other() {
+    let before = Policy::load(folder(&[("orgs/7.csv", "p, VIEWER, 7, agent.edit, allow\n")]).path()).unwrap();
+    let own = "p, OPERATOR, 7, conversation.view, allow\np, OPERATOR, 7, agent.create, deny\n";
+    let dir = folder(&[("orgs/7.csv", own)]);
+    let after = Candidate::read(dir.path()).unwrap();
+    let changes: Vec<String> = after.changes(&before).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        changes,
+        [
+            "- OPERATOR agent.create in organization 7   (orgs/7.csv:2: p, OPERATOR, 7, agent.create, deny)",
+            "+ OPERATOR conversation.view in organization 7   (orgs/7.csv:1: p, OPERATOR, 7, conversation.view, allow)",
+            "- VIEWER agent.edit in organization 7   (no line allows it)",
+        ]
+    );
+    assert!(Candidate::read(dir.path()).unwrap().changes(&Policy::load(dir.path()).unwrap()).is_empty());
+}
+
+#[test]
+fn an_edit_of_one_file_is_put_in_force_and_written_with_its_comments() {
+    for in_folder in [true, false] {
+        let dir = folder(&[]);
+        let policy = if in_folder { Policy::load(dir.path()).unwrap() } else { Policy::embedded().unwrap() };
+        let text = "# why\np, VIEWER, 7, agent.edit, allow\n";
+        let candidate = policy.with_org(OrgId(7), Some(text)).unwrap();
+        assert_eq!(candidate.changes(&policy).len(), 1);
+        assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
+        policy.put_org(OrgId(7), Some(text)).unwrap();
+        assert!(policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
+        assert_eq!(policy.org_text(OrgId(7)).as_deref(), Some(text));
+        let wrong = policy.with_org(OrgId(7), Some("p, VIEWER, 7, member.edit, allow")).err().unwrap();
+        assert!(
+            wrong[0].to_string().starts_with("orgs/7.csv:1: VIEWER can't be given member.edit: policy.csv:"),
+            "{wrong:?}"
+        );
+        policy.put_org(OrgId(7), None).unwrap();
+        assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
+        assert_eq!(policy.org_text(OrgId(7)), None);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -3,7 +3,9 @@
 //! What only reads files needs no database: it works on any folder, before and beside a running service.
 
 mod check;
+mod diff;
 mod explain;
+mod test;
 
 use std::path::PathBuf;
 
@@ -17,6 +19,10 @@ use crate::access::policy;
 pub enum Policy {
     /// Say whether the service would take the policy files, and everything that is wrong with them
     Check(check::Check),
+    /// Say which roles gain and lose which permissions where, if a folder took the present one's place
+    Diff(diff::Diff),
+    /// Say whether the policy comes to what its expectations.csv expects
+    Test(test::Test),
     /// Say who may do what, by which line; why not, and which line would allow it
     Explain(explain::Explain),
 }
@@ -25,6 +31,8 @@ impl Policy {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Check(command) => command.run(cli),
+            Self::Diff(command) => command.run(cli),
+            Self::Test(command) => command.run(cli),
             Self::Explain(command) => command.run(cli).await,
         }
     }

@@ -1,0 +1,36 @@
+//! `muster policy diff`.
+
+use std::{fmt::Write, path::PathBuf};
+
+use serde_json::json;
+
+use super::{Cli, Failure, Output};
+use crate::access::policy::Candidate;
+
+/// What `muster policy diff` takes.
+#[derive(Debug, clap::Args)]
+pub struct Diff {
+    /// The folder with the change
+    #[arg(long, value_name = "CANDIDATE")]
+    dir: PathBuf,
+    /// The folder that it is compared with [default: the setting policy_dir, or ./policies]
+    #[arg(long, value_name = "DIR")]
+    against: Option<PathBuf>,
+}
+
+impl Diff {
+    pub(super) fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let before = super::load(&super::folder(cli, self.against)?)?;
+        let after = Candidate::read(&self.dir).map_err(|problems| super::refused(&problems))?;
+        let changes = after.changes(&before);
+        let mut text = String::new();
+        for change in &changes {
+            let _ = writeln!(text, "{change}");
+        }
+        let _ = write!(text, "{} cells change", changes.len());
+        let json = json!({
+            "before": before.status().version, "after": after.version(), "changes": changes,
+        });
+        Ok(Output::with_text(json, text))
+    }
+}

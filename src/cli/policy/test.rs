@@ -1,0 +1,22 @@
+//! `muster policy test`.
+
+use std::path::PathBuf;
+
+use super::{Cli, Failure, Output};
+use crate::access::policy;
+
+/// What `muster policy test` takes.
+#[derive(Debug, clap::Args)]
+pub struct Test {
+    /// The folder [default: the setting policy_dir, or ./policies]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+impl Test {
+    pub(super) fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let report = policy::test(&super::folder(cli, self.dir)?);
+        let text = report.to_string();
+        Ok(Output::with_text(serde_json::to_value(&report)?, text).failed_if(!report.ok))
+    }
+}
