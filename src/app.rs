@@ -21,8 +21,9 @@ use crate::{
     config::Config,
     graphql::{Catalogue, Documents, MusterSchema},
     ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
+    keys::Lookups,
     rest::Routes,
-    sealing::KeyRing,
+    sealing::LiveRing,
     store::Db,
     telemetry::metrics,
 };
@@ -52,8 +53,10 @@ pub struct App {
     pub sessions: Sessions,
     /// Signs and verifies access tokens.
     pub jwt: JwtKeys,
+    /// Keeps tokens of made-up signing keys from asking the database.
+    pub lookups: Lookups,
     /// Seals secrets.
-    pub keys: KeyRing,
+    pub keys: LiveRing,
     /// Hashes passwords.
     pub passwords: Passwords,
     /// What the schema says about itself.
@@ -114,7 +117,8 @@ impl App {
         let (events, _) = broadcast::channel(1024);
         Ok(Arc::new(Self {
             jwt: JwtKeys::new(&keys, config.issuer())?,
-            keys: keys.ring().clone(),
+            lookups: Lookups::default(),
+            keys: LiveRing::new(keys.ring().clone()),
             passwords: Passwords::new(options.password_cost)?,
             sessions: Sessions::kept_for(options.credentials_kept),
             started_at: options.clock.now(),

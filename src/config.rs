@@ -71,6 +71,10 @@ pub struct Config {
     pub traces: Traces,
     /// How many requests a caller may send.
     pub rate_limits: RateLimits,
+    /// How the keys that sign access tokens are replaced.
+    pub signing: Signing,
+    /// How long service tokens last.
+    pub service_tokens: ServiceTokens,
     /// The text of a key file, in place of the file. `MUSTER_KEYS` alone: it has no place in a file of settings.
     #[serde(skip)]
     keys: Option<SecretString>,
@@ -172,6 +176,58 @@ impl Sessions {
     }
 }
 
+/// How the keys that sign access tokens are replaced.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signing {
+    /// How old a key may be. `MUSTER_SIGNING_ROTATION_DAYS`, 90; 0: as old as you like.
+    pub rotation_days: u64,
+    /// How long a new key is published before it signs. `MUSTER_SIGNING_PUBLISH_MINUTES`, 60.
+    pub publish_minutes: u64,
+}
+
+impl Signing {
+    /// How old a key may be; none: as old as you like.
+    #[must_use]
+    pub fn rotation(&self) -> Option<Duration> {
+        (self.rotation_days > 0).then(|| days(self.rotation_days))
+    }
+
+    /// How long a new key is published before it signs.
+    #[must_use]
+    pub fn publish(&self) -> Duration {
+        Duration::from_secs(self.publish_minutes * 60)
+    }
+}
+
+/// How long service tokens last.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceTokens {
+    /// The lifetime of a token whose issuer names no end. `MUSTER_SERVICE_TOKENS_DEFAULT_DAYS`, 365; 0: no end.
+    pub default_days: u64,
+    /// The longest lifetime. `MUSTER_SERVICE_TOKENS_MAX_DAYS`, 0: as long as the issuer likes.
+    pub max_days: u64,
+}
+
+impl ServiceTokens {
+    /// The lifetime of a token whose issuer names no end; none: no end.
+    #[must_use]
+    pub fn default_lifetime(&self) -> Option<Duration> {
+        (self.default_days > 0).then(|| days(self.default_days)).or(self.max_lifetime())
+    }
+
+    /// The longest lifetime; none: as long as the issuer likes.
+    #[must_use]
+    pub fn max_lifetime(&self) -> Option<Duration> {
+        (self.max_days > 0).then(|| days(self.max_days))
+    }
+}
+
+fn days(count: u64) -> Duration {
+    Duration::from_secs(count * 24 * 60 * 60)
+}
+
 impl Config {
     /// The configuration of this process: the defaults, the file (`path`, or else that of `MUSTER_CONFIG`), and
     /// the environment.
@@ -248,6 +304,10 @@ impl Config {
         if self.database.min_connections > self.database.max_connections {
             return Err(ConfigError(vec!["database.min_connections: more than max_connections".into()]));
         }
+        let tokens = &self.service_tokens;
+        if tokens.max_days > 0 && tokens.default_days > tokens.max_days {
+            return Err(ConfigError(vec!["service_tokens.default_days: more than max_days".into()]));
+        }
         Ok(self)
     }
 
@@ -280,6 +340,18 @@ impl Config {
     #[must_use]
     pub fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)
+    }
+
+    /// The key file, where the process may write it.
+    ///
+    /// # Errors
+    /// `CONFLICT` where the keys come from `MUSTER_KEYS`.
+    pub fn rotatable_keys(&self) -> crate::error::Result<&Path> {
+        if self.keys_are_given() {
+            let detail = "The keys come from MUSTER_KEYS: change what sets it, and start the service again.";
+            return Err(crate::error::Problem::new(crate::error::Code::Conflict, detail));
+        }
+        Ok(&self.keys_file)
     }
 
     /// Whether the keys come from `MUSTER_KEYS`: then the process can't rotate them.

@@ -6,6 +6,7 @@
 //!   [`conversations`], [`approvals`], [`credentials`], [`mcp`], [`skills`], [`avatars`], [`audit`]
 //! - [`access`]: who is asking, and what may they do
 //! - [`graphql`]: the schema, and how it reads records · [`rest`]: `/v1` as stored documents over that schema
+//! - [`keys`]: the keys that seal and sign, and how they are rotated
 //! - [`store`]: the database, always in the scope of one organization · [`jobs`]: work that leaves the process
 //! - [`cli`]: the command line, a file a command · [`seed`]: plenty of plausible data
 //! - [`outbound`]: calls to others over HTTP
@@ -30,6 +31,7 @@ pub mod error;
 pub mod graphql;
 pub mod ids;
 pub mod jobs;
+pub mod keys;
 pub mod mcp;
 pub mod orgs;
 pub mod outbound;

@@ -16,7 +16,8 @@
 //! bound to the same place, and to the id of the key that wraps it.
 //!
 //! Rotation: add a key and make it the active one ([`KeyFile::rotate_sealing`]); what was sealed before still
-//! opens, and [`KeyRing::rewrap`] moves a value to the active key without touching its ciphertext.
+//! opens, and [`KeyRing::rewrap`] moves a value to the active key without touching its ciphertext. The ring of a
+//! running service is a [`LiveRing`], which `keys/watch.rs` replaces when the file has changed.
 //!
 //! This module knows no tables and no configuration; it reads and writes the key file and nothing else.
 
@@ -32,8 +33,10 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::ids::OrgId;
 
 mod keyfile;
+mod live;
 
 pub use keyfile::{KeyFile, KeyFileError, SigningKey};
+pub use live::LiveRing;
 
 const VERSION: u8 = 1;
 const KEY_LEN: usize = 32;
@@ -175,6 +178,17 @@ impl KeyRing {
     #[must_use]
     pub fn active_id(&self) -> u32 {
         self.active
+    }
+
+    /// The ids of all keys, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        self.keys.keys().copied()
+    }
+
+    /// How every value begins that is wrapped with the key `id`.
+    #[must_use]
+    pub fn begins(id: u32) -> [u8; HEADER_LEN] {
+        header(id)
     }
 
     /// Seals a text for the place `context`.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{
     Caller, Membership, Permission, PermissionSet, Person, Role, ServiceToken,
-    jwt::JwtError,
+    jwt::{Claims, JwtError, JwtKeys},
     token::{Token, TokenHash, TokenKind},
 };
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     clock::Timestamp,
     error::{Code, Problem, Result},
     ids::{OrgId, SessionId, UserId},
+    keys,
 };
 
 /// How long an answer is kept, if nobody says otherwise.
@@ -92,9 +93,12 @@ pub async fn still_good(app: &Arc<App>, caller: &Caller) -> Result<()> {
     let row = match caller {
         Caller::Anonymous | Caller::System => return Ok(()),
         Caller::Token(token) => {
-            let sql =
-                "SELECT 1 FROM service_tokens WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL";
-            one(app, sql, [token.org.0.into(), token.id.0.into()]).await?
+            // The expiry may have been edited, and the secret replaced.
+            let sql = "SELECT 1 FROM service_tokens WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL \
+                       AND (expires_at IS NULL OR expires_at > $3) AND (token_hash = $4 \
+                       OR (previous_token_hash = $4 AND previous_expires_at > $3))";
+            let (now, secret) = (app.clock.now(), token.secret.as_bytes().to_vec());
+            one(app, sql, [token.org.0.into(), token.id.0.into(), now.0.into(), secret.into()]).await?
         }
         Caller::Person(person) => {
             let sql = "SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id \
@@ -141,39 +145,53 @@ async fn role(app: &Arc<App>, user: UserId, org: OrgId) -> Result<Option<Role>> 
     Ok(role)
 }
 
+/// The token of this secret: the one it has, or the one it had before the last rotation, which ends with the overlap.
 async fn service_token(app: &Arc<App>, token: &Token) -> Result<Caller> {
-    let sql = "SELECT organization_id, id, name, hint, permissions, expires_at, last_used_at \
-               FROM service_tokens WHERE token_hash = $1 AND revoked_at IS NULL";
+    let sql = "SELECT organization_id, id, name, hint, permissions, expires_at, last_used_at, \
+               (token_hash = $1) AS is_current, previous_hint, previous_expires_at, previous_last_used_at \
+               FROM service_tokens WHERE (token_hash = $1 OR previous_token_hash = $1) AND revoked_at IS NULL";
     let Some(row) = one(app, sql, [token.hash.as_bytes().to_vec().into()]).await? else {
         return Err(unknown());
     };
     let names: serde_json::Value = row.try_get_by(4)?;
     let names: Vec<String> = serde_json::from_value(names).map_err(Problem::internal)?;
+    let mut expires_at: Option<Timestamp> = row.try_get_by(5)?;
+    let is_current: bool = row.try_get_by(7)?;
+    let hint: Option<String> = row.try_get_by(if is_current { 3 } else { 8 })?;
+    let last_used_at: Option<Timestamp> = row.try_get_by(if is_current { 6 } else { 10 })?;
+    if !is_current && let Some(overlap) = row.try_get_by::<Option<Timestamp>, _>(9)? {
+        expires_at = Some(expires_at.map_or(overlap, |at| at.min(overlap)));
+    }
     let found = ServiceToken {
         org: row.try_get_by(0)?,
         id: row.try_get_by(1)?,
         name: row.try_get_by(2)?,
-        hint: row.try_get_by(3)?,
+        hint: hint.unwrap_or_default(),
         // A permission that this version no longer knows grants nothing.
         permissions: names
             .iter()
             .filter_map(|name| name.parse::<Permission>().ok())
             .collect::<PermissionSet>(),
-        expires_at: row.try_get_by(5)?,
+        expires_at,
+        secret: token.hash,
     };
     let now = app.clock.now();
-    if row.try_get_by::<Option<Timestamp>, _>(6)?.is_none_or(|last| now.0 - last.0 > LAST_USE_STEP) {
-        let sql = "UPDATE service_tokens SET last_used_at = $1 WHERE organization_id = $2 AND id = $3";
-        note_use(app, sql, vec![now.0.into(), found.org.0.into(), found.id.0.into()]);
+    let is_live = expires_at.is_none_or(|at| now < at);
+    if is_live && last_used_at.is_none_or(|last| now.0 - last.0 > LAST_USE_STEP) {
+        let sql = if is_current {
+            "UPDATE service_tokens SET last_used_at = $1 WHERE organization_id = $2 AND id = $3 AND token_hash = $4"
+        } else {
+            "UPDATE service_tokens SET previous_last_used_at = $1 WHERE organization_id = $2 AND id = $3 \
+             AND previous_token_hash = $4"
+        };
+        let secret = token.hash.as_bytes().to_vec();
+        note_use(app, sql, vec![now.0.into(), found.org.0.into(), found.id.0.into(), secret.into()]);
     }
     Ok(Caller::Token(Arc::new(found)))
 }
 
 async fn person(app: &Arc<App>, bearer: &str) -> Result<Caller> {
-    let claims = app.jwt.verify(bearer, app.clock.now()).map_err(|error| match error {
-        JwtError::Expired => Problem::new(Code::TokenExpired, "The session's token has expired; refresh it."),
-        JwtError::Invalid => unknown(),
-    })?;
+    let claims = claims(app, bearer).await?;
     let sql = "SELECT u.name, u.email, u.email_confirmed_at FROM sessions s JOIN users u ON u.id = s.user_id \
                WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";
     let Some(row) = one(app, sql, [claims.session.0.into(), claims.user.0.into()]).await? else {
@@ -188,6 +206,22 @@ async fn person(app: &Arc<App>, bearer: &str) -> Result<Caller> {
         email_confirmed: row.try_get_by::<Option<Timestamp>, _>(2)?.is_some(),
         expires_at: claims.expires_at,
     })))
+}
+
+/// What the access token says. One of a key that is not known here may be of a key that is new: that is looked up.
+async fn claims(app: &App, bearer: &str) -> Result<Claims> {
+    let now = app.clock.now();
+    let mut verified = app.jwt.verify(bearer, now);
+    if verified == Err(JwtError::UnknownKey)
+        && let Some(kid) = JwtKeys::named_key(bearer)
+        && keys::look_for(app, &kid).await?
+    {
+        verified = app.jwt.verify(bearer, now);
+    }
+    verified.map_err(|error| match error {
+        JwtError::Expired => Problem::new(Code::TokenExpired, "The session's token has expired; refresh it."),
+        JwtError::Invalid | JwtError::UnknownKey => unknown(),
+    })
 }
 
 fn note_session_use(app: &Arc<App>, session: SessionId) {

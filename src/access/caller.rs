@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{PermissionSet, Role};
+use super::{PermissionSet, Role, token::TokenHash};
 use crate::{
     clock::Timestamp,
     enums::ActorKind,
@@ -53,8 +53,10 @@ pub struct ServiceToken {
     pub hint: String,
     /// What it was issued for; the policy's cap is applied on top.
     pub permissions: PermissionSet,
-    /// When it ends, if it does.
+    /// When it ends, if it does; for a secret that was replaced, when the overlap ends if that is earlier.
     pub expires_at: Option<Timestamp>,
+    /// Of the secret that was shown, which may be the one before the last rotation.
+    pub secret: TokenHash,
 }
 
 /// What a caller is in one organization.

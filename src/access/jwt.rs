@@ -1,13 +1,17 @@
 //! Access tokens: short-lived JWTs that say which user and session a request comes from.
 //!
 //! Ed25519 and nothing else: the algorithm is not read from the token, it is compared. The key is the one that
-//! the header's `kid` names; any key of the key file verifies, the active one signs. Signature, type, issuer
-//! and audience come first, the expiry last, against the [`Clock`](crate::clock::Clock)'s time and with no
-//! leeway: `Expired` is only ever said about a token that was good. That the session still exists is the
-//! caller's question.
+//! the header's `kid` names; any key of the [`KeySet`] verifies while its time lasts, the active one signs.
+//! Signature, type, issuer and audience come first, the expiry last, against the [`Clock`](crate::clock::Clock)'s
+//! time and with no leeway: `Expired` is only ever said about a token that was good. That the session still
+//! exists is the caller's question.
+//!
+//! The set changes while the service runs (`keys/signing.rs` keeps it); a reader never waits for that.
 
 use std::{collections::HashMap, time::Duration};
 
+use arc_swap::ArcSwap;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -49,6 +53,50 @@ pub enum JwtError {
     /// Not a token of ours.
     #[error("not a valid access token")]
     Invalid,
+    /// It may be one of ours: it names a key that is not known here, yet.
+    #[error("signed with a key that is not known")]
+    UnknownKey,
+}
+
+/// A key that verifies: the public half.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    /// The key's name in a token's header.
+    pub kid: String,
+    /// The Ed25519 public key.
+    pub bytes: [u8; 32],
+    /// From when on it verifies no longer: set for a retired key.
+    pub until: Option<Timestamp>,
+}
+
+impl PublicKey {
+    /// The public half of `key`.
+    #[must_use]
+    pub fn of(key: &SigningKey) -> Self {
+        let public = ed25519_dalek::SigningKey::from_bytes(&key.seed).verifying_key();
+        Self { kid: key.kid.clone(), bytes: public.to_bytes(), until: None }
+    }
+}
+
+/// The keys that are good at a time.
+#[derive(Clone, Debug)]
+pub struct KeySet {
+    /// The one that signs.
+    pub active: SigningKey,
+    /// Those that verify: the active one, the next one, and retired ones.
+    pub verifying: Vec<PublicKey>,
+}
+
+impl KeySet {
+    /// The signing keys of the key file, which a new installation begins with.
+    ///
+    /// # Errors
+    /// [`JwtError::Invalid`] when the active key is not among the keys (a loaded key file always has it).
+    pub fn of_file(keys: &KeyFile) -> Result<Self, JwtError> {
+        let active =
+            keys.signing().iter().find(|key| key.kid == keys.active_signing()).ok_or(JwtError::Invalid)?;
+        Ok(Self { active: active.clone(), verifying: keys.signing().iter().map(PublicKey::of).collect() })
+    }
 }
 
 /// The claims as they are written. Unknown ones are not ours to judge.
@@ -65,39 +113,79 @@ struct Wire {
 /// The keys that sign and verify access tokens.
 pub struct JwtKeys {
     issuer: String,
+    validation: Validation,
+    current: ArcSwap<Current>,
+}
+
+/// A [`KeySet`], ready to use.
+struct Current {
     header: Header,
     signing: EncodingKey,
-    verifying: HashMap<String, DecodingKey>,
-    validation: Validation,
+    verifying: HashMap<String, (DecodingKey, PublicKey)>,
+}
+
+impl Current {
+    fn of(set: &KeySet) -> Self {
+        let mut header = Header::new(Algorithm::EdDSA);
+        header.typ = Some(TYPE.to_owned());
+        header.kid = Some(set.active.kid.clone());
+        let verifying = set
+            .verifying
+            .iter()
+            .map(|key| (key.kid.clone(), (DecodingKey::from_ed_der(&key.bytes), key.clone())));
+        Self { header, signing: signing_key(&set.active), verifying: verifying.collect() }
+    }
 }
 
 impl std::fmt::Debug for JwtKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("JwtKeys")
             .field("issuer", &self.issuer)
-            .field("active", &self.header.kid)
+            .field("active", &self.current.load().header.kid)
             .finish_non_exhaustive()
     }
 }
 
 impl JwtKeys {
-    /// The signing keys of the key file. Tokens of another `issuer` are not taken.
+    /// The signing keys of the key file, until others are put in force. Tokens of another `issuer` are not taken.
     ///
     /// # Errors
-    /// [`JwtError::Invalid`] when the active key is not among the keys (a loaded key file always has it).
+    /// See [`KeySet::of_file`].
     pub fn new(keys: &KeyFile, issuer: &str) -> Result<Self, JwtError> {
-        let active =
-            keys.signing().iter().find(|key| key.kid == keys.active_signing()).ok_or(JwtError::Invalid)?;
-        let mut header = Header::new(Algorithm::EdDSA);
-        header.typ = Some(TYPE.to_owned());
-        header.kid = Some(active.kid.clone());
-        Ok(Self {
-            issuer: issuer.to_owned(),
-            header,
-            signing: signing_key(active),
-            verifying: keys.signing().iter().map(|key| (key.kid.clone(), verifying_key(key))).collect(),
-            validation: validation(issuer),
-        })
+        let current = ArcSwap::from_pointee(Current::of(&KeySet::of_file(keys)?));
+        Ok(Self { issuer: issuer.to_owned(), validation: validation(issuer), current })
+    }
+
+    /// Puts these keys in force.
+    pub fn replace(&self, set: &KeySet) {
+        self.current.store(std::sync::Arc::new(Current::of(set)));
+    }
+
+    /// The name of the key that signs.
+    #[must_use]
+    pub fn active(&self) -> String {
+        self.current.load().header.kid.clone().unwrap_or_default()
+    }
+
+    /// The keys that verify at `now`, for others who verify: a JSON Web Key Set (RFC 7517, RFC 8037).
+    #[must_use]
+    pub fn jwks(&self, now: Timestamp) -> serde_json::Value {
+        let current = self.current.load();
+        let mut keys: Vec<&PublicKey> = current.verifying.values().map(|(_, key)| key).collect();
+        keys.retain(|key| key.until.is_none_or(|until| now < until));
+        keys.sort_by(|a, b| a.kid.cmp(&b.kid));
+        let keys: Vec<_> = keys.into_iter().map(|key| {
+            let x = URL_SAFE_NO_PAD.encode(key.bytes);
+            serde_json::json!({ "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": key.kid, "x": x })
+        }).collect();
+        serde_json::json!({ "keys": keys })
+    }
+
+    /// The name of the key that `token` says it is signed with, if it looks like an access token of ours. Nothing
+    /// of it is verified.
+    #[must_use]
+    pub fn named_key(token: &str) -> Option<String> {
+        header_of(token)?.kid.filter(|kid| is_kid(kid))
     }
 
     /// A token for this session of this user, valid for `ttl` from `now` on.
@@ -119,7 +207,8 @@ impl JwtKeys {
             iat: now.unix_seconds(),
             exp: now.plus(ttl).unix_seconds(),
         };
-        jsonwebtoken::encode(&self.header, &claims, &self.signing).map_err(|_| JwtError::Invalid)
+        let current = self.current.load();
+        jsonwebtoken::encode(&current.header, &claims, &current.signing).map_err(|_| JwtError::Invalid)
     }
 
     /// What the token says, if it is one of ours and still valid at `now`.
@@ -127,15 +216,14 @@ impl JwtKeys {
     /// # Errors
     /// See [`JwtError`].
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, JwtError> {
-        if token.len() > MAX_LENGTH {
+        let kid = header_of(token).and_then(|header| header.kid).ok_or(JwtError::Invalid)?;
+        let current = self.current.load();
+        let Some((key, public)) = current.verifying.get(&kid) else {
+            return Err(if is_kid(&kid) { JwtError::UnknownKey } else { JwtError::Invalid });
+        };
+        if public.until.is_some_and(|until| until <= now) {
             return Err(JwtError::Invalid);
         }
-        let header = jsonwebtoken::decode_header(token).map_err(|_| JwtError::Invalid)?;
-        // The library does not look at `crit`: whoever marks something critical wants us to refuse.
-        if header.typ.as_deref() != Some(TYPE) || header.crit.is_some() {
-            return Err(JwtError::Invalid);
-        }
-        let key = header.kid.and_then(|kid| self.verifying.get(&kid)).ok_or(JwtError::Invalid)?;
         let claims = jsonwebtoken::decode::<Wire>(token, key, &self.validation)
             .map_err(|_| JwtError::Invalid)?
             .claims
@@ -167,9 +255,19 @@ fn signing_key(key: &SigningKey) -> EncodingKey {
     EncodingKey::from_ed_der(&der[..])
 }
 
-fn verifying_key(key: &SigningKey) -> DecodingKey {
-    let public = ed25519_dalek::SigningKey::from_bytes(&key.seed).verifying_key();
-    DecodingKey::from_ed_der(public.as_bytes())
+/// The header, if it is that of an access token.
+fn header_of(token: &str) -> Option<Header> {
+    if token.len() > MAX_LENGTH {
+        return None;
+    }
+    let header = jsonwebtoken::decode_header(token).ok()?;
+    // The library does not look at `crit`: whoever marks something critical wants us to refuse.
+    (header.typ.as_deref() == Some(TYPE) && header.crit.is_none()).then_some(header)
+}
+
+/// Whether it looks like a name that we give to keys: 8 or 16 hexadecimal digits.
+fn is_kid(text: &str) -> bool {
+    matches!(text.len(), 8 | 16) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// What the library checks: algorithm, signature, issuer and audience. Not the expiry: it would ask the system
@@ -186,7 +284,6 @@ fn validation(issuer: &str) -> Validation {
 
 #[cfg(test)]
 mod tests {
-    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -205,10 +302,10 @@ mod tests {
 
     /// A token with these changes, signed by the active key.
     fn forged(keys: &JwtKeys, header: impl FnOnce(&mut Header), claims: impl FnOnce(&mut Value)) -> String {
-        let mut forged = (keys.header.clone(), part(&issue(keys), 1));
+        let mut forged = (keys.current.load().header.clone(), part(&issue(keys), 1));
         header(&mut forged.0);
         claims(&mut forged.1);
-        jsonwebtoken::encode(&forged.0, &forged.1, &keys.signing).unwrap()
+        jsonwebtoken::encode(&forged.0, &forged.1, &keys.current.load().signing).unwrap()
     }
 
     fn part(token: &str, at: usize) -> Value {
@@ -231,7 +328,7 @@ mod tests {
     fn says_what_rfc_9068_asks() {
         let keys = keys();
         let token = issue(&keys);
-        let kid = keys.header.kid.clone();
+        let kid = keys.active();
         assert_eq!(part(&token, 0), json!({"typ": "at+jwt", "alg": "EdDSA", "kid": kid}));
         assert_eq!(
             part(&token, 1),
@@ -248,9 +345,28 @@ mod tests {
         let rotated = JwtKeys::new(&file, "https://muster.example").unwrap();
         assert!(rotated.verify(&token, NOW).is_ok());
         assert_ne!(part(&issue(&rotated), 0)["kid"], part(&token, 0)["kid"]);
-        assert_eq!(keys().verify(&token, NOW), Err(JwtError::Invalid));
+        assert_eq!(keys().verify(&token, NOW), Err(JwtError::UnknownKey));
         let other_issuer = JwtKeys::new(&file, "https://other.example").unwrap();
         assert_eq!(other_issuer.verify(&token, NOW), Err(JwtError::Invalid));
+    }
+
+    #[test]
+    fn a_retired_key_verifies_until_its_time_is_over_and_a_published_one_at_once() {
+        let (mut file, keys) = (KeyFile::generate(), keys());
+        let old = KeySet::of_file(&file).unwrap();
+        keys.replace(&old);
+        let token = issue(&keys);
+        file.rotate_signing();
+        let mut new = KeySet::of_file(&file).unwrap();
+        new.verifying[0].until = Some(Timestamp(NOW.0 + 60_000));
+        keys.replace(&new);
+        assert!(keys.verify(&token, NOW).is_ok());
+        assert_eq!(keys.jwks(NOW)["keys"].as_array().unwrap().len(), 2);
+        let late = Timestamp(NOW.0 + 60_000);
+        assert_eq!(keys.verify(&token, late), Err(JwtError::Invalid));
+        assert_eq!(keys.jwks(late)["keys"][0]["kid"], keys.active());
+        assert_eq!(keys.jwks(late)["keys"].as_array().unwrap().len(), 1);
+        assert!(!keys.jwks(NOW).to_string().contains("\"d\""), "no private half");
     }
 
     #[test]
@@ -281,10 +397,11 @@ mod tests {
         let keys = keys();
         let token = issue(&keys);
         let claims = part(&token, 1);
-        let kid = keys.header.kid.clone().unwrap();
+        let kid = keys.active();
         // The classic: the public key as the secret of a MAC.
-        let public = keys.verifying[&kid].try_get_as_bytes().unwrap();
-        let mut header = Header { alg: Algorithm::HS256, ..keys.header.clone() };
+        let current = keys.current.load();
+        let public = &current.verifying[&kid].1.bytes;
+        let mut header = Header { alg: Algorithm::HS256, ..keys.current.load().header.clone() };
         let mac = jsonwebtoken::encode(&header, &claims, &EncodingKey::from_secret(public)).unwrap();
         assert_eq!(keys.verify(&mac, NOW), Err(JwtError::Invalid));
         header.alg = Algorithm::EdDSA;
@@ -307,7 +424,7 @@ mod tests {
             let mut changed = token.clone();
             let at = at.index(changed.len());
             changed.replace_range(at..=at, &to);
-            prop_assert!(changed == token || keys.verify(&changed, NOW) == Err(JwtError::Invalid));
+            prop_assert!(changed == token || matches!(keys.verify(&changed, NOW), Err(JwtError::Invalid | JwtError::UnknownKey)));
             prop_assert_eq!(keys.verify(&token[..at], NOW), Err(JwtError::Invalid));
         }
 

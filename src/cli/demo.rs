@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use async_graphql::MaybeUndefined;
 use sea_orm::{ConnectionTrait, Statement};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -114,7 +115,7 @@ async fn is_empty(scope: &Scope) -> Result<bool> {
 /// A service token for this start: it may whatever one may.
 async fn token(scope: &Scope) -> Result<SecretString> {
     let permissions = scope.app.policy.token_cap().iter().collect();
-    let expires_at = Some(scope.app.clock.now().plus(TOKEN_TTL));
+    let expires_at = MaybeUndefined::Value(scope.app.clock.now().plus(TOKEN_TTL));
     let new = NewToken { name: "Demonstration".to_owned(), permissions, expires_at };
     Ok(people::create_token(scope, new).await?.1)
 }

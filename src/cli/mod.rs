@@ -7,6 +7,7 @@
 
 mod demo;
 mod failure;
+mod key;
 mod member;
 mod migrate;
 mod org;
@@ -27,7 +28,7 @@ pub use self::{failure::Failure, output::Output, serve::serve};
 use crate::{
     app::{App, Options},
     config::Config,
-    orgs, telemetry,
+    keys, orgs, telemetry,
 };
 
 /// What every command takes.
@@ -71,6 +72,9 @@ enum Command {
     /// Service tokens of organizations
     #[command(subcommand)]
     Token(token::Token),
+    /// The keys that seal secrets and sign access tokens
+    #[command(subcommand)]
+    Key(key::Key),
     /// Work with the permission policies
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -94,6 +98,7 @@ impl Command {
             Self::Member(command) => command.run(cli).await,
             Self::Session(command) => command.run(cli).await,
             Self::Token(command) => command.run(cli).await,
+            Self::Key(command) => command.run(cli).await,
             Self::Policy(command) => command.run(cli).await,
             Self::Seed(command) => command.run(cli).await,
             Self::Schema(command) => command.run(),
@@ -120,6 +125,18 @@ impl Cli {
         open(self.settings()?).await
     }
 
+    /// The same, even where the signing keys do not open: the commands that mend that.
+    ///
+    /// # Errors
+    /// The same.
+    async fn open_to_mend(&self) -> Result<Arc<App>, Failure> {
+        let app = open_tables(self.settings()?).await?;
+        if let Err(problem) = keys::load(&app).await {
+            tracing::error!(%problem, "keys.signing_keys_not_read");
+        }
+        Ok(app)
+    }
+
     /// The service over a database that is left as it is.
     ///
     /// # Errors
@@ -127,7 +144,9 @@ impl Cli {
     pub async fn open_as_is(&self) -> Result<Arc<App>, Failure> {
         let config = self.settings()?;
         telemetry::init(&config.log)?;
-        Ok(App::start(config, Options::default()).await?)
+        let app = App::start(config, Options::default()).await?;
+        keys::load(&app).await?;
+        Ok(app)
     }
 }
 
@@ -136,6 +155,12 @@ impl Cli {
 /// # Errors
 /// Whatever is wrong with the settings, the keys, the policy files or the database.
 pub async fn open(config: Config) -> Result<Arc<App>, Failure> {
+    let app = open_tables(config).await?;
+    keys::load(&app).await?;
+    Ok(app)
+}
+
+async fn open_tables(config: Config) -> Result<Arc<App>, Failure> {
     telemetry::init(&config.log)?;
     std::fs::create_dir_all(&config.data_dir)
         .map_err(|error| Failure::new(format!("{}: {error}", config.data_dir.display())))?;

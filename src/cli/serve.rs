@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::{Cli, Failure, Output};
-use crate::{app::App, edge, jobs, telemetry::metrics};
+use crate::{app::App, edge, jobs, keys, telemetry::metrics};
 
 /// How often histograms take in what they were told.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -107,11 +107,15 @@ async fn show_metrics(app: &Arc<App>) -> io::Result<()> {
     Ok(())
 }
 
-/// What runs beside the requests: saved policies, and the recurring rounds.
+/// What runs beside the requests: saved policies, changed keys, and the recurring rounds.
 fn keep_house(app: &Arc<App>) {
     let (policy, stopping) = (app.policy.watch(), app.stopping.clone());
     app.spawn(async move {
         let _ = stopping.run_until_cancelled(policy).await;
+    });
+    let (keys, stopping) = (keys::watch(Arc::clone(app)), app.stopping.clone());
+    app.spawn(async move {
+        let _ = stopping.run_until_cancelled(keys).await;
     });
     jobs::worker::start(app);
 }

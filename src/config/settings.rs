@@ -85,6 +85,10 @@ pub const SETTINGS: &[Setting] = settings! {
     "rate_limits.reads_per_minute", "MUSTER_RATE_LIMITS_READS_PER_MINUTE", Kind::Integer(1, 100_000_000);
     "rate_limits.writes_per_minute", "MUSTER_RATE_LIMITS_WRITES_PER_MINUTE", Kind::Integer(1, 100_000_000);
     "rate_limits.anonymous_per_minute", "MUSTER_RATE_LIMITS_ANONYMOUS_PER_MINUTE", Kind::Integer(1, 100_000_000);
+    "signing.rotation_days", "MUSTER_SIGNING_ROTATION_DAYS", Kind::Integer(0, 3_650);
+    "signing.publish_minutes", "MUSTER_SIGNING_PUBLISH_MINUTES", Kind::Integer(0, 43_200);
+    "service_tokens.default_days", "MUSTER_SERVICE_TOKENS_DEFAULT_DAYS", Kind::Integer(0, 3_650);
+    "service_tokens.max_days", "MUSTER_SERVICE_TOKENS_MAX_DAYS", Kind::Integer(0, 3_650);
 };
 
 impl Kind {

@@ -34,6 +34,7 @@ use crate::{
     conversations::files as attachments,
     error::{Code, Problem},
     graphql::http as graphql,
+    keys,
     rest::{self, problem_page, problem_response},
 };
 
@@ -48,6 +49,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))
         .route("/openapi.json", openapi())
+        .route("/.well-known/jwks.json", get(keys::jwks))
         .fallback(refusals::no_route)
         .layer(DefaultBodyLimit::max(app.config.limits.body_bytes))
         .layer(from_fn_with_state(Arc::clone(&app), observe::observe))

@@ -9,6 +9,7 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{app::App, approvals, audit, conversations, error::Result, telemetry};
+use crate::{app::App, approvals, conversations, error::Result, keys, telemetry};
 
 /// A kind of recurring work.
 pub struct Round {
@@ -27,6 +28,7 @@ pub const ROUNDS: &[Round] = &[
         every: Duration::from_secs(10),
         run: |app| approvals::expire_due(app).boxed(),
     },
+    Round { name: "keys.signing", every: keys::LOOK, run: |app| keys::keep(app).boxed() },
     Round {
         name: "attachments.remove_unposted",
         every: Duration::from_secs(3600),

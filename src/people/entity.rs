@@ -133,6 +133,13 @@ pub mod service_tokens {
         pub expires_at: Option<Timestamp>,
         pub last_used_at: Option<Timestamp>,
         pub revoked_at: Option<Timestamp>,
+        pub rotated_at: Option<Timestamp>,
+        /// Of the secret before the last rotation.
+        pub previous_token_hash: Option<Vec<u8>>,
+        pub previous_hint: Option<String>,
+        /// When the overlap ends.
+        pub previous_expires_at: Option<Timestamp>,
+        pub previous_last_used_at: Option<Timestamp>,
     }
 
     /// Relations are loaded by the read path, never through sea-orm.

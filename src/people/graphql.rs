@@ -1,10 +1,10 @@
 //! Members and service tokens in the schema.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
-use async_graphql::{Context, InputObject, Object};
+use async_graphql::{Context, InputObject, MaybeUndefined, Object};
 
-use super::NewToken;
+use super::{EditToken, NewToken, OVERLAP, tokens::MAX_OVERLAP_SECONDS};
 use crate::{
     access::{Permission, Role, Scope},
     clock::Timestamp,
@@ -83,6 +83,13 @@ fn token_fields(type_name: &'static str, about: &'static str) -> Spec {
         .column::<Option<Timestamp>>("expires_at", "When it ends.")
         .column::<Option<Timestamp>>("last_used_at", "When it was last used, to the minute.")
         .column::<Option<Timestamp>>("revoked_at", "When it was revoked.")
+        .column::<Option<Timestamp>>("rotated_at", "When it was last given a new secret.")
+        .column::<Option<String>>("previous_hint", "The last four characters of the secret before.")
+        .column::<Option<Timestamp>>("previous_expires_at", "Until when the secret before works.")
+        .column::<Option<Timestamp>>(
+            "previous_last_used_at",
+            "When the secret before was last used, to the minute: whether somebody still does.",
+        )
 }
 
 /// What an edit of a member changes.
@@ -101,8 +108,29 @@ pub struct CreateServiceTokenInput {
     /// What it may do: no more than the caller, and no more than the policy allows any token.
     #[graphql(directive = bounds::apply(items(100)))]
     pub permissions: Vec<Permission>,
-    /// When it ends; never if left out.
-    pub expires_at: Option<Timestamp>,
+    /// When it ends. Null: never, where the installation allows that. Left out: after the installation's default.
+    pub expires_at: MaybeUndefined<Timestamp>,
+}
+
+/// What an edit of a service token changes; what is left out stays.
+#[derive(InputObject)]
+pub struct UpdateServiceTokenInput {
+    /// What it is for.
+    #[graphql(directive = bounds::apply(name(80).not_null()))]
+    pub name: Option<String>,
+    /// What it may do from now on, all of it: what is added, the caller may do as well.
+    #[graphql(directive = bounds::apply(items(100).not_null()))]
+    pub permissions: Option<Vec<Permission>>,
+    /// When it ends. Null: never, where the installation allows that.
+    pub expires_at: MaybeUndefined<Timestamp>,
+}
+
+/// How a service token is given a new secret.
+#[derive(InputObject)]
+pub struct RotateServiceTokenInput {
+    /// For how long the secret of before works as well: a day if left out, 0 for no longer.
+    #[graphql(directive = bounds::apply(range(0, MAX_OVERLAP_SECONDS)))]
+    pub overlap_seconds: Option<i64>,
 }
 
 /// Reading who is in an organization.
@@ -205,6 +233,44 @@ impl PeopleMutation {
                 NewToken { name: input.name, permissions: input.permissions, expires_at: input.expires_at };
             let (id, token) = super::create_token(&scope, new).await?;
             Ok(One::by_id(&scope, id).with_secret(token))
+        })
+        .await
+    }
+
+    /// Gives a service token a new secret, shown this once; the one of before works until the overlap ends. A token
+    /// that ends gets the lifetime that it had anew.
+    #[graphql(directive = permit::apply(Permission::TokenEdit), directive = confirmed_email::apply())]
+    async fn rotate_service_token(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: TokenId,
+        input: Option<RotateServiceTokenInput>,
+    ) -> Answer<One<IssuedServiceToken>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let seconds = input.and_then(|input| input.overlap_seconds);
+            let overlap = seconds.map_or(OVERLAP, |seconds| Duration::from_secs(seconds.max(0) as u64));
+            let token = super::rotate_token(&scope, id, overlap).await?;
+            Ok(One::by_id(&scope, id).with_secret(token))
+        })
+        .await
+    }
+
+    /// Changes what a service token is called, may do, or when it ends.
+    #[graphql(directive = permit::apply(Permission::TokenEdit), directive = confirmed_email::apply())]
+    async fn update_service_token(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: TokenId,
+        input: UpdateServiceTokenInput,
+    ) -> Answer<One<ServiceToken>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let UpdateServiceTokenInput { name, permissions, expires_at } = input;
+            super::update_token(&scope, id, EditToken { name, permissions, expires_at }).await?;
+            Ok(One::by_id(&scope, id))
         })
         .await
     }

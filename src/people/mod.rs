@@ -20,6 +20,6 @@ pub use self::{
         Client, OpenSession, SignedIn, open_session, open_sessions, refresh_session, revoke_session, sign_in,
         sign_out,
     },
-    tokens::{NewToken, create_token, revoke_token},
+    tokens::{EditToken, NewToken, OVERLAP, create_token, revoke_token, rotate_token, tokens, update_token},
     users::{Membership, NewUser, User, create_user, find_user, invite_user, memberships, set_avatar, user},
 };

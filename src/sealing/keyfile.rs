@@ -62,7 +62,8 @@ pub enum KeyFileError {
     NoActiveKey(&'static str),
 }
 
-/// A seed that signs access tokens (Ed25519), and the name that goes into their header.
+/// A seed that signs access tokens (Ed25519), and the name that goes into their header. Those of the key file are
+/// what an installation begins with; from then on the table `signing_keys` has them (`keys/signing.rs`).
 #[derive(Clone)]
 pub struct SigningKey {
     /// The key's name in a token's header.
@@ -89,7 +90,7 @@ impl KeyFile {
     /// New random keys, not saved anywhere yet.
     #[must_use]
     pub fn generate() -> Self {
-        let signing = new_signing_key();
+        let signing = SigningKey::generate();
         Self { ring: KeyRing::ephemeral(), active_signing: signing.kid.clone(), signing: vec![signing] }
     }
 
@@ -155,27 +156,34 @@ impl KeyFile {
         &self.signing
     }
 
-    /// Adds a sealing key and makes it the active one. Returns its id.
-    pub fn rotate_sealing(&mut self) -> u32 {
-        let id = self.ring.keys.keys().next_back().map_or(1, |last| last.saturating_add(1));
+    /// Adds a sealing key that does not seal yet, unless there is one. Returns its id.
+    pub fn prepare_sealing(&mut self) -> u32 {
+        let newest = self.ring.keys.keys().next_back().copied().unwrap_or_default();
+        if newest > self.ring.active {
+            return newest;
+        }
+        let id = newest.saturating_add(1);
         self.ring.keys.insert(id, Zeroizing::new(random_bytes()));
-        self.ring.active = id;
         id
+    }
+
+    /// Makes the prepared sealing key the active one, or a new one. Returns its id.
+    pub fn rotate_sealing(&mut self) -> u32 {
+        self.ring.active = self.prepare_sealing();
+        self.ring.active
+    }
+
+    /// Forgets a sealing key that is not the active one; false where there is no such key.
+    pub fn retire_sealing(&mut self, id: u32) -> bool {
+        id != self.ring.active && self.ring.keys.remove(&id).is_some()
     }
 
     /// Adds a signing key and makes it the active one; tokens that an older one signed stay valid.
     pub fn rotate_signing(&mut self) -> &str {
-        let key = new_signing_key();
+        let key = SigningKey::generate();
         self.active_signing.clone_from(&key.kid);
         self.signing.push(key);
         &self.active_signing
-    }
-
-    /// Forgets every key but the active ones: after everything was rewrapped and the last token expired.
-    pub fn retire_inactive(&mut self) {
-        let (active, kid) = (self.ring.active, &self.active_signing);
-        self.ring.keys.retain(|id, _| *id == active);
-        self.signing.retain(|key| key.kid == *kid);
     }
 
     /// Replaces the file, in one step: a reader sees the old keys or the new ones.
@@ -228,9 +236,13 @@ impl KeyFile {
     }
 }
 
-fn new_signing_key() -> SigningKey {
-    let kid = format!("{:08x}", u32::from_be_bytes(random_bytes()));
-    SigningKey { kid, seed: Zeroizing::new(random_bytes()) }
+impl SigningKey {
+    /// A new random key, kept nowhere yet.
+    #[must_use]
+    pub fn generate() -> Self {
+        let kid = format!("{:016x}", u64::from_be_bytes(random_bytes()));
+        Self { kid, seed: Zeroizing::new(random_bytes()) }
+    }
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
@@ -367,9 +379,14 @@ mod tests {
         assert_eq!(loaded.active_signing(), loaded.signing()[1].kid);
         assert!(loaded.ring().open(&sealed, &place).is_ok());
         let mut retired = loaded;
-        retired.retire_inactive();
+        assert!(!retired.retire_sealing(2), "the active key stays");
+        assert!(retired.retire_sealing(1) && !retired.retire_sealing(1));
         assert!(retired.ring().open(&sealed, &place).is_err());
-        assert_eq!(retired.signing().len(), 1);
+        assert_eq!(
+            (retired.prepare_sealing(), retired.prepare_sealing(), retired.ring().active_id()),
+            (3, 3, 2)
+        );
+        assert_eq!(retired.rotate_sealing(), 3);
     }
 
     #[test]

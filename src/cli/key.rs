@@ -1,0 +1,199 @@
+//! `muster key …`: docs/keys.md is the runbook.
+
+use std::{
+    io::{self, Write},
+    time::{Duration, SystemTime},
+};
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Cli, Failure, Output};
+use crate::{
+    app::App,
+    keys::{self, Pace, Rotated},
+};
+
+/// The keys that seal secrets and sign access tokens
+#[derive(Debug, Subcommand)]
+pub enum Key {
+    /// The keys and their states
+    List,
+    /// Replace a key; the older one stays good for what it was used for
+    Rotate(Rotate),
+    /// Move everything that is sealed to the active sealing key, while the service runs
+    Rewrap(Rewrap),
+    /// Forget a key that is no longer needed
+    Retire(Retire),
+}
+
+/// What `muster key rotate` takes.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["signing", "encryption"])))]
+pub struct Rotate {
+    /// The key that signs access tokens: publish the next one, which becomes active by itself
+    #[arg(long)]
+    signing: bool,
+    /// The key that seals secrets: add one to the key file and seal with it from now on
+    #[arg(long)]
+    encryption: bool,
+    /// With --signing: sign with the new key at once
+    #[arg(long, conflicts_with = "encryption")]
+    now: bool,
+    /// With --encryption: only add the key, for replicas with key files of their own to learn it first
+    #[arg(long, conflicts_with = "signing")]
+    prepare: bool,
+}
+
+/// What `muster key rewrap` takes.
+#[derive(Debug, clap::Args)]
+pub struct Rewrap {
+    /// How many values at a time
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    batch: u64,
+    /// Milliseconds to wait between two batches
+    #[arg(long, default_value_t = 20)]
+    rest: u64,
+}
+
+/// What `muster key retire` takes.
+#[derive(Debug, clap::Args)]
+pub struct Retire {
+    /// The key: a sealing key's number, or the name of a signing key
+    key: String,
+    /// Do not wait for requests that may still seal with the older key
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl Key {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open_to_mend().await?;
+        let output = match self {
+            Self::List => list(&app).await,
+            Self::Rotate(command) => command.run(&app).await,
+            Self::Rewrap(command) => command.run(&app, cli.json).await,
+            Self::Retire(command) => command.run(&app, cli.json).await,
+        };
+        app.shut_down().await;
+        output
+    }
+}
+
+async fn list(app: &App) -> Result<Output, Failure> {
+    let (ring, signing) = (app.keys.current(), keys::list(app).await?);
+    let (mut sealing, mut text) = (Vec::new(), String::from("sealing keys\n"));
+    for id in ring.ids() {
+        let used: i64 = keys::in_use(app, id).await?.iter().map(|(_, count)| count).sum();
+        let state = match id.cmp(&ring.active_id()) {
+            std::cmp::Ordering::Less => "older",
+            std::cmp::Ordering::Equal => "active",
+            std::cmp::Ordering::Greater => "prepared",
+        };
+        text.push_str(&format!("  {id:<18}{state:<10}{used} values\n"));
+        sealing.push(json!({ "id": id, "state": state, "values": used }));
+    }
+    text.push_str("signing keys\n");
+    for key in &signing {
+        let state = json!(key.state);
+        let state = state.as_str().unwrap_or_default();
+        let when = match (key.verify_until, key.activates_at) {
+            (Some(until), _) => format!("verifies until {until}"),
+            (None, Some(at)) => format!("signs from {at} on"),
+            (None, None) => String::new(),
+        };
+        text.push_str(&format!("  {:<18}{state:<10}{when}\n", key.kid));
+    }
+    Ok(Output::with_text(json!({ "sealing": sealing, "signing": signing }), text))
+}
+
+impl Rotate {
+    async fn run(self, app: &App) -> Result<Output, Failure> {
+        if self.encryption {
+            return self.encryption(app);
+        }
+        Ok(match keys::rotate(app, self.now).await? {
+            Rotated::Active(kid) => {
+                let text = format!(
+                    "Signing key {kid} is active. Tokens of the older one stay good until they expire."
+                );
+                Output::with_text(json!({ "kid": kid, "state": "active" }), text)
+            }
+            Rotated::Planned(kid, at) => {
+                let text = format!("Signing key {kid} is published and becomes active at {at}, by itself.");
+                Output::with_text(json!({ "kid": kid, "state": "next", "activates_at": at }), text)
+            }
+        })
+    }
+
+    fn encryption(&self, app: &App) -> Result<Output, Failure> {
+        let path = app.config.rotatable_keys()?;
+        let mut file = app.config.keys()?;
+        let id = if self.prepare { file.prepare_sealing() } else { file.rotate_sealing() };
+        file.save(path)?;
+        let active = file.ring().active_id() == id;
+        let text = if active {
+            format!(
+                "Sealing key {id} is active; a running service uses it within a second. Back the key file up, then \
+                 run: muster key rewrap"
+            )
+        } else {
+            format!(
+                "Sealing key {id} is in the key file and seals nothing yet. Once every replica has the file, run: muster key rotate --encryption"
+            )
+        };
+        Ok(Output::with_text(json!({ "id": id, "active": active }), text))
+    }
+}
+
+impl Rewrap {
+    async fn run(self, app: &std::sync::Arc<App>, json: bool) -> Result<Output, Failure> {
+        let pace = Pace { batch: self.batch, rest: Duration::from_millis(self.rest) };
+        let done = keys::rewrap(app, pace, |column, now| {
+            if !json {
+                let _ = writeln!(io::stderr(), "{}.{}: {} moved", column.table, column.column, now.moved);
+            }
+        })
+        .await?;
+        let mut text = format!("{} values moved to sealing key {}.", done.moved, app.keys.active_id());
+        if done.broken > 0 {
+            text.push_str(&format!(" {} do not open; the log names them.", done.broken));
+        }
+        Ok(Output::with_text(json!(done), text).failed_if(done.broken > 0))
+    }
+}
+
+impl Retire {
+    async fn run(self, app: &App, json: bool) -> Result<Output, Failure> {
+        let sealing = self.key.parse().ok().filter(|id| app.keys.current().ids().any(|known| known == *id));
+        let Some(id) = sealing else {
+            keys::retire_signing_key(app, &self.key).await?;
+            let text = format!("Signing key {} verifies no longer.", self.key);
+            return Ok(Output::with_text(json!({ "kid": self.key, "retired": true }), text));
+        };
+        if !self.no_wait {
+            settle(app, json).await;
+        }
+        keys::retire(app, id).await?;
+        let text = format!(
+            "Sealing key {id} is gone from the key file. Backups of the database from before the rewrap need the older file."
+        );
+        Ok(Output::with_text(json!({ "id": id, "retired": true }), text))
+    }
+}
+
+/// Waits until no request can be under way that began to seal before the key file was changed.
+async fn settle(app: &App, json: bool) {
+    let needed = app.config.limits.request_timeout() + Duration::from_secs(2);
+    let changed = std::fs::metadata(&app.config.keys_file).and_then(|about| about.modified());
+    let age = changed.ok().and_then(|at: SystemTime| at.elapsed().ok()).unwrap_or_default();
+    let Some(left) = needed.checked_sub(age) else { return };
+    if !json {
+        let _ = writeln!(
+            io::stderr(),
+            "waiting {} s for requests that may still use the key",
+            left.as_secs() + 1
+        );
+    }
+    tokio::time::sleep(left).await;
+}

@@ -1,0 +1,41 @@
+//! `GET /.well-known/jwks.json`: the public halves of the signing keys, for others who verify access tokens.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+
+/// How long a copy is good. A new key is published for much longer before it signs (`signing.publish_minutes`).
+const CACHE: &str = "public, max-age=300";
+
+/// The handler.
+pub async fn jwks(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+    let body = app.jwt.jwks(app.clock.now()).to_string();
+    let digest = Sha256::digest(body.as_bytes());
+    let tag: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let tag = format!("\"{tag}\"");
+    let same = headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|known| {
+            matches!(known.trim().trim_start_matches("W/"), "*")
+                || known.trim().trim_start_matches("W/") == tag
+        });
+    let about = [
+        (header::ETAG, tag),
+        (header::CACHE_CONTROL, CACHE.to_owned()),
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*".to_owned()),
+    ];
+    if same {
+        return (StatusCode::NOT_MODIFIED, about).into_response();
+    }
+    (about, [(header::CONTENT_TYPE, "application/jwk-set+json")], body).into_response()
+}

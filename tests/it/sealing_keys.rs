@@ -1,0 +1,255 @@
+//! Sealing keys: replaced while people edit secrets, and nothing that was sealed is lost.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use muster::{
+    app::App,
+    keys::{self, Pace, Progress, SEALED},
+    sealing::{KeyFile, Locator},
+};
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+use crate::harness::{Actor, TestApp, is_postgres};
+
+const FAST: Pace = Pace { batch: 3, rest: Duration::ZERO };
+
+fn rotate_file(app: &App) -> u32 {
+    let mut file = KeyFile::load(&app.config.keys_file).unwrap();
+    let id = file.rotate_sealing();
+    file.save(&app.config.keys_file).unwrap();
+    keys::reload(app);
+    id
+}
+
+async fn rewrap(app: &TestApp) -> Progress {
+    keys::rewrap(&app.muster, FAST, |_, _| ()).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_sealed_column_of_the_database_is_on_the_list() {
+    let app = TestApp::start().await;
+    let sql = if is_postgres() {
+        "SELECT table_name || '.' || column_name FROM information_schema.columns \
+         WHERE table_schema = 'public' AND column_name LIKE '%\\_sealed'"
+    } else {
+        "SELECT m.name || '.' || c.name FROM sqlite_schema m, pragma_table_info(m.name) c \
+         WHERE m.type = 'table' AND c.name LIKE '%\\_sealed' ESCAPE '\\'"
+    };
+    let found: BTreeSet<String> = app.column::<String>(sql).await.into_iter().collect();
+    let listed: BTreeSet<String> =
+        SEALED.iter().map(|column| format!("{}.{}", column.table, column.column)).collect();
+    assert_eq!(found, listed, "src/keys/columns.rs lists the sealed columns of the database");
+    assert!(found.len() >= 12);
+}
+
+/// Puts a secret in every place that takes one; how many.
+async fn seal_everything(app: &TestApp) -> i64 {
+    keys::load(&app.muster).await.unwrap();
+    let (o, agent) = (app.org, app.agent().await);
+    let gql = async |query: &str, input: serde_json::Value| {
+        app.owner.gql(query, json!({ "o": o, "id": agent, "i": input })).await.data()
+    };
+    let channel = "mutation($o: Id!, $i: CreateChannelInput!) { createChannel(orgId: $o, input: $i) { id } }";
+    gql(channel, json!({ "agentId": agent, "name": "bot", "transport": "TELEGRAM", "botToken": "s-bot" }))
+        .await;
+    gql(
+        channel,
+        json!({ "agentId": agent, "name": "hook", "transport": "WEBHOOK", "webhook": {
+            "outboundUrl": "https://example.com/in", "outboundSecret": "s-out", "inboundSecret": "s-in" } }),
+    )
+    .await;
+    gql(
+        channel,
+        json!({ "agentId": agent, "name": "mail", "transport": "EMAIL", "email": {
+        "imap": { "host": "imap.example.com", "port": 993, "user": "u", "pass": "s-imap", "tls": true },
+        "smtp": { "host": "smtp.example.com", "port": 587, "user": "u", "pass": "s-smtp", "from": "a@example.com" } } }),
+    )
+    .await;
+    gql(
+        "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { id } }",
+        json!({ "modelCredential": "s-model" }),
+    )
+    .await;
+    gql(
+        "mutation($o: Id!, $i: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $i) { id } }",
+        json!({ "voiceKey": "s-voice", "transcriptionKey": "s-text", "providerOauthClientId": "c", "providerOauthSecret": "s-oauth" }),
+    )
+    .await;
+    for n in 0..5 {
+        credential(&app.owner, o, n).await;
+    }
+    sealed(app, |_| true).await
+}
+
+async fn credential(owner: &Actor, org: i64, n: i64) -> i64 {
+    let fields = json!([{ "label": "key", "type": "secret", "value": format!("s-{n}") }]);
+    let body = json!({ "name": format!("credential {n}"), "kind": "api-key", "fields": fields });
+    let made = owner.post(&format!("/v1/org/{org}/credential"), body).await.expect(201);
+    made["id"].as_i64().unwrap()
+}
+
+/// How many sealed values fit. Each of them opens, in its place and with the keys in force.
+async fn sealed(app: &TestApp, fits: impl Fn(u32) -> bool) -> i64 {
+    let mut count = 0;
+    for column in SEALED {
+        let (key, name) = (column.record.column(), column.column);
+        let sql = format!(
+            "SELECT {}, CAST({key} AS TEXT) AS record, {name} FROM {} WHERE length({name}) > 0",
+            column.organization, column.table
+        );
+        let statement = sea_orm::Statement::from_string(app.muster.db.backend(), sql);
+        use sea_orm::ConnectionTrait;
+        for row in app.database.query_all_raw(statement).await.unwrap() {
+            let (org, record): (i64, String) = (row.try_get_by(0).unwrap(), row.try_get_by(1).unwrap());
+            let value: Vec<u8> = row.try_get_by(2).unwrap();
+            let locator = record.parse().map_or(Locator::Name(&record), Locator::Id);
+            let locator = if column.table == "signing_keys" { Locator::Name(&record) } else { locator };
+            let place = column.place(muster::ids::OrgId(org), locator);
+            let opened = app.muster.keys.open_bytes(&value, &place);
+            let opened = opened.unwrap_or_else(|error| panic!("{}.{name} {record}: {error}", column.table));
+            if column.table != "signing_keys" {
+                assert!(opened.expose_secret().starts_with(b"s-"), "{}.{name}", column.table);
+            }
+            count += i64::from(fits(u32::from_be_bytes(value[1..5].try_into().unwrap())));
+        }
+    }
+    count
+}
+
+#[tokio::test]
+async fn everything_is_moved_to_the_new_key_and_the_old_one_can_go() {
+    let app = TestApp::start().await;
+    let total = seal_everything(&app).await;
+    assert!(total >= 15, "{total} values");
+    assert!(keys::retire(&app.muster, 1).await.unwrap_err().detail.contains("active"));
+    let new = rotate_file(&app.muster);
+    assert_eq!((new, app.muster.keys.active_id()), (2, 2));
+    let refused = keys::retire(&app.muster, 1).await.unwrap_err();
+    assert!(refused.detail.contains("credential_fields.value_sealed: 5"), "{refused}");
+    let done = rewrap(&app).await;
+    assert_eq!((done.moved as i64, done.changed, done.broken), (total, 0, 0));
+    assert_eq!(rewrap(&app).await, Progress::default(), "nothing is left to do");
+    keys::retire(&app.muster, 1).await.unwrap();
+    keys::reload(&app.muster);
+    assert_eq!(app.muster.keys.current().ids().collect::<Vec<_>>(), [2]);
+    assert_eq!(sealed(&app, |id| id == 2).await, total);
+    assert!(keys::retire(&app.muster, 7).await.is_err());
+    // And the service goes on: a session is issued, a stranger is refused.
+    keys::load(&app.muster).await.unwrap();
+    app.owner.get(&format!("/v1/org/{}", app.org)).await.expect(200);
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
+}
+
+#[tokio::test]
+async fn values_that_do_not_open_are_counted_and_left_as_they_are() {
+    let app = TestApp::start().await;
+    let total = seal_everything(&app).await;
+    // A value from elsewhere: it does not open here, and must not stop the others.
+    app.execute(
+        "UPDATE credential_fields SET value_sealed = (SELECT bot_token_sealed FROM channels WHERE name = 'bot') \
+         WHERE id = (SELECT MIN(id) FROM credential_fields)",
+        vec![],
+    )
+    .await;
+    rotate_file(&app.muster);
+    let done = rewrap(&app).await;
+    assert_eq!((done.moved as i64, done.broken), (total - 1, 1));
+    assert!(keys::retire(&app.muster, 1).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_lost_under_concurrent_edits() {
+    let app = Arc::new(TestApp::start().await);
+    seal_everything(&app).await;
+    let mut ids = Vec::new();
+    for n in 10..18 {
+        ids.push(credential(&app.owner, app.org, n).await);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let editors: Vec<_> = ids
+        .iter()
+        .map(|&id| {
+            let (app, stop) = (Arc::clone(&app), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let (mut n, path) = (0, format!("/v1/org/{}/credential/{id}", app.org));
+                // The last value that was acknowledged has to be the one that is there.
+                while !stop.load(Ordering::Relaxed) || n == 0 {
+                    n += 1;
+                    let fields =
+                        json!([{ "label": "key", "type": "secret", "value": format!("s-{id}-{n}") }]);
+                    app.owner.patch(&path, json!({ "fields": fields })).await.expect(200);
+                }
+                (id, n)
+            })
+        })
+        .collect();
+    for _ in 0..3 {
+        rotate_file(&app.muster);
+        rewrap(&app).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut last = Vec::new();
+    for editor in editors {
+        last.push(editor.await.unwrap());
+    }
+    assert!(last.iter().map(|(_, n)| n).sum::<i32>() > 16, "there were edits meanwhile: {last:?}");
+    rewrap(&app).await;
+    for old in 1..=3 {
+        keys::retire(&app.muster, old).await.unwrap();
+    }
+    keys::reload(&app.muster);
+    assert_eq!(app.muster.keys.current().ids().collect::<Vec<_>>(), [4]);
+    assert!(sealed(&app, |id| id == 4).await > 20);
+    let column = SEALED.iter().find(|column| column.table == "credential_fields").unwrap();
+    for (id, n) in last {
+        let sql = "SELECT value_sealed FROM credential_fields WHERE credential_id = $1";
+        let value: Vec<u8> = app.one(sql, vec![id.into()]).await;
+        let field: i64 =
+            app.one("SELECT id FROM credential_fields WHERE credential_id = $1", vec![id.into()]).await;
+        let place = column.place(muster::ids::OrgId(app.org), Locator::Id(field));
+        let secret = app.muster.keys.open(&value, &place).unwrap();
+        assert_eq!(secret.expose_secret(), format!("s-{id}-{n}"));
+    }
+}
+
+#[tokio::test]
+async fn a_running_service_seals_with_a_new_key_within_a_second() {
+    let app = TestApp::start().await;
+    keys::load(&app.muster).await.unwrap();
+    let watched = Arc::clone(&app.muster);
+    let watching = tokio::spawn(async move { keys::watch(watched).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let path = &app.muster.config.keys_file;
+    let mut file = KeyFile::load(path).unwrap();
+    assert_eq!(file.prepare_sealing(), 2);
+    file.save(path).unwrap();
+    until(|| app.muster.keys.current().ids().count() == 2).await;
+    assert_eq!(app.muster.keys.active_id(), 1, "a prepared key seals nothing");
+    file.rotate_sealing();
+    file.save(path).unwrap();
+    until(|| app.muster.keys.active_id() == 2).await;
+    // A file that can't be read changes nothing.
+    std::fs::write(path, "[sealing]\nactive = 3\n").unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(app.muster.keys.active_id(), 2);
+    watching.abort();
+}
+
+async fn until(holds: impl Fn() -> bool) {
+    for _ in 0..100 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("not within a second");
+}

@@ -1,0 +1,219 @@
+//! Signing keys: rotated while people are signed in, published for others, and seen by every replica.
+
+use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+
+use muster::{
+    app::{App, Options},
+    ids::{SessionId, UserId},
+    keys::{self, Rotated, State},
+};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::harness::{Actor, TestApp};
+
+const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/jose");
+const JWKS: &str = "/.well-known/jwks.json";
+
+async fn started() -> TestApp {
+    let app = TestApp::start().await;
+    keys::load(&app.muster).await.unwrap();
+    app
+}
+
+/// A token of the owner as the service issues them now.
+fn signed_in(app: &TestApp, muster: &App) -> Actor {
+    let (user, ttl) = (UserId(app.owner.user.unwrap()), Duration::from_mins(15));
+    let session = SessionId(user.0);
+    app.anonymous.with_bearer(muster.jwt.issue(user, session, app.clock.now(), ttl).unwrap())
+}
+
+async fn status(app: &TestApp, actor: &Actor) -> u16 {
+    actor.get(&format!("/v1/org/{}", app.org)).await.status
+}
+
+async fn kids(app: &TestApp) -> Vec<String> {
+    let set = app.anonymous.get(JWKS).await.expect(200);
+    set["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Another replica: the same database and key file.
+async fn replica(app: &TestApp) -> Arc<App> {
+    let options = Options { clock: app.clock.clone(), ..Options::default() };
+    let other = App::start(app.muster.config.clone(), options).await.unwrap();
+    keys::load(&other).await.unwrap();
+    other
+}
+
+#[tokio::test]
+async fn a_rotation_signs_nobody_out() {
+    let app = started().await;
+    let before = signed_in(&app, &app.muster);
+    let Rotated::Active(new) = keys::rotate(&app.muster, true).await.unwrap() else { panic!("at once") };
+    assert_eq!(app.muster.jwt.active(), new);
+    let after = signed_in(&app, &app.muster);
+    assert_eq!((status(&app, &before).await, status(&app, &after).await), (200, 200));
+    assert_eq!(status(&app, &app.stranger).await, 403, "the stranger is somebody still");
+    assert_eq!(kids(&app).await.len(), 2);
+    // The private half of the retired key is destroyed; nothing but the new one can sign.
+    let sealed: Vec<Vec<u8>> =
+        app.column("SELECT private_key_sealed FROM signing_keys ORDER BY retired_at IS NULL").await;
+    assert!(sealed[0].is_empty() && !sealed[1].is_empty());
+    // The last token of the old key has expired, and a minute has passed for replicas that were late.
+    app.clock.advance(Duration::from_mins(17));
+    keys::keep(&app.muster).await.unwrap();
+    assert_eq!(kids(&app).await, [new]);
+    assert_eq!(keys::list(&app.muster).await.unwrap()[1].state, State::Expired);
+}
+
+#[tokio::test]
+async fn a_retired_key_that_leaked_is_refused_at_once() {
+    let app = started().await;
+    let (before, old) = (signed_in(&app, &app.muster), app.muster.jwt.active());
+    assert!(keys::retire_signing_key(&app.muster, &old).await.is_err(), "the active key stays");
+    keys::rotate(&app.muster, true).await.unwrap();
+    keys::retire_signing_key(&app.muster, &old).await.unwrap();
+    assert_eq!(status(&app, &before).await, 401);
+    assert_eq!(status(&app, &signed_in(&app, &app.muster)).await, 200);
+    assert!(keys::retire_signing_key(&app.muster, "0123456789abcdef").await.is_err());
+}
+
+#[tokio::test]
+async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
+    let app = started().await;
+    let first = app.muster.jwt.active();
+    keys::keep(&app.muster).await.unwrap();
+    assert_eq!(kids(&app).await, [first.clone()], "nothing is due");
+    app.clock.advance(Duration::from_hours(24 * 90) - Duration::from_mins(60));
+    keys::keep(&app.muster).await.unwrap();
+    assert_eq!((kids(&app).await.len(), app.muster.jwt.active()), (2, first.clone()));
+    keys::keep(&app.muster).await.unwrap();
+    assert_eq!(kids(&app).await.len(), 2, "there is one next key");
+    app.clock.advance(Duration::from_mins(59));
+    keys::keep(&app.muster).await.unwrap();
+    assert_eq!(app.muster.jwt.active(), first);
+    app.clock.advance(Duration::from_mins(1));
+    keys::keep(&app.muster).await.unwrap();
+    assert_ne!(app.muster.jwt.active(), first);
+    // Asked for by hand: as soon as everybody can know the key.
+    let Rotated::Planned(kid, at) = keys::rotate(&app.muster, false).await.unwrap() else {
+        panic!("planned")
+    };
+    assert_eq!(at, app.clock.now().plus(Duration::from_mins(60)));
+    let Rotated::Planned(again, same) = keys::rotate(&app.muster, false).await.unwrap() else {
+        panic!("planned")
+    };
+    assert_eq!((again, same), (kid.clone(), at));
+    app.clock.advance(Duration::from_mins(60));
+    keys::keep(&app.muster).await.unwrap();
+    assert_eq!(app.muster.jwt.active(), kid);
+}
+
+#[tokio::test]
+async fn another_replica_takes_tokens_of_a_key_that_it_has_not_seen() {
+    let app = started().await;
+    let other = replica(&app).await;
+    keys::rotate(&other, true).await.unwrap();
+    assert_ne!(app.muster.jwt.active(), other.jwt.active());
+    let actor = signed_in(&app, &other);
+    assert_eq!(status(&app, &actor).await, 200);
+    assert_eq!(app.muster.jwt.active(), other.jwt.active(), "it signs with it as well");
+    other.shut_down().await;
+}
+
+#[tokio::test]
+async fn made_up_keys_ask_the_database_a_few_times_only() {
+    let app = started().await;
+    let header = |kid: String| {
+        use base64::Engine as _;
+        let encode = |text: String| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text);
+        let head = json!({ "typ": "at+jwt", "alg": "EdDSA", "kid": kid }).to_string();
+        app.anonymous.with_bearer(format!("{}.{}.{}", encode(head), encode("{}".into()), "A".repeat(86)))
+    };
+    let before = app.statements();
+    for n in 0..100 {
+        assert_eq!(status(&app, &header(format!("{n:016x}"))).await, 401);
+        assert_eq!(status(&app, &header("00000000ffffffff".into())).await, 401);
+        assert_eq!(status(&app, &header(format!("no kid of ours {n}"))).await, 401);
+    }
+    let asked = app.statements() - before;
+    assert!((1..=60).contains(&asked), "{asked} statements");
+}
+
+#[tokio::test]
+async fn replicas_that_rotate_at_once_agree_on_one_key() {
+    let app = started().await;
+    let other = replica(&app).await;
+    app.clock.advance(Duration::from_hours(24 * 90));
+    let (one, two) = tokio::join!(keys::keep(&app.muster), keys::keep(&other));
+    one.and(two).unwrap();
+    assert_eq!(kids(&app).await.len(), 2);
+    app.clock.advance(Duration::from_mins(61));
+    let (one, two) = tokio::join!(keys::keep(&app.muster), keys::keep(&other));
+    one.and(two).unwrap();
+    keys::keep(&app.muster).await.unwrap();
+    keys::keep(&other).await.unwrap();
+    assert_eq!(app.muster.jwt.active(), other.jwt.active());
+    let active: i64 = app
+        .one(
+            "SELECT COUNT(*) FROM signing_keys WHERE activated_at IS NOT NULL AND retired_at IS NULL",
+            vec![],
+        )
+        .await;
+    assert_eq!(active, 1);
+    other.shut_down().await;
+}
+
+#[tokio::test]
+async fn another_implementation_verifies_tokens_with_the_published_keys() {
+    let app = started().await;
+    let before = signed_in(&app, &app.muster);
+    keys::rotate(&app.muster, true).await.unwrap();
+    let after = signed_in(&app, &app.muster);
+    for actor in [&before, &after] {
+        let said = verify(&app, actor.bearer()).await.unwrap();
+        assert_eq!(said["payload"]["sub"], app.owner.user.unwrap().to_string());
+        assert_eq!(said["kid"], said["named"]);
+    }
+    // Another installation's token, and one that was changed.
+    let other = TestApp::start().await;
+    assert!(verify(&app, signed_in(&other, &other.muster).bearer()).await.is_err());
+    let changed = after.bearer().rsplit_once('.').unwrap().0.to_owned()
+        + "."
+        + before.bearer().rsplit('.').next().unwrap();
+    assert!(verify(&app, &changed).await.is_err());
+}
+
+async fn verify(app: &TestApp, token: &str) -> Result<Value, String> {
+    assert!(
+        Path::new(PEERS).join("node_modules").is_dir(),
+        "the peers are not installed: npm ci --prefix tests/peers/jose"
+    );
+    let mut node = Command::new("node");
+    node.current_dir(PEERS).arg("verify.mjs").arg(format!("{}{JWKS}", app.base)).arg("muster").arg(token);
+    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
+        node.env_remove(name);
+    }
+    let output = node.stdin(Stdio::null()).kill_on_drop(true).output().await.expect("node is installed");
+    if output.status.success() {
+        Ok(serde_json::from_slice(&output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+#[tokio::test]
+async fn the_published_keys_can_be_kept_and_hold_nothing_private() {
+    let app = started().await;
+    let answer = app.anonymous.get(JWKS).await;
+    assert_eq!(answer.status, 200);
+    let header = |name: &str| answer.headers.get(name).unwrap().to_str().unwrap().to_owned();
+    assert_eq!(header("cache-control"), "public, max-age=300");
+    assert_eq!(header("content-type"), "application/jwk-set+json");
+    let key = &answer.body["keys"][0];
+    let names: Vec<&String> = key.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["kty", "crv", "alg", "use", "kid", "x"]);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let again = client.get(format!("{}{JWKS}", app.base)).header("if-none-match", header("etag"));
+    assert_eq!(again.send().await.unwrap().status(), 304);
+}
