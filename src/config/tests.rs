@@ -144,7 +144,18 @@ fn table_documentation_and_structs_agree() {
     }
     // The structs' fields, as serde tells them, are the settings of the table and no others.
     let mut fields = BTreeSet::new();
-    let sections = ["", "database", "log", "limits", "sessions", "metrics", "traces", "rate_limits", "signing", "service_tokens"];
+    let sections = [
+        "",
+        "database",
+        "log",
+        "limits",
+        "sessions",
+        "metrics",
+        "traces",
+        "rate_limits",
+        "signing",
+        "service_tokens",
+    ];
     for section in sections {
         let at = if section.is_empty() { "zzz".to_owned() } else { format!("{section}.zzz") };
         let defaults: toml::Table = DEFAULT.parse().unwrap();

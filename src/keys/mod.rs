@@ -22,8 +22,8 @@ pub use self::{
     jwks::jwks,
     rewrap::{Pace, Progress, in_use, retire, rewrap},
     signing::{
-        Listed, Lookups, Rotated, State, LOOK, keep, list, load, look_for,
-        retire as retire_signing_key, rotate,
+        LOOK, Listed, Lookups, Rotated, State, keep, list, load, look_for, retire as retire_signing_key,
+        rotate,
     },
     watch::{reload, watch},
 };

@@ -61,7 +61,7 @@ async fn a_rotation_signs_nobody_out() {
     assert!(sealed[0].is_empty() && !sealed[1].is_empty());
     // The last token of the old key has expired, and a minute has passed for replicas that were late.
     app.clock.advance(Duration::from_mins(17));
-    keys::keep_signing_keys(&app.muster).await.unwrap();
+    keys::keep(&app.muster).await.unwrap();
     assert_eq!(kids(&app).await, [new]);
     assert_eq!(keys::list(&app.muster).await.unwrap()[1].state, State::Expired);
 }
@@ -82,18 +82,18 @@ async fn a_retired_key_that_leaked_is_refused_at_once() {
 async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
     let app = started().await;
     let first = app.muster.jwt.active();
-    keys::keep_signing_keys(&app.muster).await.unwrap();
+    keys::keep(&app.muster).await.unwrap();
     assert_eq!(kids(&app).await, [first.clone()], "nothing is due");
     app.clock.advance(Duration::from_hours(24 * 90) - Duration::from_mins(60));
-    keys::keep_signing_keys(&app.muster).await.unwrap();
+    keys::keep(&app.muster).await.unwrap();
     assert_eq!((kids(&app).await.len(), app.muster.jwt.active()), (2, first.clone()));
-    keys::keep_signing_keys(&app.muster).await.unwrap();
+    keys::keep(&app.muster).await.unwrap();
     assert_eq!(kids(&app).await.len(), 2, "there is one next key");
     app.clock.advance(Duration::from_mins(59));
-    keys::keep_signing_keys(&app.muster).await.unwrap();
+    keys::keep(&app.muster).await.unwrap();
     assert_eq!(app.muster.jwt.active(), first);
     app.clock.advance(Duration::from_mins(1));
-    keys::keep_signing_keys(&app.muster).await.unwrap();
+    keys::keep(&app.muster).await.unwrap();
     assert_ne!(app.muster.jwt.active(), first);
     // Asked for by hand: as soon as everybody can know the key.
     let Rotated::Planned(kid, at) = keys::rotate(&app.muster, false).await.unwrap() else {
@@ -105,7 +105,7 @@ async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
     };
     assert_eq!((again, same), (kid.clone(), at));
     app.clock.advance(Duration::from_mins(60));
-    keys::keep_signing_keys(&app.muster).await.unwrap();
+    keys::keep(&app.muster).await.unwrap();
     assert_eq!(app.muster.jwt.active(), kid);
 }
 
@@ -145,14 +145,14 @@ async fn replicas_that_rotate_at_once_agree_on_one_key() {
     let app = started().await;
     let other = replica(&app).await;
     app.clock.advance(Duration::from_hours(24 * 90));
-    let (one, two) = tokio::join!(keys::keep_signing_keys(&app.muster), keys::keep_signing_keys(&other));
+    let (one, two) = tokio::join!(keys::keep(&app.muster), keys::keep(&other));
     one.and(two).unwrap();
     assert_eq!(kids(&app).await.len(), 2);
     app.clock.advance(Duration::from_mins(61));
-    let (one, two) = tokio::join!(keys::keep_signing_keys(&app.muster), keys::keep_signing_keys(&other));
+    let (one, two) = tokio::join!(keys::keep(&app.muster), keys::keep(&other));
     one.and(two).unwrap();
-    keys::keep_signing_keys(&app.muster).await.unwrap();
-    keys::keep_signing_keys(&other).await.unwrap();
+    keys::keep(&app.muster).await.unwrap();
+    keys::keep(&other).await.unwrap();
     assert_eq!(app.muster.jwt.active(), other.jwt.active());
     let active: i64 = app
         .one(
