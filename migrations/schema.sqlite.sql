@@ -777,13 +777,15 @@ CREATE TABLE service_tokens (
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
     last_used_at BIGINT,
-    revoked_at BIGINT,
+    revoked_at BIGINT, rotated_at BIGINT, previous_token_hash BLOB, previous_hint TEXT, previous_expires_at BIGINT, previous_last_used_at BIGINT,
     UNIQUE (organization_id, id),
     CONSTRAINT service_tokens_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT service_tokens_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
 );
 
 CREATE UNIQUE INDEX service_tokens_hash ON service_tokens (token_hash);
+
+CREATE UNIQUE INDEX service_tokens_previous_hash ON service_tokens (previous_token_hash) WHERE previous_token_hash IS NOT NULL;
 
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -815,9 +817,13 @@ CREATE TABLE signing_keys (
     private_key_sealed BLOB NOT NULL,
     created_at BIGINT NOT NULL,
     activated_at BIGINT,
-    retired_at BIGINT,
+    retired_at BIGINT, activate_at BIGINT, verify_until BIGINT,
     PRIMARY KEY (kid)
 );
+
+CREATE UNIQUE INDEX signing_keys_one_active ON signing_keys (algorithm) WHERE activated_at IS NOT NULL AND retired_at IS NULL;
+
+CREATE UNIQUE INDEX signing_keys_one_next ON signing_keys (algorithm) WHERE activated_at IS NULL AND retired_at IS NULL;
 
 CREATE TABLE skill_agents (
     organization_id BIGINT NOT NULL,

@@ -24,7 +24,7 @@ mod settings;
 
 pub use operating::{Metrics, RateLimits, Traces};
 pub use plans::{PlanLimits, Plans};
-pub use settings::{Kind, SETTINGS, Setting};
+pub use settings::{Kind, SETTINGS, Setting, listed};
 
 /// The lowest layer, and the documentation.
 pub const DEFAULT: &str = include_str!("config/default.toml");
@@ -71,6 +71,8 @@ pub struct Config {
     pub traces: Traces,
     /// How many requests a caller may send.
     pub rate_limits: RateLimits,
+    /// Who may speak MCP.
+    pub mcp: Mcp,
     /// How the keys that sign access tokens are replaced.
     pub signing: Signing,
     /// How long service tokens last.
@@ -174,6 +176,17 @@ impl Sessions {
     pub fn refresh_token_ttl(&self) -> Duration {
         Duration::from_secs(self.refresh_token_days * 24 * 60 * 60)
     }
+}
+
+/// Who may speak MCP: `/mcp` answers only under these names, so that a page in somebody's browser can't reach it by
+/// making its own name lead to this machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mcp {
+    /// More names under which clients reach it, with commas. `MUSTER_MCP_HOSTS`, none.
+    pub hosts: String,
+    /// Origins of pages that may, with commas. `MUSTER_MCP_ORIGINS`, none.
+    pub origins: String,
 }
 
 /// How the keys that sign access tokens are replaced.

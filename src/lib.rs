@@ -6,6 +6,7 @@
 //!   [`conversations`], [`approvals`], [`credentials`], [`mcp`], [`skills`], [`avatars`], [`audit`]
 //! - [`access`]: who is asking, and what may they do
 //! - [`graphql`]: the schema, and how it reads records · [`rest`]: `/v1` as stored documents over that schema
+//!   · [`tools`]: the same operations for programs that speak MCP
 //! - [`keys`]: the keys that seal and sign, and how they are rotated
 //! - [`store`]: the database, always in the scope of one organization · [`jobs`]: work that leaves the process
 //! - [`cli`]: the command line, a file a command · [`seed`]: plenty of plausible data
@@ -43,3 +44,4 @@ pub mod servers;
 pub mod skills;
 pub mod store;
 pub mod telemetry;
+pub mod tools;

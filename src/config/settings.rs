@@ -27,6 +27,10 @@ pub enum Kind {
     Flag,
     /// A whole number from the first to the second, both included.
     Integer(i64, i64),
+    /// Names of hosts, with commas; may be empty.
+    Hosts,
+    /// Origins of pages, with commas; may be empty.
+    Origins,
     /// A number from 0 to 1.
     Ratio,
     /// Networks and addresses, with commas between them; may be empty.
@@ -85,6 +89,8 @@ pub const SETTINGS: &[Setting] = settings! {
     "rate_limits.reads_per_minute", "MUSTER_RATE_LIMITS_READS_PER_MINUTE", Kind::Integer(1, 100_000_000);
     "rate_limits.writes_per_minute", "MUSTER_RATE_LIMITS_WRITES_PER_MINUTE", Kind::Integer(1, 100_000_000);
     "rate_limits.anonymous_per_minute", "MUSTER_RATE_LIMITS_ANONYMOUS_PER_MINUTE", Kind::Integer(1, 100_000_000);
+    "mcp.hosts", "MUSTER_MCP_HOSTS", Kind::Hosts;
+    "mcp.origins", "MUSTER_MCP_ORIGINS", Kind::Origins;
     "signing.rotation_days", "MUSTER_SIGNING_ROTATION_DAYS", Kind::Integer(0, 3_650);
     "signing.publish_minutes", "MUSTER_SIGNING_PUBLISH_MINUTES", Kind::Integer(0, 43_200);
     "service_tokens.default_days", "MUSTER_SERVICE_TOKENS_DEFAULT_DAYS", Kind::Integer(0, 3_650);
@@ -108,6 +114,8 @@ impl Kind {
             (Self::Ratio, Value::Float(number)) => (0.0..=1.0).contains(number),
             (Self::Ratio, Value::Integer(number)) => (0..=1).contains(number),
             (Self::Networks, Value::String(text)) => parse_networks(text).is_some(),
+            (Self::Hosts, Value::String(text)) => listed(text).all(|host| !host.contains('/')),
+            (Self::Origins, Value::String(text)) => listed(text).all(is_origin),
             _ => false,
         };
         if good { Ok(()) } else { Err(format!("has to be {}", self.description())) }
@@ -123,6 +131,8 @@ impl Kind {
             Self::Choice(words) => format!("one of: {}", words.join(", ")),
             Self::Flag => "true or false".into(),
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Hosts => "names of hosts with commas: muster.example.com,10.0.0.7:8080".into(),
+            Self::Origins => "origins with commas: https://app.example.com:443,http://localhost:*".into(),
             Self::Ratio => "a number from 0 to 1".into(),
             Self::Networks => "networks with commas between them: 10.0.0.0/8, 192.0.2.7".into(),
         }
@@ -149,6 +159,16 @@ pub(super) fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
             network.or_else(|| part.parse::<std::net::IpAddr>().ok().map(ipnet::IpNet::from))
         })
         .collect()
+}
+
+/// The items of a list that is written with commas.
+pub fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+fn is_origin(text: &str) -> bool {
+    let fixed = text.strip_suffix(":*").unwrap_or(text);
+    url::Url::parse(fixed).is_ok_and(|url| url.has_host() && url.path() == "/" && !fixed.ends_with('/'))
 }
 
 fn is_base_url(text: &str) -> bool {

@@ -36,6 +36,7 @@ use crate::{
     graphql::http as graphql,
     keys,
     rest::{self, problem_page, problem_response},
+    tools,
 };
 
 /// Everything that the service answers.
@@ -45,6 +46,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(graphql::router())
         .merge(attachments::router(&app))
         .merge(avatars::router())
+        .merge(tools::router(&app))
         .route("/health", get(probes::health))
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))

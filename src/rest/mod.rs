@@ -4,17 +4,19 @@
 //!   document in `schema/rest/`; there are no handlers.
 //! - `operation.rs` turns a document into an operation, and a request into its variables.
 //! - `problem.rs` writes errors as RFC 9457 problem documents.
-//! - `openapi.rs` describes all of it, from the same table and the same schema.
+//! - `openapi.rs` describes all of it, from the same table and the same schema, with the schemas of `shapes.rs`.
 
 pub mod openapi;
 mod operation;
 mod problem;
 mod routes;
 mod serve;
+mod shapes;
 
 pub(crate) use operation::id_in_path;
 pub use operation::{Operation, Source};
-pub use problem::{problem_page, problem_response};
+pub use problem::{problem_document, problem_page, problem_response};
 pub use routes::{ROUTES, Route, Routes};
-pub(crate) use serve::org_in_path;
 pub use serve::router;
+pub(crate) use serve::{execute, org_in_path, prepared};
+pub(crate) use shapes::{Shapes, is_required};

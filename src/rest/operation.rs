@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use anyhow::{Context, anyhow, bail};
 use async_graphql::{
     Name, Positioned, Value, Variables,
+    indexmap::IndexMap,
     parser::types::{DocumentOperations, ExecutableDocument, Field, Selection, SelectionSet},
     registry::MetaInputValue,
 };
@@ -162,6 +163,39 @@ impl Operation {
         }
         violations.extend(validator.violations);
         if violations.is_empty() { Ok(variables) } else { Err(Problem::invalid(violations)) }
+    }
+
+    /// The variables that one object gives: its keys are the names of all parameters, and those of the body's keys.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` naming every wrong value.
+    pub fn variables_of(&self, mut given: IndexMap<Name, Value>, catalogue: &Catalogue) -> Result<Variables> {
+        let mut variables = Variables::default();
+        let mut validator = Validator::new(&catalogue.registry, Spelling::Snake);
+        for input in self.inputs.iter().filter(|input| input.source != Source::Body) {
+            // Null stands for what is not given: there is none in a path or a query.
+            let value = given.shift_remove(input.name.as_str()).filter(|value| *value != Value::Null);
+            if let Some(value) = validator.check(&input.declared, value, &format!("/{}", input.name)) {
+                variables.insert(input.variable.clone(), value);
+            }
+        }
+        match self.body() {
+            Some(body) => {
+                if let Some(value) = validator.check(&body.declared, Some(Value::Object(given)), "") {
+                    variables.insert(body.variable.clone(), value);
+                }
+            }
+            None => validator.violations.extend(given.keys().map(|key| {
+                let names = self.inputs.iter().map(|input| input.name.as_str());
+                let detail = format!("Unknown argument `{key}`{}.", meant(key, names));
+                Violation::at(format!("/{key}"), "UNKNOWN_KEY", detail)
+            })),
+        }
+        if validator.violations.is_empty() {
+            Ok(variables)
+        } else {
+            Err(Problem::invalid(validator.violations))
+        }
     }
 
     /// The query parameters; unknown and repeated ones are violations.

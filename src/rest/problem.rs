@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::error::{Code, Problem};
 
-/// `problem` as a response to a request for `path`.
-pub fn problem_response(problem: &Problem, path: &str, request_id: &str) -> Response {
-    problem.log(request_id);
-    let mut body = json!({
+/// The document that tells of `problem`, in the answer to a request for `path`.
+#[must_use]
+pub fn problem_document(problem: &Problem, path: &str, request_id: &str) -> serde_json::Value {
+    let mut document = json!({
         "type": format!("/problems/{}", problem.code.slug()),
         "title": problem.code.title(),
         "status": problem.code.status().as_u16(),
@@ -23,8 +23,15 @@ pub fn problem_response(problem: &Problem, path: &str, request_id: &str) -> Resp
         "details": problem.details,
     });
     if !problem.errors.is_empty() {
-        body["errors"] = json!(problem.errors);
+        document["errors"] = json!(problem.errors);
     }
+    document
+}
+
+/// `problem` as a response to a request for `path`.
+pub fn problem_response(problem: &Problem, path: &str, request_id: &str) -> Response {
+    problem.log(request_id);
+    let body = problem_document(problem, path, request_id);
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = problem.code.status();
     let headers = response.headers_mut();

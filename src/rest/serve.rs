@@ -17,6 +17,7 @@ use super::{
     problem::problem_response,
 };
 use crate::{
+    access::Caller,
     app::App,
     edge::{Arrival, is_json},
     enums::DecidedVia,
@@ -72,13 +73,7 @@ async fn run(
 ) -> Result<Bytes> {
     let caller = arrival.caller(app).await?;
     caller.require_identity()?;
-    let request = Arc::new(Request {
-        plans: operation.document.plans.clone(),
-        raw: true,
-        validated: true,
-        via: DecidedVia::Rest,
-        ..Request::new(app, caller, arrival)
-    });
+    let request = prepared(app, operation, caller, arrival);
     let path: Vec<(&str, &str)> = path.iter().collect();
     let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| *text);
     authorize(&request, &operation.root, operation.permit, org_in_path(org)?).await?;
@@ -88,7 +83,19 @@ async fn run(
     execute(app, operation, request, variables).await
 }
 
-async fn execute(
+/// The request of a stored document, whose arguments are checked before it is executed.
+pub fn prepared(app: &Arc<App>, operation: &Operation, caller: Caller, arrival: &Arrival) -> Arc<Request> {
+    Arc::new(Request {
+        plans: operation.document.plans.clone(),
+        raw: true,
+        validated: true,
+        via: DecidedVia::Rest,
+        ..Request::new(app, caller, arrival)
+    })
+}
+
+/// Executes the document of an operation whose caller was authorized.
+pub async fn execute(
     app: &Arc<App>,
     operation: &Operation,
     request: Arc<Request>,

@@ -25,6 +25,7 @@ mod graphql_peers;
 mod harness;
 mod harness_itself;
 mod mcp;
+mod mcp_tools;
 mod messages;
 mod metrics;
 mod migrations;

@@ -1,0 +1,103 @@
+//! The endpoint: who speaks, under which name, and what it refuses before the protocol is looked at.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    response::Response,
+    routing::any,
+};
+use http::{HeaderValue, header};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+use serde_json::json;
+
+use super::{
+    face::{Face, Visit},
+    offers,
+};
+use crate::{
+    app::App,
+    config::{Config, listed},
+    edge::Arrival,
+    error::Result,
+    rest::problem_response,
+};
+
+type Service = StreamableHttpService<Face, NeverSessionManager>;
+/// Refusals of the protocol's machinery are short.
+const LONGEST_REFUSAL: usize = 4096;
+
+/// The route of the endpoint.
+pub fn router(app: &Arc<App>) -> Router<Arc<App>> {
+    let face = Face { app: Arc::clone(app), offers: Arc::new(offers(&app.routes, &app.catalogue)) };
+    let factory = move || Ok(face.clone());
+    let mut settings = settings(&app.config);
+    settings.cancellation_token = app.stopping.child_token();
+    let service = Service::new(factory, Arc::new(NeverSessionManager::default()), settings);
+    let handler = move |State(app): State<Arc<App>>, arrival: Arrival, request: Request| async move {
+        match answer(&app, service, &arrival, request).await {
+            Ok(response) => response,
+            Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
+        }
+    };
+    Router::new().route("/mcp", any(handler))
+}
+
+/// One request, one answer, in JSON; and only under names that are ours.
+fn settings(config: &Config) -> StreamableHttpServerConfig {
+    let public = config.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
+    let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    if !config.listen.ip().is_unspecified() {
+        hosts.push(config.listen.ip().to_string());
+    }
+    hosts.extend(public.as_ref().and_then(|url| url.host_str()).map(str::to_owned));
+    hosts.extend(listed(&config.mcp.hosts).map(str::to_owned));
+    let mut origins: Vec<String> = listed(&config.mcp.origins).map(str::to_owned).collect();
+    origins.extend(public.and_then(|url| {
+        Some(format!("{}://{}:{}", url.scheme(), url.host_str()?, url.port_or_known_default()?))
+    }));
+    StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_sse_retry(None)
+        .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(config.limits.body_bytes)
+}
+
+async fn answer(
+    app: &Arc<App>,
+    service: Service,
+    arrival: &Arrival,
+    mut request: Request,
+) -> Result<Response> {
+    let caller = arrival.caller(app).await?;
+    caller.require_identity()?;
+    request.extensions_mut().insert(Visit { caller, arrival: arrival.clone() });
+    Ok(in_json(service.handle(request).await.map(Body::new)).await)
+}
+
+/// The machinery refuses in plain text; clients of the protocol read JSON-RPC.
+async fn in_json(response: Response) -> Response {
+    let is_text = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    let status = response.status();
+    if !is_text || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let text = to_bytes(body, LONGEST_REFUSAL).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let message = if text.is_empty() { status.canonical_reason().unwrap_or_default() } else { text.trim() };
+    let refusal = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": message } });
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Response::from_parts(parts, Body::from(refusal.to_string()))
+}

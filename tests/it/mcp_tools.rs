@@ -1,0 +1,305 @@
+//! `/mcp`: the operations of `/v1` as tools, for clients that others wrote.
+
+use std::{collections::BTreeSet, path::Path, process::Stdio, time::Duration};
+
+use muster::{
+    rest::ROUTES,
+    tools::{Offer, offers},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{process::Command, time::timeout};
+
+use crate::harness::{Actor, Answer, TestApp};
+
+const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/mcp");
+
+/// A message to `/mcp`, as a client of the protocol sends it.
+async fn send(actor: &Actor, message: Value) -> Answer {
+    send_with(actor, message, &[]).await
+}
+
+async fn send_with(actor: &Actor, message: Value, headers: &[(&str, &str)]) -> Answer {
+    let mut request = actor.request(Method::POST, "/mcp");
+    request = request.header("accept", "application/json, text/event-stream");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    Answer::of(request.json(&message)).await
+}
+
+fn ask(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+async fn call(actor: &Actor, name: &str, arguments: Value) -> Value {
+    let answer = send(actor, ask("tools/call", json!({ "name": name, "arguments": arguments }))).await;
+    answer.expect(200)["result"].clone()
+}
+
+/// The problem document of a refused call.
+#[track_caller]
+fn problem(result: &Value) -> Value {
+    assert_eq!(result["isError"], true, "{result:#}");
+    assert!(result["structuredContent"].is_null());
+    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+}
+
+async fn tools(actor: &Actor) -> Vec<Value> {
+    let listed = send(actor, ask("tools/list", json!({}))).await.expect(200);
+    listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed:#}")).clone()
+}
+
+fn names(tools: &[Value]) -> BTreeSet<&str> {
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn every_route_is_a_tool() {
+    let app = TestApp::start().await;
+    let all = offers(&app.muster.routes, &app.muster.catalogue);
+    assert_eq!((all.len(), ROUTES.len()), (27, 27));
+    let document: Value = app.anonymous.get("/openapi.json").await.expect(200);
+    for (Offer { tool, operation, .. }, route) in all.iter().zip(ROUTES) {
+        assert_eq!(operation.name, route.operation);
+        assert!(tool.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}", tool.name);
+        assert!(tool.description.as_ref().unwrap().contains("Needs the permission"), "{}", tool.name);
+        let described = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
+        let mut expected: BTreeSet<String> = described["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+            .collect();
+        let parameters = expected.len();
+        let body = &described["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        if let Some(name) = body.as_str() {
+            let schema = document.pointer(name.trim_start_matches('#')).unwrap();
+            let keys: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            expected.extend(keys.iter().cloned());
+            assert_eq!(
+                expected.len(),
+                parameters + keys.len(),
+                "{}: a key of the body is a parameter's",
+                tool.name
+            );
+        }
+        let properties = tool.input_schema["properties"].as_object().unwrap();
+        assert_eq!(properties.keys().cloned().collect::<BTreeSet<_>>(), expected, "{}", tool.name);
+        let hints = tool.annotations.as_ref().unwrap();
+        assert_eq!(hints.read_only_hint, Some(route.method == "GET"), "{}", tool.name);
+        let output = tool.output_schema.as_ref().unwrap();
+        assert_eq!(output["type"], "object", "{}", tool.name);
+        // Every reference leads somewhere.
+        for schema in [&*tool.input_schema, &**output] {
+            let text = json!(schema).to_string();
+            for name in text.split("\"#/$defs/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+                assert!(schema["$defs"][name].is_object(), "{}: {name}", tool.name);
+            }
+        }
+    }
+    assert_eq!(names(&tools(&app.owner).await).len(), 27);
+    let by_name = |name: &str| {
+        all.iter().find(|offer| offer.tool.name == name).unwrap().tool.annotations.clone().unwrap()
+    };
+    assert_eq!(by_name("create_agent").destructive_hint, Some(false));
+    assert_eq!(by_name("regenerate_provisioning_token").destructive_hint, Some(true));
+    assert_eq!(by_name("edit_channel").idempotent_hint, Some(true));
+}
+
+#[tokio::test]
+async fn a_caller_is_shown_what_they_may_do_and_where() {
+    let app = TestApp::start().await;
+    let viewer = tools(&app.viewer).await;
+    let shown = names(&viewer);
+    assert!(shown.contains("list_agents") && !shown.contains("create_agent"), "{shown:?}");
+    let list = viewer.iter().find(|tool| tool["name"] == "list_agents").unwrap();
+    assert_eq!(list["inputSchema"]["properties"]["org_id"]["enum"], json!([app.org]));
+    assert_eq!(list["inputSchema"]["properties"]["org_id"]["default"], app.org);
+    assert_eq!(list["inputSchema"]["required"], json!(["page", "limit"]));
+    let token = app.token(&["agent.view", "agent.create"]).await;
+    assert_eq!(names(&tools(&token).await), BTreeSet::from(["list_agents", "create_agent"]));
+    let stranger = tools(&app.stranger).await;
+    assert_eq!(stranger[0]["inputSchema"]["properties"]["org_id"]["enum"], json!([app.other_org]));
+    let nobody = app.token(&["token.edit"]).await;
+    assert_eq!(tools(&nobody).await.len(), 0);
+    // Without a confirmed address some things can't be done.
+    let unconfirmed = app.person("OWNER", false).await;
+    assert!(!names(&tools(&unconfirmed).await).contains("create_channel"));
+}
+
+#[tokio::test]
+async fn a_call_does_what_the_route_does() {
+    let app = TestApp::start().await;
+    let (server, image) = (app.server().await, app.image().await);
+    let input = json!({ "org_id": app.org, "name": "Dispatch", "server_id": server, "image_id": image });
+    let made = call(&app.admin, "create_agent", input).await;
+    let agent = &made["structuredContent"];
+    assert_eq!((&made["isError"], &agent["name"]), (&json!(false), &json!("Dispatch")));
+    let text: Value = serde_json::from_str(made["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(&text, agent);
+    let listed = app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await.expect(200);
+    let told = call(&app.viewer, "list_agents", json!({ "page": 1, "limit": 5 })).await;
+    assert_eq!(told["structuredContent"], listed);
+    // A bare list is put into an object.
+    let channels = call(&app.viewer, "list_channels", json!({ "org_id": app.org })).await;
+    assert_eq!(channels["structuredContent"], json!({ "data": [] }));
+    let started = call(&app.operator, "start_agent", json!({ "id": agent["id"] })).await;
+    assert_eq!(started["structuredContent"]["status"], "SPAWNING");
+    let operations: Vec<String> =
+        app.column("SELECT operation FROM audit_log WHERE actor_kind = 'USER'").await;
+    assert!(operations.contains(&"createAgent".to_owned()) && operations.contains(&"startAgent".to_owned()));
+}
+
+#[tokio::test]
+async fn a_refusal_is_a_tool_error_with_a_problem_document() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let new = json!({ "org_id": app.org, "name": "x", "server_id": 1 });
+    let denied = problem(&call(&app.viewer, "create_agent", new).await);
+    assert_eq!(
+        (&denied["code"], &denied["details"]["permission"]),
+        (&json!("PERMISSION_DENIED"), &json!("agent.create"))
+    );
+    assert_eq!((&denied["status"], &denied["instance"]), (&json!(403), &json!("/mcp")));
+    // The stranger gets nothing here, whatever they ask for; and the same answer for what does not exist.
+    for (name, arguments) in [
+        ("list_agents", json!({ "org_id": app.org, "page": 1, "limit": 5 })),
+        ("start_agent", json!({ "org_id": app.org, "id": agent })),
+        ("get_organization", json!({ "org_id": app.org })),
+        ("get_organization", json!({ "org_id": 4711 })),
+        ("get_organization", json!({ "org_id": -1 })),
+    ] {
+        assert_eq!(problem(&call(&app.stranger, name, arguments).await)["code"], "NOT_A_MEMBER", "{name}");
+    }
+    let foreign = problem(&call(&app.stranger, "start_agent", json!({ "id": agent })).await);
+    assert_eq!(foreign["code"], "NOT_FOUND");
+    let wrong =
+        problem(&call(&app.owner, "list_agents", json!({ "page": 0, "limit": "many", "pgae": 1 })).await);
+    let places: BTreeSet<&str> =
+        wrong["errors"].as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect();
+    assert_eq!(places, BTreeSet::from(["/limit", "/page", "/pgae"]));
+    let missing = problem(&call(&app.owner, "create_server", json!({ "nmae": "s" })).await);
+    let places: Vec<&Value> =
+        missing["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert!(places.contains(&&json!("/name")) && places.contains(&&json!("/nmae")), "{missing:#}");
+    let kind = problem(&call(&app.owner, "get_organization", json!({ "org_id": "one" })).await);
+    assert_eq!(kind["code"], "VALIDATION_FAILED");
+    let unknown =
+        send(&app.owner, ask("tools/call", json!({ "name": "list_agnets", "arguments": {} }))).await;
+    assert!(unknown.expect(200)["error"]["message"].as_str().unwrap().contains("list_agents"));
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_a_token_or_from_elsewhere() {
+    let app = TestApp::start().await;
+    let list = ask("tools/list", json!({}));
+    let refused = send(&app.anonymous, list.clone()).await;
+    assert_eq!((refused.problem(), refused.header("www-authenticate")), ((401, "UNAUTHENTICATED"), "Bearer"));
+    let unknown = send(&app.anonymous.with_bearer("mst_svc_nonsense"), list.clone()).await;
+    assert_eq!(unknown.problem(), (401, "UNAUTHENTICATED"));
+    // A page of somebody else's, and a name that was made to lead here.
+    let page = send_with(&app.owner, list.clone(), &[("origin", "https://evil.example")]).await;
+    assert_eq!((page.status, &page.body["jsonrpc"]), (403, &json!("2.0")));
+    assert_eq!(send_with(&app.owner, list.clone(), &[("origin", "null")]).await.status, 403);
+    let rebound = send_with(&app.owner, list.clone(), &[("host", "evil.example:8080")]).await;
+    assert_eq!((rebound.status, &rebound.body["jsonrpc"]), (403, &json!("2.0")));
+    // There are no sessions and no streams to hold.
+    let stream =
+        Answer::of(app.owner.request(Method::GET, "/mcp").header("accept", "text/event-stream")).await;
+    assert_eq!(stream.status, 405);
+    assert_eq!(app.owner.delete("/mcp").await.status, 405);
+    // Too much, not JSON, not the protocol.
+    let much = ask("tools/list", json!({ "padding": "x".repeat(2 << 20) }));
+    assert_eq!(send(&app.owner, much).await.status, 413);
+    assert!((400..500).contains(&send(&app.owner, json!({ "hello": true })).await.status));
+    let request = app.owner.request(Method::POST, "/mcp").header("content-type", "application/json");
+    let broken = Answer::of(request.header("accept", "application/json, text/event-stream").body("{")).await;
+    assert!((400..500).contains(&broken.status), "{broken:?}");
+}
+
+#[tokio::test]
+async fn names_and_pages_of_the_settings_are_let_in() {
+    let app = TestApp::start_with(|config| {
+        config.public_url = Some("https://muster.example".into());
+        config.mcp.hosts = "inside.example".into();
+        config.mcp.origins = "https://app.example:443, http://localhost:*".into();
+    })
+    .await;
+    let list = ask("tools/list", json!({}));
+    let token = app.token(&["agent.view"]).await;
+    for (name, value, status) in [
+        ("host", "muster.example", 200),
+        ("host", "inside.example:8443", 200),
+        ("host", "outside.example", 403),
+        ("origin", "https://muster.example", 200),
+        ("origin", "https://app.example", 200),
+        ("origin", "http://localhost:6274", 200),
+        ("origin", "http://muster.example", 403),
+        ("origin", "https://app.example:444", 403),
+    ] {
+        assert_eq!(send_with(&token, list.clone(), &[(name, value)]).await.status, status, "{name}: {value}");
+    }
+}
+
+#[tokio::test]
+async fn the_official_client_lists_and_calls_tools() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let org = app.org;
+    let (start, create) = (json!({ "id": agent }).to_string(), json!({ "name": "from a tool" }).to_string());
+    let said = peer(
+        &app,
+        &app.admin,
+        &[
+            ("list_agents", r#"{"page":1,"limit":10}"#),
+            ("create_server", &create),
+            ("create_server", &create),
+            ("start_agent", &start),
+            ("get_organization", "{}"),
+            ("list_channels", "{}"),
+            ("list_approvals", r#"{"page":1,"limit":10,"only_pending":false}"#),
+            ("no_such_tool", "{}"),
+        ],
+    )
+    .await;
+    assert_eq!(said[0]["server"]["name"], "muster");
+    assert_eq!(said[0]["session"], Value::Null);
+    assert!(said[1]["tools"].as_array().unwrap().len() > 20);
+    assert_eq!(said[2]["structuredContent"]["total"], 1);
+    assert!(said[3]["structuredContent"]["provisioning_token"].is_string());
+    assert_eq!(problem(&said[4])["code"], "NAME_TAKEN");
+    assert_eq!(said[5]["structuredContent"]["status"], "SPAWNING");
+    assert_eq!(said[6]["structuredContent"]["id"], org);
+    assert_eq!(said[7]["structuredContent"]["data"], json!([]));
+    assert_eq!(said[8]["structuredContent"]["total"], 0);
+    assert_eq!(said[9]["code"], -32602);
+    // A stranger's client sees their own organization, and nothing of this one.
+    let said = peer(
+        &app,
+        &app.stranger,
+        &[("list_agents", &json!({ "org_id": org, "page": 1, "limit": 10 }).to_string())],
+    )
+    .await;
+    assert_eq!(problem(&said[2])["code"], "NOT_A_MEMBER");
+}
+
+async fn peer(app: &TestApp, actor: &Actor, calls: &[(&str, &str)]) -> Vec<Value> {
+    assert!(
+        Path::new(PEERS).join("node_modules").is_dir(),
+        "the peers are not installed: npm ci --prefix tests/peers/mcp"
+    );
+    let mut node = Command::new("node");
+    node.current_dir(PEERS).arg("tools.mjs").arg(format!("{}/mcp", app.base)).arg(actor.bearer());
+    for (name, arguments) in calls {
+        node.arg(name).arg(arguments);
+    }
+    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
+        node.env_remove(name);
+    }
+    let run = node.stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = timeout(Duration::from_mins(1), run).await.unwrap().expect("node is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
