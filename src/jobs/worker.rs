@@ -8,8 +8,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{app::App, approvals, audit, conversations, error::Result, telemetry};
-use crate::{app::App, approvals, conversations, error::Result, keys, telemetry};
+use crate::{app::App, approvals, audit, conversations, error::Result, keys, telemetry};
 
 /// A kind of recurring work.
 pub struct Round {

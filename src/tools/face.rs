@@ -117,7 +117,7 @@ impl Face {
             }
         };
         let request = rest::prepared(app, operation, visit.caller.clone(), &visit.arrival);
-        authorize(&request, operation.permit, org).await?;
+        authorize(&request, &operation.root, operation.permit, org).await?;
         let variables = operation.variables_of(arguments, &app.catalogue)?;
         rest::execute(app, operation, request, variables).await
     }

@@ -145,7 +145,8 @@ async fn a_flood_is_few_lines_and_what_was_lost_is_counted() {
     let written = write(&app).await;
     assert!((2..60).contains(&written), "{written}");
     let lost: i64 = app.one("SELECT count FROM audit_log WHERE operation = 'auditOverflow'", vec![]).await;
-    let noted: i64 = app.one("SELECT CAST(SUM(count) AS BIGINT) FROM audit_log WHERE code = 'NOT_A_MEMBER'", vec![]).await;
+    let noted: i64 =
+        app.one("SELECT CAST(SUM(count) AS BIGINT) FROM audit_log WHERE code = 'NOT_A_MEMBER'", vec![]).await;
     assert_eq!(lost + noted, 99);
 }
 
