@@ -69,8 +69,8 @@ pub struct App {
     pub routes: Routes,
     /// When the service was made.
     pub started_at: Timestamp,
-    /// What was refused lately, on its way to the audit log.
-    pub refusals: audit::Refusals,
+    /// What the audit log needs: what was refused lately, and the key of its checkpoints.
+    pub audit: audit::Recorder,
     events: broadcast::Sender<Event>,
     tasks: TaskTracker,
     /// Cancelled when the service begins to shut down.
@@ -130,7 +130,7 @@ impl App {
             schema,
             documents,
             routes,
-            refusals: audit::Refusals::default(),
+            audit: audit::Recorder::new(&keys),
             events,
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),

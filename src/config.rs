@@ -63,6 +63,8 @@ pub struct Config {
     pub log: Log,
     /// What a client may ask for.
     pub limits: Limits,
+    /// How long the audit log is kept, and how often it is signed.
+    pub audit: Audit,
     /// How long people stay signed in.
     pub sessions: Sessions,
     /// What the service measures of itself.
@@ -152,6 +154,18 @@ impl Limits {
     pub fn request_timeout(&self) -> Duration {
         Duration::from_secs(self.request_timeout_seconds)
     }
+}
+
+/// How long the audit log is kept, and how often it is signed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// How long lines are kept; 0: for ever. `MUSTER_AUDIT_RETENTION_DAYS`, 0.
+    pub retention_days: u64,
+    /// After how many lines a checkpoint is signed. `MUSTER_AUDIT_CHECKPOINT_LINES`, 1,000.
+    pub checkpoint_lines: u64,
+    /// After how long, if the log has grown at all. `MUSTER_AUDIT_CHECKPOINT_MINUTES`, 5.
+    pub checkpoint_minutes: u64,
 }
 
 /// How long people stay signed in.

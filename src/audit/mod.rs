@@ -3,14 +3,25 @@
 //! - this file: a line for a change, written in the transaction of the change, so that neither exists without the other.
 //! - `changes.rs`: what an edit changed. Secrets never get here: of a secret the log knows that it changed.
 //! - `refusals.rs`: lines for what was refused: kept in memory, written beside the requests.
+//! - `chain.rs`, `statement.rs`, `key.rs`: how a line is hashed, what is signed, with what.
+//! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old ones.
+//! - `verify.rs`: whether a chain is as it was sealed; `database.rs`: chains read and exported; `serve.rs`: over HTTP.
 //!
 //! Lines are only ever added. What belongs to no organization (accounts, credentials that are no good, strangers) has its
 //! lines in the log of the instance, which its operator reads.
 
+mod chain;
 mod changes;
+mod database;
 mod entity;
 pub mod graphql;
+mod key;
 mod refusals;
+mod retention;
+mod seal;
+pub mod serve;
+mod statement;
+mod verify;
 
 use std::net::IpAddr;
 
@@ -19,8 +30,14 @@ use serde_json::Value;
 
 use self::entity::audit_log;
 pub use self::{
+    chain::INSTANCE,
     changes::changed,
+    database::{chains, export, verify},
+    key::{AuditKey, PublicKey},
     refusals::{Refusals, refused, refused_account, refused_credential, write_refusals},
+    retention::retain,
+    seal::{checkpoint, seal},
+    verify::{Broken, Fault, Report, Verifier},
 };
 use crate::{
     access::{Caller, Membership, Permission},
@@ -30,8 +47,25 @@ use crate::{
     error::Result,
     graphql::Permit,
     ids::{OrgId, SessionId, UserId},
+    sealing::KeyFile,
     store::Tx,
 };
+
+/// What the service keeps for its log.
+pub struct Recorder {
+    /// What was refused lately.
+    pub(crate) refusals: Refusals,
+    /// Signs checkpoints.
+    pub(crate) key: Option<AuditKey>,
+}
+
+impl Recorder {
+    /// Nothing was refused yet.
+    #[must_use]
+    pub fn new(keys: &KeyFile) -> Self {
+        Self { refusals: Refusals::default(), key: AuditKey::of(keys) }
+    }
+}
 
 /// What happened, for the log.
 #[derive(Clone, Debug)]

@@ -210,7 +210,7 @@ pub fn refused(request: &Request, operation: &str, org: Option<OrgId>, problem: 
         _ => None,
     };
     let now = app.clock.now();
-    app.refusals.add(key, now, || {
+    app.audit.refusals.add(key, now, || {
         let line = audit_log::ActiveModel {
             organization_id: Set(org),
             operation: Set(operation.to_owned()),
@@ -251,7 +251,7 @@ pub fn refused_account(
         ip: ip.map(network),
     };
     let now = app.clock.now();
-    app.refusals.add(key, now, || audit_log::ActiveModel {
+    app.audit.refusals.add(key, now, || audit_log::ActiveModel {
         actor_kind: Set(ActorKind::Anonymous),
         operation: Set(operation.to_owned()),
         outcome: Set(AuditOutcome::Refused),
@@ -288,15 +288,15 @@ fn network(ip: IpAddr) -> IpAddr {
 /// The database did not take them; then they are kept for the next time.
 pub async fn write_refusals(app: &App, all: bool) -> Result<usize> {
     let now = app.clock.now();
-    let mut lines = app.refusals.take(now, all);
-    let lost = app.refusals.lost.swap(0, Ordering::Relaxed);
+    let mut lines = app.audit.refusals.take(now, all);
+    let lost = app.audit.refusals.lost.swap(0, Ordering::Relaxed);
     if lines.is_empty() && lost == 0 {
         return Ok(0);
     }
     let written = insert(app, &lines, lost).await;
     if written.is_err() {
-        app.refusals.lost.fetch_add(lost, Ordering::Relaxed);
-        app.refusals.put_back(now, std::mem::take(&mut lines));
+        app.audit.refusals.lost.fetch_add(lost, Ordering::Relaxed);
+        app.audit.refusals.put_back(now, std::mem::take(&mut lines));
     }
     written
 }

@@ -5,6 +5,7 @@
 //! answers goes to standard output, as lines or, with `--json`, as one JSON object; a failure goes to standard
 //! error, in the same form, with the exit code 1 (2 where the command line itself is wrong).
 
+mod audit;
 mod demo;
 mod failure;
 mod key;
@@ -75,6 +76,9 @@ enum Command {
     /// The keys that seal secrets and sign access tokens
     #[command(subcommand)]
     Key(key::Key),
+    /// The audit log: check it, take it out
+    #[command(subcommand)]
+    Audit(audit::Audit),
     /// Work with the permission policies
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -99,6 +103,7 @@ impl Command {
             Self::Session(command) => command.run(cli).await,
             Self::Token(command) => command.run(cli).await,
             Self::Key(command) => command.run(cli).await,
+            Self::Audit(command) => command.run(cli).await,
             Self::Policy(command) => command.run(cli).await,
             Self::Seed(command) => command.run(cli).await,
             Self::Schema(command) => command.run(),

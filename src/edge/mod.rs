@@ -30,6 +30,7 @@ use http::header;
 pub use self::arrival::{Arrival, bearer_of, is_json};
 use crate::{
     app::App,
+    audit,
     avatars::serve as avatars,
     conversations::files as attachments,
     error::{Code, Problem},
@@ -47,6 +48,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(attachments::router(&app))
         .merge(avatars::router())
         .merge(tools::router(&app))
+        .merge(audit::serve::router())
         .route("/health", get(probes::health))
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))

@@ -34,6 +34,21 @@ pub const ROUNDS: &[Round] = &[
         run: |app| conversations::remove_unposted(app).boxed(),
     },
     Round {
+        name: "audit.seal",
+        every: Duration::from_millis(200),
+        run: |app| async { audit::seal(app).await.map(|_| 0) }.boxed(),
+    },
+    Round {
+        name: "audit.checkpoint",
+        every: Duration::from_secs(5),
+        run: |app| async { audit::checkpoint(app, None).await.map(|_| 0) }.boxed(),
+    },
+    Round {
+        name: "audit.retain",
+        every: Duration::from_secs(3600),
+        run: |app| audit::retain(app).boxed(),
+    },
+    Round {
         name: "audit.write_refusals",
         every: Duration::from_secs(1),
         // Every second; the log does not need to tell.

@@ -1,0 +1,194 @@
+//! A line as it is hashed, and how it hangs on the one before.
+//!
+//! `hash = SHA-256(hash of the line before ‖ the line as canonical JSON)`; before the first line stand 32 zero bytes.
+//! Canonical: keys sorted, no white space, as RFC 8785 writes objects of strings and whole numbers; so that a few
+//! lines in any language check an export.
+
+use sea_orm::QueryResult;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{clock::Timestamp, error::Result};
+
+/// What stands before the first line.
+pub const GENESIS: [u8; 32] = [0; 32];
+
+/// The chain of the instance itself.
+pub const INSTANCE: i64 = 0;
+
+/// What a [`Row`] is read from, in this order.
+pub const COLUMNS: &str = "id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, \
+     credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
+     request_id, ip, chain_seq, prev_hash, hash";
+
+/// A line as the database has it.
+pub struct Row {
+    /// Which line.
+    pub id: i64,
+    /// Its organization; 0 for the instance's own.
+    pub chain: i64,
+    /// Its place; none until it is sealed.
+    pub seq: Option<i64>,
+    /// The hash of the line before.
+    pub prev_hash: Vec<u8>,
+    /// Its own.
+    pub hash: Vec<u8>,
+    content: Map<String, Value>,
+}
+
+impl Row {
+    /// Reads the columns of [`COLUMNS`].
+    ///
+    /// # Errors
+    /// The database gave something else.
+    pub fn read(row: &QueryResult) -> Result<Self> {
+        let text = |at: usize| row.try_get_by::<Option<String>, _>(at);
+        let number = |at: usize| row.try_get_by::<Option<i64>, _>(at);
+        let (id, org): (i64, Option<i64>) = (row.try_get_by(0)?, number(1)?);
+        let content = json!({
+            "v": 1,
+            "id": id,
+            "organization_id": org,
+            "at": row.try_get_by::<Timestamp, _>(2)?,
+            "last_at": row.try_get_by::<Option<Timestamp>, _>(3)?,
+            "count": row.try_get_by::<i64, _>(4)?,
+            "actor_kind": text(5)?,
+            "actor_id": number(6)?,
+            "actor_name": text(7)?,
+            "credential_kind": text(8)?,
+            "credential_id": number(9)?,
+            "credential_hint": text(10)?,
+            "operation": text(11)?,
+            "permission": text(12)?,
+            "decided_by": text(13)?,
+            "outcome": text(14)?,
+            "code": text(15)?,
+            "target_kind": text(16)?,
+            "target_id": number(17)?,
+            "changes": row.try_get_by::<Value, _>(18)?,
+            "request_id": text(19)?,
+            "ip": text(20)?,
+        });
+        let Value::Object(content) = content else { unreachable!("an object was written") };
+        Ok(Self {
+            id,
+            chain: org.unwrap_or(INSTANCE),
+            seq: number(21)?,
+            prev_hash: row.try_get_by::<Option<Vec<u8>>, _>(22)?.unwrap_or_default(),
+            hash: row.try_get_by::<Option<Vec<u8>>, _>(23)?.unwrap_or_default(),
+            content,
+        })
+    }
+
+    /// What is hashed at this place of the chain.
+    #[must_use]
+    pub fn content(&self, seq: i64) -> Value {
+        let mut content = self.content.clone();
+        content.insert("seq".to_owned(), seq.into());
+        Value::Object(content)
+    }
+
+    /// The line of an export.
+    #[must_use]
+    pub fn exported(&self) -> Value {
+        let mut line = Map::new();
+        line.insert("type".to_owned(), "entry".into());
+        line.extend(self.content.clone());
+        line.insert("seq".to_owned(), self.seq.into());
+        line.insert("prev_hash".to_owned(), hex(&self.prev_hash).into());
+        line.insert("hash".to_owned(), hex(&self.hash).into());
+        Value::Object(line)
+    }
+}
+
+/// The hash of a line that comes after `prev`.
+#[must_use]
+pub fn hash(prev: &[u8], content: &Value) -> [u8; 32] {
+    Sha256::new().chain_update(prev).chain_update(canonical(content)).finalize().into()
+}
+
+/// The one way to write a value.
+#[must_use]
+pub fn canonical(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    write(value, &mut out);
+    out
+}
+
+fn write(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Object(fields) => {
+            let mut sorted: Vec<_> = fields.iter().collect();
+            sorted.sort_unstable_by_key(|(name, _)| *name);
+            out.push(b'{');
+            for (n, (name, value)) in sorted.into_iter().enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                scalar(name, out);
+                out.push(b':');
+                write(value, out);
+            }
+            out.push(b'}');
+        }
+        Value::Array(items) => {
+            out.push(b'[');
+            for (n, item) in items.iter().enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                write(item, out);
+            }
+            out.push(b']');
+        }
+        value => scalar(value, out),
+    }
+}
+
+fn scalar(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
+    // Writing strings, numbers and booleans to memory can't fail.
+    let _ = serde_json::to_writer(out, value);
+}
+
+/// Bytes as people read them.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
+/// The bytes that [`hex`] wrote.
+#[must_use]
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || text.len() % 2 != 0 {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_order_of_keys_does_not_count_and_everything_else_does() {
+        let one: Value = serde_json::from_str(r#"{"b": [1, {"d": "é\n", "c": null}], "a": 1.5}"#).unwrap();
+        assert_eq!(canonical(&one), r#"{"a":1.5,"b":[1,{"c":null,"d":"é\n"}]}"#.as_bytes());
+        assert_ne!(hash(&GENESIS, &one), hash(&[1; 32], &one));
+        assert_ne!(hash(&GENESIS, &one), hash(&GENESIS, &json!({})));
+    }
+
+    proptest! {
+        #[test]
+        fn hex_is_read_back(bytes in proptest::collection::vec(any::<u8>(), 0..40), text in "\\PC{0,20}") {
+            prop_assert_eq!(unhex(&hex(&bytes)), Some(bytes));
+            let _ = unhex(&text);
+        }
+    }
+}

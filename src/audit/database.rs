@@ -1,0 +1,180 @@
+//! A chain as the database has it: verified, and exported as JSON Lines, a page at a time.
+
+use bytes::Bytes;
+use futures::{Stream, stream};
+use sea_orm::ConnectionTrait;
+use serde_json::Value;
+
+use super::{
+    chain::{COLUMNS, GENESIS, INSTANCE, Row, hex},
+    key::PublicKey,
+    seal::{checkpoint, seal, sql},
+    statement::{sign, statement, with_signature},
+    verify::{Report, Verifier},
+};
+use crate::{app::App, clock::Timestamp, error::Result};
+
+/// How many lines are in memory at a time.
+const PAGE: usize = 500;
+
+/// Every chain that there is.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn chains(app: &App) -> Result<Vec<i64>> {
+    let known = "SELECT chain FROM audit_chains UNION SELECT chain FROM audit_checkpoints ORDER BY 1";
+    let rows = app.db.read().query_all_raw(sql(app, known, vec![])).await?;
+    Ok(rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?)
+}
+
+/// Whether a chain is as it was sealed.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn verify(app: &App, chain: i64, keys: &[PublicKey]) -> Result<Report> {
+    let mut verifier = Verifier::new(organization(chain), keys);
+    let mut after = 0;
+    for (seq, kind, said) in statements(app, chain, 0, i64::MAX).await? {
+        if kind == "TOMBSTONE" {
+            after = seq;
+        }
+        verifier.statement(&said);
+    }
+    loop {
+        let rows = page(app, chain, after, i64::MAX).await?;
+        for row in &rows {
+            let seq = row.seq.unwrap_or_default();
+            verifier.entry(row.content(seq), &row.prev_hash, &row.hash);
+            after = seq;
+        }
+        if rows.len() < PAGE {
+            break;
+        }
+    }
+    let last = "SELECT last_seq FROM audit_chains WHERE chain = $1";
+    let last = app.db.read().query_one_raw(sql(app, last, vec![chain.into()])).await?;
+    let last = last.map(|row| row.try_get_by(0)).transpose()?;
+    let unsealed = format!("SELECT COUNT(*) FROM audit_log WHERE {} AND chain_seq IS NULL", of(chain));
+    let unsealed = app.db.read().query_one_raw(sql(app, &unsealed, vec![])).await?;
+    let unsealed: i64 = unsealed.map_or(Ok(0), |row| row.try_get_by(0))?;
+    Ok(verifier.finish(last, unsealed.unsigned_abs()))
+}
+
+/// The lines of a chain from one instant to another as JSON Lines: a signed header, the entries, and the checkpoints where
+/// they were made. Seals and signs what there is before it begins; so every line is vouched for.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn export(
+    app: std::sync::Arc<App>,
+    chain: i64,
+    (from, to): (Option<Timestamp>, Option<Timestamp>),
+) -> Result<impl Stream<Item = Result<Bytes>> + Send> {
+    seal(&app).await?;
+    checkpoint(&app, Some(chain)).await?;
+    let (first, last) = range(&app, chain, from, to).await?;
+    let header = header(&app, chain, first, last).await?;
+    let mut begin = Vec::new();
+    write(&header, &mut begin);
+    for (seq, kind, said) in statements(&app, chain, first - 1, first - 1).await? {
+        if kind == "TOMBSTONE" && seq == first - 1 {
+            write(&said, &mut begin);
+        }
+    }
+    let pages = stream::try_unfold((app, first - 1), move |(app, after)| async move {
+        if after >= last {
+            return Ok(None);
+        }
+        let rows = page(&app, chain, after, last).await?;
+        let Some(end) = rows.last().and_then(|row| row.seq) else { return Ok(None) };
+        let mut said = statements(&app, chain, after + 1, end).await?.into_iter().peekable();
+        let mut out = Vec::with_capacity(rows.len() * 700);
+        for row in &rows {
+            write(&row.exported(), &mut out);
+            while let Some((_, _, said)) = said.next_if(|(seq, ..)| Some(*seq) <= row.seq) {
+                write(&said, &mut out);
+            }
+        }
+        Ok(Some((Bytes::from(out), (app, end))))
+    });
+    Ok(stream::StreamExt::chain(stream::once(async move { Ok(Bytes::from(begin)) }), pages))
+}
+
+/// The first and the last place of an export; of nothing, the place after the end and the end.
+async fn range(app: &App, chain: i64, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<(i64, i64)> {
+    let query = format!(
+        "SELECT MIN(CASE WHEN at >= $1 THEN chain_seq END), MAX(CASE WHEN at < $2 THEN chain_seq END), \
+         MAX(chain_seq) FROM audit_log WHERE {} AND chain_seq IS NOT NULL",
+        of(chain)
+    );
+    let (from, to) = (from.map_or(i64::MIN, |at| at.0), to.map_or(i64::MAX, |at| at.0));
+    let row = app.db.read().query_one_raw(sql(app, &query, vec![from.into(), to.into()])).await?;
+    let Some(row) = row else { return Ok((1, 0)) };
+    let (first, last, end): (Option<i64>, Option<i64>, Option<i64>) =
+        (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
+    let end = end.unwrap_or_default();
+    match (first, last) {
+        (Some(first), Some(last)) if first <= last => Ok((first, last)),
+        _ => Ok((end + 1, end)),
+    }
+}
+
+async fn header(app: &App, chain: i64, first: i64, last: i64) -> Result<Value> {
+    let hash = |row: Option<&Row>| row.map_or(GENESIS.to_vec(), |row| row.hash.clone());
+    let ends = page(app, chain, last - 1, last).await?;
+    let end = hash(ends.first());
+    let begins = page(app, chain, first - 1, first).await?;
+    let before = begins.first().map_or_else(|| end.clone(), |row| row.prev_hash.clone());
+    let key = app.audit.key.as_ref();
+    let id = key.map_or("", |key| key.public().id());
+    let mut header = statement("export", chain, last, &end, app.clock.now(), id);
+    header["from_seq"] = first.into();
+    header["from_hash"] = hex(&before).into();
+    Ok(match key {
+        Some(key) => {
+            let signature = sign(key, &header);
+            with_signature(header, &signature)
+        }
+        None => header,
+    })
+}
+
+/// Lines after a place, up to another one.
+async fn page(app: &App, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> {
+    let query = format!(
+        "SELECT {COLUMNS} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
+         ORDER BY chain_seq LIMIT {PAGE}"
+    );
+    let rows = app.db.read().query_all_raw(sql(app, &query, vec![chain.into(), after.into(), last.into()])).await?;
+    rows.iter().map(Row::read).collect()
+}
+
+/// The signed statements about places, in their order.
+async fn statements(app: &App, chain: i64, first: i64, last: i64) -> Result<Vec<(i64, String, Value)>> {
+    let query = "SELECT kind, seq, hash, at, key_id, signature FROM audit_checkpoints \
+                 WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC";
+    let rows = app.db.read().query_all_raw(sql(app, query, vec![chain.into(), first.into(), last.into()])).await?;
+    let read = |row: &sea_orm::QueryResult| -> Result<(i64, String, Value)> {
+        let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);
+        let (key, signature): (String, Vec<u8>) = (row.try_get_by(4)?, row.try_get_by(5)?);
+        let said = statement(&kind.to_ascii_lowercase(), chain, seq, &hash, at, &key);
+        Ok((seq, kind, with_signature(said, &signature)))
+    };
+    rows.iter().map(read).collect()
+}
+
+fn organization(chain: i64) -> Option<i64> {
+    (chain != INSTANCE).then_some(chain)
+}
+
+/// The lines of a chain, in a form that the indexes by organization serve.
+pub(super) fn of(chain: i64) -> String {
+    organization(chain).map_or("organization_id IS NULL".to_owned(), |org| format!("organization_id = {org}"))
+}
+
+fn write(line: &Value, out: &mut Vec<u8>) {
+    // Writing to memory can't fail.
+    let _ = serde_json::to_writer(&mut *out, line);
+    out.push(b'\n');
+}

@@ -1,0 +1,91 @@
+//! `GET /export/audit/{org_id}`: the organization's log as JSON Lines, as it is read from the database.
+//!
+//! Who may is said in the schema, on `auditLog`. `?from=` and `?to=` are instants. That somebody took the log out has a line
+//! in it. An answer that breaks off was cut: its header says how many lines there are to be.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{RawPathParams, State},
+    response::Response,
+    routing::get,
+};
+use futures::TryStreamExt;
+use http::{HeaderValue, header};
+use serde_json::json;
+
+use super::{Entry, database};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    edge::Arrival,
+    error::{Problem, Result, Violation},
+    graphql::{Request, authorize},
+    rest::{org_in_path, problem_response},
+};
+
+/// The route of the export.
+pub fn router() -> Router<Arc<App>> {
+    Router::new().route("/export/audit/{org_id}", get(on_export))
+}
+
+async fn on_export(State(app): State<Arc<App>>, arrival: Arrival, path: RawPathParams) -> Response {
+    let answered = export(&app, &arrival, &path).await;
+    answered.unwrap_or_else(|problem| problem_response(&problem, arrival.uri.path(), &arrival.request_id))
+}
+
+async fn export(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Result<Response> {
+    let operation = "auditLog";
+    let caller = arrival.caller(app).await?;
+    caller.require_identity()?;
+    let permit = app.catalogue.permit(operation);
+    let permit = permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))?;
+    let request = Arc::new(Request::new(app, caller, arrival));
+    let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| text);
+    let scope = authorize(&request, operation, permit, org_in_path(org)?).await?;
+    let (from, to) = range(arrival.uri.query().unwrap_or_default())?;
+    let tx = scope.begin().await?;
+    let changes = json!({ "from": from, "to": to });
+    let (target_kind, target_id) = ("organization", scope.org.0);
+    super::record(&tx, Entry { operation: "exportAudit", target_kind, target_id, changes }).await?;
+    tx.commit().await?;
+    let lines = database::export(Arc::clone(app), scope.org.0, (from, to)).await?;
+    let request_id = arrival.request_id.clone();
+    let lines = lines.map_err(move |problem| {
+        problem.log(&request_id);
+        std::io::Error::other("the log could not be read to its end")
+    });
+    let mut response = Response::new(Body::from_stream(lines));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    let name = format!("attachment; filename=\"audit-{}.jsonl\"", scope.org);
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(Problem::internal)?);
+    Ok(response)
+}
+
+/// The two query parameters.
+fn range(query: &str) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let (mut from, mut to) = (None, None);
+    let mut violations = Vec::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        let place = match &*name {
+            "from" => &mut from,
+            "to" => &mut to,
+            _ => {
+                let detail = format!("Unknown query parameter `{name}`.");
+                violations.push(Violation::parameter(name, "UNKNOWN_KEY", detail));
+                continue;
+            }
+        };
+        match value.parse::<Timestamp>() {
+            Ok(at) => *place = Some(at),
+            Err(_) => {
+                let detail = format!("`{name}` is RFC 3339: 2026-01-31T08:00:00.000Z.");
+                violations.push(Violation::parameter(name, "WRONG_TYPE", detail));
+            }
+        }
+    }
+    if violations.is_empty() { Ok((from, to)) } else { Err(Problem::invalid(violations)) }
+}

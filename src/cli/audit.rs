@@ -1,0 +1,175 @@
+//! `muster audit …`.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::Arc,
+};
+
+use clap::Subcommand;
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use super::{Cli, Failure, Output};
+use crate::{
+    audit::{self, AuditKey, INSTANCE, PublicKey, Report, Verifier},
+    clock::Timestamp,
+    orgs,
+};
+
+/// The audit log: check it, take it out, remove what is old
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Say whether the log is as it was sealed, and name the first line that is not
+    Verify(Verify),
+    /// Write a log as JSON Lines, with its checkpoints
+    Export(Export),
+    /// Print the public key that checks an export without the service
+    Key,
+}
+
+/// What `muster audit verify` takes.
+#[derive(Debug, clap::Args)]
+pub struct Verify {
+    /// An organization, its id or its name [default: every log]
+    #[arg(long, conflicts_with = "file")]
+    org: Option<String>,
+    /// The log of the instance itself: sign-ins, strangers, bad credentials
+    #[arg(long, conflicts_with_all = ["org", "file"])]
+    instance: bool,
+    /// An export; no database is needed
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// A public key that signatures are good with; several times for several [default: those of the key file]
+    #[arg(long, value_name = "KEY")]
+    key: Vec<String>,
+}
+
+/// What `muster audit export` takes.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["org", "instance"])))]
+pub struct Export {
+    /// The organization: its id or its name
+    #[arg(long)]
+    org: Option<String>,
+    /// The log of the instance itself
+    #[arg(long)]
+    instance: bool,
+    /// From this instant on: 2026-01-31T08:00:00Z
+    #[arg(long, value_name = "TIME")]
+    from: Option<Timestamp>,
+    /// Before this instant
+    #[arg(long, value_name = "TIME")]
+    to: Option<Timestamp>,
+    /// Where to; must not exist yet [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Audit {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        match self {
+            Self::Verify(command) => command.run(cli).await,
+            Self::Export(command) => command.run(cli).await,
+            Self::Key => {
+                let keys = cli.settings()?.keys()?;
+                let key = AuditKey::of(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
+                Ok(Output::of(json!({ "id": key.public().id(), "key": key.public().to_string() })))
+            }
+        }
+    }
+}
+
+impl Verify {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let keys = self.keys(cli)?;
+        let reports = match &self.file {
+            Some(path) => vec![verify_file(path, &keys)?],
+            None => self.verify_database(cli, &keys).await?,
+        };
+        let bad = reports.iter().any(|report| !report.ok);
+        let text: Vec<String> = reports.iter().map(ToString::to_string).collect();
+        Ok(Output::with_text(json!({ "ok": !bad, "logs": reports }), text.join("\n")).failed_if(bad))
+    }
+
+    async fn verify_database(&self, cli: &Cli, keys: &[PublicKey]) -> Result<Vec<Report>, Failure> {
+        let app = cli.open_as_is().await?;
+        let chains = match &self.org {
+            Some(org) => vec![orgs::find(&app, org).await?.0],
+            None if self.instance => vec![INSTANCE],
+            None => audit::chains(&app).await?,
+        };
+        let mut reports = Vec::new();
+        for chain in chains {
+            reports.push(audit::verify(&app, chain, keys).await?);
+        }
+        app.shut_down().await;
+        Ok(reports)
+    }
+
+    fn keys(&self, cli: &Cli) -> Result<Vec<PublicKey>, Failure> {
+        if self.key.is_empty() {
+            return Ok(AuditKey::known(&cli.settings()?.keys()?));
+        }
+        let parse = |text: &String| {
+            PublicKey::parse(text).ok_or_else(|| Failure::new(format!("{text:?} is no key of `muster audit key`")))
+        };
+        self.key.iter().map(parse).collect()
+    }
+}
+
+fn verify_file(path: &Path, keys: &[PublicKey]) -> Result<Report, Failure> {
+    let shown = path.display();
+    let file = File::open(path).map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+    let mut verifier: Option<Verifier<'_>> = None;
+    for (n, line) in BufReader::new(file).split(b'\n').enumerate() {
+        let line = line.map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+        let line: Result<Value, _> = serde_json::from_slice(&line);
+        match (&mut verifier, line) {
+            (None, Ok(header)) if header["type"] == "export" => {
+                let mut begun = Verifier::new(header["organization_id"].as_i64(), keys);
+                begun.see(header);
+                verifier = Some(begun);
+            }
+            (None, _) => {
+                return Err(Failure::new(format!("{shown}: the first line is not the header of an export")));
+            }
+            (Some(verifier), Ok(line)) => verifier.see(line),
+            (Some(verifier), Err(error)) => verifier.unreadable(&format!("line {} of the file: {error}", n + 1)),
+        }
+    }
+    let verifier = verifier.ok_or_else(|| Failure::new(format!("{shown}: the file is empty")))?;
+    Ok(verifier.finish(None, 0))
+}
+
+impl Export {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open().await?;
+        let chain = match &self.org {
+            Some(org) => orgs::find(&app, org).await?.0,
+            None => INSTANCE,
+        };
+        let lines = audit::export(Arc::clone(&app), chain, (self.from, self.to)).await?;
+        let mut lines = pin!(lines);
+        let mut out: Box<dyn Write + Send> = match &self.out {
+            Some(path) => Box::new(
+                File::create_new(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+            ),
+            None => Box::new(io::stdout()),
+        };
+        let mut written = 0_usize;
+        while let Some(page) = lines.next().await {
+            let page = page?;
+            written += page.iter().filter(|byte| **byte == b'\n').count();
+            out.write_all(&page)?;
+        }
+        out.flush()?;
+        app.shut_down().await;
+        match self.out {
+            Some(path) => Ok(Output::of(json!({ "file": path, "lines": written }))),
+            None => Ok(Output::none()),
+        }
+    }
+}
