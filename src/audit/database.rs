@@ -145,7 +145,8 @@ async fn page(app: &App, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> 
         "SELECT {COLUMNS} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
          ORDER BY chain_seq LIMIT {PAGE}"
     );
-    let rows = app.db.read().query_all_raw(sql(app, &query, vec![chain.into(), after.into(), last.into()])).await?;
+    let rows =
+        app.db.read().query_all_raw(sql(app, &query, vec![chain.into(), after.into(), last.into()])).await?;
     rows.iter().map(Row::read).collect()
 }
 
@@ -153,7 +154,8 @@ async fn page(app: &App, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> 
 async fn statements(app: &App, chain: i64, first: i64, last: i64) -> Result<Vec<(i64, String, Value)>> {
     let query = "SELECT kind, seq, hash, at, key_id, signature FROM audit_checkpoints \
                  WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC";
-    let rows = app.db.read().query_all_raw(sql(app, query, vec![chain.into(), first.into(), last.into()])).await?;
+    let rows =
+        app.db.read().query_all_raw(sql(app, query, vec![chain.into(), first.into(), last.into()])).await?;
     let read = |row: &sea_orm::QueryResult| -> Result<(i64, String, Value)> {
         let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
         let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);

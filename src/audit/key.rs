@@ -38,8 +38,9 @@ impl AuditKey {
     }
 
     fn derive(seed: &[u8; 32]) -> Self {
-        let seed: Zeroizing<[u8; 32]> =
-            Zeroizing::new(Sha256::new().chain_update(b"muster audit key 1").chain_update(seed).finalize().into());
+        let seed: Zeroizing<[u8; 32]> = Zeroizing::new(
+            Sha256::new().chain_update(b"muster audit key 1").chain_update(seed).finalize().into(),
+        );
         let signing = SigningKey::from_bytes(&seed);
         let public = PublicKey::new(signing.verifying_key());
         Self { signing, public }

@@ -40,7 +40,7 @@ pub use self::{
     verify::{Broken, Fault, Report, Verifier},
 };
 use crate::{
-    access::{Caller, Membership, Permission},
+    access::{Caller, Membership, Permission, policy::Subject},
     app::App,
     clock::Timestamp,
     enums::{ActorKind, AuditOutcome, CredentialUsed},
@@ -209,13 +209,21 @@ fn credential(caller: &Caller) -> (Option<CredentialUsed>, Option<i64>) {
     }
 }
 
-/// The line of the policy that lets the caller, or keeps them out; none for the operator, whom no policy binds.
+/// The line of the policy that lets the caller in, or keeps them out; none for the operator, whom no policy binds.
 fn deciding_line(
-    _app: &App,
-    _org: OrgId,
-    _membership: &Membership,
-    _caller: &Caller,
-    _permission: Permission,
+    app: &App,
+    org: OrgId,
+    membership: &Membership,
+    caller: &Caller,
+    permission: Permission,
 ) -> Option<String> {
-    None
+    let subject = match caller {
+        Caller::Token(token) if !token.permissions.contains(permission) => {
+            return Some("the token's own list of permissions".to_owned());
+        }
+        Caller::Token(_) => Subject::ServiceToken,
+        _ => Subject::Role(membership.role?),
+    };
+    let line = app.policy.deciding_line(org, subject, permission);
+    Some(line.map_or_else(|| "no line allows it".to_owned(), |line| line.to_string()))
 }

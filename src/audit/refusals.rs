@@ -17,9 +17,9 @@ use std::{
 
 use sea_orm::{EntityTrait, Set};
 
-use super::{actor, audit_log, blank, credential, done_by};
+use super::{actor, audit_log, blank, credential, deciding_line, done_by};
 use crate::{
-    access::Caller,
+    access::{Caller, Membership},
     app::App,
     clock::Timestamp,
     enums::{ActorKind, AuditOutcome},
@@ -177,7 +177,12 @@ impl Kept {
 
 /// Notes that a caller was refused `operation`. What is no refusal (a wrong value, a state that does not allow it) and
 /// a caller who showed nothing at all are passed over.
-pub fn refused(request: &Request, operation: &str, org: Option<OrgId>, problem: &Problem) {
+pub fn refused(
+    request: &Request,
+    operation: &str,
+    inside: Option<(OrgId, Option<&Membership>)>,
+    problem: &Problem,
+) {
     let refusals = [
         Code::NotAMember,
         Code::PermissionDenied,
@@ -194,6 +199,7 @@ pub fn refused(request: &Request, operation: &str, org: Option<OrgId>, problem: 
     }
     // Who is no member has no lines in the organization's log: neither a name, nor room to fill.
     let stranger = problem.code == Code::NotAMember;
+    let (org, membership) = (inside.map(|(org, _)| org), inside.and_then(|(_, membership)| membership));
     let target = org.filter(|_| stranger);
     let org = org.filter(|_| !stranger);
     let key = Key {
@@ -217,7 +223,9 @@ pub fn refused(request: &Request, operation: &str, org: Option<OrgId>, problem: 
             permission: Set(permission.map(|permission| permission.as_str().to_owned())),
             outcome: Set(AuditOutcome::Refused),
             code: Set(Some(problem.code.as_str().to_owned())),
-            decided_by: Set(decided_by(problem)),
+            decided_by: Set(membership.zip(org).zip(permission).and_then(
+                |((membership, org), permission)| deciding_line(app, org, membership, caller, permission),
+            )),
             target_kind: Set(target.map(|_| "organization".to_owned())),
             target_id: Set(target.map(|org| org.0)),
             request_id: Set(Some(request.id.clone()).filter(|id| !id.is_empty())),
@@ -226,11 +234,6 @@ pub fn refused(request: &Request, operation: &str, org: Option<OrgId>, problem: 
         };
         done_by(line, caller)
     });
-}
-
-/// The deciding line, where the refusal tells it.
-fn decided_by(problem: &Problem) -> Option<String> {
-    problem.details.get("decided_by").and_then(|line| line.as_str()).map(str::to_owned)
 }
 
 /// Notes a refused sign-in or the like. `user` is whose account it is, if it is anybody's; what was typed has no line.

@@ -46,15 +46,19 @@ async fn tombstone(app: &App, chain: i64, before: Timestamp) -> Result<Option<i6
     let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
     let kept = kept.unwrap_or(last + 1);
     let query = "SELECT kind, seq, hash FROM audit_checkpoints WHERE chain = $1 AND seq < $2 ORDER BY seq DESC, kind DESC LIMIT 1";
-    let Some(row) = tx.query_one_raw(sql(app, query, vec![chain.into(), kept.into()])).await? else { return Ok(None) };
-    let (kind, seq, end): (String, i64, Vec<u8>) = (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
+    let Some(row) = tx.query_one_raw(sql(app, query, vec![chain.into(), kept.into()])).await? else {
+        return Ok(None);
+    };
+    let (kind, seq, end): (String, i64, Vec<u8>) =
+        (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
     if seq < first || end == GENESIS {
         return Ok(None);
     }
     if kind != "TOMBSTONE" {
         store(app, &tx, "TOMBSTONE", (chain, seq, &end), app.clock.now()).await?;
     }
-    let older = "DELETE FROM audit_checkpoints WHERE chain = $1 AND (seq < $2 OR (seq = $2 AND kind = 'CHECKPOINT'))";
+    let older =
+        "DELETE FROM audit_checkpoints WHERE chain = $1 AND (seq < $2 OR (seq = $2 AND kind = 'CHECKPOINT'))";
     tx.execute_raw(sql(app, older, vec![chain.into(), seq.into()])).await?;
     tx.commit().await?;
     tracing::info!(chain, seq, "audit.removed_up_to");

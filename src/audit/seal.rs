@@ -43,7 +43,8 @@ async fn seal_batch(app: &App) -> Result<usize> {
         return Ok(0);
     }
     let Some(tx) = begin(app).await? else { return Ok(0) };
-    let waiting = format!("SELECT {COLUMNS} FROM audit_log WHERE chain_seq IS NULL ORDER BY id LIMIT {BATCH}");
+    let waiting =
+        format!("SELECT {COLUMNS} FROM audit_log WHERE chain_seq IS NULL ORDER BY id LIMIT {BATCH}");
     let rows = tx.query_all_raw(sql(app, &waiting, vec![])).await?;
     let rows = rows.iter().map(Row::read).collect::<Result<Vec<_>>>()?;
     if rows.is_empty() {
@@ -91,7 +92,8 @@ type Ends = BTreeMap<i64, (i64, Vec<u8>)>;
 async fn ends(app: &App, tx: &DatabaseTransaction, rows: &[Row]) -> Result<Ends> {
     let chains: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.chain).collect();
     let chains: Vec<String> = chains.iter().map(i64::to_string).collect();
-    let known = format!("SELECT chain, last_seq, last_hash FROM audit_chains WHERE chain IN ({})", chains.join(","));
+    let known =
+        format!("SELECT chain, last_seq, last_hash FROM audit_chains WHERE chain IN ({})", chains.join(","));
     let rows = tx.query_all_raw(sql(app, &known, vec![])).await?;
     rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
 }
@@ -131,10 +133,13 @@ pub async fn checkpoint(app: &App, only: Option<i64>) -> Result<u64> {
             ("(last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)", vec![rows.into(), before.into()])
         }
     };
-    let grown = format!("SELECT chain, last_seq, last_hash FROM audit_chains WHERE last_seq > checkpoint_seq AND {due}");
+    let grown = format!(
+        "SELECT chain, last_seq, last_hash FROM audit_chains WHERE last_seq > checkpoint_seq AND {due}"
+    );
     let rows = tx.query_all_raw(sql(app, &grown, values)).await?;
     for row in &rows {
-        let (chain, seq, end): (i64, i64, Vec<u8>) = (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
+        let (chain, seq, end): (i64, i64, Vec<u8>) =
+            (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
         store(app, &tx, "CHECKPOINT", (chain, seq, &end), now).await?;
         let noted = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
         tx.execute_raw(sql(app, noted, vec![seq.into(), now.0.into(), chain.into()])).await?;

@@ -45,7 +45,9 @@ pub(super) fn mistrust(statement: &Value, keys: &[PublicKey]) -> Option<String> 
     let Some(signature) = signature else { return Some("it is not signed".to_owned()) };
     let named = statement["key"].as_str().unwrap_or_default();
     let Some(key) = keys.iter().find(|key| key.id() == named) else {
-        return Some(format!("it is signed by the key {named:?}, which is not known here: give its public half with --key"));
+        return Some(format!(
+            "it is signed by the key {named:?}, which is not known here: give its public half with --key"
+        ));
     };
     (!key.verifies(&signed_bytes(&content), &signature)).then(|| "its signature is wrong".to_owned())
 }

@@ -116,8 +116,9 @@ impl<'a> Verifier<'a> {
         match (kind.as_deref(), fields) {
             (Some("entry"), Some(fields)) => {
                 fields.remove("type");
-                let mut bytes =
-                    |name: &str| fields.remove(name).and_then(|text| unhex(text.as_str()?)).unwrap_or_default();
+                let mut bytes = |name: &str| {
+                    fields.remove(name).and_then(|text| unhex(text.as_str()?)).unwrap_or_default()
+                };
                 let (prev, own) = (bytes("prev_hash"), bytes("hash"));
                 self.entry(line, &prev, &own);
             }
@@ -136,7 +137,8 @@ impl<'a> Verifier<'a> {
         if self.report.broken.is_some() {
             return;
         }
-        let (kind, seq) = (statement["type"].as_str().unwrap_or_default(), statement["seq"].as_i64().unwrap_or(-1));
+        let (kind, seq) =
+            (statement["type"].as_str().unwrap_or_default(), statement["seq"].as_i64().unwrap_or(-1));
         let said = statement["hash"].as_str().unwrap_or_default().to_owned();
         let about = format!("the {kind} at {seq}");
         if let Some(why) = mistrust(statement, self.keys) {
@@ -205,15 +207,19 @@ impl<'a> Verifier<'a> {
         if hash(prev, &content)[..] != *own {
             return match home(content, prev, own, seq) {
                 Some(home) => self.fail(seq, id, Fault::Reordered, format!("it was sealed at {home}")),
-                None => self.fail(seq, id, Fault::Changed, "its hash is not that of what stands there".to_owned()),
+                None => {
+                    self.fail(seq, id, Fault::Changed, "its hash is not that of what stands there".to_owned())
+                }
             };
         }
         if prev != self.prev {
             return if self.report.lines > 0 {
-                let detail = "it was changed and hashed anew: the line after it continues another one".to_owned();
+                let detail =
+                    "it was changed and hashed anew: the line after it continues another one".to_owned();
                 self.fail(seq - 1, None, Fault::Changed, detail)
             } else {
-                let detail = "the first line continues another one than what is known to come before it".to_owned();
+                let detail =
+                    "the first line continues another one than what is known to come before it".to_owned();
                 self.fail(seq, id, Fault::Missing, detail)
             };
         }
@@ -278,7 +284,11 @@ impl std::fmt::Display for Report {
             return write!(f, "BROKEN at line {seq}{id}: {fault:?}: {detail}");
         }
         let first = self.first_seq.unwrap_or(self.last_seq + 1);
-        write!(f, "good: {} lines ({first} to {}), signed up to {}", self.lines, self.last_seq, self.signed_up_to)?;
+        write!(
+            f,
+            "good: {} lines ({first} to {}), signed up to {}",
+            self.lines, self.last_seq, self.signed_up_to
+        )?;
         if self.begins_after_tombstone {
             write!(f, "; what came before {first} was removed by retention")?;
         }

@@ -75,7 +75,8 @@ impl Audit {
             Self::Export(command) => command.run(cli).await,
             Self::Key => {
                 let keys = cli.settings()?.keys()?;
-                let key = AuditKey::of(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
+                let key =
+                    AuditKey::of(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
                 Ok(Output::of(json!({ "id": key.public().id(), "key": key.public().to_string() })))
             }
         }
@@ -114,7 +115,8 @@ impl Verify {
             return Ok(AuditKey::known(&cli.settings()?.keys()?));
         }
         let parse = |text: &String| {
-            PublicKey::parse(text).ok_or_else(|| Failure::new(format!("{text:?} is no key of `muster audit key`")))
+            PublicKey::parse(text)
+                .ok_or_else(|| Failure::new(format!("{text:?} is no key of `muster audit key`")))
         };
         self.key.iter().map(parse).collect()
     }
@@ -137,7 +139,9 @@ fn verify_file(path: &Path, keys: &[PublicKey]) -> Result<Report, Failure> {
                 return Err(Failure::new(format!("{shown}: the first line is not the header of an export")));
             }
             (Some(verifier), Ok(line)) => verifier.see(line),
-            (Some(verifier), Err(error)) => verifier.unreadable(&format!("line {} of the file: {error}", n + 1)),
+            (Some(verifier), Err(error)) => {
+                verifier.unreadable(&format!("line {} of the file: {error}", n + 1))
+            }
         }
     }
     let verifier = verifier.ok_or_else(|| Failure::new(format!("{shown}: the file is empty")))?;
@@ -155,7 +159,8 @@ impl Export {
         let mut lines = pin!(lines);
         let mut out: Box<dyn Write + Send> = match &self.out {
             Some(path) => Box::new(
-                File::create_new(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+                File::create_new(path)
+                    .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
             ),
             None => Box::new(io::stdout()),
         };

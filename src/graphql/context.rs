@@ -10,7 +10,7 @@ use super::{
     validate::{Spelling, Validator},
 };
 use crate::{
-    access::{Caller, Scope, membership},
+    access::{Caller, Permission, Scope, membership},
     app::App,
     audit,
     edge::Arrival,
@@ -132,24 +132,25 @@ impl Enter for async_graphql::Context<'_> {
 /// `UNAUTHENTICATED`, `NOT_A_MEMBER`, `PERMISSION_DENIED`, `EMAIL_NOT_CONFIRMED`.
 pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, org: OrgId) -> Result<Scope> {
     request.caller.require_identity()?;
-    let entered = admit(request, operation, permit, org).await;
-    if let Err(problem) = &entered {
-        audit::refused(request, operation, Some(org), problem);
-    }
-    entered
-}
-
-async fn admit(request: &Arc<Request>, operation: &str, permit: Permit, org: OrgId) -> Result<Scope> {
     let Permit::InOrganization { permission, confirmed_email } = permit else {
         return Err(Problem::internal(anyhow::anyhow!("a field of no organization was asked for one")));
     };
-    let membership = membership(&request.app, &request.caller, org).await?;
+    let membership = membership(&request.app, &request.caller, org)
+        .await
+        .inspect_err(|problem| audit::refused(request, operation, Some((org, None)), problem))?;
     let scope = Scope::new(request, org, membership, request.app.catalogue.name(operation));
+    admit(&scope, permission, confirmed_email).inspect_err(|problem| {
+        audit::refused(request, operation, Some((org, Some(&scope.membership))), problem);
+    })?;
+    Ok(scope)
+}
+
+fn admit(scope: &Scope, permission: Permission, confirmed_email: bool) -> Result<()> {
     scope.require(permission)?;
-    if confirmed_email && !request.caller.has_confirmed_email() {
+    if confirmed_email && !scope.request.caller.has_confirmed_email() {
         return Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."));
     }
-    Ok(scope)
+    Ok(())
 }
 
 fn declared(ctx: &async_graphql::Context<'_>) -> Result<Permit> {

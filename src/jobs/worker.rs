@@ -43,11 +43,7 @@ pub const ROUNDS: &[Round] = &[
         every: Duration::from_secs(5),
         run: |app| async { audit::checkpoint(app, None).await.map(|_| 0) }.boxed(),
     },
-    Round {
-        name: "audit.retain",
-        every: Duration::from_secs(3600),
-        run: |app| audit::retain(app).boxed(),
-    },
+    Round { name: "audit.retain", every: Duration::from_secs(3600), run: |app| audit::retain(app).boxed() },
     Round {
         name: "audit.write_refusals",
         every: Duration::from_secs(1),

@@ -129,7 +129,8 @@ where
     let problem = Problem::new(Code::PlanLimitReached, detail).with("limit", name);
     let problem = problem.with("max", max).with("used", used);
     if let Some(operation) = &tx.scope.operation {
-        audit::refused(&tx.scope.request, operation, Some(tx.scope.org), &problem);
+        let member = Some((tx.scope.org, Some(&tx.scope.membership)));
+        audit::refused(&tx.scope.request, operation, member, &problem);
     }
     Err(problem)
 }

@@ -8,6 +8,7 @@ mod approvals;
 mod assignments;
 mod attachments;
 mod audit;
+mod audit_chain;
 mod audit_refusals;
 mod avatars;
 mod calls;

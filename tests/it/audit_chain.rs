@@ -1,0 +1,300 @@
+//! The chain over the audit log: whoever changes a line, takes one out, puts one in or cuts the end is found out, by the
+//! database and by an export alone; retention is told from deletion.
+
+use std::time::Duration;
+
+use muster::audit::{self, AuditKey, Fault, PublicKey, Report, Verifier};
+use serde_json::{Value, json};
+
+use crate::harness::{TestApp, is_postgres};
+
+async fn sealed(app: &TestApp, agents: usize) {
+    for _ in 0..agents {
+        app.agent().await;
+    }
+    audit::seal(&app.muster).await.unwrap();
+}
+
+fn keys(app: &TestApp) -> Vec<PublicKey> {
+    AuditKey::known(&app.muster.config.keys().unwrap())
+}
+
+async fn verify(app: &TestApp) -> Report {
+    audit::verify(&app.muster, app.org, &keys(app)).await.unwrap()
+}
+
+async fn broken(app: &TestApp) -> (i64, Fault) {
+    let report = verify(app).await;
+    let broken = report.broken.unwrap_or_else(|| panic!("nothing is wrong: {}", report.lines));
+    (broken.seq, broken.fault)
+}
+
+async fn checkpoint(app: &TestApp) {
+    assert_eq!(audit::checkpoint(&app.muster, Some(app.org)).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_log_that_was_left_alone_is_good() {
+    let app = TestApp::start().await;
+    sealed(&app, 3).await;
+    let report = verify(&app).await;
+    assert!(report.ok, "{report}");
+    assert_eq!((report.lines, report.signed_up_to, report.unsealed), (9, 0, 0));
+    checkpoint(&app).await;
+    app.agent().await;
+    let report = verify(&app).await;
+    assert_eq!((report.lines, report.signed_up_to, report.unsealed), (9, 9, 3));
+    audit::seal(&app.muster).await.unwrap();
+    assert_eq!(verify(&app).await.lines, 12);
+    // Each organization has a chain of its own, and the instance has one.
+    app.other_agent().await;
+    app.stranger.get(&format!("/v1/org/{}", app.org)).await;
+    audit::write_refusals(&app.muster, false).await.unwrap();
+    audit::seal(&app.muster).await.unwrap();
+    let chains = audit::chains(&app.muster).await.unwrap();
+    assert_eq!(chains, [audit::INSTANCE, app.org, app.other_org]);
+    for chain in chains {
+        assert!(audit::verify(&app.muster, chain, &keys(&app)).await.unwrap().ok);
+    }
+}
+
+#[tokio::test]
+async fn whoever_tampers_is_found_out() {
+    let tampered: &[(&str, (i64, Fault))] = &[
+        ("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", (4, Fault::Changed)),
+        ("UPDATE audit_log SET changes = '{}' WHERE chain_seq = 4", (4, Fault::Changed)),
+        ("UPDATE audit_log SET organization_id = NULL WHERE chain_seq = 4", (4, Fault::Missing)),
+        ("UPDATE audit_log SET at = at - 1 WHERE chain_seq = 9", (9, Fault::Changed)),
+        ("DELETE FROM audit_log WHERE chain_seq = 4", (4, Fault::Missing)),
+        ("DELETE FROM audit_log WHERE chain_seq = 1", (1, Fault::Missing)),
+        ("DELETE FROM audit_log WHERE chain_seq >= 7", (7, Fault::Truncated)),
+        (
+            "DELETE FROM audit_log WHERE chain_seq >= 7; UPDATE audit_chains SET last_seq = 6",
+            (7, Fault::Truncated),
+        ),
+        ("DELETE FROM audit_log; DELETE FROM audit_chains", (1, Fault::Truncated)),
+        (
+            "UPDATE audit_log SET chain_seq = -4 WHERE chain_seq = 4; UPDATE audit_log SET chain_seq = 4 WHERE \
+             chain_seq = 5; UPDATE audit_log SET chain_seq = 5 WHERE chain_seq = -4",
+            (4, Fault::Reordered),
+        ),
+        (
+            "UPDATE audit_log SET chain_seq = chain_seq + 100 WHERE chain_seq > 4; INSERT INTO audit_log \
+             (organization_id, at, actor_kind, operation, outcome, chain_seq, prev_hash, hash) SELECT organization_id, at, \
+             actor_kind, 'forged', outcome, 5, hash, hash FROM audit_log WHERE chain_seq = 4; \
+             UPDATE audit_log SET chain_seq = chain_seq - 99 WHERE chain_seq > 100",
+            (5, Fault::Changed),
+        ),
+        ("UPDATE audit_checkpoints SET seq = 8", (8, Fault::BadStatement)),
+        ("UPDATE audit_checkpoints SET kind = 'TOMBSTONE'", (9, Fault::BadStatement)),
+    ];
+    for (sql, expected) in tampered {
+        let app = TestApp::start().await;
+        sealed(&app, 3).await;
+        checkpoint(&app).await;
+        for sql in sql.split("; ") {
+            app.execute(sql, vec![]).await;
+        }
+        assert_eq!(broken(&app).await, *expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_chain_that_was_hashed_anew_meets_its_checkpoint() {
+    let app = TestApp::start().await;
+    sealed(&app, 3).await;
+    checkpoint(&app).await;
+    // Somebody with all of the database, and without the key, lets the service seal a changed past.
+    app.execute("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", vec![]).await;
+    app.execute("UPDATE audit_log SET chain_seq = NULL, prev_hash = NULL, hash = NULL", vec![]).await;
+    app.execute("DELETE FROM audit_chains", vec![]).await;
+    audit::seal(&app.muster).await.unwrap();
+    assert_eq!(broken(&app).await, (9, Fault::Changed));
+}
+
+#[tokio::test]
+async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_own() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let late = app.scope().begin().await.unwrap();
+    let entry = |n: i64| audit::Entry {
+        operation: "startAgent",
+        target_kind: "agent",
+        target_id: agent,
+        changes: json!({ "n": n }),
+    };
+    audit::record(&late, entry(0)).await.unwrap();
+    if is_postgres() {
+        app.other_agent().await;
+        app.agent().await;
+        audit::seal(&app.muster).await.unwrap();
+        assert_eq!(verify(&app).await.lines, 6, "what is not committed has no place yet");
+    }
+    late.commit().await.unwrap();
+    let writers = (1..=40).map(|n| {
+        let scope = app.scope();
+        async move {
+            let tx = scope.begin().await.unwrap();
+            audit::record(&tx, entry(n)).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+    });
+    let sealers = (0..4).map(|_| async {
+        for _ in 0..10 {
+            audit::seal(&app.muster).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    futures::future::join(futures::future::join_all(writers), futures::future::join_all(sealers)).await;
+    while audit::seal(&app.muster).await.unwrap() > 0 {}
+    let report = verify(&app).await;
+    assert!(report.ok && report.unsealed == 0, "{report}");
+    let lines: i64 =
+        app.one("SELECT COUNT(*) FROM audit_log WHERE organization_id = $1", vec![app.org.into()]).await;
+    assert_eq!(i64::try_from(report.lines).unwrap(), lines);
+}
+
+#[tokio::test]
+async fn checkpoints_are_signed_when_lines_or_time_have_passed() {
+    let app = TestApp::start_with(|config| config.audit.checkpoint_lines = 5).await;
+    sealed(&app, 1).await;
+    assert_eq!(audit::checkpoint(&app.muster, None).await.unwrap(), 0);
+    app.clock.advance(Duration::from_secs(301));
+    assert_eq!(audit::checkpoint(&app.muster, None).await.unwrap(), 1);
+    assert_eq!(audit::checkpoint(&app.muster, None).await.unwrap(), 0, "nothing is new");
+    sealed(&app, 2).await;
+    assert_eq!(audit::checkpoint(&app.muster, None).await.unwrap(), 1);
+    assert_eq!(verify(&app).await.statements, 2);
+}
+
+/// The lines of an export over HTTP.
+async fn export(app: &TestApp, query: &str) -> Vec<Value> {
+    let answer = app.admin.get(&format!("/export/audit/{}{query}", app.org)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.header("content-type"), "application/x-ndjson");
+    answer.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn looked_at(app: &TestApp, lines: &[Value]) -> Report {
+    let keys = keys(app);
+    let mut verifier = Verifier::new(Some(app.org), &keys);
+    lines.iter().for_each(|line| verifier.see(line.clone()));
+    verifier.finish(None, 0)
+}
+
+#[tokio::test]
+async fn an_export_verifies_by_itself_whole_and_in_part() {
+    let app = TestApp::start().await;
+    sealed(&app, 2).await;
+    checkpoint(&app).await;
+    app.clock.advance(Duration::from_secs(60));
+    // More than a page.
+    for _ in 0..180 {
+        app.agent().await;
+    }
+    let lines = export(&app, "").await;
+    let report = looked_at(&app, &lines);
+    // Taking it out is the last line.
+    assert_eq!((report.ok, report.lines, report.signed_up_to), (true, 547, 547), "{report}");
+    assert_eq!(lines.last().unwrap()["type"], "checkpoint");
+    assert_eq!(lines[lines.len() - 2]["operation"], "exportAudit");
+    let cut = looked_at(&app, &lines[..300]);
+    assert_eq!(cut.broken.unwrap().fault, Fault::Truncated);
+    let part = export(&app, "?from=2026-06-01T12:00:30Z").await;
+    let report = looked_at(&app, &part);
+    assert_eq!((report.ok, report.partial, report.first_seq), (true, true, Some(7)), "{report}");
+    let nothing = export(&app, "?from=2030-06-01T12:00:30Z").await;
+    assert_eq!(nothing.iter().filter(|line| line["type"] == "entry").count(), 0);
+    assert!(looked_at(&app, &nothing).ok);
+    let wrong = app.admin.get(&format!("/export/audit/{}?form=1&to=soon", app.org)).await;
+    assert_eq!(wrong.violations(), [("form", "UNKNOWN_KEY"), ("to", "WRONG_TYPE")]);
+}
+
+#[tokio::test]
+async fn only_administrators_take_the_log_out_and_only_their_own() {
+    let app = TestApp::start().await;
+    let path = format!("/export/audit/{}", app.org);
+    assert_eq!(app.operator.get(&path).await.problem(), (403, "PERMISSION_DENIED"));
+    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
+    assert_eq!(app.anonymous.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
+    let theirs = app.stranger.get(&format!("/export/audit/{}", app.other_org)).await;
+    assert!(!theirs.text.contains(&format!("\"organization_id\":{}", app.org)));
+    assert_eq!(theirs.text.matches("\"type\":\"entry\"").count(), 1);
+}
+
+#[tokio::test]
+async fn an_export_can_be_checked_without_us() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let edit = "mutation($o: Id!, $i: Id!, $in: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $in) { id } }";
+    let input = json!({ "name": "Zoë \"quoted\" \u{1f980}\t/", "cpuOverride": 1.5 });
+    app.owner.gql(edit, json!({ "o": app.org, "i": agent, "in": input })).await.data();
+    let file = app.folder().join("audit.jsonl");
+    let lines: Vec<String> = export(&app, "").await.iter().map(Value::to_string).collect();
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let script = r#"
+import hashlib, json, sys
+prev, n = b"\0" * 32, 0
+for line in open(sys.argv[1], encoding="utf-8"):
+    entry = json.loads(line)
+    if entry.pop("type") != "entry": continue
+    own, before = bytes.fromhex(entry.pop("hash")), bytes.fromhex(entry.pop("prev_hash"))
+    text = json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    assert before == prev and hashlib.sha256(before + text).digest() == own, line
+    prev, n = own, n + 1
+print(n)
+"#;
+    let checked =
+        tokio::process::Command::new("python3").args(["-c", script]).arg(&file).output().await.unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    assert_eq!(String::from_utf8_lossy(&checked.stdout).trim(), "5");
+}
+
+#[tokio::test]
+async fn retention_removes_the_old_and_the_rest_still_verifies() {
+    let app = TestApp::start_with(|config| config.audit.retention_days = 30).await;
+    sealed(&app, 2).await;
+    checkpoint(&app).await;
+    app.clock.advance(Duration::from_secs(20 * 86_400));
+    sealed(&app, 1).await;
+    checkpoint(&app).await;
+    assert_eq!(audit::retain(&app.muster).await.unwrap(), 0, "nothing is old enough");
+    app.clock.advance(Duration::from_secs(20 * 86_400));
+    sealed(&app, 1).await;
+    assert_eq!(audit::retain(&app.muster).await.unwrap(), 6);
+    assert_eq!(audit::retain(&app.muster).await.unwrap(), 0);
+    let report = verify(&app).await;
+    assert!(report.ok && report.begins_after_tombstone, "{report}");
+    assert_eq!((report.first_seq, report.lines), (Some(7), 6));
+    let lines = export(&app, "").await;
+    let report = looked_at(&app, &lines);
+    assert!(report.ok && report.begins_after_tombstone, "{report}");
+    // Without its tombstone a removal is a removal.
+    app.execute("DELETE FROM audit_checkpoints WHERE kind = 'TOMBSTONE'", vec![]).await;
+    assert_eq!(broken(&app).await, (1, Fault::Missing));
+}
+
+#[tokio::test]
+async fn a_line_names_the_line_of_the_policy_that_decided() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+    app.viewer.post(&path, Value::Null).await;
+    app.token(&["agent.view"]).await.post(&path, Value::Null).await;
+    app.operator.post(&path, Value::Null).await.expect(200);
+    audit::write_refusals(&app.muster, false).await.unwrap();
+    let log = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 9, permission: \"agent.edit\", operation: \"startAgent\") { data { outcome actorKind decidedBy chainSeq } } }";
+    let read = async || app.owner.gql(log, json!({ "o": app.org })).await.data()["auditLog"]["data"].clone();
+    let data = read().await;
+    let of = |outcome: &str, actor: &str| {
+        let line =
+            data.as_array().unwrap().iter().find(|l| l["outcome"] == outcome && l["actorKind"] == actor);
+        line.unwrap()["decidedBy"].as_str().unwrap().to_owned()
+    };
+    assert!(of("ALLOWED", "USER").starts_with("policy.csv:") && of("ALLOWED", "USER").contains("OPERATOR"));
+    assert_eq!(of("REFUSED", "USER"), "no line allows it");
+    assert_eq!(of("REFUSED", "SERVICE_TOKEN"), "the token's own list of permissions");
+    assert_eq!(data[0]["chainSeq"], Value::Null);
+    audit::seal(&app.muster).await.unwrap();
+    assert!(read().await[0]["chainSeq"].as_i64().is_some_and(|seq| seq > 3));
+}
