@@ -134,6 +134,10 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The largest attachment. `MUSTER_LIMITS_ATTACHMENT_BYTES`, 25 MiB.
     pub attachment_bytes: usize,
+    /// The most connections at a time; whoever comes next waits. `MUSTER_LIMITS_CONNECTIONS`, 15,000.
+    pub connections: usize,
+    /// How long a connection may say nothing, or a request's head may take. `MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS`, 30.
+    pub header_timeout_seconds: u64,
     /// How long one request may take. `MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS`, 30.
     pub request_timeout_seconds: u64,
     /// How deeply selections may nest. `MUSTER_LIMITS_GRAPHQL_DEPTH`, 12.
@@ -149,6 +153,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// How long a connection may say nothing, or a request's head may take.
+    #[must_use]
+    pub fn header_timeout(&self) -> Duration {
+        Duration::from_secs(self.header_timeout_seconds)
+    }
+
     /// How long one request may take.
     #[must_use]
     pub fn request_timeout(&self) -> Duration {

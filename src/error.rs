@@ -105,6 +105,8 @@ codes! {
         "The GraphQL document asks for more than one request may: depth, aliases, complexity or size.";
     RateLimited = "RATE_LIMITED", TOO_MANY_REQUESTS, "Rate limited",
         "Too many requests. `Retry-After` tells when to come back.";
+    StorageFull = "STORAGE_FULL", INSUFFICIENT_STORAGE, "Storage full",
+        "The database has no room for the change; nothing was changed. Reading goes on; the operator has to make room.";
     Internal = "INTERNAL", INTERNAL_SERVER_ERROR, "Internal error",
         "The service failed. The log has the cause under the request id.";
     Unavailable = "UNAVAILABLE", SERVICE_UNAVAILABLE, "Unavailable",
@@ -289,6 +291,10 @@ impl From<sea_orm::DbErr> for Problem {
                     "A record that this one refers to is gone, or still refers to it.",
                 )
             },
+            _ if is_full(&error) => Self {
+                cause: Some(Arc::new(error.into())),
+                ..Self::new(Code::StorageFull, "The database has no room for this; nothing was changed.")
+            },
             _ if lost => Self::unavailable(error),
             _ => Self::internal(error),
         }
@@ -305,6 +311,26 @@ fn exists(violated: &str) -> Problem {
     Problem::new(Code::Conflict, "This exists already.")
 }
 
+/// A statement that failed because the disk is full: SQLite's `SQLITE_FULL` and what a full disk makes of its shared memory,
+/// PostgreSQL's `disk_full`.
+fn is_full(error: &sea_orm::DbErr) -> bool {
+    code_of(error).is_some_and(|code| matches!(code.as_ref(), "13" | "4874" | "53100"))
+}
+
+/// The database's own code of an error.
+fn code_of(error: &sea_orm::DbErr) -> Option<std::borrow::Cow<'_, str>> {
+    use sea_orm::{DbErr, RuntimeErr};
+    match error {
+        DbErr::Exec(RuntimeErr::SqlxError(error))
+        | DbErr::Query(RuntimeErr::SqlxError(error))
+        | DbErr::Conn(RuntimeErr::SqlxError(error)) => match error.as_ref() {
+            sqlx::Error::Database(db) => db.code(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// A statement that failed because the connection went away, or because the database is shutting down.
 fn is_connection_loss(error: &sea_orm::DbErr) -> bool {
     use sea_orm::{DbErr, RuntimeErr};
@@ -317,10 +343,13 @@ fn is_connection_loss(error: &sea_orm::DbErr) -> bool {
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
-        // Class 57: the operator intervened (shutdown, crash recovery); class 08: connection exception.
-        sqlx::Error::Database(db) => {
-            db.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
-        }
+        // Class 57: the operator intervened (shutdown, crash recovery); class 08: connection exception; 53300: too many
+        // connections; 5 and its kin: SQLite's writer was kept busy by another process for longer than anybody waits.
+        sqlx::Error::Database(db) => db.code().is_some_and(|code| {
+            code.starts_with("57P")
+                || code.starts_with("08")
+                || matches!(code.as_ref(), "53300" | "5" | "261" | "517")
+        }),
         _ => false,
     }
 }

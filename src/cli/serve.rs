@@ -2,12 +2,10 @@
 
 use std::{
     io::{self, Write},
-    net::SocketAddr,
     sync::Arc,
     time::Duration,
 };
 
-use axum::serve::ListenerExt;
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -58,17 +56,13 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()
     show_metrics(&app).await?;
     let address = listener.local_addr()?;
     let stopping = app.stopping.clone();
-    let service = edge::router(Arc::clone(&app)).into_make_service_with_connect_info::<SocketAddr>();
-    let listener = listener.tap_io(|connection| {
-        // Answers are written whole; waiting for more only delays them.
-        let _ = connection.set_nodelay(true);
-    });
-    let serving = axum::serve(listener, service).with_graceful_shutdown(stopping.clone().cancelled_owned());
-    let mut serving = std::pin::pin!(serving.into_future());
+    let router = edge::router(Arc::clone(&app));
+    let serving = edge::serve(listener, router, &app.config.limits, stopping.clone());
+    let mut serving = std::pin::pin!(serving);
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serve.ready");
     on_ready();
     tokio::select! {
-        ended = &mut serving => return Ok(ended?),
+        () = &mut serving => return Ok(()),
         name = signals.next() => tracing::info!(signal = name, "serve.stopping"),
     }
     stopping.cancel();

@@ -74,6 +74,8 @@ pub const SETTINGS: &[Setting] = settings! {
     "log.format", "MUSTER_LOG_FORMAT", Kind::Choice(&["text", "json"]);
     "limits.body_bytes", "MUSTER_LIMITS_BODY_BYTES", Kind::Integer(1_024, 1 << 30);
     "limits.attachment_bytes", "MUSTER_LIMITS_ATTACHMENT_BYTES", Kind::Integer(1_024, 1 << 32);
+    "limits.connections", "MUSTER_LIMITS_CONNECTIONS", Kind::Integer(1, 1_000_000);
+    "limits.header_timeout_seconds", "MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
     "limits.request_timeout_seconds", "MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
     "limits.graphql_depth", "MUSTER_LIMITS_GRAPHQL_DEPTH", Kind::Integer(3, 100);
     "limits.graphql_complexity", "MUSTER_LIMITS_GRAPHQL_COMPLEXITY", Kind::Integer(100, 10_000_000);

@@ -155,6 +155,7 @@ fn table_documentation_and_structs_agree() {
         "rate_limits",
         "signing",
         "service_tokens",
+        "audit",
     ];
     for section in sections {
         let at = if section.is_empty() { "zzz".to_owned() } else { format!("{section}.zzz") };

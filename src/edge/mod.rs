@@ -4,6 +4,7 @@
 //! - `observe.rs`: around every request: its id, its span and log line, the headers that every response carries.
 //! - `refusals.rs`: what the HTTP machinery refuses by itself (unknown route, wrong method, body too large, late,
 //!   panicked) as problem documents.
+//! - `connections.rs`: how many connections there may be, and how long one may take to say what it wants.
 //! - `probes.rs`: `/health` and `/ready`.
 //!
 //! `/openapi.json` is the document of `/v1`: public like the source that it is generated from.
@@ -11,6 +12,7 @@
 //! A new surface is one line in [`router`]; what it serves lives with its own module.
 
 mod arrival;
+mod connections;
 mod observe;
 mod probes;
 mod refusals;
@@ -27,7 +29,10 @@ use axum::{
 };
 use http::header;
 
-pub use self::arrival::{Arrival, bearer_of, is_json};
+pub use self::{
+    arrival::{Arrival, bearer_of, is_json},
+    connections::serve,
+};
 use crate::{
     app::App,
     audit,

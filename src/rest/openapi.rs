@@ -196,7 +196,7 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
         codes.push(Code::EmailNotConfirmed);
     }
     if route.method != Method::GET {
-        codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType]);
+        codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType, Code::StorageFull]);
         codes.extend(conflicts(&operation.name));
     }
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();

@@ -189,9 +189,13 @@ async fn an_export_verifies_by_itself_whole_and_in_part() {
     checkpoint(&app).await;
     app.clock.advance(Duration::from_secs(60));
     // More than a page.
-    for _ in 0..180 {
-        app.agent().await;
+    let tx = app.scope().begin().await.unwrap();
+    for n in 0..540 {
+        let changes = json!({ "n": n });
+        let (operation, target_kind) = ("startAgent", "agent");
+        audit::record(&tx, audit::Entry { operation, target_kind, target_id: n, changes }).await.unwrap();
     }
+    tx.commit().await.unwrap();
     let lines = export(&app, "").await;
     let report = looked_at(&app, &lines);
     // Taking it out is the last line.
