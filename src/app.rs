@@ -19,13 +19,14 @@ use crate::{
     audit,
     clock::{Clock, Timestamp},
     config::Config,
+    edge::limits::Limits,
     graphql::{Catalogue, Documents, MusterSchema},
     ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
     keys::Lookups,
     rest::Routes,
     sealing::LiveRing,
     store::Db,
-    telemetry::metrics,
+    telemetry::{metrics, traces},
 };
 
 /// A change that subscribers hear of after its commit. Ids only: what a subscriber may see is read for them.
@@ -67,6 +68,8 @@ pub struct App {
     pub documents: Documents,
     /// The `/v1` operations.
     pub routes: Routes,
+    /// How many requests callers may send; none if nothing is limited.
+    pub limits: Option<Limits>,
     /// When the service was made.
     pub started_at: Timestamp,
     /// What the audit log needs: what was refused lately, and the key of its checkpoints.
@@ -121,6 +124,7 @@ impl App {
             keys: LiveRing::new(keys.ring().clone()),
             passwords: Passwords::new(options.password_cost)?,
             sessions: Sessions::kept_for(options.credentials_kept),
+            limits: Limits::new(&config.rate_limits, &options.clock),
             started_at: options.clock.now(),
             clock: options.clock,
             config,
@@ -172,6 +176,7 @@ impl App {
             tracing::error!(%problem, "audit.refusals_not_written");
         }
         self.db.close().await;
+        traces::finish().await;
     }
 }
 

@@ -5,7 +5,7 @@
 //! can move it.
 
 use std::sync::{
-    Arc,
+    Arc, LazyLock,
     atomic::{AtomicI64, Ordering},
 };
 
@@ -146,6 +146,18 @@ impl Clock {
         match &self.0 {
             Some(fixed) => Timestamp(fixed.load(Ordering::Relaxed)),
             None => Timestamp(system_millis()),
+        }
+    }
+
+    /// Time that only goes forward, from an arbitrary beginning: for measuring how much has passed.
+    #[must_use]
+    pub fn elapsed(&self) -> std::time::Duration {
+        static BEGINNING: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
+        match &self.0 {
+            Some(fixed) => {
+                std::time::Duration::from_millis(fixed.load(Ordering::Relaxed).max(0).cast_unsigned())
+            }
+            None => BEGINNING.elapsed(),
         }
     }
 

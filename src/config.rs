@@ -22,7 +22,7 @@ mod operating;
 mod plans;
 mod settings;
 
-pub use operating::{Metrics, RateLimits, Traces};
+pub use operating::{Metrics, ProxyHeader, RateLimits, Traces};
 pub use plans::{PlanLimits, Plans};
 pub use settings::{Kind, SETTINGS, Setting, listed};
 
@@ -55,6 +55,8 @@ pub struct Config {
     /// Networks of the proxies that are believed where a request comes from. `MUSTER_TRUSTED_PROXIES`, none.
     #[serde(deserialize_with = "networks")]
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Where those say it. `MUSTER_PROXY_HEADER`, x-forwarded-for.
+    pub proxy_header: ProxyHeader,
     /// How long a shutdown waits for what is under way. `MUSTER_SHUTDOWN_GRACE_SECONDS`, 20.
     pub shutdown_grace_seconds: u64,
     /// Where the records are.

@@ -1,4 +1,4 @@
-//! What the process says about itself: the log here, to standard error; [`metrics`] beside it.
+//! What the process says about itself: the log here, to standard error; [`metrics`] and [`traces`] beside it.
 //!
 //! Nothing secret may reach it. Secrets are `secrecy` types, whose `Debug` prints nothing; request headers and
 //! bodies are never fields of a span; SQL is logged without its values. The test with known secrets searches
@@ -6,26 +6,40 @@
 
 use std::io::IsTerminal;
 
-use tracing::Subscriber;
-use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
+use tracing::{Instrument, Subscriber};
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt::MakeWriter, layer::SubscriberExt};
 
-use crate::config::{Log, LogFormat};
+use crate::config::{Config, Log, LogFormat};
 
 pub mod metrics;
+pub mod traces;
 
 /// A statement has ended.
 pub fn statement(pool: metrics::Pool, ended: &sea_orm::metric::Info<'_>) {
     if let Some(meters) = metrics::on() {
         meters.statement(pool, ended.elapsed, ended.failed);
     }
+    if traces::on() {
+        traces::statement(pool, &ended.statement.sql, ended.elapsed, ended.failed);
+    }
 }
 
-/// Runs one round of the recurring work `job`, measured.
+/// Runs one round of the recurring work `job`, measured and traced.
 pub async fn round<T, E>(job: &'static str, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    let Some(meters) = metrics::on() else { return work.await };
     let began = std::time::Instant::now();
-    let done = work.await;
-    meters.round(job, began.elapsed(), done.is_err());
+    let done = if traces::on() {
+        let span = traces::round(job);
+        let done = work.instrument(span.clone()).await;
+        if done.is_err() {
+            span.record("otel.status_code", "ERROR");
+        }
+        done
+    } else {
+        work.await
+    };
+    if let Some(meters) = metrics::on() {
+        meters.round(job, began.elapsed(), done.is_err());
+    }
     done
 }
 
@@ -38,16 +52,47 @@ pub enum TelemetryError {
     /// Something else in the process has set it up already.
     #[error("logging is set up already")]
     AlreadySet(#[from] tracing::subscriber::SetGlobalDefaultError),
+    /// Traces can't be sent as the settings say.
+    #[error("traces.endpoint: {0}")]
+    Traces(String),
 }
 
-/// Sets up the logging of this process. Once, at the start.
+/// Sets up the log of this process, and its traces if the settings name a collector. Once, at the start.
 ///
 /// # Errors
 /// See [`TelemetryError`].
-pub fn init(log: &Log) -> Result<(), TelemetryError> {
+pub fn init(config: &Config) -> Result<(), TelemetryError> {
     let colored = std::io::stderr().is_terminal();
-    tracing::subscriber::set_global_default(subscriber(log, std::io::stderr, colored)?)?;
+    let subscriber = match &config.traces.endpoint {
+        Some(endpoint) => traced_subscriber(config, endpoint, std::io::stderr, colored)?,
+        None => subscriber(&config.log, std::io::stderr, colored)?,
+    };
+    tracing::subscriber::set_global_default(subscriber)?;
     Ok(())
+}
+
+/// A subscriber that writes the log to `writer` and sends traces to `endpoint`.
+///
+/// # Errors
+/// See [`TelemetryError`].
+pub fn traced_subscriber<W>(
+    config: &Config,
+    endpoint: &str,
+    writer: W,
+    colored: bool,
+) -> Result<Box<dyn Subscriber + Send + Sync>, TelemetryError>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // Spans that are sent are none of the log's.
+    let filter = EnvFilter::try_new(format!("{},{}=off", config.log.filter, traces::TARGET))?;
+    let base = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(colored);
+    let log: Box<dyn Layer<Registry> + Send + Sync> = match config.log.format {
+        LogFormat::Text => base.boxed(),
+        LogFormat::Json => base.json().flatten_event(true).with_span_list(false).boxed(),
+    };
+    let traced = traces::layer(&config.traces, endpoint)?;
+    Ok(Box::new(tracing_subscriber::registry().with(log.with_filter(filter)).with(traced)))
 }
 
 /// A subscriber that writes to `writer`, so that a test can read what was logged.

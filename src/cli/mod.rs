@@ -148,7 +148,7 @@ impl Cli {
     /// The same.
     pub async fn open_as_is(&self) -> Result<Arc<App>, Failure> {
         let config = self.settings()?;
-        telemetry::init(&config.log)?;
+        telemetry::init(&config)?;
         let app = App::start(config, Options::default()).await?;
         keys::load(&app).await?;
         Ok(app)
@@ -166,7 +166,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, Failure> {
 }
 
 async fn open_tables(config: Config) -> Result<Arc<App>, Failure> {
-    telemetry::init(&config.log)?;
+    telemetry::init(&config)?;
     std::fs::create_dir_all(&config.data_dir)
         .map_err(|error| Failure::new(format!("{}: {error}", config.data_dir.display())))?;
     let plans = config.plans()?;

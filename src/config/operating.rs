@@ -23,6 +23,17 @@ pub struct Traces {
     pub sample_ratio: f64,
 }
 
+/// Where a trusted proxy says whom a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum ProxyHeader {
+    /// `X-Forwarded-For`.
+    #[serde(rename = "x-forwarded-for")]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239).
+    #[serde(rename = "forwarded")]
+    Forwarded,
+}
+
 /// How many requests a caller may send.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

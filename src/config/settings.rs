@@ -65,6 +65,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "keys_file", "MUSTER_KEYS_FILE", Kind::Path;
     "introspection", "MUSTER_INTROSPECTION", Kind::Flag;
     "trusted_proxies", "MUSTER_TRUSTED_PROXIES", Kind::Networks;
+    "proxy_header", "MUSTER_PROXY_HEADER", Kind::Choice(&["x-forwarded-for", "forwarded"]);
     "shutdown_grace_seconds", "MUSTER_SHUTDOWN_GRACE_SECONDS", Kind::Integer(0, 3_600);
     "database.url", "MUSTER_DATABASE_URL", Kind::DatabaseUrl;
     "database.max_connections", "MUSTER_DATABASE_MAX_CONNECTIONS", Kind::Integer(1, 10_000);

@@ -6,7 +6,9 @@ use std::{
 };
 
 use axum::extract::{ConnectInfo, FromRequestParts};
-use http::{HeaderMap, Uri, header, request::Parts};
+use http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts};
+
+use super::limits::{Class, Slot, client_address};
 
 use crate::{
     access::{Caller, authenticate},
@@ -22,23 +24,34 @@ pub struct Arrival {
     pub request_id: String,
     /// Where from.
     pub ip: Option<IpAddr>,
+    /// To do what.
+    pub method: Method,
     /// What for.
     pub uri: Uri,
     /// The headers.
     pub headers: HeaderMap,
+    slot: Slot,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Arrival {
+impl FromRequestParts<Arc<App>> for Arrival {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> std::result::Result<Self, Self::Rejection> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        app: &Arc<App>,
+    ) -> std::result::Result<Self, Self::Rejection> {
         let request_id =
             parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
         Ok(Self {
             request_id: request_id.to_owned(),
-            ip: parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip()),
+            ip: parts
+                .extensions
+                .get::<ConnectInfo<SocketAddr>>()
+                .map(|info| client_address(info.0.ip(), &parts.headers, &app.config)),
+            method: parts.method.clone(),
             uri: parts.uri.clone(),
             headers: parts.headers.clone(),
+            slot: parts.extensions.get::<Slot>().cloned().unwrap_or_default(),
         })
     }
 }
@@ -50,18 +63,51 @@ impl Arrival {
         self.headers.get(http::header::USER_AGENT)?.to_str().ok()
     }
 
-    /// Who sent it: anonymous without a credential.
+    /// Who sent it: anonymous without a credential. The request is charged to them, by its method.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good.
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good; `RATE_LIMITED`.
     pub async fn caller(&self, app: &Arc<App>) -> Result<Caller> {
-        let caller = match bearer(&self.headers)? {
-            Some(token) => {
-                let known = authenticate(app, token).await;
-                known.inspect_err(|problem| {
-                    audit::refused_credential(app, problem, self.ip, &self.request_id);
-                })?
+        let caller = self.caller_uncharged(app).await?;
+        self.charge(app, &caller, Class::of(&self.method))?;
+        Ok(caller)
+    }
+
+    /// Takes one from the bucket of the caller.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub fn charge(&self, app: &App, caller: &Caller, class: Class) -> Result<()> {
+        match &app.limits {
+            Some(limits) => limits.charge(caller, self.ip, class, &self.slot),
+            None => Ok(()),
+        }
+    }
+
+    /// The holder of `token`. A credential that is no good has its line in the audit log, and is charged to the address.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many of those.
+    pub async fn authenticate(&self, app: &Arc<App>, token: &str) -> Result<Caller> {
+        let known = authenticate(app, token).await;
+        if let Err(problem) = &known {
+            audit::refused_credential(app, problem, self.ip, &self.request_id);
+            if let Some(limits) =
+                app.limits.as_ref().filter(|_| problem.code.status() == StatusCode::UNAUTHORIZED)
+            {
+                limits.charge_address(self.ip, &self.slot)?;
             }
+        }
+        known
+    }
+
+    /// [`Self::caller`] for a face that charges what the request asks for by itself.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good; `RATE_LIMITED` after too many of those.
+    pub async fn caller_uncharged(&self, app: &Arc<App>) -> Result<Caller> {
+        let caller = match bearer(&self.headers)? {
+            Some(token) => self.authenticate(app, token).await?,
             None => Caller::Anonymous,
         };
         tracing::Span::current().record("caller", tracing::field::display(caller.kind()));

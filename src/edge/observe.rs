@@ -14,12 +14,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tracing::{Instrument, field};
 use uuid::Uuid;
 
-use super::refusals::as_problem;
+use super::{limits::Slot, refusals::as_problem};
 use crate::{
     app::App,
     error::{Code, Problem},
     rest::problem_response,
-    telemetry::metrics,
+    telemetry::{metrics, traces},
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -30,6 +30,11 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     let id = request_id(request.headers());
     let path = request.uri().path().to_owned();
     let measured = metrics::on().map(|meters| (meters, Measured::of(&request)));
+    let traced = traces::request(&request, request.extensions().get().map_or("", MatchedPath::as_str));
+    let slot = app.limits.as_ref().map(|_| Slot::default());
+    if let Some(slot) = &slot {
+        request.extensions_mut().insert(slot.clone());
+    }
     let span = {
         let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
         tracing::info_span!(
@@ -42,14 +47,24 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     };
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let answered = answer(&app, next.run(request), &path, id.to_str().unwrap_or_default());
-    let mut response = async move {
+    let answering = async move {
         let response = answered.await;
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
         tracing::info!(status, micros, "request.answered");
         response
     }
-    .instrument(span)
-    .await;
+    .instrument(span);
+    let mut response = match &traced {
+        Some(span) => answering.instrument(span.clone()).await,
+        None => answering.await,
+    };
+    if let Some(span) = &traced {
+        traces::answered(span, response.status());
+    }
+    if let (Some(limits), Some(slot)) = (&app.limits, &slot) {
+        let status = response.status();
+        limits.show(slot, status, response.headers_mut());
+    }
     if let Some((meters, Measured { route, method })) = measured {
         let route = route.as_ref().map_or("", MatchedPath::as_str);
         meters.answered(route, &method, response.status(), began.elapsed());

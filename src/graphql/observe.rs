@@ -1,4 +1,4 @@
-//! Measures root fields. Part of the schema only where something is measured or traced.
+//! Measures and traces root fields. Part of the schema only where something is measured or traced.
 
 use std::{sync::Arc, time::Instant};
 
@@ -6,10 +6,11 @@ use async_graphql::{
     ServerResult, Value,
     extensions::{Extension, ExtensionContext, ExtensionFactory, NextResolve, ResolveInfo},
 };
+use tracing::Instrument;
 
-use crate::telemetry::metrics;
+use crate::telemetry::{metrics, traces};
 
-/// Measures root fields; what they select is read and written in one go, and has no resolvers.
+/// Measures and traces root fields; what they select is read and written in one go, and has no resolvers.
 pub struct Observe;
 
 impl ExtensionFactory for Observe {
@@ -35,7 +36,12 @@ impl Extension for Observe {
         };
         let field = &info.field.name.node;
         let began = Instant::now();
-        let resolved = next.run(ctx, info).await;
+        let resolved = if traces::on() {
+            let span = traces::root_field(owner, field);
+            next.run(ctx, info).instrument(span).await
+        } else {
+            next.run(ctx, info).await
+        };
         if let Some(meters) = metrics::on() {
             meters.resolved(owner, field, began.elapsed());
         }

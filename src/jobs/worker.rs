@@ -8,7 +8,13 @@ use std::{sync::Arc, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{app::App, approvals, audit, conversations, error::Result, keys, telemetry};
+use crate::{
+    app::App,
+    approvals, audit, conversations,
+    edge::limits::{Limits, SWEEP_EVERY},
+    error::Result,
+    keys, telemetry,
+};
 
 /// A kind of recurring work.
 pub struct Round {
@@ -49,6 +55,14 @@ pub const ROUNDS: &[Round] = &[
         every: Duration::from_secs(1),
         // Every second; the log does not need to tell.
         run: |app| async { audit::write_refusals(app, false).await.map(|_| 0) }.boxed(),
+    },
+    Round {
+        name: "rate_limits.sweep",
+        every: SWEEP_EVERY,
+        run: |app| {
+            app.limits.as_ref().map(Limits::sweep);
+            futures::future::ready(Ok(0)).boxed()
+        },
     },
 ];
 

@@ -23,7 +23,7 @@ use sqlx::{
 
 use crate::{
     config::Database,
-    telemetry::{self, metrics::Pool},
+    telemetry::{self, metrics::Pool, traces},
 };
 
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
@@ -52,6 +52,7 @@ impl Db {
         } else {
             anyhow::bail!("database_url must begin with sqlite: or postgres:");
         };
+        traces::database(if settings.is_sqlite() { "sqlite" } else { "postgresql" });
         let statements = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&statements);
         read.set_metric_callback(move |statement| {

@@ -129,6 +129,7 @@ fn unread(rejection: &BytesRejection) -> Problem {
 
 fn respond(answered: Answered, media: Media) -> Response {
     let status = match media {
+        _ if answered.limited => StatusCode::TOO_MANY_REQUESTS,
         Media::GraphQl if !answered.executed => StatusCode::BAD_REQUEST,
         Media::GraphQl | Media::Json => StatusCode::OK,
     };

@@ -10,10 +10,9 @@ use futures::{
 
 use super::request::Operation;
 use crate::{
-    access::{Caller, authenticate, still_good},
+    access::{Caller, still_good},
     app::App,
-    audit,
-    edge::Arrival,
+    edge::{Arrival, limits::Class},
     error::{Code, Problem, Result},
     graphql::{Document, Request, render, show},
     telemetry::metrics,
@@ -33,6 +32,8 @@ pub struct Answered {
     pub json: Vec<u8>,
     /// Whether it was executed at all, well or badly.
     pub executed: bool,
+    /// Whether it was not, because the caller has sent too much.
+    pub limited: bool,
 }
 
 impl Session {
@@ -41,7 +42,8 @@ impl Session {
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
     pub async fn open(app: &Arc<App>, arrival: &Arrival) -> Result<Self> {
-        let caller = arrival.caller(app).await?;
+        // Each operation is charged by what it is.
+        let caller = arrival.caller_uncharged(app).await?;
         Ok(Self { app: Arc::clone(app), arrival: arrival.clone(), caller })
     }
 
@@ -50,9 +52,7 @@ impl Session {
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
     pub async fn with_bearer(mut self, bearer: &str) -> Result<Self> {
-        self.caller = authenticate(&self.app, bearer).await.inspect_err(|problem| {
-            audit::refused_credential(&self.app, problem, self.arrival.ip, &self.arrival.request_id);
-        })?;
+        self.caller = self.arrival.authenticate(&self.app, bearer).await?;
         Ok(self)
     }
 
@@ -136,8 +136,14 @@ impl Session {
         };
         let request = self.request(Some(&document), raw);
         let is_subscription = document.is_subscription(name.as_deref());
+        let is_query = document.is_query(name.as_deref());
+        let class = if is_query || is_subscription { Class::Reads } else { Class::Writes };
+        if let Err(problem) = self.arrival.charge(&self.app, &self.caller, class) {
+            let error = async_graphql::Error::from(problem).into_server_error(async_graphql::Pos::default());
+            return Err(Box::new(Response::from_errors(vec![error])));
+        }
         if let Some(meters) = metrics::on() {
-            meters.operation(match (is_subscription, document.is_query(name.as_deref())) {
+            meters.operation(match (is_subscription, is_query) {
                 (true, _) => metrics::Operation::Subscription,
                 (false, true) => metrics::Operation::Query,
                 (false, false) => metrics::Operation::Mutation,
@@ -184,9 +190,14 @@ pub fn refused(problem: &Problem, request_id: &str) -> Response {
     Response::from_errors(vec![error_of(problem, request_id)])
 }
 
+fn is_limited(error: &ServerError) -> bool {
+    error.source::<Problem>().is_some_and(|problem| problem.code == Code::RateLimited)
+}
+
 fn answered(response: &Response, request: &Request) -> Answered {
     let executed = response.errors.is_empty() || response.data != Value::Null;
-    Answered { json: render(response, request), executed }
+    let limited = !executed && response.errors.first().is_some_and(is_limited);
+    Answered { json: render(response, request), executed, limited }
 }
 
 /// The response for a problem that stands alone.

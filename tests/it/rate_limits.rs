@@ -1,0 +1,132 @@
+//! Rate limits: a bucket for every caller and every address, the headers that tell of it, and no way around it.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp};
+
+async fn limited(reads: u32, writes: u32, anonymous: u32) -> TestApp {
+    TestApp::start_with(|config| {
+        config.rate_limits.enabled = true;
+        config.rate_limits.reads_per_minute = reads;
+        config.rate_limits.writes_per_minute = writes;
+        config.rate_limits.anonymous_per_minute = anonymous;
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_caller_has_a_bucket_that_fills_again_and_nobody_else_s_is_touched() {
+    let app = limited(4, 3, 50).await;
+    let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
+    for left in (0..4).rev() {
+        let answer = app.viewer.get(&path).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("ratelimit-policy"), "\"reads\";q=4;w=60");
+        let full_in = (4 - left) * 15;
+        assert_eq!(answer.header("ratelimit"), format!("\"reads\";r={left};t={full_in}"));
+        assert_eq!(answer.header("retry-after"), "");
+    }
+    let refused = app.viewer.get(&path).await;
+    assert_eq!(refused.problem(), (429, "RATE_LIMITED"));
+    assert_eq!((refused.header("retry-after"), refused.header("ratelimit")), ("15", "\"reads\";r=0;t=15"));
+    assert_eq!(refused.body["details"], json!({ "limit": "reads", "retry_after": 15 }));
+    // Others, and other buckets of the same person.
+    app.owner.get(&path).await.expect(200);
+    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
+    let server = json!({ "name": "rack" });
+    assert_eq!(app.viewer.post(&format!("/v1/org/{}/server", app.org), server).await.status, 403);
+    app.clock.advance(Duration::from_secs(15));
+    app.viewer.get(&path).await.expect(200);
+    assert_eq!(app.viewer.get(&path).await.status, 429);
+}
+
+#[tokio::test]
+async fn graphql_is_charged_by_what_an_operation_does_in_batches_too() {
+    let app = limited(3, 2, 50).await;
+    let query = format!("{{ agents(orgId: {}, page: 1, limit: 1) {{ total }} }}", app.org);
+    let read = json!({ "query": query });
+    let write = json!({ "query": format!("mutation {{ startAgent(orgId: {}, id: 1) {{ id }} }}", app.org) });
+    let batch = app.operator.post("/graphql", json!([read, write, write, write, read])).await;
+    assert_eq!(batch.status, 200);
+    let codes: Vec<&str> = batch
+        .body
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| answer["errors"][0]["extensions"]["code"].as_str().unwrap_or("ok"))
+        .collect();
+    assert_eq!(codes, ["ok", "NOT_FOUND", "NOT_FOUND", "RATE_LIMITED", "ok"]);
+    let alone = app.operator.post("/graphql", write).await;
+    assert_eq!((alone.status, alone.code().as_str()), (429, "RATE_LIMITED"));
+    assert_eq!(alone.header("retry-after"), "30");
+    assert_eq!(alone.header("ratelimit-policy"), "\"writes\";q=2;w=60");
+    assert_eq!(app.operator.post("/graphql", read.clone()).await.header("ratelimit"), "\"reads\";r=0;t=60");
+    // Events carry it as an error: the stream's headers are gone by then.
+    let stream = app.operator.request(Method::POST, "/graphql").header("accept", "text/event-stream");
+    let events = Answer::of(stream.json(&read)).await;
+    assert!(events.text.contains("RATE_LIMITED"), "{}", events.text);
+}
+
+#[tokio::test]
+async fn an_address_without_a_good_credential_is_limited_whatever_it_tries() {
+    let app = limited(100, 100, 4).await;
+    let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
+    let bad = app.anonymous.with_bearer("mst_svc_nothing");
+    assert_eq!(bad.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
+    assert_eq!(app.anonymous.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
+    let sign_in =
+        json!({ "query": "mutation { signIn(email: \"a@b.example\", password: \"x\") { accessToken } }" });
+    // A batch is as many tries as it has operations.
+    let batch = app.anonymous.post("/graphql", json!([sign_in, sign_in, sign_in])).await;
+    let last = &batch.body[2]["errors"][0]["extensions"]["code"];
+    assert_eq!(
+        (&batch.body[1]["errors"][0]["extensions"]["code"], last),
+        (&json!("SIGN_IN_FAILED"), &json!("RATE_LIMITED"))
+    );
+    let refused = bad.get(&path).await;
+    assert_eq!(refused.problem(), (429, "RATE_LIMITED"));
+    assert_eq!(refused.header("ratelimit-policy"), "\"anonymous\";q=4;w=60");
+    // What an address did wrong is not held against those with a good credential, nor are probes counted.
+    app.viewer.get(&path).await.expect(200);
+    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
+    assert_eq!(app.anonymous.get("/health").await.status, 200);
+    // Nobody outside is believed where he comes from.
+    let elsewhere = bad.request(Method::GET, &path).header("x-forwarded-for", "198.51.100.9");
+    assert_eq!(Answer::of(elsewhere).await.status, 429);
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_each_client_has_a_bucket_of_its_own() {
+    let app = TestApp::start_with(|config| {
+        config.rate_limits.enabled = true;
+        config.rate_limits.anonymous_per_minute = 2;
+        config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    })
+    .await;
+    let from = async |said: &str| {
+        let request = app.anonymous.request(Method::GET, "/v1/org/1/agent").header("x-forwarded-for", said);
+        Answer::of(request).await.status
+    };
+    assert_eq!((from("198.51.100.1").await, from("198.51.100.1").await), (401, 401));
+    assert_eq!(from("198.51.100.1").await, 429);
+    // A client can write what it wants before what the proxy adds.
+    assert_eq!(from("203.0.113.5, 198.51.100.1").await, 429);
+    assert_eq!(from("198.51.100.2").await, 401);
+    // One customer's network of IPv6 is one client.
+    assert_eq!((from("2001:db8:1:2::1").await, from("2001:db8:1:2:ffff::9").await), (401, 401));
+    assert_eq!((from("2001:db8:1:2:5::7").await, from("2001:db8:1:3::1").await), (429, 401));
+}
+
+#[tokio::test]
+async fn without_limits_nothing_is_counted_or_said() {
+    let app = TestApp::start().await;
+    let answer = app.viewer.get(&format!("/v1/org/{}", app.org)).await;
+    assert_eq!((answer.status, answer.header("ratelimit"), answer.header("ratelimit-policy")), (200, "", ""));
+    assert_eq!(
+        app.stranger.get(&format!("/v1/org/{}", app.org)).await.body.get("retry_after"),
+        None::<&Value>
+    );
+}

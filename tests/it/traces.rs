@@ -1,0 +1,160 @@
+//! Traces: what a collector receives over OTLP, decoded with the types of OpenTelemetry's own protocol crate.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use axum::{Router, body::Bytes, extract::State, routing::post};
+use muster::telemetry::{self, traces};
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value as Any, trace::v1::Span,
+};
+use prost::Message;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::harness::{Actor, Answer, TestApp};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const PARENT: &str = "b7ad6b7169203331";
+
+/// What a collector has received.
+#[derive(Clone, Default)]
+struct Collector {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    spans: Arc<Mutex<Vec<Span>>>,
+}
+
+async fn take(State(collector): State<Collector>, body: Bytes) {
+    collector.bytes.lock().unwrap().extend_from_slice(&body);
+    let request = ExportTraceServiceRequest::decode(body).unwrap();
+    for resource in request.resource_spans {
+        let named = resource.resource.unwrap().attributes.into_iter().any(|attribute| {
+            attribute.key == "service.name"
+                && attribute.value.unwrap().value == Some(Any::StringValue("muster".into()))
+        });
+        assert!(named, "the service says who it is");
+        let spans = resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
+        collector.spans.lock().unwrap().extend(spans);
+    }
+}
+
+/// A collector, and a service that sends to it what `ratio` of its requests did.
+async fn traced(ratio: f64) -> (TestApp, Collector) {
+    // The process' own subscriber: run with cargo-nextest, one process a test.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let collector = Collector::default();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/v1/traces", post(take)).with_state(collector.clone());
+    #[expect(clippy::disallowed_methods, reason = "there is no service yet, and the collector outlives it")]
+    tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let mut config = muster::config::Config::in_folder(Path::new("/nowhere")).unwrap();
+    config.traces.sample_ratio = ratio;
+    let subscriber = telemetry::traced_subscriber(&config, &endpoint, std::io::sink, false).unwrap();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+    let app = TestApp::start_with(|config| config.traces.endpoint = Some(endpoint)).await;
+    (app, collector)
+}
+
+async fn with_parent(actor: &Actor, path: &str, sampled: bool) -> Answer {
+    let flags = u8::from(sampled);
+    let request =
+        actor.request(Method::GET, path).header("traceparent", format!("00-{TRACE}-{PARENT}-{flags:02x}"));
+    Answer::of(request).await
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn attribute(span: &Span, key: &str) -> String {
+    let found = span.attributes.iter().find(|attribute| attribute.key == key);
+    match found.and_then(|attribute| attribute.value.clone()).and_then(|value| value.value) {
+        Some(Any::StringValue(text)) => text,
+        Some(Any::IntValue(number)) => number.to_string(),
+        other => panic!("{key} of {}: {other:?}", span.name),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_one_trace_from_its_caller_to_its_statements() {
+    let (app, collector) = traced(1.0).await;
+    let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
+    with_parent(&app.viewer, &path, true).await.expect(200);
+    traces::finish().await;
+    let spans = collector.spans.lock().unwrap().clone();
+    assert!(spans.iter().all(|span| hex(&span.trace_id) == TRACE), "{spans:#?}");
+    let named = |name: &str| {
+        spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
+    };
+    let request = named("GET /v1/org/{org_id}/agent");
+    assert_eq!(hex(&request.parent_span_id), PARENT);
+    assert_eq!((request.kind, attribute(request, "http.response.status_code").as_str()), (2, "200"));
+    let field = named("query agents");
+    assert_eq!(field.parent_span_id, request.span_id);
+    let statements: Vec<&Span> = spans.iter().filter(|span| span.name == "SELECT").collect();
+    assert!(statements.iter().any(|span| span.parent_span_id == field.span_id), "{statements:#?}");
+    assert!(
+        statements.iter().any(|span| span.parent_span_id == request.span_id),
+        "authentication asks as well"
+    );
+    for statement in statements {
+        assert!(attribute(statement, "db.query.text").contains("$1"));
+        assert!(statement.start_time_unix_nano <= statement.end_time_unix_nano);
+        assert!(["sqlite", "postgresql"].contains(&attribute(statement, "db.system.name").as_str()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_failures_and_rounds_are_traced_without_what_they_are_about() {
+    let (app, collector) = traced(1.0).await;
+    let body = json!({ "name": "canary-name", "description": "canary-text" });
+    let made = app.owner.post(&format!("/v1/org/{}/server?canary=1", app.org), body.clone()).await;
+    assert_eq!(made.status, 422, "{:#}", made.body);
+    let body = json!({ "name": "canary-name" });
+    let made = app.owner.post(&format!("/v1/org/{}/server", app.org), body).await.expect(201);
+    app.stranger.get(&format!("/v1/org/{}/server?page=1&limit=1", app.org)).await.problem();
+    app.anonymous.get("/canary-path").await.problem();
+    let sign_in =
+        "mutation { signIn(email: \"canary@example.com\", password: \"canary-word\") { accessToken } }";
+    app.anonymous.gql(sign_in, json!({})).await.code();
+    telemetry::round("test.round", async { Err::<(), _>(()) }).await.unwrap_err();
+    traces::finish().await;
+    let spans = collector.spans.lock().unwrap().clone();
+    let named = |name: &str| {
+        spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
+    };
+    let change = named("mutation createServer");
+    let written =
+        spans.iter().filter(|span| span.name == "INSERT" && span.trace_id == change.trace_id).count();
+    assert!(written >= 2, "the server and its line in the audit log: {spans:#?}");
+    assert_eq!(named("test.round").status.as_ref().unwrap().code, 2);
+    named("mutation signIn");
+    assert_eq!(attribute(named("GET"), "http.response.status_code"), "404");
+    let sent = String::from_utf8_lossy(&collector.bytes.lock().unwrap()).into_owned();
+    let token = made["provisioning_token"].as_str().unwrap();
+    for secret in ["canary", token, app.owner.bearer(), app.stranger.bearer()] {
+        assert!(!sent.contains(secret), "{secret} was sent");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_sampled_is_not_sent_and_what_goes_out_says_its_trace() {
+    let (app, collector) = traced(0.0).await;
+    let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
+    app.viewer.get(&path).await.expect(200);
+    with_parent(&app.stranger, &path, false).await.problem();
+    traces::finish().await;
+    assert!(collector.spans.lock().unwrap().is_empty());
+    // The caller's decision stands over the ratio.
+    with_parent(&app.viewer, &path, true).await.expect(200);
+    traces::finish().await;
+    assert!(!collector.spans.lock().unwrap().is_empty());
+    let mut headers = http::HeaderMap::new();
+    tracing::Instrument::instrument(async { traces::inject(&mut headers) }, traces::round("test.round"))
+        .await;
+    let said = headers["traceparent"].to_str().unwrap();
+    assert!(said.starts_with("00-") && said.len() == 55, "{said}");
+}
