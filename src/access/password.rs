@@ -9,10 +9,13 @@ use argon2::{
     Algorithm, Argon2, Params, PasswordHash, PasswordHasher, PasswordVerifier, Version,
     password_hash::{self},
 };
+use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD as STANDARD_NO_PAD};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
+
+use crate::sealing::random_bytes;
 
 /// The fewest characters of a password.
 pub const MIN_LENGTH: usize = 8;
@@ -92,7 +95,7 @@ impl std::fmt::Debug for Passwords {
 }
 
 impl Passwords {
-    /// Hashes at this cost from now on (and once at once, for the user that does not exist).
+    /// Hashes at this cost from now on.
     ///
     /// # Errors
     /// For a cost that argon2 does not allow.
@@ -100,8 +103,7 @@ impl Passwords {
         let params = Params::new(cost.memory_kib, cost.iterations, cost.lanes, None)
             .map_err(|_| password_hash::Error::ParamsInvalid)?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        let random: [u8; 32] = crate::sealing::random_bytes();
-        let nobody = argon2.hash_password(&random)?.to_string().into();
+        let nobody = of_nobody(cost).into();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { argon2, slots: Arc::new(Semaphore::new(cores)), nobody })
     }
@@ -165,6 +167,15 @@ impl Passwords {
     }
 }
 
+/// A hash that no password has, at the cost of those that somebody has. It is drawn, not computed: computing one would
+/// leave its memory with a process that has nothing else to do yet.
+fn of_nobody(cost: Cost) -> String {
+    let (salt, hash): ([u8; 16], [u8; 32]) = (random_bytes(), random_bytes());
+    let Cost { memory_kib, iterations, lanes } = cost;
+    let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
+    format!("$argon2id$v=19$m={memory_kib},t={iterations},p={lanes}${salt}${hash}")
+}
+
 /// One password, however the keyboard composes its characters (NFKC).
 fn normalized(password: &SecretString) -> Zeroizing<String> {
     let password = password.expose_secret();
@@ -196,6 +207,8 @@ mod tests {
     async fn nobody_has_no_password() {
         let passwords = passwords();
         assert!(!passwords.verify(&"anything".into(), None).await.unwrap());
+        assert!(!passwords.is_outdated(&passwords.nobody), "as dear as anybody's");
+        assert!(!passwords.verify(&"anything".into(), Some(&passwords.nobody)).await.unwrap());
         assert!(matches!(passwords.verify(&"x".into(), Some("junk")).await, Err(PasswordError::Hash(_))));
     }
 

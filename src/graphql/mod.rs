@@ -24,6 +24,7 @@ use async_graphql::{MergedObject, MergedSubscription, Schema, SchemaBuilder};
 pub use catalogue::{Catalogue, RootField, values_of_scalar};
 pub use context::{ContextExt, Enter, Request, authorize};
 pub use documents::{Document, Documents};
+use futures::FutureExt;
 pub use live::{RECHECK, watch};
 pub use permit::Permit;
 pub use render::{problem_of, render, show, write_value};
@@ -120,6 +121,11 @@ pub type Answer<T> = Option<Result<T>>;
 /// })
 /// .await
 /// ```
-pub async fn answer<T>(steps: impl Future<Output = Result<T>>) -> Answer<T> {
-    Some(steps.await)
+///
+/// The steps get a place of their own: the executor holds one future that is as large as the largest root field's, and
+/// moves it several times a request.
+pub fn answer<'a, T: Send + 'a>(
+    steps: impl Future<Output = Result<T>> + Send + 'a,
+) -> impl Future<Output = Answer<T>> + Send + 'a {
+    steps.boxed().map(Some)
 }

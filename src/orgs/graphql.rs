@@ -144,10 +144,24 @@ fn viewer_role(scope: &Scope) -> String {
     scope.membership.role.map_or_else(|| "null".to_owned(), |role| format!("\"{role}\""))
 }
 
+/// The names in alphabetical order, as a JSON list; no name needs an escape.
 fn viewer_permissions(scope: &Scope) -> String {
-    let mut names: Vec<_> = scope.membership.permissions.names().collect();
-    names.sort_unstable();
-    serde_json::Value::from(names).to_string()
+    static SORTED: LazyLock<Vec<Permission>> = LazyLock::new(|| {
+        let mut all = Permission::ALL.to_vec();
+        all.sort_unstable_by_key(|permission| permission.as_str());
+        all
+    });
+    let mut json = String::with_capacity(SORTED.len() * 24);
+    for permission in SORTED.iter().filter(|permission| scope.may(**permission)) {
+        json.push_str(if json.is_empty() { "[\"" } else { ",\"" });
+        json.push_str(permission.as_str());
+        json.push('"');
+    }
+    if json.is_empty() {
+        json.push('[');
+    }
+    json.push(']');
+    json
 }
 
 /// What an edit of the organization changes: absent is untouched, null clears what may be empty. The plan and what

@@ -8,6 +8,7 @@ use async_graphql::{
     parser::types::{Field, SelectionSet},
     registry::{MetaTypeId, Registry},
 };
+use futures::FutureExt;
 use sea_orm::QueryResult;
 use secrecy::SecretString;
 
@@ -333,20 +334,22 @@ fn shape<'a>(
     }
 }
 
-/// Runs the three steps and hands the bytes to the executor.
-async fn answer(
-    ctx: &ContextSelectionSet<'_>,
-    field: &Positioned<Field>,
-    steps: impl Future<Output = Result<Vec<u8>>>,
-) -> ServerResult<Value> {
-    let value = match steps.await {
-        // The edge copies the bytes into the response as they are.
-        Ok(json) if ctx.request().raw => Ok(Value::Binary(json.into())),
-        Ok(json) => serde_json::from_slice(&json).map_err(Problem::internal),
-        Err(problem) => Err(problem),
-    };
-    value.map_err(|problem| {
-        ctx.set_error_path(async_graphql::Error::from(problem).into_server_error(field.pos))
+/// Runs the three steps, in a place of their own, and hands the bytes to the executor.
+fn answer<'a>(
+    ctx: &'a ContextSelectionSet<'_>,
+    field: &'a Positioned<Field>,
+    steps: impl Future<Output = Result<Vec<u8>>> + Send + 'a,
+) -> impl Future<Output = ServerResult<Value>> + Send + 'a {
+    steps.boxed().map(|done| {
+        let value = match done {
+            // The edge copies the bytes into the response as they are.
+            Ok(json) if ctx.request().raw => Ok(Value::Binary(json.into())),
+            Ok(json) => serde_json::from_slice(&json).map_err(Problem::internal),
+            Err(problem) => Err(problem),
+        };
+        value.map_err(|problem| {
+            ctx.set_error_path(async_graphql::Error::from(problem).into_server_error(field.pos))
+        })
     })
 }
 
