@@ -277,9 +277,14 @@ impl std::fmt::Display for Problem {
 
 impl From<sea_orm::DbErr> for Problem {
     fn from(error: sea_orm::DbErr) -> Self {
-        use sea_orm::DbErr;
-        let lost =
-            matches!(error, DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) || is_connection_loss(&error);
+        use sea_orm::{DbErr, RuntimeErr};
+        let lost = match &error {
+            DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => true,
+            DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error)) => {
+                is_connection_loss(error)
+            }
+            _ => false,
+        };
         match error.sql_err() {
             Some(sea_orm::SqlErr::UniqueConstraintViolation(violated)) => {
                 Self { cause: Some(Arc::new(error.into())), ..exists(&violated) }
@@ -331,14 +336,9 @@ fn code_of(error: &sea_orm::DbErr) -> Option<std::borrow::Cow<'_, str>> {
     }
 }
 
-/// A statement that failed because the connection went away, or because the database is shutting down.
-fn is_connection_loss(error: &sea_orm::DbErr) -> bool {
-    use sea_orm::{DbErr, RuntimeErr};
-    let (DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error))) = error
-    else {
-        return false;
-    };
-    match error.as_ref() {
+/// Whether a statement failed because the connection went away, or because the database is shutting down.
+pub(crate) fn is_connection_loss(error: &sqlx::Error) -> bool {
+    match error {
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed

@@ -4,7 +4,7 @@
 //! bodies are never fields of a span; SQL is logged without its values. The test with known secrets searches
 //! what [`subscriber`] writes.
 
-use std::io::IsTerminal;
+use std::{io::IsTerminal, time::Duration};
 
 use tracing::{Instrument, Subscriber};
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt::MakeWriter, layer::SubscriberExt};
@@ -15,9 +15,9 @@ pub mod metrics;
 pub mod traces;
 
 /// A statement has ended.
-pub fn statement(pool: metrics::Pool, ended: &sea_orm::metric::Info<'_>) {
+pub fn statement(pool: metrics::Pool, took: Duration, failed: bool) {
     if let Some(meters) = metrics::on() {
-        meters.statement(pool, ended.elapsed, ended.failed);
+        meters.statement(pool, took, failed);
     }
     if traces::on() {
         traces::statement(pool, &ended.statement.sql, ended.elapsed, ended.failed);

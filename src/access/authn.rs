@@ -242,7 +242,7 @@ fn note_use(app: &Arc<App>, sql: &'static str, values: Vec<Value>) {
 }
 
 async fn one<const N: usize>(app: &App, sql: &str, values: [Value; N]) -> Result<Option<QueryResult>> {
-    Ok(app.db.read().query_one_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?)
+    Ok(app.db.one(sql.to_owned(), values.into()).await?)
 }
 
 fn unknown() -> Problem {

@@ -6,9 +6,7 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, DbErr, PaginatorTrait, QueryFilter, QueryResult, Statement,
-};
+use sea_orm::{ColumnTrait, DbBackend, DbErr, PaginatorTrait, QueryFilter, QueryResult};
 
 pub use super::words::{text_of, tokens};
 use super::{
@@ -65,13 +63,12 @@ pub async fn find(
     if question.runs.is_empty() {
         return Ok(Vec::new());
     }
-    let backend = db.get_database_backend();
-    let (sql, terms) = match backend {
+    let (sql, terms) = match scope.app.db.backend() {
         DbBackend::Postgres => (POSTGRES, question.terms(conversation, '\'', " & ")),
         _ => (SQLITE, question.terms(conversation, '"', " AND ")),
     };
-    let values = [scope.org.0.into(), conversation.0.into(), terms.into(), HITS.into()];
-    let rows = db.query_all_raw(Statement::from_sql_and_values(backend, sql, values)).await?;
+    let values = vec![scope.org.0.into(), conversation.0.into(), terms.into(), HITS.into()];
+    let rows = scope.app.db.all(sql.to_owned(), values).await?;
     Ok(rows.iter().rev().map(|row| hit(row, &question)).collect::<Result<_, DbErr>>()?)
 }
 

@@ -51,6 +51,14 @@ pub const ROUNDS: &[Round] = &[
     },
     Round { name: "audit.retain", every: Duration::from_secs(3600), run: |app| audit::retain(app).boxed() },
     Round {
+        name: "connections.trim",
+        every: Duration::from_mins(1),
+        run: |app| {
+            app.db.trim();
+            async { Ok(0) }.boxed()
+        },
+    },
+    Round {
         name: "audit.write_refusals",
         every: Duration::from_secs(1),
         // Every second; the log does not need to tell.

@@ -1,4 +1,5 @@
-//! Connections. SQLite has one writer and many readers; PostgreSQL has one pool for both.
+//! Connections. Requests read through `readers.rs`; what is written, and what sea-orm finds, has a pool. SQLite has one
+//! writer.
 
 use std::{
     str::FromStr,
@@ -11,8 +12,8 @@ use std::{
 
 use anyhow::Context;
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DbBackend, DbErr, SqliteTransactionMode, SqlxPostgresConnector,
-    SqlxSqliteConnector, Statement, TransactionOptions, TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, SqliteTransactionMode,
+    SqlxPostgresConnector, SqlxSqliteConnector, Statement, TransactionOptions, TransactionTrait, Value,
 };
 use secrecy::ExposeSecret;
 use sqlx::{
@@ -21,6 +22,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
+use super::readers::Readers;
 use crate::{
     config::Database,
     telemetry::{self, metrics::Pool, traces},
@@ -32,6 +34,7 @@ static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 /// The database, open.
 #[derive(Clone, Debug)]
 pub struct Db {
+    readers: Readers,
     read: DatabaseConnection,
     write: DatabaseConnection,
     statements: Arc<AtomicU64>,
@@ -44,11 +47,11 @@ impl Db {
     /// An address that is none, or a database that can't be reached.
     pub async fn open(settings: &Database) -> anyhow::Result<Self> {
         let url = settings.url.expose_secret();
-        let (mut read, mut write) = if settings.is_sqlite() {
+        let (readers, mut read, mut write) = if settings.is_sqlite() {
             open_sqlite(url, settings).await?
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            let pool = open_postgres(url, settings).await?;
-            (pool.clone(), pool)
+            let (readers, pool) = open_postgres(url, settings).await?;
+            (readers, pool.clone(), pool)
         } else {
             anyhow::bail!("database_url must begin with sqlite: or postgres:");
         };
@@ -57,13 +60,37 @@ impl Db {
         let counted = Arc::clone(&statements);
         read.set_metric_callback(move |statement| {
             counted.fetch_add(1, Ordering::Relaxed);
-            telemetry::statement(Pool::Read, statement);
+            telemetry::statement(Pool::Read, statement.elapsed, statement.failed);
         });
-        write.set_metric_callback(|statement| telemetry::statement(Pool::Write, statement));
-        Ok(Self { read, write, statements })
+        write.set_metric_callback(|statement| {
+            telemetry::statement(Pool::Write, statement.elapsed, statement.failed);
+        });
+        Ok(Self { readers, read, write, statements })
     }
 
-    /// For reading outside of a transaction.
+    /// The rows of one statement outside of a transaction: what requests read with.
+    ///
+    /// # Errors
+    /// The statement is refused, or the database can't be reached.
+    pub async fn all(&self, sql: String, values: Vec<Value>) -> Result<Vec<QueryResult>, DbErr> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.readers.all(sql, values).await
+    }
+
+    /// The first row of such a statement, if it has one.
+    ///
+    /// # Errors
+    /// Those of [`Self::all`].
+    pub async fn one(&self, sql: String, values: Vec<Value>) -> Result<Option<QueryResult>, DbErr> {
+        Ok(self.all(sql, values).await?.into_iter().next())
+    }
+
+    /// Closes connections that nobody has needed lately.
+    pub fn trim(&self) {
+        self.readers.trim();
+    }
+
+    /// For sea-orm's finders outside of a transaction.
     #[must_use]
     pub fn read(&self) -> &DatabaseConnection {
         &self.read
@@ -91,18 +118,20 @@ impl Db {
     #[must_use]
     pub fn pools(&self) -> Vec<(&'static str, usize, usize, u32)> {
         let of = |name, size: u32, idle, most| (name, size as usize, idle, most);
+        let readers = self.readers.status();
+        let lent = readers.size.saturating_sub(readers.available);
+        let mut pools = vec![("read", readers.size, readers.size - lent, readers.max_size as u32)];
         match self.backend() {
             DbBackend::Postgres => {
-                let pool = self.read.get_postgres_connection_pool();
-                vec![of("read", pool.size(), pool.num_idle(), pool.options().get_max_connections())]
+                let pool = self.write.get_postgres_connection_pool();
+                pools.push(of("write", pool.size(), pool.num_idle(), pool.options().get_max_connections()));
             }
-            _ => [("read", &self.read), ("write", &self.write)]
-                .map(|(name, connection)| {
-                    let pool = connection.get_sqlite_connection_pool();
-                    of(name, pool.size(), pool.num_idle(), pool.options().get_max_connections())
-                })
-                .into(),
+            _ => pools.extend([("find", &self.read), ("write", &self.write)].map(|(name, connection)| {
+                let pool = connection.get_sqlite_connection_pool();
+                of(name, pool.size(), pool.num_idle(), pool.options().get_max_connections())
+            })),
         }
+        pools
     }
 
     /// Whether the database answers.
@@ -157,6 +186,7 @@ impl Db {
 
     /// Closes every connection.
     pub async fn close(&self) {
+        self.readers.close();
         for connection in [self.read.clone(), self.write.clone()] {
             let _ = connection.close().await;
         }
@@ -166,7 +196,7 @@ impl Db {
 async fn open_sqlite(
     url: &str,
     settings: &Database,
-) -> anyhow::Result<(DatabaseConnection, DatabaseConnection)> {
+) -> anyhow::Result<(Readers, DatabaseConnection, DatabaseConnection)> {
     let options = SqliteConnectOptions::from_str(url)
         .context("database_url")?
         .create_if_missing(true)
@@ -178,26 +208,28 @@ async fn open_sqlite(
         .optimize_on_close(true, None)
         .statement_cache_capacity(256);
     let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
-    let read = SqlitePoolOptions::new()
-        .max_connections(settings.max_connections)
-        .acquire_timeout(Duration::from_secs(settings.acquire_timeout_seconds))
-        .connect_with(options.pragma("query_only", "ON"))
-        .await?;
-    Ok((SqlxSqliteConnector::from_sqlx_sqlite_pool(read), SqlxSqliteConnector::from_sqlx_sqlite_pool(write)))
+    let patience = Duration::from_secs(settings.acquire_timeout_seconds);
+    let options = options.pragma("query_only", "ON");
+    let readers = Readers::sqlite(options.clone(), settings.max_connections, patience)?;
+    let find = SqlitePoolOptions::new().max_connections(settings.max_connections).acquire_timeout(patience);
+    let find = SqlxSqliteConnector::from_sqlx_sqlite_pool(find.connect_lazy_with(options));
+    Ok((readers, find, SqlxSqliteConnector::from_sqlx_sqlite_pool(write)))
 }
 
-async fn open_postgres(url: &str, settings: &Database) -> anyhow::Result<DatabaseConnection> {
+async fn open_postgres(url: &str, settings: &Database) -> anyhow::Result<(Readers, DatabaseConnection)> {
     let options = PgConnectOptions::from_str(url)
         .context("database_url")?
         .application_name("muster")
         .statement_cache_capacity(256);
+    let patience = Duration::from_secs(settings.acquire_timeout_seconds);
+    let readers = Readers::postgres(options.clone(), settings.max_connections, patience)?;
     let pool = PgPoolOptions::new()
         .max_connections(settings.max_connections)
-        .acquire_timeout(Duration::from_secs(settings.acquire_timeout_seconds))
+        .acquire_timeout(patience)
         // A dead connection shows at its first statement, and the pool replaces it; asking each time before
         // costs a round trip a request.
         .test_before_acquire(false)
         .connect_with(options)
         .await?;
-    Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
+    Ok((readers, SqlxPostgresConnector::from_sqlx_postgres_pool(pool)))
 }

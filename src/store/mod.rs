@@ -7,6 +7,7 @@
 mod db;
 mod links;
 mod patch;
+mod readers;
 mod scoped;
 mod tx;
 

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, TestApp};
+use crate::harness::{Answer, TestApp, is_postgres};
 
 #[tokio::test]
 async fn every_answer_carries_a_request_id_and_a_good_one_is_kept() {
@@ -49,6 +49,24 @@ async fn a_body_over_the_limit_is_refused_at_either_face() {
     assert_eq!(app.owner.post(&path, large).await.problem(), (413, "PAYLOAD_TOO_LARGE"));
     let answer = app.owner.gql("{ __typename }", json!({"x": "y".repeat(3_000)})).await;
     assert_eq!((answer.status, answer.code().as_str()), (413, "PAYLOAD_TOO_LARGE"));
+}
+
+#[tokio::test]
+async fn what_finds_its_connection_dead_reads_on_a_new_one() {
+    if !is_postgres() {
+        return; // SQLite is no server that could hang up.
+    }
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}", app.org);
+    app.owner.get(&path).await.expect(200);
+    for others in [0, 3] {
+        futures::future::join_all((0..others).map(|_| app.viewer.get(&path))).await;
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        app.execute(sql, vec![]).await;
+        app.owner.get(&path).await.expect(200);
+        app.stranger.get(&path).await.expect(403);
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::{
 
 use dataloader::{BatchFn, cached::Loader};
 use futures::future::{BoxFuture, FutureExt, try_join_all};
-use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
+use sea_orm::{DbBackend, QueryResult, Value};
 use secrecy::SecretString;
 
 use super::{
@@ -166,17 +166,14 @@ impl<R: Record> Rows<R> {
             values.push(Value::BigInt(Some(limit.cast_signed())));
             values.push(Value::BigInt(Some(self.offset.cast_signed())));
         }
-        let db = self.scope.app.db.read();
-        Ok(db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?)
+        Ok(self.scope.app.db.all(sql, values).await?)
     }
 
     /// How many rows there are, the window aside.
     pub(super) async fn count(&self) -> Result<i64> {
-        let db = self.scope.app.db.read();
         let values = self.whole.as_ref().map_or(self.values.len(), |whole| whole.values);
         let values = self.values[..values].to_vec();
-        let statement = Statement::from_sql_and_values(db.get_database_backend(), self.count_sql(), values);
-        let row = db.query_one_raw(statement).await?;
+        let row = self.scope.app.db.one(self.count_sql().into_owned(), values).await?;
         self.counted(row.and_then(|row| read_int(&row, 0).ok().flatten()))
     }
 
@@ -280,7 +277,7 @@ type Question = (OrgId, String);
 
 impl Loaders {
     fn get(&self, scope: &Scope, relation: &Relation) -> Loader<i64, Loaded, ByKey> {
-        let sql = relation_sql(relation, scope.app.db.read().get_database_backend());
+        let sql = relation_sql(relation, scope.app.db.backend());
         let mut loaders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let question = (scope.org, sql);
         if let Some(loader) = loaders.get(&question) {
@@ -346,14 +343,11 @@ impl BatchFn<i64, Loaded> for ByKey {
 
 impl ByKey {
     async fn rows(&self, keys: &[i64]) -> Result<HashMap<i64, Vec<Shared>>> {
-        let db = self.app.db.read();
-        let backend = db.get_database_backend();
-        let keys_value = match backend {
+        let keys_value = match self.app.db.backend() {
             DbBackend::Postgres => Value::from(keys.to_vec()),
             _ => Value::from(serde_json::Value::from(keys).to_string()),
         };
-        let values = [self.org.0.into(), keys_value];
-        let rows = db.query_all_raw(Statement::from_sql_and_values(backend, &self.sql, values)).await?;
+        let rows = self.app.db.all(self.sql.clone(), vec![self.org.0.into(), keys_value]).await?;
         let mut by_key: HashMap<i64, Vec<Shared>> = HashMap::with_capacity(keys.len());
         for row in rows {
             if let Some(key) = read_int(&row, 0)? {
