@@ -15,12 +15,12 @@ pub mod metrics;
 pub mod traces;
 
 /// A statement has ended.
-pub fn statement(pool: metrics::Pool, took: Duration, failed: bool) {
+pub fn statement(pool: metrics::Pool, sql: &str, took: Duration, failed: bool) {
     if let Some(meters) = metrics::on() {
         meters.statement(pool, took, failed);
     }
     if traces::on() {
-        traces::statement(pool, &ended.statement.sql, ended.elapsed, ended.failed);
+        traces::statement(pool, sql, took, failed);
     }
 }
 

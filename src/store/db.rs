@@ -60,10 +60,10 @@ impl Db {
         let counted = Arc::clone(&statements);
         read.set_metric_callback(move |statement| {
             counted.fetch_add(1, Ordering::Relaxed);
-            telemetry::statement(Pool::Read, statement.elapsed, statement.failed);
+            telemetry::statement(Pool::Read, &statement.statement.sql, statement.elapsed, statement.failed);
         });
         write.set_metric_callback(|statement| {
-            telemetry::statement(Pool::Write, statement.elapsed, statement.failed);
+            telemetry::statement(Pool::Write, &statement.statement.sql, statement.elapsed, statement.failed);
         });
         Ok(Self { readers, read, write, statements })
     }

@@ -177,7 +177,7 @@ where
     let began = Instant::now();
     let query = sqlx::query_with(AssertSqlSafe(Arc::clone(sql)), SqlxValues(Values(values)));
     let done = query.fetch_all(&mut reader.connection).await;
-    telemetry::statement(Meter::Read, began.elapsed(), done.is_err());
+    telemetry::statement(Meter::Read, sql, began.elapsed(), done.is_err());
     match done {
         Ok(rows) => {
             reader.at_rest = true;
