@@ -107,7 +107,8 @@ pub fn subscriber<W>(
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let filter = EnvFilter::try_new(&log.filter)?;
+    // What it says below a warning is whole messages, in which a tool's answer may hold a token.
+    let filter = EnvFilter::try_new(&log.filter)?.add_directive("rmcp=warn".parse()?);
     let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     Ok(match log.format {
         LogFormat::Text => Box::new(base.with_ansi(colored).finish()),

@@ -120,7 +120,7 @@ impl Kind {
             (Self::Ratio, Value::Float(number)) => (0.0..=1.0).contains(number),
             (Self::Ratio, Value::Integer(number)) => (0..=1).contains(number),
             (Self::Networks, Value::String(text)) => parse_networks(text).is_some(),
-            (Self::Hosts, Value::String(text)) => listed(text).all(|host| !host.contains('/')),
+            (Self::Hosts, Value::String(text)) => listed(text).all(is_host),
             (Self::Origins, Value::String(text)) => listed(text).all(is_origin),
             _ => false,
         };
@@ -172,9 +172,19 @@ pub fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
+/// A name or an address, with a port or without.
+fn is_host(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte))
+}
+
 fn is_origin(text: &str) -> bool {
     let fixed = text.strip_suffix(":*").unwrap_or(text);
-    url::Url::parse(fixed).is_ok_and(|url| url.has_host() && url.path() == "/" && !fixed.ends_with('/'))
+    url::Url::parse(fixed).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.path() == "/"
+            && !fixed.ends_with('/')
+    })
 }
 
 fn is_base_url(text: &str) -> bool {

@@ -35,9 +35,8 @@ const LONGEST_REFUSAL: usize = 4096;
 pub fn router(app: &Arc<App>) -> Router<Arc<App>> {
     let face = Face { app: Arc::clone(app), offers: Arc::new(offers(&app.routes, &app.catalogue)) };
     let factory = move || Ok(face.clone());
-    let mut settings = settings(&app.config);
-    settings.cancellation_token = app.stopping.child_token();
-    let service = Service::new(factory, Arc::new(NeverSessionManager::default()), settings);
+    // A shutdown waits for calls as for other requests: nothing here listens for it.
+    let service = Service::new(factory, Arc::new(NeverSessionManager::default()), settings(&app.config));
     let handler = move |State(app): State<Arc<App>>, arrival: Arrival, request: Request| async move {
         match answer(&app, service, &arrival, request).await {
             Ok(response) => response,

@@ -142,6 +142,32 @@ async fn graphql_refuses_any_bytes_with_errors() {
 }
 
 #[tokio::test]
+async fn tools_refuse_any_arguments_with_problems() {
+    let app = TestApp::start().await;
+    app.agent().await;
+    let mut runner = runner();
+    let offers = muster::tools::offers(&app.muster.routes, &app.muster.catalogue);
+    let (arguments, bodies) = (json(), body());
+    for case in 0..CASES {
+        let name = &offers[case % offers.len()].tool.name;
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":{case},"method":"tools/call","params":{{"name":"{name}","arguments":{}}}}}"#,
+            sample(&mut runner, &arguments)
+        );
+        let body = if case % 5 == 0 { sample(&mut runner, &bodies) } else { call.into_bytes() };
+        let request = app.owner.request(Method::POST, "/mcp").header("content-type", "application/json");
+        let request = request.header("accept", "application/json, text/event-stream").body(body);
+        let answer = Answer::of(request).await;
+        assert!(answer.status < 500, "{name}: {answer:#?}");
+        if answer.body["result"]["isError"] == true {
+            let text = answer.body["result"]["content"][0]["text"].as_str().unwrap();
+            let problem: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert!(problem["code"].is_string() && problem["code"] != "INTERNAL", "{name}: {problem:#}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn unknown_addresses_and_methods_are_problems() {
     let app = TestApp::start().await;
     for path in

@@ -7,10 +7,14 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose};
-use muster::config::{Log, LogFormat};
+use muster::{
+    config::{Log, LogFormat},
+    keys::{self, Pace},
+    sealing::KeyFile,
+};
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, TestApp};
+use crate::harness::{Actor, Answer, TestApp};
 
 /// Secrets that a caller sends, one for each place that takes one.
 const SENT: [&str; 10] = [
@@ -76,6 +80,7 @@ async fn secrets_never_leave() {
     let witness = Witness { actor: &app.owner, heard: Heard::default() };
     send_everything(&app, &witness).await;
     let shown_once = make_tokens(&app, &witness).await;
+    let keys = rotate_keys(&app, &witness).await;
     read_everything(&app, &witness).await;
 
     let (answers, log, database) = (witness.heard.text(), logged.text(), database(&app).await);
@@ -88,7 +93,7 @@ async fn secrets_never_leave() {
             assert!(!database.contains(&form), "{secret} was stored as {form}");
         }
     }
-    for token in shown_once {
+    for token in shown_once.into_iter().chain(keys) {
         assert!(!log.contains(&token), "a token was logged: {token}");
         assert!(!database.contains(&token), "a token was stored: {token}");
         assert!(!answers.contains(&token), "a token was answered again: {token}");
@@ -145,16 +150,69 @@ async fn make_tokens(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
         app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "s" })).await.expect(201);
     let path = format!("/v1/org/{}/server/{}/regenerate-provisioning-token", app.org, server["id"]);
     let renewed = app.owner.post(&path, Value::Null).await.expect(201);
-    let create = "mutation($o: Id!, $input: CreateServiceTokenInput!) { createServiceToken(orgId: $o, input: $input) { token } }";
+    let create = "mutation($o: Id!, $input: CreateServiceTokenInput!) { createServiceToken(orgId: $o, input: $input) { id token } }";
     let input = json!({ "name": "t", "permissions": ["agent.view"] });
     let made = app.owner.gql(create, json!({ "o": app.org, "input": input })).await.data();
     let token = made["createServiceToken"]["token"].as_str().unwrap().to_owned();
+    let rotate = "mutation($o: Id!, $id: Id!) { rotateServiceToken(orgId: $o, id: $id) { token } }";
+    let id = &made["createServiceToken"]["id"];
+    let rotated = app.owner.gql(rotate, json!({ "o": app.org, "id": id })).await.data();
+    let rotated = rotated["rotateServiceToken"]["token"].as_str().unwrap().to_owned();
+    let tool = json!({ "name": "create_server", "arguments": { "name": "by a tool" } });
+    let tool = call_tool(&app.owner, tool).await;
+    let by_tool = tool.body["result"]["structuredContent"]["provisioning_token"].as_str().unwrap().to_owned();
+    let tool = json!({ "name": "list_servers", "arguments": { "page": 1, "limit": 50 } });
+    witness.note(&call_tool(&app.owner, tool).await.text);
+    let tool = json!({ "name": "create_channel", "arguments": { "name": "x", "transport": "TELEGRAM", "bot_token": [SENT[0]] } });
+    witness.note(&call_tool(&app.owner, tool).await.text);
     let integration = app.owner.with_bearer(&token);
     let listed = integration.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await;
     assert_eq!(listed.status, 200);
     witness.note(&listed.text);
     let shown = [&server["provisioning_token"], &renewed["provisioning_token"]];
-    shown.into_iter().map(|token| token.as_str().unwrap().to_owned()).chain([token]).collect()
+    shown
+        .into_iter()
+        .map(|token| token.as_str().unwrap().to_owned())
+        .chain([token, rotated, by_tool])
+        .collect()
+}
+
+async fn call_tool(actor: &Actor, params: Value) -> Answer {
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let request = actor.request(reqwest::Method::POST, "/mcp");
+    Answer::of(request.header("accept", "application/json, text/event-stream").json(&message)).await
+}
+
+/// Replaces the keys of both kinds; what is in the key file, in every form in which it might slip out.
+async fn rotate_keys(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
+    keys::load(&app.muster).await.unwrap();
+    let path = &app.muster.config.keys_file;
+    let mut file = KeyFile::load(path).unwrap();
+    file.rotate_sealing();
+    file.save(path).unwrap();
+    keys::reload(&app.muster);
+    let pace = Pace { batch: 3, rest: std::time::Duration::ZERO };
+    assert!(keys::rewrap(&app.muster, pace, |_, _| ()).await.unwrap().moved > 8);
+    keys::rotate(&app.muster, true).await.unwrap();
+    witness.note(&app.anonymous.get("/.well-known/jwks.json").await.text);
+    let text = std::fs::read_to_string(path).unwrap();
+    let secrets: Vec<&str> = text
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("key = \"").or_else(|| line.strip_prefix("seed = \""))?.strip_suffix('"')
+        })
+        .collect();
+    assert!(secrets.len() >= 3, "two sealing keys and a seed");
+    let bytes = |secret: &str| general_purpose::STANDARD.decode(secret).unwrap();
+    let forms = |secret: &str| {
+        let url_safe = general_purpose::URL_SAFE_NO_PAD.encode(bytes(secret));
+        [
+            secret.trim_end_matches('=').to_owned(),
+            url_safe,
+            bytes(secret).iter().map(|byte| format!("{byte:02x}")).collect(),
+        ]
+    };
+    secrets.into_iter().flat_map(forms).collect()
 }
 
 async fn read_everything(app: &TestApp, witness: &Witness<'_>) {

@@ -118,7 +118,7 @@ async fn a_caller_is_shown_what_they_may_do_and_where() {
     assert_eq!(list["inputSchema"]["properties"]["org_id"]["default"], app.org);
     assert_eq!(list["inputSchema"]["required"], json!(["page", "limit"]));
     let token = app.token(&["agent.view", "agent.create"]).await;
-    assert_eq!(names(&tools(&token).await), BTreeSet::from(["list_agents", "create_agent"]));
+    assert_eq!(names(&tools(&token).await), BTreeSet::from(["list_agents", "list_channels", "create_agent"]));
     let stranger = tools(&app.stranger).await;
     assert_eq!(stranger[0]["inputSchema"]["properties"]["org_id"]["enum"], json!([app.other_org]));
     let nobody = app.token(&["token.edit"]).await;
