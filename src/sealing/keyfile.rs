@@ -63,7 +63,8 @@ pub enum KeyFileError {
 }
 
 /// A seed that signs access tokens (Ed25519), and the name that goes into their header. Those of the key file are
-/// what an installation begins with; from then on the table `signing_keys` has them (`keys/signing.rs`).
+/// what an installation begins with; from then on the table `signing_keys` has them (`keys/signing.rs`). The key of the
+/// audit log is derived from the seed as well (`audit/key.rs`), so it stays in the file.
 #[derive(Clone)]
 pub struct SigningKey {
     /// The key's name in a token's header.
