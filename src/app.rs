@@ -23,6 +23,7 @@ use crate::{
     graphql::{Catalogue, Documents, MusterSchema},
     ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
     keys::Lookups,
+    policies,
     rest::Routes,
     sealing::LiveRing,
     store::Db,
@@ -74,6 +75,8 @@ pub struct App {
     pub started_at: Timestamp,
     /// What the audit log needs: what was refused lately, and the key of its checkpoints.
     pub audit: audit::Recorder,
+    /// What was decided lately, and what policy folder and database have in common.
+    pub policies: policies::State,
     events: broadcast::Sender<Event>,
     tasks: TaskTracker,
     /// Cancelled when the service begins to shut down.
@@ -135,6 +138,7 @@ impl App {
             documents,
             routes,
             audit: audit::Recorder::new(&keys),
+            policies: policies::State::default(),
             events,
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -174,6 +178,9 @@ impl App {
         // What was refused until now; nothing can be refused any more.
         if let Err(problem) = audit::write_refusals(self, true).await {
             tracing::error!(%problem, "audit.refusals_not_written");
+        }
+        if let Err(problem) = policies::flush_decisions(self).await {
+            tracing::error!(%problem, "decisions.not_written");
         }
         self.db.close().await;
         traces::finish().await;

@@ -81,9 +81,19 @@ pub struct Config {
     pub signing: Signing,
     /// How long service tokens last.
     pub service_tokens: ServiceTokens,
+    /// What is kept of decisions.
+    pub policy: PolicySettings,
     /// The text of a key file, in place of the file. `MUSTER_KEYS` alone: it has no place in a file of settings.
     #[serde(skip)]
     keys: Option<SecretString>,
+}
+
+/// What is kept of decisions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySettings {
+    /// For how many days is kept what was allowed and refused how often. `MUSTER_POLICY_DECISIONS_KEPT_DAYS`, 14.
+    pub decisions_kept_days: u64,
 }
 
 /// Where the records are.

@@ -557,6 +557,15 @@ text_enum! {
 }
 
 text_enum! {
+    /// Who gave a policy file its text.
+    pub PolicyAuthor {
+        User = "USER": "A member, through the schema.",
+        Operator = "OPERATOR": "The installation's operator, at the command line.",
+        File = "FILE": "Whoever edits the files in the policy folder.",
+    }
+}
+
+text_enum! {
     /// How an operation ended.
     pub AuditOutcome {
         Allowed = "ALLOWED": "It was done.",

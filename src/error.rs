@@ -91,6 +91,8 @@ codes! {
         "The record is archived. Restore it before you change it.";
     InUse = "IN_USE", CONFLICT, "In use",
         "Other records refer to this one. Remove those first.";
+    PolicyLocksOut = "POLICY_LOCKS_OUT", CONFLICT, "Policy locks out",
+        "After the change nobody in the organization could edit its policy, so nobody could take it back.";
     LastOwner = "LAST_OWNER", CONFLICT, "Last owner",
         "An organization keeps at least one OWNER.";
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED, "Precondition failed",

@@ -144,4 +144,6 @@ ids! {
     AuditId,
     /// A command waiting in the outbox.
     OutboxId,
+    /// A text that a policy file has had.
+    PolicyVersionId,
 }

@@ -37,6 +37,7 @@ pub mod mcp;
 pub mod orgs;
 pub mod outbound;
 pub mod people;
+pub mod policies;
 pub mod rest;
 pub mod sealing;
 pub mod seed;

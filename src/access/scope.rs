@@ -2,7 +2,11 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::{Membership, Permission};
+use super::{
+    Caller, Membership, Permission,
+    policy::{Explanation, Subject},
+};
+
 use crate::{
     app::App,
     error::{Code, Problem, Result},
@@ -16,6 +20,9 @@ use crate::{
 /// (`graphql/context.rs`).
 #[derive(Clone)]
 pub struct Scope(Arc<Inner>);
+
+/// What decides where no line speaks.
+const NO_LINE: &str = "no line allows it";
 
 /// What a [`Scope`] holds.
 pub struct Inner {
@@ -73,6 +80,43 @@ impl Scope {
             return Ok(());
         }
         let detail = format!("You lack the permission {permission} in this organization.");
-        Err(Problem::new(Code::PermissionDenied, detail).with("permission", permission.as_str()))
+        let problem = Problem::new(Code::PermissionDenied, detail).with("permission", permission.as_str());
+        // Whoever may read the policy is told what in it decides.
+        let Some(why) = self.why(permission).filter(|_| self.may(Permission::PolicyView)) else {
+            return Err(problem);
+        };
+        let decided_by = why.decided_by.map_or_else(|| NO_LINE.to_owned(), |line| line.to_string());
+        let problem = problem.with("decided_by", decided_by);
+        Err(match why.remedy {
+            Some(remedy) => problem.with("would_allow", remedy.to_string()),
+            None => problem,
+        })
+    }
+
+    /// What the policy says about the caller and `permission` here; none where it has nothing to say: about the service
+    /// itself, and about a service token that was not issued for the permission.
+    #[must_use]
+    pub fn why(&self, permission: Permission) -> Option<Explanation> {
+        let subject = match (self.membership.role, &self.request.caller) {
+            (Some(role), _) => Subject::Role(role),
+            (None, Caller::Token(token)) if token.permissions.contains(permission) => Subject::ServiceToken,
+            (None, _) => return None,
+        };
+        Some(self.app.policy.explain(Some(self.org), subject, permission))
+    }
+
+    /// Why the caller may or may not do `permission` here, in a sentence: with lines of the policy for those who may
+    /// read it.
+    #[must_use]
+    pub fn reason(&self, permission: Permission) -> String {
+        match (self.why(permission), &self.request.caller) {
+            (Some(why), _) if self.may(Permission::PolicyView) => why.reason,
+            (Some(why), _) => {
+                let may = if why.allowed { "may" } else { "may not" };
+                format!("{} {may} {permission} in this organization.", why.subject)
+            }
+            (None, Caller::Token(_)) => format!("The service token was not issued for {permission}."),
+            (None, _) => "The service itself may do everything.".to_owned(),
+        }
     }
 }

@@ -86,6 +86,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "audit.retention_days", "MUSTER_AUDIT_RETENTION_DAYS", Kind::Integer(0, 36_500);
     "audit.checkpoint_lines", "MUSTER_AUDIT_CHECKPOINT_LINES", Kind::Integer(1, 1_000_000);
     "audit.checkpoint_minutes", "MUSTER_AUDIT_CHECKPOINT_MINUTES", Kind::Integer(1, 10_080);
+    "policy.decisions_kept_days", "MUSTER_POLICY_DECISIONS_KEPT_DAYS", Kind::Integer(1, 3_650);
     "sessions.access_token_minutes", "MUSTER_SESSIONS_ACCESS_TOKEN_MINUTES", Kind::Integer(1, 1_440);
     "sessions.refresh_token_days", "MUSTER_SESSIONS_REFRESH_TOKEN_DAYS", Kind::Integer(1, 3_650);
     "metrics.listen", "MUSTER_METRICS_LISTEN", Kind::Address;

@@ -106,7 +106,11 @@ pub trait Enter {
 impl Enter for async_graphql::Context<'_> {
     async fn enter(&self, org: OrgId) -> Result<Scope> {
         let request = self.request();
-        let scope = authorize(request, self.item.node.name.node.as_str(), declared(self)?, org).await?;
+        let permit = declared(self)?;
+        let scope = authorize(request, self.item.node.name.node.as_str(), permit, org).await?;
+        if let Permit::InOrganization { permission, .. } = permit {
+            count(&scope, permission);
+        }
         if !request.validated {
             validate(self)?;
         }
@@ -146,11 +150,29 @@ pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, 
 }
 
 fn admit(scope: &Scope, permission: Permission, confirmed_email: bool) -> Result<()> {
-    scope.require(permission)?;
+    if let Err(problem) = scope.require(permission) {
+        count(scope, permission);
+        return Err(problem);
+    }
     if confirmed_email && !scope.request.caller.has_confirmed_email() {
         return Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."));
     }
     Ok(())
+}
+
+/// Counts a decision, for trying candidate policies on it. REST asks twice for what is allowed: only the second time
+/// counts.
+fn count(scope: &Scope, permission: Permission) {
+    if let Some(operation) = &scope.operation {
+        let decisions = &scope.app.policies.decisions;
+        decisions.count(
+            &scope.request.caller,
+            &scope.membership,
+            scope.org,
+            Arc::clone(operation),
+            permission,
+        );
+    }
 }
 
 fn declared(ctx: &async_graphql::Context<'_>) -> Result<Permit> {

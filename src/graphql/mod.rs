@@ -48,6 +48,7 @@ pub struct Query(
     crate::audit::graphql::AuditQuery,
     crate::skills::graphql::SkillQuery,
     crate::conversations::graphql::ConversationQuery,
+    crate::policies::graphql::PolicyQuery,
 );
 
 /// Everything that can be changed.
@@ -66,6 +67,7 @@ pub struct Mutation(
     crate::skills::graphql::SkillMutation,
     crate::avatars::graphql::AvatarMutation,
     crate::conversations::graphql::ConversationMutation,
+    crate::policies::graphql::PolicyMutation,
 );
 
 /// Everything that can be watched.

@@ -13,7 +13,7 @@ use crate::{
     approvals, audit, conversations,
     edge::limits::{Limits, SWEEP_EVERY},
     error::Result,
-    keys, telemetry,
+    keys, policies, telemetry,
 };
 
 /// A kind of recurring work.
@@ -28,6 +28,21 @@ pub struct Round {
 
 /// The table.
 pub const ROUNDS: &[Round] = &[
+    Round {
+        name: "policies.sync",
+        every: Duration::from_millis(400),
+        run: |app| policies::sync(app).boxed(),
+    },
+    Round {
+        name: "policies.write_decisions",
+        every: Duration::from_secs(5),
+        run: |app| policies::flush_decisions(app).boxed(),
+    },
+    Round {
+        name: "policies.forget_decisions",
+        every: Duration::from_secs(3600),
+        run: |app| policies::prune_decisions(app).boxed(),
+    },
     Round {
         name: "approvals.expire",
         every: Duration::from_secs(10),

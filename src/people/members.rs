@@ -6,7 +6,9 @@
 
 use std::collections::HashSet;
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set, sea_query::Expr,
+};
 use serde_json::{Value, json};
 
 use super::entity::members;
@@ -31,6 +33,26 @@ pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
     let found = tx.scope.find::<members::Entity>().filter(asked).all(tx.connection()).await?;
     let found: HashSet<UserId> = found.into_iter().map(|member| member.user_id).collect();
     Ok(users.iter().copied().filter(|user| !found.contains(user)).collect())
+}
+
+/// What a user is in the scope's organization; none if no member.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn role_of(scope: &Scope, user: UserId) -> Result<Option<Role>> {
+    let found = scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
+    Ok(found.one(scope.app.db.read()).await?.map(|member| member.role))
+}
+
+/// Whether the transaction's organization has a member with one of these roles who can sign in.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn has_member_with(tx: &Tx, roles: &[Role]) -> Result<bool> {
+    let enabled = Expr::cust("user_id IN (SELECT id FROM users WHERE disabled_at IS NULL)");
+    let found = tx.scope.find::<members::Entity>();
+    let found = found.filter(members::Column::Role.is_in(roles.iter().copied())).filter(enabled);
+    Ok(found.count(tx.connection()).await? > 0)
 }
 
 /// Makes a user a member.

@@ -15,7 +15,7 @@ mod tokens;
 mod users;
 
 pub use self::{
-    members::{add_member, add_to, missing, remove_member, update_member},
+    members::{add_member, add_to, has_member_with, missing, remove_member, role_of, update_member},
     sessions::{
         Client, OpenSession, SignedIn, open_session, open_sessions, refresh_session, revoke_session, sign_in,
         sign_out,

@@ -34,6 +34,7 @@ mod openapi_fuzz;
 mod organizations;
 mod people;
 mod permits;
+mod policies;
 mod policy_files;
 mod query_count;
 mod rate_limits;

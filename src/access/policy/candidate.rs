@@ -120,6 +120,23 @@ impl Policy {
         taken.map_err(|problems| io::Error::other(lint::listed(&problems)))
     }
 
+    /// Gives one of the operator's own files another text, if the policy is good with it. Touches the disk.
+    pub fn put_operators(&self, file: &str, text: Option<&str>) -> Result<(), Vec<LintProblem>> {
+        let Some(dir) = &self.0.dir else {
+            let reason = "the policy is built in: set policy_dir to a folder".to_owned();
+            return Err(vec![LintProblem::of_file(file, reason)]);
+        };
+        let sources = self.0.live.load().book.sources.clone().with_operators(file, text);
+        build(sources, None).map_err(|problems| self.without_folder(problems))?;
+        let path = dir.join(file);
+        let written = match text {
+            Some(text) => source::write_whole(&path, text),
+            None => std::fs::remove_file(&path),
+        };
+        written.map_err(|error| vec![LintProblem::of_file(file, format!("can't be written: {error}"))])?;
+        self.reload()
+    }
+
     /// Reads the files again if they were changed, so that what follows is about what is there now.
     pub fn refresh(&self) {
         let _ = self.reload_if_changed();

@@ -104,23 +104,38 @@ pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<L
         let reason = "no role has policy.edit: nobody could edit an organization's policy".to_owned();
         return vec![LintProblem::of_file(&sources.policy.name, reason)];
     }
-    let locked = |org: &OrgId| {
-        let edits = |role| table.role_permissions(*org, role).contains(Permission::PolicyEdit);
-        !Role::ALL.into_iter().any(edits)
-    };
-    let files = rules.orgs.iter().zip(&sources.orgs).filter(|((org, _), _)| locked(org));
-    files
-        .map(|((org, grants), (_, file))| LintProblem {
-            file: file.name.clone(),
-            line: grants.iter().find(|grant| takes_policy_edit(grant)).map(|grant| grant.line),
-            reason: format!("nobody in organization {org} could edit its policy: no role keeps policy.edit"),
-        })
-        .collect()
+    let mut problems = Vec::new();
+    for ((org, grants), (_, file)) in rules.orgs.iter().zip(&sources.orgs) {
+        // A higher role has everything that a lower one has: what the OWNER lacks, nobody has.
+        let owner = table.role_permissions(*org, Role::Owner);
+        let lost = OWNER_KEEPS
+            .into_iter()
+            .filter(|kept| !owner.contains(*kept) && table.base_permissions(Role::Owner).contains(*kept));
+        problems.extend(lost.map(|lost| {
+            let reason = if lost == Permission::PolicyEdit {
+                format!("nobody in organization {org} could edit its policy: no role keeps policy.edit")
+            } else {
+                format!("an OWNER of organization {org} would lose {lost}, which every OWNER keeps")
+            };
+            let takes = |grant: &&Grant| grant.permission == lost && grant.effect == Effect::Deny;
+            LintProblem {
+                file: file.name.clone(),
+                line: grants.iter().find(takes).map(|grant| grant.line),
+                reason,
+            }
+        }));
+    }
+    problems
 }
 
-fn takes_policy_edit(grant: &Grant) -> bool {
-    grant.permission == Permission::PolicyEdit && grant.effect == Effect::Deny
-}
+/// What no organization's own file takes from its OWNER: without these, an organization can't mend itself.
+const OWNER_KEEPS: [Permission; 5] = [
+    Permission::OrganizationView,
+    Permission::MemberView,
+    Permission::MemberEdit,
+    Permission::PolicyView,
+    Permission::PolicyEdit,
+];
 
 /// The model has to mean what the one in the program means: `compile` rests on its matcher.
 fn lint_model(file: &File, problems: &mut Vec<LintProblem>) {

@@ -43,6 +43,7 @@ pub use self::{
     lint::LintProblem,
     matrix::matrix,
     reader::Subject,
+    source::write_whole,
 };
 use self::{explain::Book, source::Sources};
 use crate::{

@@ -117,6 +117,17 @@ impl Sources {
         Self::new(self.model, self.policy, self.expectations, self.orgs, self.strays)
     }
 
+    /// The same with another text as one of the files for every organization.
+    pub fn with_operators(mut self, file: &str, text: Option<&str>) -> Self {
+        let text = text.map(str::to_owned);
+        if file == EXPECTATIONS_CSV {
+            self.expectations = text.map(|text| File { name: file.to_owned(), text: Ok(text) });
+        } else {
+            self.policy.text = text.ok_or_else(|| "can't be read: there is no such file".to_owned());
+        }
+        Self::new(self.model, self.policy, self.expectations, self.orgs, self.strays)
+    }
+
     /// An organization's own file.
     pub fn org(&self, org: OrgId) -> Option<&File> {
         let at = self.orgs.binary_search_by_key(&org, |(org, _)| *org).ok()?;
@@ -224,8 +235,11 @@ pub(super) fn write_org(dir: &Path, org: OrgId, text: Option<&str>) -> io::Resul
     write_whole(&path, text)
 }
 
-/// See [`write_org`].
-pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+/// Puts a text in the place of a file, whole or not at all.
+///
+/// # Errors
+/// The folder can't be written.
+pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     static PREPARED: AtomicU64 = AtomicU64::new(0);
     let folder = path.parent().unwrap_or(Path::new("."));
     // Hidden, so that nobody takes it for a file of the policy; of this process and this write alone.

@@ -2,9 +2,13 @@
 //!
 //! What only reads files needs no database: it works on any folder, before and beside a running service.
 
+mod break_glass;
 mod check;
 mod diff;
 mod explain;
+mod history;
+mod revert;
+mod simulate;
 mod test;
 
 use std::path::PathBuf;
@@ -23,6 +27,14 @@ pub enum Policy {
     Diff(diff::Diff),
     /// Say whether the policy comes to what its expectations.csv expects
     Test(test::Test),
+    /// Show the texts that a policy file has had, who wrote them and why
+    History(history::History),
+    /// Put an earlier text in force again
+    Revert(revert::Revert),
+    /// Say which calls of the last days a folder would have decided otherwise, and which of its lines nothing asked for
+    Simulate(simulate::Simulate),
+    /// On the machine itself: make somebody OWNER of an organization in which nobody can edit the policy any more
+    BreakGlass(break_glass::BreakGlass),
     /// Say who may do what, by which line; why not, and which line would allow it
     Explain(explain::Explain),
 }
@@ -33,6 +45,10 @@ impl Policy {
             Self::Check(command) => command.run(cli),
             Self::Diff(command) => command.run(cli),
             Self::Test(command) => command.run(cli),
+            Self::History(command) => command.run(cli).await,
+            Self::Revert(command) => command.run(cli).await,
+            Self::Simulate(command) => command.run(cli).await,
+            Self::BreakGlass(command) => command.run(cli).await,
             Self::Explain(command) => command.run(cli).await,
         }
     }

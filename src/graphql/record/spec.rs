@@ -376,4 +376,5 @@ id_columns!(
     SkillId,
     AuditId,
     OutboxId,
+    PolicyVersionId,
 );

@@ -1,0 +1,31 @@
+//! `muster policy revert`.
+
+use serde_json::json;
+
+use super::{Cli, Failure, Output};
+use crate::{access::Scope, ids::PolicyVersionId, policies};
+
+/// What `muster policy revert` takes.
+#[derive(Debug, clap::Args)]
+pub struct Revert {
+    /// The version, as `muster policy history` names it
+    version: i64,
+    /// Why: the history shows it
+    #[arg(long)]
+    reason: String,
+}
+
+impl Revert {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open().await?;
+        let version = PolicyVersionId(self.version);
+        let org = policies::owner_of(&app, version).await?;
+        let reverted = match org {
+            Some(org) => policies::revert(&Scope::system(&app, org), version, &self.reason).await,
+            None => policies::revert_operators(&app, version, &self.reason).await,
+        };
+        app.shut_down().await;
+        reverted?;
+        Ok(Output::of(json!({ "reverted_to": version, "organization_id": org })))
+    }
+}

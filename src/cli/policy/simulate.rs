@@ -1,0 +1,52 @@
+//! `muster policy simulate`.
+
+use std::{fmt::Write, path::PathBuf};
+
+use super::{Cli, Failure, Output};
+use crate::{access::policy::Candidate, orgs, policies};
+
+/// What `muster policy simulate` takes.
+#[derive(Debug, clap::Args)]
+pub struct Simulate {
+    /// The folder with the change
+    #[arg(long, value_name = "CANDIDATE")]
+    dir: PathBuf,
+    /// How many days, this one included
+    #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(i64).range(1..=3650))]
+    days: i64,
+    /// Only this organization: its id or its name [default: all]
+    #[arg(long)]
+    org: Option<String>,
+}
+
+impl Simulate {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let candidate = Candidate::read(&self.dir).map_err(|problems| super::refused(&problems))?;
+        let app = cli.open().await?;
+        let org = match &self.org {
+            Some(org) => Some(orgs::find(&app, org).await?),
+            None => None,
+        };
+        let found = policies::simulate(&app, &candidate, org, self.days).await?;
+        app.shut_down().await;
+        let mut text = String::new();
+        for flip in &found.flips {
+            let sign = if flip.allowed { '+' } else { '-' };
+            let by =
+                flip.decided_by.as_ref().map_or_else(|| "no line allows it".to_owned(), ToString::to_string);
+            let (count, operation, subject, org) =
+                (flip.count, &flip.operation, &flip.subject, flip.organization_id);
+            let permission = flip.permission;
+            let _ = writeln!(
+                text,
+                "{sign} {count} × {operation} by {subject} in organization {org}: {permission}   ({by})"
+            );
+        }
+        for line in &found.unused_lines {
+            let _ = writeln!(text, "never asked for: {line}");
+        }
+        let (flipped, calls, days) = (found.flipped, found.calls, found.days);
+        let _ = write!(text, "{flipped} of {calls} calls in {days} days would end otherwise");
+        Ok(Output::with_text(serde_json::to_value(&found)?, text))
+    }
+}

@@ -1,0 +1,98 @@
+//! The way back in, on the machine itself: when nobody in an organization can edit its policy any more.
+//!
+//! It goes past the policy, so it is loud: a warning in the log, a line in the organization's audit log, a version in
+//! the history. No request leads here.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde_json::json;
+
+use super::{
+    sync,
+    versions::{self, Author, version_of},
+};
+use crate::{
+    access::{Permission, Role, Scope, policy},
+    app::App,
+    audit,
+    error::Result,
+    ids::{OrgId, UserId},
+    orgs, people,
+};
+
+/// What breaking the glass came to.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Broken {
+    /// The organization.
+    pub organization_id: OrgId,
+    /// Who is its OWNER now.
+    pub user_id: UserId,
+    /// What the person was before; none if no member.
+    pub was: Option<Role>,
+    /// Whether the organization's own file was taken out of force.
+    pub file_set_aside: bool,
+}
+
+/// Makes a user OWNER of an organization; if an OWNER could not edit the policy even then, or if told to, the
+/// organization's own file goes out of force as well.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn break_glass(
+    app: &Arc<App>,
+    org: OrgId,
+    user: UserId,
+    reason: &str,
+    set_aside: bool,
+) -> Result<Broken> {
+    tracing::warn!(organization = org.0, user = user.0, reason, "policy.break_glass");
+    sync::now(app).await?;
+    let scope = Scope::system(app, org);
+    let was = people::role_of(&scope, user).await?;
+    match was {
+        Some(Role::Owner) => {}
+        Some(_) => people::update_member(&scope, user, Role::Owner).await?,
+        None => people::add_member(&scope, user, Role::Owner).await?,
+    }
+    let edits = app.policy.allows(org, Role::Owner, Permission::PolicyEdit);
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    let before = versions::newest(&tx).await?.and_then(|newest| newest.text);
+    let file_set_aside = before.is_some() && (set_aside || !edits);
+    if file_set_aside {
+        versions::add(&tx, None, Author::caller(&scope, reason)).await?;
+    }
+    let changes = json!({
+        "reason": reason, "user": user, "role": Role::Owner, "was": was, "file_set_aside": file_set_aside,
+        "from": version_of(before.as_deref()),
+    });
+    let (operation, target_kind, target_id) = ("breakGlass", "policy", org.0);
+    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes }).await?;
+    tx.commit().await?;
+    if file_set_aside {
+        sync::publish(app, org, None).await?;
+    }
+    Ok(Broken { organization_id: org, user_id: user, was, file_set_aside })
+}
+
+/// Renames an organization's file that keeps the whole folder from being taken, so that the service starts again.
+/// Answers where it is now; none if that file is not what is wrong.
+///
+/// # Errors
+/// The folder can't be written.
+pub fn set_aside(dir: &Path, org: OrgId) -> io::Result<Option<PathBuf>> {
+    let file = dir.join("orgs").join(format!("{org}.csv"));
+    let name = file.display().to_string();
+    if !policy::check(dir).problems.iter().any(|problem| problem.file == name) {
+        return Ok(None);
+    }
+    let aside =
+        (1..).map(|n| dir.join("orgs").join(format!(".{org}.csv.aside-{n}"))).find(|path| !path.exists());
+    let Some(aside) = aside else { return Ok(None) };
+    std::fs::rename(&file, &aside)?;
+    Ok(Some(aside))
+}

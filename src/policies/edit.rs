@@ -1,0 +1,233 @@
+//! Editing an organization's own file: against a version, checked like a saved file, never into a lock-out.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{
+    lines, sync,
+    versions::{self, Author, NO_FILE, version_of},
+};
+use crate::{
+    access::{
+        Permission, Role, Scope,
+        policy::{Candidate, LintProblem, Subject, changed_lines, org_file},
+    },
+    app::App,
+    audit,
+    enums::PolicyAuthor,
+    error::{Code, Problem, Result, Violation},
+    ids::{OrgId, PolicyVersionId},
+    orgs, people,
+    store::Tx,
+};
+
+/// How many changed lines an audit line repeats; the versions have all of them.
+const AUDITED_LINES: usize = 200;
+
+/// An edit of the organization's own file.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    /// The version that the editor has seen; another one refuses the edit.
+    pub version: String,
+    /// The whole text; blank removes the file.
+    pub text: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Puts another text in force.
+///
+/// # Errors
+/// `CONFLICT` for an edit of another version than the newest; `VALIDATION_FAILED` with everything that is wrong with the
+/// text; `POLICY_LOCKS_OUT`.
+pub async fn edit(scope: &Scope, edit: Edit) -> Result<()> {
+    let reason = checked_reason(&edit.reason)?;
+    change(scope, "editPolicy", reason, |_, newest| {
+        if newest.version != edit.version {
+            return Err(stale(&newest.version));
+        }
+        Ok(New { text: some(edit.text), reverts_to: None })
+    })
+    .await
+}
+
+/// Says that a role may, or may not, do something in the organization: one line is put in or takes another's place;
+/// without an effect, the line about it is taken out.
+///
+/// # Errors
+/// As [`edit`]; `CONFLICT` if the line does not come to what was asked for, saying why.
+pub async fn set_permission(
+    scope: &Scope,
+    role: Role,
+    permission: Permission,
+    allow: Option<bool>,
+    reason: &str,
+) -> Result<()> {
+    let operation = match allow {
+        Some(true) => "allowPermission",
+        Some(false) => "denyPermission",
+        None => "resetPermission",
+    };
+    let reason = checked_reason(reason)?;
+    let org = scope.org;
+    change(scope, operation, reason, move |scope, newest| {
+        let before = newest.text.unwrap_or_default();
+        let text = some(lines::set(&before, org, role, permission, allow));
+        if let Some(allow) = allow {
+            let candidate = candidate(&scope.app, org, text.as_deref())?;
+            let comes_to = candidate.explain(Some(org), Subject::Role(role), permission);
+            if comes_to.allowed != allow {
+                let detail = format!("That line would change nothing. {}", comes_to.reason);
+                return Err(Problem::new(Code::Conflict, detail));
+            }
+        }
+        Ok(New { text, reverts_to: None })
+    })
+    .await
+}
+
+/// Makes an earlier text the newest again: a new version, checked like any edit.
+///
+/// # Errors
+/// `NOT_FOUND` for a version that this organization's file never had; otherwise as [`edit`].
+pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<()> {
+    let reason = checked_reason(reason)?;
+    let tx = scope.begin().await?;
+    let earlier = versions::load(&tx, to).await?;
+    tx.rollback().await?;
+    change(scope, "revertPolicy", reason, |_, _| Ok(New { text: earlier.text, reverts_to: Some(to) })).await
+}
+
+/// Gives one of the operator's own files the text that it had in an earlier version.
+///
+/// # Errors
+/// `NOT_FOUND`; `VALIDATION_FAILED` if the policy with that text would be refused, or is built in.
+pub async fn revert_operators(app: &Arc<App>, to: PolicyVersionId, reason: &str) -> Result<()> {
+    let reason = checked_reason(reason)?;
+    sync::now(app).await?;
+    let earlier = versions::load_operators(app, to).await?;
+    let (worker, file, text) = (Arc::clone(app), earlier.file.clone(), earlier.text.clone());
+    let put = tokio::task::spawn_blocking(move || worker.policy.put_operators(&file, text.as_deref()));
+    put.await.map_err(Problem::internal)?.map_err(|problems| refused(&problems))?;
+    let author = Author {
+        kind: PolicyAuthor::Operator,
+        id: None,
+        name: Some("system".to_owned()),
+        reason: Some(reason),
+        reverts_to: Some(to),
+    };
+    versions::add_operators(app, &earlier.file, earlier.text, author).await
+}
+
+/// The newest text, as the step that makes the next one sees it.
+struct Newest {
+    version: String,
+    text: Option<String>,
+}
+
+struct New {
+    text: Option<String>,
+    reverts_to: Option<PolicyVersionId>,
+}
+
+async fn change(
+    scope: &Scope,
+    operation: &'static str,
+    reason: String,
+    next: impl FnOnce(&Scope, Newest) -> Result<New> + Send,
+) -> Result<()> {
+    let app = &scope.app;
+    // What was edited by hand a moment ago is a version too.
+    sync::now(app).await?;
+    require_whole(app)?;
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    let newest = versions::newest(&tx).await?;
+    let before = newest.and_then(|newest| newest.text);
+    let was = version_of(before.as_deref());
+    let new = next(scope, Newest { version: was.clone(), text: before.clone() })?;
+    let is = version_of(new.text.as_deref());
+    if was == is {
+        return tx.rollback().await;
+    }
+    let candidate = checked(app, scope.org, new.text.clone()).await?;
+    require_editor(&tx, &candidate).await?;
+    let author = Author { reverts_to: new.reverts_to, ..Author::caller(scope, &reason) };
+    let row = versions::add(&tx, new.text.clone(), author).await?;
+    let mut lines = changed_lines(before.as_deref().unwrap_or(""), new.text.as_deref().unwrap_or(""));
+    lines.truncate(AUDITED_LINES);
+    let mut changes = json!({ "reason": reason, "from": was, "to": is, "lines": lines });
+    if let Some(to) = new.reverts_to {
+        changes["reverts_to"] = to.0.into();
+    }
+    let (target_kind, target_id) = ("policy", row.id.0);
+    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes }).await?;
+    tx.commit().await?;
+    sync::publish(app, scope.org, new.text).await
+}
+
+/// What the policy would be with this text; everything that is wrong with it otherwise.
+///
+/// # Errors
+/// `VALIDATION_FAILED`.
+pub(super) async fn checked(app: &Arc<App>, org: OrgId, text: Option<String>) -> Result<Candidate> {
+    let worker = Arc::clone(app);
+    let checked = tokio::task::spawn_blocking(move || candidate(&worker, org, text.as_deref()));
+    checked.await.map_err(Problem::internal)?
+}
+
+fn candidate(app: &App, org: OrgId, text: Option<&str>) -> Result<Candidate> {
+    app.policy.with_org(org, text).map_err(|problems| refused(&problems))
+}
+
+fn refused(problems: &[LintProblem]) -> Problem {
+    let violation = |problem: &LintProblem| Violation::at("/text", "POLICY_REFUSED", problem.to_string());
+    let errors = problems.iter().take(100).map(violation).collect();
+    Problem::invalid(errors).with(
+        "problems",
+        serde_json::to_value(problems.iter().take(100).collect::<Vec<_>>()).unwrap_or_default(),
+    )
+}
+
+/// Somebody has to be able to take it back: a member who can sign in, and who may edit the policy under the candidate.
+async fn require_editor(tx: &Tx, candidate: &Candidate) -> Result<()> {
+    let editors: Vec<Role> = candidate.roles(tx.scope.org, Permission::PolicyEdit).collect();
+    if people::has_member_with(tx, &editors).await? {
+        return Ok(());
+    }
+    let detail = "After this edit no member of the organization could edit its policy.";
+    Err(Problem::new(Code::PolicyLocksOut, detail))
+}
+
+/// A folder that is refused as it is takes no edit: it would be written, and not be in force.
+fn require_whole(app: &App) -> Result<()> {
+    let problems = app.policy.without_folder(app.policy.status().problems);
+    let Some(first) = problems.first() else { return Ok(()) };
+    let detail = format!("The policy files are not good as they are; the operator has to mend them: {first}");
+    Err(Problem::new(Code::Conflict, detail))
+}
+
+fn stale(newest: &str) -> Problem {
+    let detail = "The policy was changed since that version; read it again.";
+    Problem::new(Code::Conflict, detail).with("version", newest)
+}
+
+fn checked_reason(reason: &str) -> Result<String> {
+    let reason = reason.trim();
+    if reason.is_empty() {
+        return Err(Problem::invalid_at("/reason", "REQUIRED", "Say why: the history shows it."));
+    }
+    Ok(reason.to_owned())
+}
+
+fn some(text: String) -> Option<String> {
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The organization's own file as it is now: its name, its version and its text.
+pub(super) fn present(app: &App, org: OrgId) -> (String, String, Option<String>) {
+    let text = app.policy.org_text(org);
+    let version = text.as_deref().map_or_else(|| NO_FILE.to_owned(), |text| version_of(Some(text)));
+    (org_file(org), version, text)
+}

@@ -1,0 +1,35 @@
+//! Policies as records: every text that a policy file has had, editing them, and what was decided by them.
+//!
+//! What decides is `access/policy`; this slice is how an organization's own file is changed while the service runs. The
+//! newest row of `policy_versions` is the truth about it, and every replica brings its folder to that (`sync`); a hand
+//! edit of the file becomes a row too. `policy.csv` and `expectations.csv` are the operator's: their texts are kept here,
+//! and only the operator writes them. Who may: `policy.view`, `policy.edit`; nobody edits the members of an
+//! organization out of its policy.
+
+mod break_glass;
+mod decisions;
+mod edit;
+mod entity;
+pub mod graphql;
+mod lines;
+mod simulate;
+mod sync;
+mod versions;
+
+/// What the process keeps about policies beside the policy itself.
+#[derive(Default)]
+pub struct State {
+    /// What folder and database had in common.
+    pub synced: Synced,
+    /// What was decided lately.
+    pub decisions: Decisions,
+}
+
+pub use self::{
+    break_glass::{Broken, break_glass, set_aside},
+    decisions::{Decision, Decisions, Outcome, flush as flush_decisions, prune as prune_decisions},
+    edit::{Edit, edit, revert, revert_operators, set_permission},
+    simulate::{Flip, Simulation, simulate},
+    sync::{Synced, round as sync},
+    versions::{NO_FILE, Version, history, operator_history, owner_of, version_of},
+};

@@ -1,0 +1,226 @@
+//! The versions of a file in the database.
+
+use std::fmt::Write;
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QueryOrder,
+    QuerySelect, Set,
+};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::entity::policy_versions::{ActiveModel, Column, Entity, Model};
+use crate::{
+    access::{Caller, Scope, policy::org_file},
+    app::App,
+    clock::Timestamp,
+    enums::PolicyAuthor,
+    error::{Code, Problem, Result},
+    ids::{OrgId, PolicyVersionId},
+    store::Tx,
+};
+
+/// The version of a file that is not there.
+pub const NO_FILE: &str = "none";
+
+/// Identifies a text.
+#[must_use]
+pub fn version_of(text: Option<&str>) -> String {
+    let Some(text) = text else { return NO_FILE.to_owned() };
+    let mut version = String::with_capacity(16);
+    for byte in Sha256::digest(text).iter().take(8) {
+        let _ = write!(version, "{byte:02x}");
+    }
+    version
+}
+
+/// Who gives a file its text, and why.
+#[derive(Clone, Debug)]
+pub(super) struct Author {
+    pub kind: PolicyAuthor,
+    pub id: Option<i64>,
+    pub name: Option<String>,
+    pub reason: Option<String>,
+    pub reverts_to: Option<PolicyVersionId>,
+}
+
+impl Author {
+    /// The caller of a request.
+    pub fn caller(scope: &Scope, reason: &str) -> Self {
+        let caller = &scope.request.caller;
+        let kind = if matches!(caller, Caller::System) { PolicyAuthor::Operator } else { PolicyAuthor::User };
+        Self {
+            kind,
+            id: caller.user().map(|user| user.0),
+            name: Some(caller.name().to_owned()),
+            reason: Some(reason.to_owned()),
+            reverts_to: None,
+        }
+    }
+
+    /// Whoever edited the file.
+    pub fn file() -> Self {
+        Self { kind: PolicyAuthor::File, id: None, name: None, reason: None, reverts_to: None }
+    }
+}
+
+/// A version, for the operator.
+#[derive(Clone, Debug, Serialize)]
+pub struct Version {
+    /// Identifies the version.
+    pub id: PolicyVersionId,
+    /// The file, from the policy folder on.
+    pub file: String,
+    /// Identifies the text.
+    pub version: String,
+    /// When it came to be.
+    pub at: Timestamp,
+    /// Who made it.
+    pub author_kind: PolicyAuthor,
+    /// That person's name.
+    pub author_name: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+    /// The earlier version whose text it is again.
+    pub reverts_to: Option<PolicyVersionId>,
+    /// The text; none if the file was removed.
+    pub text: Option<String>,
+}
+
+impl From<Model> for Version {
+    fn from(row: Model) -> Self {
+        Self {
+            id: row.id,
+            file: row.file,
+            version: row.version,
+            at: row.at,
+            author_kind: row.author_kind,
+            author_name: row.author_name,
+            reason: row.reason,
+            reverts_to: row.reverts_to,
+            text: row.text,
+        }
+    }
+}
+
+/// The versions of an organization's own file, the newest first.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn history(scope: &Scope, limit: u64) -> Result<Vec<Version>> {
+    let rows = scope.find::<Entity>().order_by_desc(Column::Id).limit(limit).all(scope.app.db.read()).await?;
+    Ok(rows.into_iter().map(Version::from).collect())
+}
+
+/// The versions of the operator's own files, the newest first.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn operator_history(app: &App, limit: u64) -> Result<Vec<Version>> {
+    let rows = operators().order_by_desc(Column::Id).limit(limit).all(app.db.read()).await?;
+    Ok(rows.into_iter().map(Version::from).collect())
+}
+
+/// The newest version of the organization's own file.
+pub(super) async fn newest(tx: &Tx) -> Result<Option<Model>> {
+    let rows = tx.scope.find::<Entity>().order_by_desc(Column::Id);
+    Ok(rows.one(tx.connection()).await?)
+}
+
+/// One version of the organization's own file.
+pub(super) async fn load(tx: &Tx, id: PolicyVersionId) -> Result<Model> {
+    let row = tx.scope.find::<Entity>().filter(Column::Id.eq(id)).one(tx.connection()).await?;
+    row.ok_or_else(|| Problem::not_found("policy version", id))
+}
+
+/// Adds a version of the organization's own file.
+pub(super) async fn add(tx: &Tx, text: Option<String>, author: Author) -> Result<Model> {
+    let org = tx.scope.org;
+    let row = row(Some(org), org_file(org), text, author, tx.now);
+    Ok(row.insert(tx.connection()).await?)
+}
+
+/// The newest version of one of the operator's own files.
+#[expect(clippy::disallowed_methods, reason = "the operator's files belong to no organization")]
+fn operators() -> sea_orm::Select<Entity> {
+    Entity::find().filter(Column::OrganizationId.is_null())
+}
+
+/// Notes the text of one of the operator's own files, if it is not the newest one.
+pub(super) async fn note_operators(app: &App, file: &str, text: Option<String>) -> Result<bool> {
+    let newest = operators().filter(Column::File.eq(file)).order_by_desc(Column::Id);
+    let newest = newest.one(app.db.read()).await?;
+    let known = newest.map_or_else(|| NO_FILE.to_owned(), |newest| newest.version);
+    if known == version_of(text.as_deref()) {
+        return Ok(false);
+    }
+    let row = row(None, file.to_owned(), text, Author::file(), app.clock.now());
+    row.insert(app.db.writer()).await?;
+    Ok(true)
+}
+
+/// Whose file a version is: an organization's, or (none) the operator's.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn owner_of(app: &App, id: PolicyVersionId) -> Result<Option<OrgId>> {
+    let sql = "SELECT organization_id FROM policy_versions WHERE id = $1";
+    let statement = sea_orm::Statement::from_sql_and_values(app.db.backend(), sql, [id.0.into()]);
+    let row = app.db.read().query_one_raw(statement).await?;
+    let row = row.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no policy version {id}.")))?;
+    Ok(row.try_get_by_index::<Option<i64>>(0)?.map(OrgId))
+}
+
+/// One version of the operator's own files.
+pub(super) async fn load_operators(app: &App, id: PolicyVersionId) -> Result<Model> {
+    let row = operators().filter(Column::Id.eq(id)).one(app.db.read()).await?;
+    row.ok_or_else(|| {
+        Problem::new(Code::NotFound, format!("There is no version {id} of the operator's files."))
+    })
+}
+
+/// Adds a version of one of the operator's own files.
+pub(super) async fn add_operators(app: &App, file: &str, text: Option<String>, author: Author) -> Result<()> {
+    let row = row(None, file.to_owned(), text, author, app.clock.now());
+    row.insert(app.db.writer()).await?;
+    Ok(())
+}
+
+fn row(org: Option<OrgId>, file: String, text: Option<String>, author: Author, at: Timestamp) -> ActiveModel {
+    ActiveModel {
+        id: NotSet,
+        organization_id: Set(org),
+        file: Set(file),
+        version: Set(version_of(text.as_deref())),
+        text: Set(text),
+        author_kind: Set(author.kind),
+        author_id: Set(author.id),
+        author_name: Set(author.name),
+        reason: Set(author.reason),
+        reverts_to: Set(author.reverts_to),
+        at: Set(at),
+    }
+}
+
+/// How many versions there are, and the newest; tells cheaply whether there is news. Both numbers, because a
+/// transaction that was begun earlier may be committed later.
+pub(super) async fn mark(app: &App) -> Result<(i64, i64)> {
+    let sql = "SELECT COUNT(*), COALESCE(MAX(id), 0) FROM policy_versions";
+    let statement = sea_orm::Statement::from_string(app.db.backend(), sql);
+    match app.db.read().query_one_raw(statement).await? {
+        Some(row) => Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)),
+        None => Ok((0, 0)),
+    }
+}
+
+/// The newest version of every organization's own file.
+pub(super) async fn known(app: &App) -> Result<Vec<(OrgId, String)>> {
+    let sql = "SELECT organization_id, version FROM policy_versions WHERE id IN \
+               (SELECT MAX(id) FROM policy_versions WHERE organization_id IS NOT NULL GROUP BY organization_id)";
+    let statement = sea_orm::Statement::from_string(app.db.backend(), sql);
+    let mut newest = Vec::new();
+    for row in app.db.read().query_all_raw(statement).await? {
+        newest.push((OrgId(row.try_get_by_index(0)?), row.try_get_by_index(1)?));
+    }
+    Ok(newest)
+}

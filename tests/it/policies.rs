@@ -1,0 +1,410 @@
+//! Policies through the schema: asked, tried, edited, taken back; never into a lock-out, and alike on every replica.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use muster::{
+    access::{
+        Permission, Role,
+        policy::{self, Policy},
+    },
+    app::{App, Options},
+    ids::{OrgId, UserId},
+    policies,
+};
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, Answer, TestApp};
+
+const EDIT: &str =
+    "mutation($o: Id!, $input: EditPolicyInput!) { editPolicy(orgId: $o, input: $input) { version text } }";
+const POLICY: &str = "query($o: Id!) { policy(orgId: $o) { version text problems { reason } } }";
+const AUDITED: &str = "query($o: Id!, $f: String!) { auditLog(orgId: $o, page: 1, limit: 1, operation: $f) \
+                       { data { actorKind actorName changes } } }";
+
+async fn edit(actor: &Actor, org: i64, version: &str, text: &str) -> Answer {
+    let input = json!({ "version": version, "text": text, "reason": "because" });
+    actor.gql(EDIT, json!({ "o": org, "input": input })).await
+}
+
+async fn in_force(app: &TestApp) -> Value {
+    app.owner.gql(POLICY, json!({ "o": app.org })).await.data()["policy"].clone()
+}
+
+async fn audited(app: &TestApp, operation: &str) -> Value {
+    let answer = app.owner.gql(AUDITED, json!({ "o": app.org, "f": operation })).await;
+    answer.data()["auditLog"]["data"][0].clone()
+}
+
+fn allows(app: &App, org: i64, role: Role, permission: Permission) -> bool {
+    app.policy.allows(OrgId(org), role, permission)
+}
+
+/// A service with a policy folder of its own.
+async fn with_folder() -> (TestApp, tempfile::TempDir) {
+    let dir = folder();
+    let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
+    (app, dir)
+}
+
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    policy::write_defaults(dir.path()).unwrap();
+    dir
+}
+
+/// Another replica over the same database.
+async fn replica(app: &TestApp, dir: Option<&Path>) -> Arc<App> {
+    let mut config = app.muster.config.clone();
+    config.policy_dir = dir.map(Path::to_owned);
+    App::start(config, Options { clock: app.clock.clone(), ..Options::default() }).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_owner_edits_the_policy_against_a_version_and_it_holds_at_once() {
+    let (app, dir) = with_folder().await;
+    let org = app.org;
+    let before = in_force(&app).await;
+    assert_eq!((&before["version"], &before["text"]), (&json!("none"), &Value::Null));
+    let text = format!("# operators see the list\np, OPERATOR, {org}, conversation.view, allow\n");
+    let edited = edit(&app.owner, org, "none", &text).await.data()["editPolicy"].clone();
+    assert_eq!(edited["text"], text);
+    assert!(allows(&app.muster, org, Role::Operator, Permission::ConversationView));
+    assert_eq!(fs::read_to_string(dir.path().join(format!("orgs/{org}.csv"))).unwrap(), text);
+    let listed = app.operator.get(&format!("/v1/org/{org}/conversation?limit=10&offset=0")).await;
+    assert_ne!(listed.status, 403, "{:#}", listed.body);
+    // Two had the same text before them: the second is told.
+    let stale = edit(&app.owner, org, "none", "").await;
+    assert_eq!(stale.code(), "CONFLICT");
+    assert_eq!(stale.body["errors"][0]["extensions"]["details"]["version"], edited["version"]);
+    let line = audited(&app, "editPolicy").await;
+    assert_eq!(line["changes"]["reason"], "because");
+    assert_eq!(line["changes"]["lines"][1], format!("+p, OPERATOR, {org}, conversation.view, allow"));
+    let version = edited["version"].as_str().unwrap();
+    assert_eq!(edit(&app.admin, org, version, "").await.code(), "PERMISSION_DENIED");
+    assert_eq!(edit(&app.stranger, org, version, "").await.code(), "NOT_A_MEMBER");
+    // A blank text removes the file.
+    edit(&app.owner, org, version, " \n").await.data();
+    assert!(!dir.path().join(format!("orgs/{org}.csv")).exists());
+    assert!(!allows(&app.muster, org, Role::Operator, Permission::ConversationView));
+}
+
+#[tokio::test]
+async fn an_edit_that_is_wrong_passes_the_ceiling_or_locks_out_is_refused_with_all_reasons() {
+    let app = TestApp::start().await;
+    let org = app.org;
+    let lines = |answer: &Answer| -> Vec<String> {
+        let errors = answer.body["errors"][0]["extensions"]["errors"].as_array().unwrap().iter();
+        errors.map(|error| error["detail"].as_str().unwrap().to_owned()).collect()
+    };
+    let text = format!("p, VIEWER, {org}, agent.edti, allow\np, VIEWER, {org}, member.edit, allow\n");
+    let refused = edit(&app.owner, org, "none", &text).await;
+    assert_eq!(refused.code(), "VALIDATION_FAILED");
+    let reasons = lines(&refused);
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons[0].starts_with(&format!("orgs/{org}.csv:1: unknown permission")), "{reasons:?}");
+    assert!(
+        reasons[1].starts_with(&format!("orgs/{org}.csv:2: VIEWER can't be given member.edit")),
+        "{reasons:?}"
+    );
+    assert_eq!(refused.body["errors"][0]["extensions"]["details"]["problems"][0]["line"], 1);
+    for kept in ["policy.edit", "policy.view", "member.edit", "member.view", "organization.view"] {
+        let refused = edit(&app.owner, org, "none", &format!("p, OWNER, {org}, {kept}, deny\n")).await;
+        assert_eq!(refused.code(), "VALIDATION_FAILED", "{kept}: {:#}", refused.body);
+    }
+    // The shipped expectations hold in every organization.
+    let wide = format!("p, VIEWER, {org}, agent.delete, allow\n");
+    let refused = edit(&app.owner, org, "none", &wide).await;
+    assert!(lines(&refused)[0].contains("expected deny of agent.delete to VIEWER"), "{:#}", refused.body);
+    let unsaid = json!({ "version": "none", "text": "", "reason": " " });
+    let refused = app.owner.gql(EDIT, json!({ "o": org, "input": unsaid })).await;
+    assert_eq!(refused.code(), "VALIDATION_FAILED");
+    assert_eq!(in_force(&app).await["version"], "none");
+    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn an_organization_without_anybody_who_can_sign_in_and_edit_takes_no_edit() {
+    let app = TestApp::start().await;
+    let org = app.org;
+    let sql = "UPDATE users SET disabled_at = 1 WHERE id IN \
+               (SELECT user_id FROM members WHERE organization_id = $1 AND role = 'OWNER')";
+    app.execute(sql, vec![org.into()]).await;
+    let edit = policies::Edit {
+        version: policies::NO_FILE.to_owned(),
+        text: format!("p, VIEWER, {org}, contact.view, allow\n"),
+        reason: "because".to_owned(),
+    };
+    let refused = policies::edit(&app.scope(), edit).await.unwrap_err();
+    assert_eq!(refused.code.as_str(), "POLICY_LOCKS_OUT");
+    assert!(!allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    assert_eq!(app.stranger.gql(POLICY, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
+    let app = TestApp::start().await;
+    let org = app.org;
+    let line = |verb: &str, role: &str| {
+        let document = format!(
+            "mutation($o: Id!) {{ {verb}(orgId: $o, input: {{ role: {role}, permission: \"contact.view\", \
+             reason: \"so\" }}) {{ version text }} }}"
+        );
+        let owner = app.owner.clone();
+        async move { owner.gql(&document, json!({ "o": org })).await }
+    };
+    line("allowPermission", "VIEWER").await.data();
+    assert!(allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    let denied = line("denyPermission", "OPERATOR").await;
+    assert_eq!(denied.data()["denyPermission"]["text"].as_str().unwrap().lines().count(), 2);
+    assert!(!allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    let beaten = line("allowPermission", "VIEWER").await;
+    assert_eq!(beaten.code(), "CONFLICT", "a deny above it beats it: {:#}", beaten.body);
+    line("resetPermission", "OPERATOR").await.data();
+    assert!(allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+
+    let history = "query($o: Id!) { policyHistory(orgId: $o, page: 1, limit: 10) \
+                   { total data { id text reason authorKind } } }";
+    let listed = app.owner.gql(history, json!({ "o": org })).await.data()["policyHistory"].clone();
+    assert_eq!(listed["total"], 3);
+    assert_eq!(
+        (&listed["data"][0]["reason"], &listed["data"][0]["authorKind"]),
+        (&json!("so"), &json!("USER"))
+    );
+    let revert = "mutation($o: Id!, $v: Id!) { revertPolicy(orgId: $o, input: { versionId: $v, reason: \"back\" }) { text } }";
+    let to = listed["data"][1]["id"].clone();
+    let reverted = app.owner.gql(revert, json!({ "o": org, "v": to })).await.data();
+    assert_eq!(reverted["revertPolicy"]["text"], listed["data"][1]["text"]);
+    assert!(!allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    assert_eq!(audited(&app, "revertPolicy").await["changes"]["reverts_to"], to);
+    let foreign = app.stranger.gql(revert, json!({ "o": app.other_org, "v": to })).await;
+    assert_eq!(foreign.code(), "NOT_FOUND", "another organization's version");
+    assert_eq!(app.stranger.gql(history, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn every_replica_comes_to_the_same_policy_and_a_hand_edit_becomes_a_version() {
+    let (app, dir) = with_folder().await;
+    let (org, own) = (app.org, folder());
+    let (apart, none) = (replica(&app, Some(own.path())).await, replica(&app, None).await);
+    let text = format!("# mine\np, VIEWER, {org}, contact.view, allow\n");
+    edit(&app.owner, org, "none", &text).await.data();
+    for other in [&apart, &none] {
+        assert!(!allows(other, org, Role::Viewer, Permission::ContactView));
+        policies::sync(other).await.unwrap();
+        assert!(allows(other, org, Role::Viewer, Permission::ContactView));
+        assert_eq!(policies::sync(other).await.unwrap(), 0, "nothing is left to do");
+    }
+    let file = format!("orgs/{org}.csv");
+    assert_eq!(fs::read_to_string(own.path().join(&file)).unwrap(), text);
+
+    // By hand, in the folder of one of them.
+    let by_hand = format!("{text}p, VIEWER, {org}, skill.edit, allow\n");
+    fs::write(own.path().join(&file), &by_hand).unwrap();
+    apart.policy.reload().unwrap();
+    for replica in [&apart, &app.muster, &none] {
+        policies::sync(replica).await.unwrap();
+        assert!(allows(replica, org, Role::Viewer, Permission::SkillEdit));
+    }
+    assert_eq!(fs::read_to_string(dir.path().join(&file)).unwrap(), by_hand);
+    let newest = &policies::history(&app.scope(), 5).await.unwrap()[0];
+    assert_eq!((newest.author_kind.as_str(), newest.text.as_deref()), ("FILE", Some(by_hand.as_str())));
+    assert_eq!(audited(&app, "policyFileEdited").await["changes"]["author"], "file");
+    let stale = edit(&app.owner, org, &policies::version_of(Some(&text)), "").await;
+    assert_eq!(stale.code(), "CONFLICT");
+
+    // A file that is refused is no version.
+    fs::write(own.path().join(&file), "nonsense\n").unwrap();
+    assert!(apart.policy.reload().is_err());
+    policies::sync(&apart).await.unwrap();
+    assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 2);
+    // A new folder takes what the database has, and keeps beside what it had.
+    let fresh = folder();
+    fs::write(fresh.path().join(&file), &text).unwrap();
+    let late = replica(&app, Some(fresh.path())).await;
+    policies::sync(&late).await.unwrap();
+    assert_eq!(fs::read_to_string(fresh.path().join(&file)).unwrap(), by_hand);
+    assert_eq!(fs::read_to_string(fresh.path().join(format!("orgs/.{org}.csv.replaced"))).unwrap(), text);
+    // Removed by hand, removed everywhere.
+    fs::remove_file(dir.path().join(&file)).unwrap();
+    app.muster.policy.reload().unwrap();
+    policies::sync(&app.muster).await.unwrap();
+    policies::sync(&late).await.unwrap();
+    assert!(!fresh.path().join(&file).exists());
+    assert_eq!(app.stranger.gql(POLICY, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
+    for other in [apart, none, late] {
+        other.shut_down().await;
+    }
+}
+
+#[tokio::test]
+async fn the_operators_files_are_remembered_and_only_the_operator_takes_them_back() {
+    let (app, dir) = with_folder().await;
+    policies::sync(&app.muster).await.unwrap();
+    let file = dir.path().join("policy.csv");
+    let before = fs::read_to_string(&file).unwrap();
+    fs::write(&file, before.replace("p, ADMIN, *, image.edit, allow", "p, OPERATOR, *, image.edit, allow")).unwrap();
+    app.muster.policy.reload().unwrap();
+    policies::sync(&app.muster).await.unwrap();
+    let history = policies::operator_history(&app.muster, 9).await.unwrap();
+    let of_policy: Vec<_> = history.iter().filter(|version| version.file == "policy.csv").collect();
+    assert_eq!(of_policy.len(), 2);
+    assert_eq!(policies::owner_of(&app.muster, of_policy[1].id).await.unwrap(), None);
+    assert!(allows(&app.muster, app.org, Role::Operator, Permission::ImageEdit));
+    policies::revert_operators(&app.muster, of_policy[1].id, "not yet").await.unwrap();
+    assert!(!allows(&app.muster, app.org, Role::Operator, Permission::ImageEdit));
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    let revert = "mutation($o: Id!, $v: Id!) { revertPolicy(orgId: $o, input: { versionId: $v, reason: \"me\" }) { text } }";
+    let tried = json!({ "o": app.org, "v": of_policy[0].id });
+    assert_eq!(app.owner.gql(revert, tried.clone()).await.code(), "NOT_FOUND");
+    assert_eq!(app.stranger.gql(revert, tried).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn edits_at_the_same_time_take_turns() {
+    let app = TestApp::start().await;
+    let org = app.org;
+    let permissions = ["contact.view", "skill.edit", "mcp.edit", "skill.create"];
+    let texts = permissions.map(|permission| format!("p, VIEWER, {org}, {permission}, allow\n"));
+    let tried = futures::future::join_all(texts.iter().map(|text| edit(&app.owner, org, "none", text))).await;
+    let done: Vec<_> = tried.iter().filter(|answer| answer.body["errors"].is_null()).collect();
+    assert_eq!(done.len(), 1, "one of them was first: {:#}", tried[0].body);
+    assert_eq!(done[0].body["data"]["editPolicy"]["version"], in_force(&app).await["version"]);
+    assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 1);
+    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn a_proposal_says_what_an_edit_would_come_to_and_changes_nothing() {
+    let app = TestApp::start().await;
+    let org = app.org;
+    let propose = "query($o: Id!, $t: String!) { proposePolicy(orgId: $o, text: $t) { ok lines version \
+                   problems { file line reason } \
+                   changes { subject permission allowed decidedBy { file line text } } } }";
+    let ask = |text: String| {
+        let admin = app.admin.clone();
+        async move { admin.gql(propose, json!({ "o": org, "t": text })).await.data()["proposePolicy"].clone() }
+    };
+    let good = ask(format!("p, VIEWER, {org}, contact.view, allow\n")).await;
+    assert_eq!((&good["ok"], &good["version"]), (&json!(true), &json!("none")));
+    let line = format!("p, VIEWER, {org}, contact.view, allow");
+    let decided_by = json!({ "file": format!("orgs/{org}.csv"), "line": 1, "text": line });
+    let change = json!({ "subject": "VIEWER", "permission": "contact.view", "allowed": true, "decidedBy": decided_by });
+    assert_eq!((&good["changes"], &good["lines"]), (&json!([change]), &json!([format!("+{line}")])));
+    let bad = ask("p, VIEWER, 1\n".to_owned()).await;
+    assert_eq!((&bad["ok"], &bad["problems"][0]["line"]), (&json!(false), &json!(1)));
+    assert_eq!(in_force(&app).await["version"], "none");
+    assert_eq!(app.viewer.gql(propose, json!({ "o": org, "t": "" })).await.code(), "PERMISSION_DENIED");
+    assert_eq!(app.stranger.gql(propose, json!({ "o": org, "t": "" })).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn who_may_read_the_policy_is_told_which_line_refuses() {
+    let app = TestApp::start().await;
+    let org = app.org;
+    let explain = "query($o: Id!, $r: Role, $u: Id) { \
+                   explainPermission(orgId: $o, permission: \"agent.delete\", role: $r, userId: $u) \
+                   { allowed subject inheritance decidedBy { file text } remedy { change file text withinCeiling } } }";
+    let why = |of: Value| {
+        let (admin, mut variables) = (app.admin.clone(), of);
+        variables["o"] = org.into();
+        async move { admin.gql(explain, variables).await.data()["explainPermission"].clone() }
+    };
+    let operator = why(json!({ "r": "OPERATOR" })).await;
+    assert_eq!((&operator["allowed"], &operator["decidedBy"]), (&json!(false), &Value::Null));
+    let text = format!("p, OPERATOR, {org}, agent.delete, allow");
+    let file = format!("orgs/{org}.csv");
+    let remedy = json!({ "change": "ADD", "file": file, "text": text, "withinCeiling": true });
+    assert_eq!(operator["remedy"], remedy);
+    let owner = why(json!({ "r": "OWNER" })).await;
+    assert_eq!((&owner["allowed"], &owner["inheritance"]), (&json!(true), &json!(["OWNER", "ADMIN"])));
+    assert_eq!(why(json!({ "u": member(&app, "VIEWER").await })).await["subject"], "VIEWER");
+    assert_eq!(why(json!({})).await["subject"], "service_token");
+    // A refusal names the line to an ADMIN, and to nobody who may not read the policy.
+    let details = |answer: Answer| answer.body["errors"][0]["extensions"]["details"].clone();
+    let told = details(edit(&app.admin, org, "none", "").await);
+    assert_eq!(
+        (&told["permission"], &told["decided_by"]),
+        (&json!("policy.edit"), &json!("no line allows it"))
+    );
+    let would = told["would_allow"].as_str().unwrap();
+    assert!(would.contains(&format!("p, ADMIN, {org}, policy.edit, allow")), "{told}");
+    let untold = details(edit(&app.viewer, org, "none", "").await);
+    assert_eq!(untold, json!({ "permission": "policy.edit" }));
+    let can = "query($o: Id!) { viewerCan(orgId: $o, permissions: [\"agent.view\", \"agent.edit\"]) \
+               { permission allowed reason decidedBy { file } } }";
+    let seen = app.viewer.gql(can, json!({ "o": org })).await.data()["viewerCan"].clone();
+    assert_eq!((&seen[0]["allowed"], &seen[1]["allowed"]), (&json!(true), &json!(false)));
+    assert_eq!(seen[1]["decidedBy"], Value::Null);
+    assert_eq!(seen[1]["reason"], "VIEWER may not agent.edit in this organization.");
+    assert_eq!(app.stranger.gql(can, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
+}
+
+async fn member(app: &TestApp, role: &str) -> i64 {
+    let sql = "SELECT user_id FROM members WHERE organization_id = $1 AND role = $2 ORDER BY user_id LIMIT 1";
+    app.one(sql, vec![app.org.into(), role.into()]).await
+}
+
+#[tokio::test]
+async fn a_candidate_is_tried_on_what_was_really_called() {
+    let app = TestApp::start().await;
+    let org = app.org;
+    let list = format!("/v1/org/{org}/agent?page=1&limit=10");
+    for _ in 0..3 {
+        assert_eq!(app.viewer.get(&list).await.status, 200);
+    }
+    assert_eq!(app.viewer.post(&format!("/v1/org/{org}/agent"), json!({})).await.status, 403);
+    let token = app.token(&["agent.view"]).await;
+    assert_eq!(token.get(&list).await.status, 200);
+    policies::flush_decisions(&app.muster).await.unwrap();
+    assert_eq!(app.viewer.get(&list).await.status, 200);
+    policies::flush_decisions(&app.muster).await.unwrap();
+    let simulate = "query($o: Id!, $t: String!) { simulatePolicy(orgId: $o, text: $t, days: 2) { calls flipped \
+                    flips { subject operation permission allowed count } unusedLines { line } } }";
+    let text = format!(
+        "p, VIEWER, {org}, agent.view, deny\np, VIEWER, {org}, agent.create, allow\n\
+         p, VIEWER, {org}, mcp.edit, allow\n"
+    );
+    let found = app.admin.gql(simulate, json!({ "o": org, "t": text })).await.data()["simulatePolicy"].clone();
+    let flip = |operation: &str, permission: &str, allowed: bool, count: i64| {
+        json!({
+            "subject": "VIEWER", "operation": operation, "permission": permission,
+            "allowed": allowed, "count": count,
+        })
+    };
+    let flips = [
+        flip("agents", "agent.view", false, 4),
+        flip("createAgent", "agent.create", true, 1),
+    ];
+    assert_eq!(found["flips"], json!(flips));
+    assert_eq!((&found["flipped"], &found["calls"]), (&json!(5), &json!(6)));
+    assert_eq!(found["unusedLines"], json!([{ "line": 3 }]));
+    // What is older than it is kept is forgotten.
+    app.clock.advance(Duration::from_secs(13 * 86_400));
+    assert_eq!(policies::prune_decisions(&app.muster).await.unwrap(), 0);
+    app.clock.advance(Duration::from_secs(3 * 86_400));
+    assert!(policies::prune_decisions(&app.muster).await.unwrap() > 0);
+    assert_eq!(app.stranger.gql(simulate, json!({ "o": org, "t": "" })).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn breaking_the_glass_gives_somebody_the_policy_back() {
+    let (app, dir) = with_folder().await;
+    let org = app.org;
+    edit(&app.owner, org, "none", &format!("p, VIEWER, {org}, contact.view, allow\n")).await.data();
+    let user = UserId(member(&app, "VIEWER").await);
+    let broken = policies::break_glass(&app.muster, OrgId(org), user, "locked out", true).await.unwrap();
+    assert_eq!((broken.was, broken.file_set_aside), (Some(Role::Viewer), true));
+    let file = dir.path().join(format!("orgs/{org}.csv"));
+    assert!(!file.exists());
+    let seen = app.viewer.gql(POLICY, json!({ "o": org })).await.data();
+    assert_eq!(seen["policy"]["version"], "none");
+    let line = audited(&app, "breakGlass").await;
+    assert_eq!((&line["actorKind"], &line["changes"]["reason"]), (&json!("SYSTEM"), &json!("locked out")));
+    // A file that keeps the service from starting is put aside before it starts.
+    fs::write(&file, "nonsense\n").unwrap();
+    assert!(Policy::load(dir.path()).is_err());
+    assert!(policies::set_aside(dir.path(), OrgId(org + 1)).unwrap().is_none());
+    assert!(policies::set_aside(dir.path(), OrgId(org)).unwrap().is_some());
+    assert!(Policy::load(dir.path()).is_ok());
+    assert_eq!(app.stranger.gql(POLICY, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
+}
