@@ -242,7 +242,8 @@ async fn the_operators_files_are_remembered_and_only_the_operator_takes_them_bac
     policies::sync(&app.muster).await.unwrap();
     let file = dir.path().join("policy.csv");
     let before = fs::read_to_string(&file).unwrap();
-    fs::write(&file, before.replace("p, ADMIN, *, image.edit, allow", "p, OPERATOR, *, image.edit, allow")).unwrap();
+    fs::write(&file, before.replace("p, ADMIN, *, image.edit, allow", "p, OPERATOR, *, image.edit, allow"))
+        .unwrap();
     app.muster.policy.reload().unwrap();
     policies::sync(&app.muster).await.unwrap();
     let history = policies::operator_history(&app.muster, 9).await.unwrap();
@@ -364,17 +365,15 @@ async fn a_candidate_is_tried_on_what_was_really_called() {
         "p, VIEWER, {org}, agent.view, deny\np, VIEWER, {org}, agent.create, allow\n\
          p, VIEWER, {org}, mcp.edit, allow\n"
     );
-    let found = app.admin.gql(simulate, json!({ "o": org, "t": text })).await.data()["simulatePolicy"].clone();
+    let found =
+        app.admin.gql(simulate, json!({ "o": org, "t": text })).await.data()["simulatePolicy"].clone();
     let flip = |operation: &str, permission: &str, allowed: bool, count: i64| {
         json!({
             "subject": "VIEWER", "operation": operation, "permission": permission,
             "allowed": allowed, "count": count,
         })
     };
-    let flips = [
-        flip("agents", "agent.view", false, 4),
-        flip("createAgent", "agent.create", true, 1),
-    ];
+    let flips = [flip("agents", "agent.view", false, 4), flip("createAgent", "agent.create", true, 1)];
     assert_eq!(found["flips"], json!(flips));
     assert_eq!((&found["flipped"], &found["calls"]), (&json!(5), &json!(6)));
     assert_eq!(found["unusedLines"], json!([{ "line": 3 }]));
