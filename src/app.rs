@@ -21,6 +21,8 @@ use crate::{
     config::Config,
     edge::limits::Limits,
     graphql::{Catalogue, Documents, MusterSchema},
+    mail::Mailer,
+    people::oidc::Providers,
     ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
     keys::Lookups,
     policies,
@@ -61,6 +63,10 @@ pub struct App {
     pub keys: LiveRing,
     /// Hashes passwords.
     pub passwords: Passwords,
+    /// With whom people may sign in besides.
+    pub oidc: Providers,
+    /// Sends mail.
+    pub mailer: Mailer,
     /// What the schema says about itself.
     pub catalogue: Catalogue,
     /// The schema.
@@ -130,6 +136,8 @@ impl App {
             limits: Limits::new(&config.rate_limits, &options.clock),
             started_at: options.clock.now(),
             clock: options.clock,
+            oidc: Providers::new(&config).context("oidc_file")?,
+            mailer: Mailer::new(&config).context("mail")?,
             config,
             db,
             policy,

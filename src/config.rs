@@ -19,10 +19,12 @@ use serde::Deserialize;
 use crate::sealing::{KeyFile, KeyFileError};
 
 mod operating;
+mod oidc;
 mod plans;
 mod settings;
 
 pub use operating::{Metrics, ProxyHeader, RateLimits, Traces};
+pub use oidc::{OidcProvider, OidcProviders};
 pub use plans::{PlanLimits, Plans};
 pub use settings::{Kind, SETTINGS, Setting, listed};
 
@@ -44,10 +46,14 @@ pub struct Config {
     pub listen: SocketAddr,
     /// How clients reach this installation, without a slash at the end. `MUSTER_PUBLIC_URL`, none.
     pub public_url: Option<String>,
+    /// Where people work: where links in mails lead. `MUSTER_PANEL_URL`, `public_url`.
+    pub panel_url: Option<String>,
     /// The folder of the policies. `MUSTER_POLICY_DIR`, none: the built-in ones.
     pub policy_dir: Option<PathBuf>,
     /// The limits of the plans. `MUSTER_PLANS_FILE`, none: the built-in ones. Read with [`Config::plans`].
     pub plans_file: Option<PathBuf>,
+    /// The providers that people may sign in with. `MUSTER_OIDC_FILE`, none.
+    pub oidc_file: Option<PathBuf>,
     /// The key file. `MUSTER_KEYS_FILE`, `{data_dir}/keys.toml`. Read with [`Config::keys`].
     pub keys_file: PathBuf,
     /// Whether clients may ask for the schema. `MUSTER_INTROSPECTION`, true.
@@ -83,6 +89,8 @@ pub struct Config {
     pub service_tokens: ServiceTokens,
     /// What is kept of decisions.
     pub policy: PolicySettings,
+    /// How mail leaves.
+    pub mail: Mail,
     /// The text of a key file, in place of the file. `MUSTER_KEYS` alone: it has no place in a file of settings.
     #[serde(skip)]
     keys: Option<SecretString>,
@@ -277,6 +285,18 @@ fn days(count: u64) -> Duration {
     Duration::from_secs(count * 24 * 60 * 60)
 }
 
+/// How mail leaves.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mail {
+    /// `smtps://…`, `smtp://…` or `file:///…`. `MUSTER_MAIL_URL`, none: mail is not sent.
+    pub url: Option<SecretString>,
+    /// The sender. `MUSTER_MAIL_FROM`, none.
+    pub from: Option<String>,
+    /// Certificates to trust besides the public ones. `MUSTER_MAIL_CA_FILE`, none.
+    pub ca_file: Option<PathBuf>,
+}
+
 impl Config {
     /// The configuration of this process: the defaults, the file (`path`, or else that of `MUSTER_CONFIG`), and
     /// the environment.
@@ -343,21 +363,30 @@ impl Config {
         // In an address these have a meaning of their own.
         let folder = folder.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
         self.database.url = self.database.url.expose_secret().replace("{data_dir}", &folder).into();
-        if let Some(url) = &mut self.public_url {
+        for url in [&mut self.public_url, &mut self.panel_url].into_iter().flatten() {
             url.truncate(url.trim_end_matches('/').len());
         }
     }
 
     /// What only several settings together can get wrong.
     fn check(self) -> Result<Self, ConfigError> {
+        let mut mistakes = Vec::new();
         if self.database.min_connections > self.database.max_connections {
-            return Err(ConfigError(vec!["database.min_connections: more than max_connections".into()]));
+            mistakes.push("database.min_connections: more than max_connections".to_owned());
         }
         let tokens = &self.service_tokens;
         if tokens.max_days > 0 && tokens.default_days > tokens.max_days {
-            return Err(ConfigError(vec!["service_tokens.default_days: more than max_days".into()]));
+            mistakes.push("service_tokens.default_days: more than max_days".to_owned());
         }
-        Ok(self)
+        if self.mail.url.is_some() {
+            if self.mail.from.is_none() {
+                mistakes.push("mail.from: missing, which mail.url needs".to_owned());
+            }
+            if self.links().is_empty() {
+                mistakes.push("public_url or panel_url: missing, which the links in mails need".to_owned());
+            }
+        }
+        if mistakes.is_empty() { Ok(self) } else { Err(ConfigError(mistakes)) }
     }
 
     /// Reads the limits of the plans.
@@ -366,6 +395,14 @@ impl Config {
     /// Names every mistake of the file.
     pub fn plans(&self) -> Result<Plans, ConfigError> {
         Plans::read(self.plans_file.as_deref())
+    }
+
+    /// Reads the providers that people may sign in with.
+    ///
+    /// # Errors
+    /// Names every mistake of the file.
+    pub fn oidc(&self) -> Result<OidcProviders, ConfigError> {
+        self.oidc_file.as_deref().map_or_else(|| Ok(OidcProviders::new()), oidc::read)
     }
 
     /// Reads the keys: from `MUSTER_KEYS` if that is set, or else from the key file, which is made if missing.
@@ -407,6 +444,12 @@ impl Config {
     #[must_use]
     pub fn keys_are_given(&self) -> bool {
         self.keys.is_some()
+    }
+
+    /// Where links for people lead, without a slash at the end; empty where nobody said so.
+    #[must_use]
+    pub fn links(&self) -> &str {
+        self.panel_url.as_deref().or(self.public_url.as_deref()).unwrap_or_default()
     }
 
     /// Who issues access tokens.

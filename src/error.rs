@@ -63,6 +63,8 @@ codes! {
         "The credential was good once. Refresh the session, or issue a new service token.";
     SignInFailed = "SIGN_IN_FAILED", UNAUTHORIZED, "Sign-in failed",
         "The e-mail address or the password is wrong; which of the two is not told.";
+    SecondFactorRequired = "SECOND_FACTOR_REQUIRED", FORBIDDEN, "Second factor required",
+        "The organization asks its members for a second factor. Set one up (`beginTotp`), then try again.";
     PermissionDenied = "PERMISSION_DENIED", FORBIDDEN, "Permission denied",
         "The caller is a member but lacks the permission that `details.permission` names.";
     NotAMember = "NOT_A_MEMBER", FORBIDDEN, "Not a member",
@@ -95,6 +97,8 @@ codes! {
         "After the change nobody in the organization could edit its policy, so nobody could take it back.";
     LastOwner = "LAST_OWNER", CONFLICT, "Last owner",
         "An organization keeps at least one OWNER.";
+    LinkInvalid = "LINK_INVALID", GONE, "Link invalid",
+        "The link or code was used, has expired, or a newer one has replaced it. Ask for another.";
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED, "Precondition failed",
         "The record has changed since it was read.";
     PayloadTooLarge = "PAYLOAD_TOO_LARGE", PAYLOAD_TOO_LARGE, "Payload too large",

@@ -112,6 +112,8 @@ ids! {
     SessionId,
     /// A service token.
     TokenId,
+    /// An invitation into an organization.
+    InvitationId,
     /// A host on which agents run.
     ServerId,
     /// A container image that agents run from.

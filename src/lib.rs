@@ -9,6 +9,7 @@
 //!   · [`tools`]: the same operations for programs that speak MCP
 //! - [`keys`]: the keys that seal and sign, and how they are rotated
 //! - [`store`]: the database, always in the scope of one organization · [`jobs`]: work that leaves the process
+//!   · [`mail`]: what people are told
 //! - [`cli`]: the command line, a file a command · [`seed`]: plenty of plausible data
 //! - [`outbound`]: calls to others over HTTP
 //! - [`app`]: the service as a value · [`config`], [`telemetry`], [`clock`], [`ids`], [`enums`], [`error`],
@@ -33,6 +34,7 @@ pub mod graphql;
 pub mod ids;
 pub mod jobs;
 pub mod keys;
+pub mod mail;
 pub mod mcp;
 pub mod orgs;
 pub mod outbound;

@@ -28,10 +28,18 @@ pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
 /// How stale a recorded last use may be, in milliseconds: a busy token costs one write a minute.
 const LAST_USE_STEP: i64 = 60_000;
 
+/// What is known of a member.
+#[derive(Clone, Copy, Debug)]
+struct Belonging {
+    role: Role,
+    /// The organization asks for a second factor, and the person has none.
+    lacks_second_factor: bool,
+}
+
 /// What is known about credentials and memberships just now.
 pub struct Sessions {
     callers: Cache<TokenHash, Caller>,
-    roles: Cache<(UserId, OrgId), Option<Role>>,
+    roles: Cache<(UserId, OrgId), Option<Belonging>>,
     /// Says that something was forgotten, to those who are still being served on the strength of it.
     forgotten: watch::Sender<()>,
 }
@@ -112,7 +120,7 @@ pub async fn still_good(app: &Arc<App>, caller: &Caller) -> Result<()> {
 /// What `caller` is in `org`.
 ///
 /// # Errors
-/// `NOT_A_MEMBER`, whether or not there is such an organization.
+/// `NOT_A_MEMBER`, whether or not there is such an organization; `SECOND_FACTOR_REQUIRED`.
 pub async fn membership(app: &Arc<App>, caller: &Caller, org: OrgId) -> Result<Membership> {
     let membership = match caller {
         Caller::Anonymous => None,
@@ -124,25 +132,37 @@ pub async fn membership(app: &Arc<App>, caller: &Caller, org: OrgId) -> Result<M
             Some(Membership { role: None, permissions })
         }
         Caller::Token(_) => None,
-        Caller::Person(person) => role(app, person.id, org)
-            .await?
-            .map(|role| Membership { role: Some(role), permissions: app.policy.role_permissions(org, role) }),
+        Caller::Person(person) => match belonging(app, person.id, org).await? {
+            Some(Belonging { lacks_second_factor: true, .. }) => {
+                let detail = "This organization asks its members for a second factor; set one up first.";
+                return Err(Problem::new(Code::SecondFactorRequired, detail));
+            }
+            Some(Belonging { role, .. }) => {
+                Some(Membership { role: Some(role), permissions: app.policy.role_permissions(org, role) })
+            }
+            None => None,
+        },
     };
     membership.ok_or_else(|| Problem::new(Code::NotAMember, "You are no member of this organization."))
 }
 
-async fn role(app: &Arc<App>, user: UserId, org: OrgId) -> Result<Option<Role>> {
-    if let Some(role) = app.sessions.roles.get(&(user, org)) {
-        return Ok(role);
+async fn belonging(app: &Arc<App>, user: UserId, org: OrgId) -> Result<Option<Belonging>> {
+    if let Some(known) = app.sessions.roles.get(&(user, org)) {
+        return Ok(known);
     }
-    let sql = "SELECT role FROM members WHERE organization_id = $1 AND user_id = $2";
+    let sql = "SELECT m.role, (o.require_second_factor AND u.totp_confirmed_at IS NULL) FROM members m \
+               JOIN organizations o ON o.id = m.organization_id JOIN users u ON u.id = m.user_id \
+               WHERE m.organization_id = $1 AND m.user_id = $2";
     let row = one(app, sql, [org.0.into(), user.0.into()]).await?;
-    let role = match row {
-        Some(row) => Some(row.try_get_by::<String, _>(0)?.parse().map_err(Problem::internal)?),
+    let found = match row {
+        Some(row) => Some(Belonging {
+            role: row.try_get_by::<String, _>(0)?.parse().map_err(Problem::internal)?,
+            lacks_second_factor: row.try_get_by(1)?,
+        }),
         None => None,
     };
-    app.sessions.roles.insert((user, org), role);
-    Ok(role)
+    app.sessions.roles.insert((user, org), found);
+    Ok(found)
 }
 
 /// The token of this secret: the one it has, or the one it had before the last rotation, which ends with the overlap.

@@ -29,11 +29,25 @@ pub enum TokenKind {
     Host,
     /// Renews a person's session.
     Refresh,
+    /// A link that was sent by mail.
+    Link,
+    /// A sign-in that awaits its second factor.
+    Challenge,
+    /// A sign-in elsewhere that awaits to be exchanged for a session.
+    Code,
 }
 
 impl TokenKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Service, Self::Provisioning, Self::Host, Self::Refresh];
+    pub const ALL: [Self; 7] = [
+        Self::Service,
+        Self::Provisioning,
+        Self::Host,
+        Self::Refresh,
+        Self::Link,
+        Self::Challenge,
+        Self::Code,
+    ];
 
     /// What tokens of this kind begin with.
     #[must_use]
@@ -43,6 +57,9 @@ impl TokenKind {
             Self::Provisioning => "mst_prov_",
             Self::Host => "mst_host_",
             Self::Refresh => "mst_ref_",
+            Self::Link => "mst_link_",
+            Self::Challenge => "mst_chl_",
+            Self::Code => "mst_code_",
         }
     }
 }
@@ -206,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC*", prefix in 0..4_usize) {
+        fn no_text_panics(text in "\\PC*", prefix in 0..TokenKind::ALL.len()) {
             prop_assert!(Token::parse(&text).is_none());
             let prefixed = format!("{}{text}", TokenKind::ALL[prefix].prefix());
             prop_assert!(Token::parse(&prefixed).is_none());

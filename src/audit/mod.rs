@@ -16,6 +16,7 @@ mod database;
 mod entity;
 pub mod graphql;
 mod key;
+mod personal;
 mod refusals;
 mod retention;
 mod seal;
@@ -34,6 +35,7 @@ pub use self::{
     changes::changed,
     database::{chains, export, verify},
     key::{AuditKey, PublicKey},
+    personal::{PersonalEntry, record_personal},
     refusals::{Refusals, refused, refused_account, refused_credential, write_refusals},
     retention::retain,
     seal::{checkpoint, seal},

@@ -37,7 +37,7 @@ use crate::{
     audit,
     enums::InactiveReason,
     error::{Problem, Result},
-    ids::{AgentId, ChannelId},
+    ids::{AgentId, ChannelId, UserId},
     store::Tx,
 };
 
@@ -81,6 +81,26 @@ pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()
         .filter(channels::Column::IsActive.eq(true))
         .exec(tx.connection())
         .await?;
+    Ok(())
+}
+
+/// Tells a person no more when channels fail: they have left the organization.
+///
+/// # Errors
+/// The database refused.
+pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
+    let rows = tx.scope.find::<channels::Entity>().lock_exclusive().all(tx.connection()).await?;
+    for channel in rows {
+        let recipients = channel.alert_recipient_user_ids.as_array().cloned().unwrap_or_default();
+        let left: Vec<_> = recipients.iter().filter(|id| id.as_i64() != Some(user.0)).cloned().collect();
+        if left.len() == recipients.len() {
+            continue;
+        }
+        let mut row = channel.into_active_model();
+        row.alert_recipient_user_ids = Set(json!(left));
+        row.updated_at = Set(tx.now);
+        row.update(tx.connection()).await?;
+    }
     Ok(())
 }
 

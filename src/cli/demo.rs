@@ -24,6 +24,7 @@ use crate::{
     enums::Plan,
     error::Result,
     ids::OrgId,
+    mail,
     orgs::{self, NewOrganization},
     people::{self, NewToken, NewUser},
     seed::{self, Volume},
@@ -56,6 +57,10 @@ impl Demo {
         // Taken first: data that nobody can look at is not worth waiting for.
         let listener = TcpListener::bind(config.listen).await?;
         let address = listener.local_addr()?;
+        // Links in mails lead here, and mails are shown in this terminal.
+        config.public_url = Some(format!("http://{address}"));
+        config.mail.url = Some(mail::LOG.into());
+        config.mail.from = Some("Muster <muster@example.com>".to_owned());
         let app = super::open(config).await?;
         let org = organization(&app).await?;
         let scope = Scope::system(&app, org);
@@ -155,6 +160,8 @@ Try:
 
   the GraphQL explorer, in a browser
     http://{address}/graphql
+
+Mail is not sent: it is shown here, links included.
 
 Ctrl-C ends it; the data stays."
     )

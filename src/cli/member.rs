@@ -1,12 +1,14 @@
 //! `muster member …`.
 
 use clap::Subcommand;
+use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
     access::{Role, Scope},
-    orgs, people,
+    mail, orgs,
+    people::{self, Delivery},
 };
 
 /// Who belongs to an organization
@@ -14,6 +16,8 @@ use crate::{
 pub enum Member {
     /// Make a user a member of an organization
     Add(Add),
+    /// Invite somebody into an organization, by mail or by a link
+    Invite(Invite),
 }
 
 /// What `muster member add` takes.
@@ -30,10 +34,28 @@ pub struct Add {
     role: Role,
 }
 
+/// What `muster member invite` takes.
+#[derive(Debug, clap::Args)]
+pub struct Invite {
+    /// The organization: its id or its name
+    #[arg(long)]
+    org: String,
+    /// Whom: an e-mail address
+    #[arg(long)]
+    email: String,
+    /// OWNER, ADMIN, OPERATOR or VIEWER
+    #[arg(long)]
+    role: Role,
+    /// Print the link, this once, and send no mail
+    #[arg(long)]
+    link: bool,
+}
+
 impl Member {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Add(command) => command.run(cli).await,
+            Self::Invite(command) => command.run(cli).await,
         }
     }
 }
@@ -46,5 +68,26 @@ impl Add {
         people::add_member(&Scope::system(&app, org), user, self.role).await?;
         app.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": self.role })))
+    }
+}
+
+impl Invite {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open().await?;
+        if !self.link && !app.mailer.is_on() {
+            return Err(Failure::new("mail.url is not set, so no mail can be sent: set it, or ask for the link with --link"));
+        }
+        let org = orgs::find(&app, &self.org).await?;
+        let delivery = if self.link { Delivery::ByHand } else { Delivery::Mail };
+        let invited = people::invite(&Scope::system(&app, org), &self.email, self.role, delivery).await?;
+        let mut answer = json!({ "id": invited.0, "organization_id": org, "email": self.email, "role": self.role });
+        match invited.1 {
+            Some(token) => answer["link"] = json!(app.mailer.link("accept-invitation", token.expose_secret())),
+            None => {
+                mail::deliver_due(&app).await?;
+            }
+        }
+        app.shut_down().await;
+        Ok(Output::of(answer))
     }
 }

@@ -111,6 +111,9 @@ fn keep_house(app: &Arc<App>) {
     app.spawn(async move {
         let _ = stopping.run_until_cancelled(keys).await;
     });
+    if !app.mailer.is_on() {
+        tracing::warn!("mail.off: mail.url is not set; nobody can be invited or reset a password by mail");
+    }
     jobs::worker::start(app);
 }
 

@@ -19,6 +19,10 @@ pub enum Kind {
     Url,
     /// The address of a database. May carry a password.
     DatabaseUrl,
+    /// How mail is sent. May carry a password.
+    MailUrl,
+    /// An e-mail address, with a name or without.
+    Mailbox,
     /// A filter of the log.
     Filter,
     /// One of these words.
@@ -60,8 +64,10 @@ pub const SETTINGS: &[Setting] = settings! {
     "data_dir", "MUSTER_DATA_DIR", Kind::Path;
     "listen", "MUSTER_LISTEN", Kind::Address;
     "public_url", "MUSTER_PUBLIC_URL", Kind::Url;
+    "panel_url", "MUSTER_PANEL_URL", Kind::Url;
     "policy_dir", "MUSTER_POLICY_DIR", Kind::Path;
     "plans_file", "MUSTER_PLANS_FILE", Kind::Path;
+    "oidc_file", "MUSTER_OIDC_FILE", Kind::Path;
     "keys_file", "MUSTER_KEYS_FILE", Kind::Path;
     "introspection", "MUSTER_INTROSPECTION", Kind::Flag;
     "trusted_proxies", "MUSTER_TRUSTED_PROXIES", Kind::Networks;
@@ -102,6 +108,9 @@ pub const SETTINGS: &[Setting] = settings! {
     "signing.publish_minutes", "MUSTER_SIGNING_PUBLISH_MINUTES", Kind::Integer(0, 43_200);
     "service_tokens.default_days", "MUSTER_SERVICE_TOKENS_DEFAULT_DAYS", Kind::Integer(0, 3_650);
     "service_tokens.max_days", "MUSTER_SERVICE_TOKENS_MAX_DAYS", Kind::Integer(0, 3_650);
+    "mail.url", "MUSTER_MAIL_URL", Kind::MailUrl;
+    "mail.from", "MUSTER_MAIL_FROM", Kind::Mailbox;
+    "mail.ca_file", "MUSTER_MAIL_CA_FILE", Kind::Path;
 };
 
 impl Kind {
@@ -114,6 +123,8 @@ impl Kind {
             (Self::DatabaseUrl, Value::String(text)) => {
                 ["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
             }
+            (Self::MailUrl, Value::String(text)) => crate::mail::check_url(text),
+            (Self::Mailbox, Value::String(text)) => text.parse::<lettre::message::Mailbox>().is_ok(),
             (Self::Filter, Value::String(text)) => tracing_subscriber::EnvFilter::try_new(text).is_ok(),
             (Self::Choice(words), Value::String(text)) => words.contains(&text.as_str()),
             (Self::Flag, Value::Boolean(_)) => true,
@@ -134,6 +145,11 @@ impl Kind {
             Self::Address => "an IP address and a port: 127.0.0.1:8080".into(),
             Self::Url => "an address without query: https://muster.example.com".into(),
             Self::DatabaseUrl => "sqlite://PATH or postgres://USER:PASSWORD@HOST/DATABASE".into(),
+            Self::MailUrl => {
+                "smtps://USER:PASSWORD@HOST, smtp://… (STARTTLS), smtp://…?tls=none (no password, or this machine), or file:///FOLDER"
+                    .into()
+            }
+            Self::Mailbox => "an e-mail address: Muster <muster@example.com>".into(),
             Self::Filter => "a level or target=level pairs: info,muster=debug".into(),
             Self::Choice(words) => format!("one of: {}", words.join(", ")),
             Self::Flag => "true or false".into(),

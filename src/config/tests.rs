@@ -158,6 +158,7 @@ fn table_documentation_and_structs_agree() {
         "signing",
         "service_tokens",
         "audit",
+        "mail",
     ];
     for section in sections {
         let at = if section.is_empty() { "zzz".to_owned() } else { format!("{section}.zzz") };

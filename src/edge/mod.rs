@@ -43,6 +43,7 @@ use crate::{
     error::{Code, Problem},
     graphql::http as graphql,
     keys,
+    people,
     rest::{self, problem_page, problem_response},
     tools,
 };
@@ -56,6 +57,8 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(avatars::router())
         .merge(tools::router(&app))
         .merge(audit::serve::router())
+        .merge(people::oidc::router())
+        .merge(people::pages::router())
         .route("/health", get(probes::health))
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))

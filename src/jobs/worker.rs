@@ -13,7 +13,7 @@ use crate::{
     approvals, audit, conversations,
     edge::limits::{Limits, SWEEP_EVERY},
     error::Result,
-    keys, policies, telemetry,
+    keys, mail, people, policies, telemetry,
 };
 
 /// A kind of recurring work.
@@ -53,6 +53,12 @@ pub const ROUNDS: &[Round] = &[
         name: "attachments.remove_unposted",
         every: Duration::from_secs(3600),
         run: |app| conversations::remove_unposted(app).boxed(),
+    },
+    Round { name: "mail.send", every: Duration::from_secs(2), run: |app| mail::deliver_due(app).boxed() },
+    Round {
+        name: "people.tidy",
+        every: Duration::from_secs(600),
+        run: |app| people::tidy(app).boxed(),
     },
     Round {
         name: "audit.seal",

@@ -20,6 +20,7 @@ use crate::{
     enums::{CostGuardAction, CustomerType, VersionRetention},
     error::{Problem, Result, Violation},
     ids::ImageId,
+    people,
     sealing::SealContext,
     servers,
     store::{Tx, patch, patch_required},
@@ -47,6 +48,8 @@ pub struct OrganizationEdit {
     pub provider_oauth_secret: MaybeUndefined<SecretString>,
     /// Until when the operator's support may look in: at most ninety days; null ends it.
     pub support_access_until: MaybeUndefined<Timestamp>,
+    /// Whether members without a second factor are kept out.
+    pub require_second_factor: MaybeUndefined<bool>,
     /// A business or a person.
     pub customer_type: MaybeUndefined<CustomerType>,
     /// The name for invoices.
@@ -98,7 +101,10 @@ pub async fn update(scope: &Scope, edit: OrganizationEdit) -> Result<()> {
     let (target_kind, target_id) = ("organization", scope.org.0);
     let entry = audit::Entry { operation: "updateOrganization", target_kind, target_id, changes };
     audit::record(&tx, entry).await?;
-    tx.commit().await
+    tx.commit().await?;
+    // Who may come in at all may have changed.
+    scope.app.sessions.forget();
+    Ok(())
 }
 
 async fn check(tx: &Tx, edit: &OrganizationEdit) -> Result<()> {
@@ -118,6 +124,13 @@ async fn check(tx: &Tx, edit: &OrganizationEdit) -> Result<()> {
             "NOT_FOUND",
             format!("There is no image {image}."),
         ));
+    }
+    if edit.require_second_factor == MaybeUndefined::Value(true)
+        && let Some(user) = tx.scope.request.caller.user()
+        && !people::has_second_factor(tx.connection(), user).await?
+    {
+        let detail = "Set up a second factor of your own first; without one you would be kept out, too.";
+        violations.push(Violation::at("/require_second_factor", "NOT_ALLOWED", detail));
     }
     if let MaybeUndefined::Value(country) = &edit.tax_country
         && !country.bytes().all(|byte| byte.is_ascii_uppercase())
@@ -174,6 +187,7 @@ fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: Organizat
         seal(scope, "provider_oauth_secret", edit.provider_oauth_secret),
     );
     patch(&mut organization.support_access_until, edit.support_access_until);
+    patch_required(&mut organization.require_second_factor, edit.require_second_factor);
     patch_required(&mut organization.customer_type, edit.customer_type);
     patch(&mut organization.tax_name, edit.tax_name);
     patch(&mut organization.tax_id, edit.tax_id);

@@ -68,6 +68,7 @@ pub mod organizations {
         pub server_alert_ram_pct: Option<i64>,
         pub server_alert_cpu_pct: Option<i64>,
         pub server_alert_load_factor: Option<f64>,
+        pub require_second_factor: bool,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
     }

@@ -56,6 +56,10 @@ fn identity(spec: Spec) -> Spec {
             "(t.provider_oauth_client_id IS NOT NULL AND t.provider_oauth_secret_sealed IS NOT NULL)",
             "Whether it has an OAuth application of its own at the model provider.",
         )
+        .column::<bool>(
+            "require_second_factor",
+            "Whether members without a second factor are kept out. Service tokens are not members.",
+        )
         .column::<Option<String>>("provider_oauth_client_id", "That application's client id.")
         .column::<String>("timezone", "The time zone of its schedules.")
         .column::<Option<ImageId>>("default_image_id", "What agents run from whose creator names no image.")
@@ -190,6 +194,9 @@ pub struct UpdateOrganizationInput {
     pub provider_oauth_secret: MaybeUndefined<SecretText>,
     /// Until when the operator's support may look in: at most ninety days; null ends it.
     pub support_access_until: MaybeUndefined<Timestamp>,
+    /// Whether members without a second factor are kept out.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub require_second_factor: MaybeUndefined<bool>,
     /// A business or a person.
     #[graphql(directive = bounds::apply(not_null()))]
     pub customer_type: MaybeUndefined<CustomerType>,
@@ -254,6 +261,7 @@ impl From<UpdateOrganizationInput> for OrganizationEdit {
             provider_oauth_client_id: input.provider_oauth_client_id,
             provider_oauth_secret: input.provider_oauth_secret.map_value(|secret| secret.0),
             support_access_until: input.support_access_until,
+            require_second_factor: input.require_second_factor,
             customer_type: input.customer_type,
             tax_name: input.tax_name,
             tax_id: input.tax_id,

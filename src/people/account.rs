@@ -6,10 +6,10 @@
 use async_graphql::{Context, Object, SimpleObject};
 use secrecy::ExposeSecret;
 
-use super::{Client, Membership, OpenSession, SignedIn, User};
+use super::{Membership, OpenSession, SignedIn, Step, User};
 use crate::{
     clock::Timestamp,
-    error::Result,
+    error::{Problem, Result, Violation},
     graphql::{
         Answer, ContextExt, Enter, Request, SecretText, answer,
         bounds::{bounds, length},
@@ -18,19 +18,30 @@ use crate::{
     ids::SessionId,
 };
 
-/// What signing in gives. The tokens are shown this once.
-#[derive(SimpleObject)]
+/// What signing in gives: a session, or a challenge and nothing else. Tokens are shown this once.
+#[derive(SimpleObject, Default)]
 pub struct SignIn {
     /// What requests carry as `Authorization: Bearer`.
-    pub access_token: String,
+    pub access_token: Option<String>,
     /// Until when the access token is valid.
-    pub access_token_expires_at: Timestamp,
+    pub access_token_expires_at: Option<Timestamp>,
     /// What `refreshSession` takes, once.
-    pub refresh_token: String,
+    pub refresh_token: Option<String>,
     /// Until when the refresh token is valid.
-    pub refresh_token_expires_at: Timestamp,
+    pub refresh_token_expires_at: Option<Timestamp>,
     /// Who has signed in.
-    pub user: User,
+    pub user: Option<User>,
+    /// There where the account has a second factor: `completeSignIn` takes it, with a code.
+    pub challenge: Option<SignInChallenge>,
+}
+
+/// A sign-in that awaits its second factor.
+#[derive(SimpleObject)]
+pub struct SignInChallenge {
+    /// What `completeSignIn` takes.
+    pub token: String,
+    /// Until when.
+    pub expires_at: Timestamp,
 }
 
 /// The caller, who is a person.
@@ -72,7 +83,7 @@ pub struct AccountMutation;
 
 #[Object]
 impl AccountMutation {
-    /// Opens a session.
+    /// Opens a session, or asks for the second factor of an account that has one.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn sign_in(
         &self,
@@ -83,12 +94,49 @@ impl AccountMutation {
         answer(async {
             ctx.admit()?;
             let request = ctx.request();
-            shown(request, super::sign_in(&request.app, &email, &password.0, client(request)).await?).await
+            step(request, super::sign_in(request, &email, &password.0).await?).await
         })
         .await
     }
 
-    /// Renews a session. Each refresh token works once; using one again ends the session.
+    /// Completes a sign-in by the second factor: a code of the app, or a recovery code, which works once.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn complete_sign_in(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] challenge: SecretText,
+        #[graphql(desc = "Six digits.", directive = bounds::apply(length(1, 40)))] code: Option<SecretText>,
+        #[graphql(directive = bounds::apply(length(1, 40)))] recovery_code: Option<SecretText>,
+    ) -> Answer<SignIn> {
+        answer(async {
+            ctx.admit()?;
+            let request = ctx.request();
+            let ((Some(code), None) | (None, Some(code))) = (code, recovery_code) else {
+                let detail = "Send either `code` or `recoveryCode`.";
+                return Err(Problem::invalid(vec![Violation::parameter("code", "REQUIRED", detail)]));
+            };
+            shown(request, super::complete_sign_in(request, &challenge.0, &code.0).await?).await
+        })
+        .await
+    }
+
+    /// A session for the code with which a sign-in at another provider has ended.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn exchange_sign_in_code(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] code: SecretText,
+    ) -> Answer<SignIn> {
+        answer(async {
+            ctx.admit()?;
+            let request = ctx.request();
+            step(request, super::exchange(request, &code.0).await?).await
+        })
+        .await
+    }
+
+    /// Renews a session. Each refresh token works once; using one again ends the session, but for a moment after its
+    /// first use, should the answer have got lost.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn refresh_session(
         &self,
@@ -98,7 +146,7 @@ impl AccountMutation {
         answer(async {
             ctx.admit()?;
             let (request, token) = (ctx.request(), refresh_token.0.expose_secret());
-            shown(request, super::refresh_session(&request.app, token, client(request)).await?).await
+            shown(request, super::refresh_session(request, token).await?).await
         })
         .await
     }
@@ -107,8 +155,7 @@ impl AccountMutation {
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn sign_out(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {
-            let request = ctx.request();
-            super::sign_out(&request.app, ctx.admit()?.person()?, &client(request)).await?;
+            super::sign_out(ctx.request(), ctx.admit()?.person()?).await?;
             Ok(true)
         })
         .await
@@ -118,24 +165,41 @@ impl AccountMutation {
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn revoke_session(&self, ctx: &Context<'_>, id: SessionId) -> Answer<SessionId> {
         answer(async {
-            let request = ctx.request();
-            super::revoke_session(&request.app, ctx.admit()?.person()?, id, &client(request)).await?;
+            super::revoke_session(ctx.request(), ctx.admit()?.person()?, id).await?;
             Ok(id)
+        })
+        .await
+    }
+
+    /// Ends the caller's sessions, but for the one that asks.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn revoke_other_sessions(&self, ctx: &Context<'_>) -> Answer<bool> {
+        answer(async {
+            super::revoke_other_sessions(ctx.request(), ctx.admit()?.person()?).await?;
+            Ok(true)
         })
         .await
     }
 }
 
-fn client(request: &Request) -> Client {
-    Client { ip: request.ip, user_agent: request.user_agent.clone(), request_id: request.id.clone() }
+async fn step(request: &Request, step: Step) -> Result<SignIn> {
+    match step {
+        Step::Session(signed_in) => shown(request, signed_in).await,
+        Step::Challenge(challenge) => {
+            let token = challenge.token.expose_secret().to_owned();
+            let challenge = SignInChallenge { token, expires_at: challenge.expires_at };
+            Ok(SignIn { challenge: Some(challenge), ..SignIn::default() })
+        }
+    }
 }
 
 async fn shown(request: &Request, signed_in: SignedIn) -> Result<SignIn> {
     Ok(SignIn {
-        access_token: signed_in.access_token.expose_secret().to_owned(),
-        access_token_expires_at: signed_in.access_token_expires_at,
-        refresh_token: signed_in.refresh_token.expose_secret().to_owned(),
-        refresh_token_expires_at: signed_in.refresh_token_expires_at,
-        user: super::user(&request.app, signed_in.user).await?,
+        access_token: Some(signed_in.access_token.expose_secret().to_owned()),
+        access_token_expires_at: Some(signed_in.access_token_expires_at),
+        refresh_token: Some(signed_in.refresh_token.expose_secret().to_owned()),
+        refresh_token_expires_at: Some(signed_in.refresh_token_expires_at),
+        user: Some(super::user(&request.app, signed_in.user).await?),
+        challenge: None,
     })
 }

@@ -1,5 +1,5 @@
-//! Rows of users, members, sessions, tokens, as the migrations lay them out. Private to this slice. Invitations,
-//! links sent by mail and signing keys have tables, and no rows yet.
+//! Rows of users, members, sessions, tokens, links and invitations, as the migrations lay them out. Private to this
+//! slice.
 
 /// People who can sign in. A person may belong to several organizations.
 pub mod users {
@@ -21,7 +21,7 @@ pub mod users {
         pub email_confirmed_at: Option<Timestamp>,
         pub avatar_version: Option<i64>,
         pub disabled_at: Option<Timestamp>,
-        /// For a second factor; not used yet.
+        /// The second factor's secret; it counts once it was confirmed.
         pub totp_secret_sealed: Option<Vec<u8>>,
         pub totp_confirmed_at: Option<Timestamp>,
         /// The last time step that was accepted, so that a code works once.
@@ -140,6 +140,78 @@ pub mod service_tokens {
         /// When the overlap ends.
         pub previous_expires_at: Option<Timestamp>,
         pub previous_last_used_at: Option<Timestamp>,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+
+    impl crate::store::TenantEntity for Entity {
+        const ORG: Column = Column::OrganizationId;
+    }
+}
+
+/// Links sent by mail: to confirm an address, to set a password anew.
+pub mod email_tokens {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{clock::Timestamp, ids::UserId};
+
+    /// A row of `email_tokens`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "email_tokens")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub user_id: UserId,
+        /// `CONFIRM` or `RESET`.
+        pub kind: String,
+        pub token_hash: Vec<u8>,
+        pub created_at: Timestamp,
+        pub expires_at: Timestamp,
+        pub used_at: Option<Timestamp>,
+        /// The address that the link was sent to, and proves.
+        pub email: Option<String>,
+    }
+
+    /// Relations are loaded by the read path, never through sea-orm.
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Invitations into an organization.
+pub mod invitations {
+    use sea_orm::entity::prelude::*;
+
+    use crate::{
+        access::Role,
+        clock::Timestamp,
+        ids::{InvitationId, OrgId, UserId},
+    };
+
+    /// A row of `invitations`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "invitations")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: InvitationId,
+        pub email: String,
+        pub role: Role,
+        pub token_hash: Vec<u8>,
+        pub invited_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub expires_at: Timestamp,
+        pub accepted_at: Option<Timestamp>,
+        pub accepted_by: Option<UserId>,
+        pub revoked_at: Option<Timestamp>,
+        /// When the mail last left.
+        pub sent_at: Option<Timestamp>,
     }
 
     /// Relations are loaded by the read path, never through sea-orm.

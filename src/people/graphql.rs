@@ -4,17 +4,17 @@ use std::{sync::LazyLock, time::Duration};
 
 use async_graphql::{Context, InputObject, MaybeUndefined, Object};
 
-use super::{EditToken, NewToken, OVERLAP, tokens::MAX_OVERLAP_SECONDS};
+use super::{Delivery, EditToken, NewToken, OVERLAP, tokens::MAX_OVERLAP_SECONDS};
 use crate::{
     access::{Permission, Role, Scope},
     clock::Timestamp,
     graphql::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, name, range},
+        bounds::{bounds, from, items, length, name, range},
         permit::{confirmed_email, permit},
         record::{One, Page, Record, Rows, Spec},
     },
-    ids::{OrgId, TokenId, UserId},
+    ids::{InvitationId, OrgId, TokenId, UserId},
 };
 
 /// The SQL of a person's picture: `u` is the user.
@@ -40,6 +40,31 @@ impl Record for Member {
                 .sql::<Option<String>>("avatar_url", USER_AVATAR_URL, "The person's picture: a path.")
                 .column::<Role>("role", "What the person is in the organization.")
                 .column::<Timestamp>("created_at", "When the person became a member.")
+        });
+        &SPEC
+    }
+}
+
+/// An invitation into an organization. Its link is in a mail, and nowhere else.
+pub struct Invitation;
+
+impl Record for Invitation {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("Invitation", "invitations t", "An invitation into an organization.")
+                .permission(Permission::MemberView)
+                .column::<InvitationId>("id", "Identifies the invitation.")
+                .column::<OrgId>("organization_id", "The organization.")
+                .column::<String>("email", "For whom it is.")
+                .column::<Role>("role", "What they will be in the organization.")
+                .column::<Option<UserId>>("invited_by", "Who sent it.")
+                .one_by::<Member>("inviter", "t.invited_by", "t.user_id", "Who sent it, if still a member.")
+                .column::<Timestamp>("created_at", "When it was made.")
+                .column::<Option<Timestamp>>("sent_at", "When its mail last left.")
+                .column::<Timestamp>("expires_at", "Until when it is good.")
+                .column::<Option<Timestamp>>("accepted_at", "When it was accepted.")
+                .column::<Option<UserId>>("accepted_by", "Who has accepted it.")
+                .column::<Option<Timestamp>>("revoked_at", "When it was taken back.")
         });
         &SPEC
     }
@@ -96,6 +121,16 @@ fn token_fields(type_name: &'static str, about: &'static str) -> Spec {
 #[derive(InputObject)]
 pub struct UpdateMemberInput {
     /// What the person is from now on; not above the caller's own role.
+    pub role: Role,
+}
+
+/// Whom to invite, and as what.
+#[derive(InputObject)]
+pub struct InviteMemberInput {
+    /// The address that the invitation goes to.
+    #[graphql(directive = bounds::apply(length(3, 254)))]
+    pub email: String,
+    /// What they will be; not above the caller's own role.
     pub role: Role,
 }
 
@@ -161,6 +196,29 @@ impl PeopleQuery {
         answer(async { Ok(member(&ctx.enter(org_id).await?, user_id)) }).await
     }
 
+    /// The organization's invitations, the newest first.
+    #[graphql(directive = permit::apply(Permission::MemberView))]
+    async fn invitations(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(
+            desc = "Whether those that were accepted or taken back are listed as well.",
+            default_with = "Some(false)"
+        )]
+        include_closed: Option<bool>,
+    ) -> Answer<Page<Invitation>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?).order_by("t.id DESC");
+            let open = "t.accepted_at IS NULL AND t.revoked_at IS NULL";
+            let rows = if include_closed == Some(true) { rows } else { rows.filter(open, []) };
+            Ok(Page::numbered(rows, page, limit))
+        })
+        .await
+    }
+
     /// The organization's service tokens, the newest first.
     #[graphql(directive = permit::apply(Permission::TokenView))]
     async fn service_tokens(
@@ -215,6 +273,64 @@ impl PeopleMutation {
         answer(async {
             super::remove_member(&ctx.enter(org_id).await?, user_id).await?;
             Ok(user_id)
+        })
+        .await
+    }
+
+    /// Invites somebody by mail. The link is good for a week, once.
+    #[graphql(directive = permit::apply(Permission::MemberEdit), directive = confirmed_email::apply())]
+    async fn invite_member(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: InviteMemberInput,
+    ) -> Answer<One<Invitation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let (id, _) = super::invite(&scope, &input.email, input.role, Delivery::Mail).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Sends an invitation again: it is good for another week, and earlier links no longer work.
+    #[graphql(directive = permit::apply(Permission::MemberEdit), directive = confirmed_email::apply())]
+    async fn resend_invitation(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: InvitationId,
+    ) -> Answer<One<Invitation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::resend_invitation(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Takes an invitation back.
+    #[graphql(directive = permit::apply(Permission::MemberEdit))]
+    async fn revoke_invitation(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: InvitationId,
+    ) -> Answer<One<Invitation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::revoke_invitation(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Takes the caller out of the organization. One OWNER stays.
+    #[graphql(directive = permit::apply(Permission::OrganizationView))]
+    async fn leave_organization(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<OrgId> {
+        answer(async {
+            super::leave(&ctx.enter(org_id).await?).await?;
+            Ok(org_id)
         })
         .await
     }

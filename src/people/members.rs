@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::entity::members;
 use crate::{
     access::{Caller, Role, Scope},
-    audit,
+    audit, channels,
     error::{Code, Problem, Result},
     ids::UserId,
     orgs,
@@ -115,6 +115,19 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a member above the caller; `LAST_OWNER`.
 pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
+    take_out(scope, user, "removeMember").await
+}
+
+/// Takes the caller out of the organization.
+///
+/// # Errors
+/// `PERMISSION_DENIED` for a service token; `LAST_OWNER`.
+pub async fn leave(scope: &Scope) -> Result<()> {
+    let user = scope.request.caller.person()?.id;
+    take_out(scope, user, "leaveOrganization").await
+}
+
+async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let member = load(&tx, user).await?;
@@ -124,14 +137,15 @@ pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
     }
     let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
     rows.exec(tx.connection()).await?;
-    record(&tx, "removeMember", user, json!({ "was": member.role })).await?;
+    channels::forget_recipient(&tx, user).await?;
+    record(&tx, operation, user, json!({ "was": member.role })).await?;
     tx.commit().await?;
     scope.app.sessions.forget();
     Ok(())
 }
 
 /// Refuses a role above the caller's own. The operator stands above all; a service token below.
-fn require_reach(tx: &Tx, role: Role) -> Result<()> {
+pub(super) fn require_reach(tx: &Tx, role: Role) -> Result<()> {
     let reaches = match (&tx.scope.request.caller, tx.scope.membership.role) {
         (Caller::System, _) => true,
         (_, Some(own)) => !role.is_above(own),
@@ -156,7 +170,7 @@ async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
     ))
 }
 
-async fn find(tx: &Tx, user: UserId) -> Result<Option<members::Model>> {
+pub(super) async fn find(tx: &Tx, user: UserId) -> Result<Option<members::Model>> {
     let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
     Ok(found.one(tx.connection()).await?)
 }

@@ -2,24 +2,57 @@
 //!
 //! A user is a person with an e-mail address and a password, of no organization; a membership gives them a role
 //! in one. Who may: `member.*`, `token.*` inside an organization; their own account, everybody who is signed in.
-//! What belongs to no organization (`users`, `sessions`) can't go through a scope: those two files, and no other,
-//! find rows by themselves and write through the database's own transactions. Whatever ends a credential or
+//! What belongs to no organization (users, sessions, links, second factors) can't go through a scope: those files find
+//! rows by themselves, always by the person or by a secret that names one, and write through the database's own
+//! transactions. Whatever ends a credential or
 //! changes a membership makes the process forget what it knew of them ([`Sessions::forget`](crate::access::Sessions)).
 
+//!
+//! - `users.rs`, `members.rs`, `invitations.rs`: who there is, who belongs where, and how they get there.
+//! - `signin.rs`, `factor.rs`, `sessions.rs`, `throttle.rs`: from a password and a code to a session, at a bounded pace.
+//! - `credentials.rs`, `links.rs`, `letters.rs`: one's own name, address and password; what mail brings.
+//! - `oidc/`: signing in with an account elsewhere.
+//! - `pages.rs`: what links in mails lead to where there is no panel.
+//! - `account.rs`, `own.rs`, `graphql.rs`: all of that in the schema.
+
 pub mod account;
+mod credentials;
 mod entity;
+mod factor;
 pub mod graphql;
+mod identities;
+mod invitations;
+mod letters;
+mod links;
 mod members;
+pub mod oidc;
+pub mod own;
+pub mod pages;
 mod sessions;
+mod signin;
+mod throttle;
+mod tidy;
 mod tokens;
 mod users;
 
 pub use self::{
-    members::{add_member, add_to, has_member_with, missing, remove_member, role_of, update_member},
-    sessions::{
-        Client, OpenSession, SignedIn, open_session, open_sessions, refresh_session, revoke_session, sign_in,
-        sign_out,
+    credentials::{
+        change_email, change_name, change_password, confirm_email, request_email_confirmation,
+        request_password_reset, reset_password,
     },
+    factor::{Enrolment, begin as begin_totp, confirm as confirm_totp, disable as disable_totp, regenerate},
+    invitations::{
+        Acceptance, Accepted, Delivery, accept as accept_invitation, invite, resend as resend_invitation,
+        revoke as revoke_invitation,
+    },
+    letters::compose,
+    members::{add_member, add_to, has_member_with, leave, missing, remove_member, role_of, update_member},
+    sessions::{
+        Client, OpenSession, SignedIn, open_session, open_sessions, refresh_session, revoke_other_sessions,
+        revoke_session, sign_out,
+    },
+    signin::{Challenge, Step, complete_sign_in, exchange, sign_in},
+    tidy::tidy,
     tokens::{EditToken, NewToken, OVERLAP, create_token, revoke_token, rotate_token, tokens, update_token},
-    users::{Membership, NewUser, User, create_user, find_user, invite_user, memberships, set_avatar, user},
+    users::{Membership, NewUser, User, create_user, find_user, has_second_factor, invite_user, memberships, set_avatar, user},
 };

@@ -3,21 +3,27 @@
 //! Signing in opens a session with two tokens. The access token is a JWT of a few minutes. The refresh token is used
 //! once: it opens the next generation of the same family, with a refresh token of its own. A refresh token that comes
 //! a second time was stolen, or its answer was; nobody can say which of the two holders is the thief, so the
-//! whole family ends. That is why used generations are kept until they would have expired.
+//! whole family ends, and the person is told. That is why used generations are kept until they would have expired.
+//!
+//! One second use is forgiven: an answer that got lost. For [`GRACE`] after its use, and once, the same client may use
+//! a token again; what the lost answer held ends at that moment, so that of one token there are never two heirs. If
+//! the answer was not lost but stolen, the thief's half is dead at once, and using it ends the family.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, PaginatorTrait, QueryFilter,
-    QueryOrder, QuerySelect, Set, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, NotSet,
+    QueryFilter, QueryOrder, QuerySelect, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
+    credentials::end_sessions,
     entity::{sessions, users},
-    users::by_email,
+    letters::{Notice, notify},
+    users::by_id,
 };
 use crate::{
     access::{
@@ -25,11 +31,16 @@ use crate::{
         token::{Token, TokenHash, TokenKind},
     },
     app::App,
-    audit,
+    audit::{self, PersonalEntry, record_personal},
     clock::Timestamp,
+    enums::AuditOutcome,
     error::{Code, Problem, Result},
+    graphql::Request,
     ids::{SessionId, UserId},
 };
+
+/// For how long a used refresh token is taken once more.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Where a sign-in comes from: what the person sees in the list of their sessions.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +51,18 @@ pub struct Client {
     pub user_agent: Option<String>,
     /// The request, as the response and the log name it.
     pub request_id: String,
+}
+
+impl Client {
+    /// Where a request comes from.
+    #[must_use]
+    pub fn of(request: &Request) -> Self {
+        Self {
+            ip: request.ip,
+            user_agent: request.user_agent.clone(),
+            request_id: request.id.clone(),
+        }
+    }
 }
 
 /// The tokens of a session, shown this once.
@@ -79,38 +102,6 @@ pub struct OpenSession {
     pub expires_at: Timestamp,
 }
 
-/// Signs a person in. Somebody who does not exist is refused after as long a time as somebody who does.
-///
-/// # Errors
-/// `SIGN_IN_FAILED`, whatever is wrong.
-pub async fn sign_in(app: &App, email: &str, password: &SecretString, client: Client) -> Result<SignedIn> {
-    let user = by_email(app.db.read(), email).await?;
-    let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
-    let matches = app.passwords.verify(password, stored).await.map_err(Problem::internal)?;
-    let account = user.as_ref().map(|user| user.id);
-    let refused = || {
-        audit::refused_account(app, "signIn", account, Code::SignInFailed, (client.ip, &client.request_id));
-        Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.")
-    };
-    let user = user.filter(|user| matches && user.disabled_at.is_none()).ok_or_else(refused)?;
-    if user.password_hash.as_deref().is_some_and(|stored| app.passwords.is_outdated(stored)) {
-        rehash(app, user.id, password).await?;
-    }
-    open_session(app, user.id, client).await
-}
-
-/// Stores the password at today's cost.
-#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-async fn rehash(app: &App, user: UserId, password: &SecretString) -> Result<()> {
-    let hash = app.passwords.hash(password).await.map_err(Problem::internal)?;
-    users::Entity::update_many()
-        .col_expr(users::Column::PasswordHash, Expr::value(hash))
-        .filter(users::Column::Id.eq(user))
-        .exec(app.db.writer())
-        .await?;
-    Ok(())
-}
-
 /// Opens a session for a person who has shown who they are.
 ///
 /// # Errors
@@ -129,79 +120,103 @@ pub async fn open_session(app: &App, user: UserId, client: Client) -> Result<Sig
 ///
 /// # Errors
 /// `UNAUTHENTICATED` for a token that is unknown, revoked or used; `TOKEN_EXPIRED` for one that came too late.
-pub async fn refresh_session(app: &App, token: &str, client: Client) -> Result<SignedIn> {
+pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn> {
+    let (app, client) = (&request.app, Client::of(request));
     let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
     let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
     let tx = app.db.begin().await?;
-    // The row is held until the end: of two who refresh with one token at a time, the second comes second.
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
-    if session.revoked_at.is_some() || is_disabled(&tx, session.user_id).await? {
-        return Err(unknown());
+    // The family is held until the end: of two who refresh in it at a time, the second comes second, and sees the first.
+    hold(&tx, &session.family).await?;
+    let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
+    let later = later(&tx, &session).await?;
+    let mut generation = session.generation + 1;
+    if let Some(heir) = later.first() {
+        let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none();
+        if later.len() > 1 || !is_open || !is_lost_answer(app, &session, heir, &client) {
+            return Err(reused(request, tx, &session, &later).await?);
+        }
+        end(app, &tx, heir).await?;
+        generation += 1;
     }
-    if is_used(&tx, &session).await? {
-        tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
-        revoke(app, &tx, session.user_id, &session.family).await?;
-        let entry = audit::AccountEntry {
-            operation: "refreshTokenReused",
-            user: session.user_id,
-            session: Some(session.id),
-            changes: json!({ "sessions": "revoked" }),
-            ip: client.ip,
-            request_id: &client.request_id,
-        };
-        audit::record_account(app, &tx, entry).await?;
-        tx.commit().await?;
-        app.sessions.forget();
+    if session.revoked_at.is_some() || is_disabled(&tx, session.user_id).await? {
         return Err(unknown());
     }
     if session.expires_at <= app.clock.now() {
         return Err(Problem::new(Code::TokenExpired, "The session has ended; sign in again."));
     }
-    let next = (session.family, session.generation + 1);
     let (ip, request_id) = (client.ip, client.request_id.clone());
-    let signed_in = open(app, &tx, session.user_id, next, client).await?;
+    let signed_in = open(app, &tx, session.user_id, (session.family, generation), client).await?;
     note(app, &tx, "refreshSession", &signed_in, (ip, &request_id)).await?;
     tx.commit().await?;
+    if !later.is_empty() {
+        app.sessions.forget();
+    }
     Ok(signed_in)
+}
+
+/// Whether a second use may be that of somebody to whom the answer to the first one got lost.
+fn is_lost_answer(app: &App, session: &sessions::Model, heir: &sessions::Model, client: &Client) -> bool {
+    heir.created_at.plus(GRACE) > app.clock.now() && session.user_agent == shortened(client.user_agent.as_deref())
+}
+
+/// A used token has come again: ends the family, and says so, once.
+async fn reused(
+    request: &Request,
+    tx: DatabaseTransaction,
+    session: &sessions::Model,
+    later: &[sessions::Model],
+) -> Result<Problem> {
+    let app = &request.app;
+    let refused = Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
+    if later.iter().all(|heir| heir.revoked_at.is_some()) {
+        // The family has ended before, or its owner has signed out.
+        tx.rollback().await?;
+        return Ok(refused);
+    }
+    tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
+    revoke(app, &tx, session.user_id, &session.family).await?;
+    let user = by_id(&tx, session.user_id).await?;
+    notify(app, &tx, &user, &user.email, Notice::RefreshTokenReused, &Client::of(request)).await?;
+    let entry = audit::AccountEntry {
+        operation: "refreshTokenReused",
+        user: session.user_id,
+        session: Some(session.id),
+        changes: json!({ "sessions": "revoked" }),
+        ip: request.ip,
+        request_id: &request.id,
+    };
+    audit::record_account(app, &tx, entry).await?;
+    tx.commit().await?;
+    app.sessions.forget();
+    Ok(refused)
 }
 
 /// Ends the session that asks.
 ///
 /// # Errors
 /// The database is out of reach.
-pub async fn sign_out(app: &App, person: &Person, client: &Client) -> Result<()> {
-    end(app, person, person.session, ("signOut", client)).await
+pub async fn sign_out(request: &Request, person: &Person) -> Result<()> {
+    end_one(request, person, person.session, "signOut").await
 }
 
 /// Ends one of a person's own sessions, with every generation.
 ///
 /// # Errors
 /// `NOT_FOUND`, also for somebody else's.
-pub async fn revoke_session(app: &App, person: &Person, id: SessionId, client: &Client) -> Result<()> {
-    end(app, person, id, ("revokeSession", client)).await
+pub async fn revoke_session(request: &Request, person: &Person, id: SessionId) -> Result<()> {
+    end_one(request, person, id, "revokeSession").await
 }
 
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
-async fn end(
-    app: &App,
-    person: &Person,
-    id: SessionId,
-    (operation, client): (&'static str, &Client),
-) -> Result<()> {
+async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &'static str) -> Result<()> {
+    let app = &request.app;
     let tx = app.db.begin().await?;
     let found =
         sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
     revoke(app, &tx, person.id, &found.ok_or_else(gone)?.family).await?;
-    let entry = audit::AccountEntry {
-        operation,
-        user: person.id,
-        session: Some(person.session),
-        changes: json!({ "session": id }),
-        ip: client.ip,
-        request_id: &client.request_id,
-    };
-    audit::record_account(app, &tx, entry).await?;
+    record(&tx, request, person, operation, json!({ "session": id })).await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -218,6 +233,38 @@ async fn note(
     let (user, session) = (signed_in.user, Some(signed_in.session));
     let entry = audit::AccountEntry { operation, user, session, changes: json!({}), ip, request_id };
     audit::record_account(app, db, entry).await
+}
+
+/// Ends a person's other sessions; how many there were is not told.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result<()> {
+    let app = &request.app;
+    let tx = app.db.begin().await?;
+    end_sessions(app, &tx, person.id, Some(person)).await?;
+    record(&tx, request, person, "revokeOtherSessions", json!({ "sessions": "revoked" })).await?;
+    tx.commit().await?;
+    app.sessions.forget();
+    Ok(())
+}
+
+async fn record(
+    db: &impl ConnectionTrait,
+    request: &Request,
+    person: &Person,
+    operation: &'static str,
+    changes: Value,
+) -> Result<()> {
+    let entry = PersonalEntry {
+        operation,
+        outcome: AuditOutcome::Allowed,
+        user: person.id,
+        proven: None,
+        organization: None,
+        changes,
+    };
+    record_personal(db, request, entry).await
 }
 
 /// A person's open sessions, the newest first: the last generation of each family.
@@ -271,7 +318,7 @@ async fn open(
         family: Set(family),
         generation: Set(generation),
         refresh_token_hash: Set(hash.as_bytes().to_vec()),
-        user_agent: Set(client.user_agent.map(|text| text.chars().take(500).collect())),
+        user_agent: Set(shortened(client.user_agent.as_deref())),
         ip: Set(client.ip.map(|ip| ip.to_string())),
         created_at: Set(now),
         last_used_at: Set(Some(now)),
@@ -294,16 +341,39 @@ async fn open(
 #[expect(clippy::disallowed_methods, reason = "a refresh token names one session of one person")]
 async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<sessions::Model>> {
     let same = sessions::Column::RefreshTokenHash.eq(hash.as_bytes().to_vec());
-    Ok(sessions::Entity::find().filter(same).lock_exclusive().one(db).await?)
+    Ok(sessions::Entity::find().filter(same).one(db).await?)
 }
 
-/// Whether a later generation came of it.
 #[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
-async fn is_used(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<bool> {
+async fn hold(db: &impl ConnectionTrait, family: &str) -> Result<()> {
+    let generations = sessions::Entity::find()
+        .filter(sessions::Column::Family.eq(family))
+        .order_by_asc(sessions::Column::Id)
+        .lock_exclusive();
+    generations.all(db).await?;
+    Ok(())
+}
+
+/// The generations that came of it, the first one first.
+#[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
+async fn later(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<Vec<sessions::Model>> {
     let later = sessions::Entity::find()
         .filter(sessions::Column::Family.eq(session.family.as_str()))
-        .filter(sessions::Column::Generation.gt(session.generation));
-    Ok(later.count(db).await? > 0)
+        .filter(sessions::Column::Generation.gt(session.generation))
+        .order_by_asc(sessions::Column::Generation);
+    Ok(later.all(db).await?)
+}
+
+/// Ends one generation.
+async fn end(app: &App, db: &impl ConnectionTrait, session: &sessions::Model) -> Result<()> {
+    let mut row = session.clone().into_active_model();
+    row.revoked_at = Set(Some(app.clock.now()));
+    row.update(db).await?;
+    Ok(())
+}
+
+fn shortened(user_agent: Option<&str>) -> Option<String> {
+    user_agent.map(|text| text.chars().take(500).collect())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]

@@ -41,6 +41,8 @@ pub struct User {
     pub email: String,
     /// Whether the address is known to be theirs.
     pub email_confirmed: bool,
+    /// Whether signing in takes a second factor.
+    pub has_second_factor: bool,
     /// The picture: a path.
     pub avatar_url: Option<String>,
     /// Since when they have an account.
@@ -55,6 +57,7 @@ impl From<users::Model> for User {
             name: row.name,
             email: row.email,
             email_confirmed: row.email_confirmed_at.is_some(),
+            has_second_factor: row.totp_confirmed_at.is_some(),
             avatar_url,
             created_at: row.created_at,
         }
@@ -72,6 +75,8 @@ pub struct Membership {
     pub role: Role,
     /// Since when.
     pub created_at: Timestamp,
+    /// Whether the organization lets in only members with a second factor.
+    pub requires_second_factor: bool,
 }
 
 /// Makes a user, or gives one who was only named so far ([`invite_user`]) a name and a password.
@@ -139,26 +144,29 @@ pub async fn find_user(app: &App, email: &str) -> Result<UserId> {
 ///
 /// # Errors
 /// `NOT_FOUND`.
-#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 pub async fn user(app: &App, id: UserId) -> Result<User> {
-    let found = users::Entity::find_by_id(id).one(app.db.read()).await?;
-    Ok(found.ok_or_else(|| Problem::new(Code::NotFound, "The user is gone."))?.into())
+    Ok(by_id(app.db.read(), id).await?.into())
+}
+
+/// Whether signing in takes a second factor.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn has_second_factor(connection: &impl ConnectionTrait, id: UserId) -> Result<bool> {
+    Ok(by_id(connection, id).await?.totp_confirmed_at.is_some())
 }
 
 /// Notes a person's picture.
 ///
 /// # Errors
 /// `NOT_FOUND`.
-#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 pub async fn set_avatar(
     connection: &impl ConnectionTrait,
     id: UserId,
     version: Option<i64>,
     now: Timestamp,
 ) -> Result<()> {
-    let found = users::Entity::find_by_id(id).one(connection).await?;
-    let gone = || Problem::new(Code::NotFound, "The user is gone.");
-    let mut row = found.ok_or_else(gone)?.into_active_model();
+    let mut row = by_id(connection, id).await?.into_active_model();
     row.avatar_version = Set(version);
     row.updated_at = Set(now);
     row.update(connection).await?;
@@ -170,7 +178,7 @@ pub async fn set_avatar(
 /// # Errors
 /// The database is out of reach.
 pub async fn memberships(app: &App, id: UserId) -> Result<Vec<Membership>> {
-    let sql = "SELECT m.organization_id, o.name, m.role, m.created_at FROM members m \
+    let sql = "SELECT m.organization_id, o.name, m.role, m.created_at, o.require_second_factor FROM members m \
                JOIN organizations o ON o.id = m.organization_id WHERE m.user_id = $1 ORDER BY m.organization_id";
     let statement = Statement::from_sql_and_values(app.db.backend(), sql, [id.0.into()]);
     let rows = app.db.read().query_all_raw(statement).await?;
@@ -180,9 +188,24 @@ pub async fn memberships(app: &App, id: UserId) -> Result<Vec<Membership>> {
             organization_name: row.try_get_by(1)?,
             role: row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?,
             created_at: row.try_get_by(3)?,
+            requires_second_factor: row.try_get_by(4)?,
         })
     };
     rows.iter().map(read).collect()
+}
+
+/// The row with this id.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub(super) async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users::Model> {
+    let found = users::Entity::find_by_id(id).one(db).await?;
+    found.ok_or_else(|| Problem::new(Code::NotFound, "The user is gone."))
+}
+
+/// Whether it is an address at all.
+pub(super) fn is_email(email: &str) -> bool {
+    email.len() <= 254
+        && email_address::EmailAddress::is_valid(email)
+        && email.parse::<lettre::Address>().is_ok()
 }
 
 /// The row with this address, in whatever case.
@@ -193,7 +216,7 @@ pub(super) async fn by_email(db: &impl ConnectionTrait, email: &str) -> Result<O
     Ok(users::Entity::find().filter(same).one(db).await?)
 }
 
-fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
+pub(super) fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
     users::ActiveModel {
         id: NotSet,
         email: Set(email.to_owned()),
@@ -205,7 +228,7 @@ fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
 
 fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()> {
     let mut violations = Vec::new();
-    if !email_address::EmailAddress::is_valid(email) || email.len() > 254 {
+    if !is_email(email) {
         let detail = format!("`{email}` is no e-mail address.");
         violations.push(Violation::at("/email", "NOT_ALLOWED", detail));
     }

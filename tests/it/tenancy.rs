@@ -49,10 +49,11 @@ fn by_name(name: &str) -> Option<Value> {
 
 /// The kinds of ids, by how arguments and types are called.
 fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
-    let kinds: [(&str, &Vec<i64>); 20] = [
+    let kinds: [(&str, &Vec<i64>); 21] = [
         ("credentialfield", &all.credential_fields),
         ("conversation", &all.conversations),
         ("servicetoken", &all.service_tokens),
+        ("invitation", &all.invitations),
         ("attachment", &all.attachments),
         ("credential", &all.credentials),
         ("mcpserver", &all.mcp_servers),

@@ -360,6 +360,7 @@ id_columns!(
     UserId,
     SessionId,
     TokenId,
+    InvitationId,
     ServerId,
     ImageId,
     AgentId,

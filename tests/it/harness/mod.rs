@@ -4,6 +4,7 @@ mod actor;
 mod app;
 mod database;
 mod fixtures;
+mod mailbox;
 mod populate;
 mod schema;
 

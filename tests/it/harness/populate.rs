@@ -26,6 +26,7 @@ pub struct Population {
     pub mcp_servers: Vec<i64>,
     pub skills: Vec<i64>,
     pub service_tokens: Vec<i64>,
+    pub invitations: Vec<i64>,
     pub members: Vec<i64>,
     pub sessions: Vec<i64>,
 }
@@ -133,6 +134,16 @@ impl Filler<'_> {
             ("expires_at", self.maybe_at(i + 86_400_000, i % 2 == 1)),
         ];
         all.service_tokens.push(self.insert("service_tokens", row).await);
+        let row = vec![
+            ("email", text(format!("invited-{n}@example.com"))),
+            ("role", text(role)),
+            ("token_hash", format!("no link hashes to this: {n}").into_bytes().into()),
+            ("invited_by", person.user.filter(|_| i.is_multiple_of(2)).into()),
+            ("created_at", self.at(i)),
+            ("sent_at", self.maybe_at(i, i % 2 == 1)),
+            ("expires_at", self.at(i + 604_800_000)),
+        ];
+        all.invitations.push(self.insert("invitations", row).await);
     }
 
     async fn home(&self, all: &mut Population, i: usize) {

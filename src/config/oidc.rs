@@ -1,0 +1,126 @@
+//! The OpenID providers that people may sign in with: a file of their own, a table for each, named as addresses name it.
+
+use std::{collections::BTreeMap, path::Path};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use toml::Value;
+
+use super::{ConfigError, settings};
+
+/// One provider.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OidcProvider {
+    /// Who it is: an `https` address without query, whose `/.well-known/openid-configuration` says the rest.
+    pub issuer: String,
+    /// What this installation is called there.
+    pub client_id: String,
+    /// By what it shows that it is that; none for a public client.
+    pub client_secret: Option<SecretString>,
+    /// What the button says.
+    pub label: Option<String>,
+    /// What is asked for besides `openid`.
+    #[serde(default = "scopes")]
+    pub scopes: Vec<String>,
+    /// Whether a sign-in accepts the open invitations of the address that the provider vouches for, and makes an account
+    /// for an invited person who has none.
+    #[serde(default)]
+    pub join_by_invitation: bool,
+}
+
+/// The providers by their names.
+pub type OidcProviders = BTreeMap<String, OidcProvider>;
+
+const KEYS: [&str; 6] = ["issuer", "client_id", "client_secret", "label", "scopes", "join_by_invitation"];
+
+fn scopes() -> Vec<String> {
+    vec!["email".to_owned(), "profile".to_owned()]
+}
+
+/// Reads the file. A message names what is wrong, never a value: it may be a secret.
+pub(super) fn read(path: &Path) -> Result<OidcProviders, ConfigError> {
+    let mut mistakes = Vec::new();
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError(vec![format!("{shown}: {error}")]))?;
+    let table = settings::parse(&shown, &text, &mut mistakes);
+    let mut providers = OidcProviders::new();
+    for (name, value) in table {
+        match provider(&name, value) {
+            Ok(provider) => drop(providers.insert(name, provider)),
+            Err(more) => mistakes.extend(more.into_iter().map(|mistake| format!("{shown}: {name}{mistake}"))),
+        }
+    }
+    if mistakes.is_empty() { Ok(providers) } else { Err(ConfigError(mistakes)) }
+}
+
+fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
+    let mut mistakes = Vec::new();
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.len() > 32 || !name.bytes().all(is_name) {
+        mistakes.push(": a name has at most 32 lower-case letters, digits and dashes".to_owned());
+    }
+    let Value::Table(table) = value else {
+        mistakes.push(format!(": is a section: write [{name}]"));
+        return Err(mistakes);
+    };
+    for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        let nearest = settings::nearest(key, KEYS.into_iter());
+        mistakes.push(format!(".{key}: unknown setting (did you mean {nearest}?)"));
+    }
+    for key in ["issuer", "client_id"] {
+        if !table.contains_key(key) {
+            mistakes.push(format!(".{key}: missing"));
+        }
+    }
+    if table.get("issuer").and_then(Value::as_str).is_some_and(|issuer| !is_issuer(issuer)) {
+        let detail = ".issuer: has to be an https address without query (http on this machine alone)";
+        mistakes.push(detail.to_owned());
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    // The library's message may repeat the value; what it is about is told all the same.
+    OidcProvider::deserialize(Value::Table(table))
+        .map_err(|_| vec![": a value is not of its setting's type (texts, a list of texts, true or false)".into()])
+}
+
+fn is_issuer(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        (url.scheme() == "https" || (url.scheme() == "http" && is_local))
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<OidcProviders, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("oidc.toml");
+        std::fs::write(&path, text).unwrap();
+        read(&path)
+    }
+
+    #[test]
+    fn a_provider_is_read_and_its_secret_is_not_printed() {
+        let text = "[acme]\nissuer = \"https://id.example.com\"\nclient_id = \"muster\"\nclient_secret = \"hunter2\"";
+        let providers = of(text).unwrap();
+        assert_eq!(providers["acme"].scopes, ["email", "profile"]);
+        assert!(!providers["acme"].join_by_invitation);
+        assert!(!format!("{providers:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn every_mistake_is_named_and_no_value() {
+        let text = "x = 1\n[Acme]\nissuer = \"http://id.example.com\"\nsecret = \"hunter2\"\n[b]\nissuer = \"https://b.example\"\nclient_id = [\"hunter2\"]";
+        let ConfigError(mistakes) = of(text).unwrap_err();
+        let all = mistakes.join("\n");
+        assert_eq!(mistakes.len(), 6, "{all}");
+        assert!(!all.contains("hunter2") && all.contains("did you mean client_secret?"), "{all}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Links sent by mail, on the people's side: who may use which, once, and for how long.
+//!
+//! A row of `email_tokens` is written with the mail; its token is made only when the mail is sent ([`mint`]), and with
+//! each further try anew, so that only the last mail's link works. Until then the row holds random bytes that are the
+//! hash of nothing. A newer link of the same kind replaces an older one.
+
+use std::time::Duration;
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, Set, sea_query::Expr,
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+
+use super::entity::{email_tokens, users};
+use crate::{
+    access::token::{Token, TokenHash, TokenKind},
+    app::App,
+    error::{Code, Problem, Result},
+    ids::UserId,
+    mail::{self, Kind, Outgoing},
+    sealing::random_bytes,
+};
+
+/// What a link does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Proves an address.
+    Confirm,
+    /// Sets a new password.
+    Reset,
+}
+
+impl Purpose {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirm => "CONFIRM",
+            Self::Reset => "RESET",
+        }
+    }
+
+    const fn mail(self) -> Kind {
+        match self {
+            Self::Confirm => Kind::ConfirmEmail,
+            Self::Reset => Kind::ResetPassword,
+        }
+    }
+
+    const fn lifetime(self) -> Duration {
+        match self {
+            Self::Confirm => Duration::from_hours(48),
+            Self::Reset => Duration::from_hours(1),
+        }
+    }
+}
+
+/// Replaces the person's links of this kind by a new one, which a mail brings to `email`.
+pub(super) async fn send(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: &users::Model,
+    purpose: Purpose,
+    email: &str,
+) -> Result<()> {
+    withdraw(app, db, user.id, purpose).await?;
+    let now = app.clock.now();
+    let expires_at = now.plus(purpose.lifetime());
+    let nothing: [u8; 32] = random_bytes();
+    let row = email_tokens::ActiveModel {
+        id: NotSet,
+        user_id: Set(user.id),
+        kind: Set(purpose.as_str().to_owned()),
+        token_hash: Set(nothing.to_vec()),
+        email: Set(Some(email.to_owned())),
+        created_at: Set(now),
+        expires_at: Set(expires_at),
+        used_at: Set(None),
+    };
+    let subject_id = Some(row.insert(db).await?.id);
+    let parts = json!({ "name": user.name, "email": email });
+    let recipient = email.to_owned();
+    mail::enqueue(app, db, Outgoing { kind: purpose.mail(), recipient, subject_id, parts, expires_at }).await
+}
+
+/// Ends the person's links of this kind.
+#[expect(clippy::disallowed_methods, reason = "a link belongs to a person, whose id is in the filter")]
+pub(super) async fn withdraw(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    purpose: Purpose,
+) -> Result<()> {
+    email_tokens::Entity::update_many()
+        .col_expr(email_tokens::Column::UsedAt, Expr::value(app.clock.now().0))
+        .filter(email_tokens::Column::UserId.eq(user))
+        .filter(email_tokens::Column::Kind.eq(purpose.as_str()))
+        .filter(email_tokens::Column::UsedAt.is_null())
+        .exec(db)
+        .await?;
+    Ok(())
+}
+
+/// The token of a link that is just being sent; none if it is over.
+#[expect(clippy::disallowed_methods, reason = "a link belongs to a person, and is named by the mail's row")]
+pub(super) async fn mint(app: &App, id: i64) -> Result<Option<SecretString>> {
+    let (token, hash) = Token::generate(TokenKind::Link);
+    let minted = email_tokens::Entity::update_many()
+        .col_expr(email_tokens::Column::TokenHash, Expr::value(hash.as_bytes().to_vec()))
+        .filter(email_tokens::Column::Id.eq(id))
+        .filter(email_tokens::Column::UsedAt.is_null())
+        .filter(email_tokens::Column::ExpiresAt.gt(app.clock.now().0))
+        .exec(app.db.writer())
+        .await?;
+    Ok((minted.rows_affected == 1).then_some(token))
+}
+
+/// Uses a link: whose it is, and the address that it proves. Of two who use one at a time, one comes too late.
+///
+/// # Errors
+/// `LINK_INVALID`.
+#[expect(clippy::disallowed_methods, reason = "a link's token names one person")]
+pub(super) async fn redeem(
+    app: &App,
+    db: &impl ConnectionTrait,
+    purpose: Purpose,
+    token: &SecretString,
+) -> Result<(UserId, String)> {
+    let hash = hash_of(token).ok_or_else(invalid)?;
+    let found = email_tokens::Entity::find()
+        .filter(email_tokens::Column::TokenHash.eq(hash.as_bytes().to_vec()))
+        .filter(email_tokens::Column::Kind.eq(purpose.as_str()))
+        .one(db)
+        .await?;
+    let found = found.ok_or_else(invalid)?;
+    let used = email_tokens::Entity::update_many()
+        .col_expr(email_tokens::Column::UsedAt, Expr::value(app.clock.now().0))
+        .filter(email_tokens::Column::Id.eq(found.id))
+        .filter(email_tokens::Column::UsedAt.is_null())
+        .filter(email_tokens::Column::ExpiresAt.gt(app.clock.now().0))
+        .exec(db)
+        .await?;
+    match found.email {
+        Some(email) if used.rows_affected == 1 => Ok((found.user_id, email)),
+        _ => Err(invalid()),
+    }
+}
+
+/// The hash of a link's token; none for what can't be one.
+pub(super) fn hash_of(token: &SecretString) -> Option<TokenHash> {
+    Token::parse_kind(TokenKind::Link, token.expose_secret().trim()).map(|token| token.hash)
+}
+
+/// The one answer to every link that is no good.
+pub(super) fn invalid() -> Problem {
+    Problem::new(Code::LinkInvalid, "The link was used, has expired, or a newer one has replaced it.")
+}

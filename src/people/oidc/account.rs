@@ -1,0 +1,186 @@
+//! Whose account a sign-in elsewhere opens.
+//!
+//! An account that was linked before: that one. Otherwise the account of the address that the provider vouches for, and
+//! only if the address is known to be its owner's here as well: somebody who had made an account for another's
+//! address, with a password of their own, would otherwise share it from then on. Where there is none, an invitation
+//! makes one, if the provider's settings let it.
+
+use std::sync::Arc;
+
+use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use serde_json::json;
+
+use super::provider::{Provider, Somebody};
+use crate::{
+    app::App,
+    audit::{PersonalEntry, record_personal},
+    enums::AuditOutcome,
+    error::{Problem, Result},
+    graphql::Request,
+    ids::UserId,
+    people::{
+        Client,
+        entity::users,
+        invitations,
+        letters::{Notice, notify},
+        users::{blank, by_email, by_id, is_email},
+    },
+};
+
+/// Why a sign-in elsewhere opens no account, as the panel is told.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The visit was begun by another browser, or too long ago.
+    State,
+    /// The provider refused, or what it said does not hold.
+    Provider,
+    /// The provider does not say that the address is theirs.
+    EmailNotVerified,
+    /// There is an account for the address, which nobody has confirmed yet.
+    EmailNotConfirmed,
+    /// There is no account, and no invitation.
+    NoAccount,
+    /// It is our own failure, or too many tries.
+    Failed(Problem),
+}
+
+impl Refusal {
+    /// The code behind `#error=`.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::State => "STATE_INVALID",
+            Self::Provider => "PROVIDER_FAILED",
+            Self::EmailNotVerified => "EMAIL_NOT_VERIFIED",
+            Self::EmailNotConfirmed => "EMAIL_NOT_CONFIRMED",
+            Self::NoAccount => "NO_ACCOUNT",
+            Self::Failed(problem) => problem.code.as_str(),
+        }
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+impl From<sea_orm::DbErr> for Refusal {
+    fn from(error: sea_orm::DbErr) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The account of whoever came back.
+pub(super) async fn open(
+    request: &Arc<Request>,
+    provider: &Provider,
+    somebody: &Somebody,
+) -> Result<UserId, Refusal> {
+    let app = &request.app;
+    let known = linked(app, provider, somebody).await?;
+    let user = match known {
+        Some(user) => user,
+        None => link(request, provider, somebody).await?,
+    };
+    if provider.settings.join_by_invitation
+        && let Some(email) = &somebody.email
+    {
+        for invitation in invitations::open_for(app, email).await? {
+            // One that does not hold any more is no reason to refuse the sign-in.
+            if let Err(problem) = invitations::accept_vouched(request, &invitation, user).await {
+                tracing::info!(%problem, invitation = invitation.id.0, "oidc.invitation_not_accepted");
+            }
+        }
+    }
+    Ok(user)
+}
+
+/// The account that was linked before, with its use noted.
+async fn linked(
+    app: &App,
+    provider: &Provider,
+    somebody: &Somebody,
+) -> Result<Option<UserId>, Refusal> {
+    let sql = "SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2";
+    let values = [provider.name.as_str().into(), somebody.subject.as_str().into()];
+    let found = Statement::from_sql_and_values(app.db.backend(), sql, values);
+    let Some(row) = app.db.read().query_one_raw(found).await? else { return Ok(None) };
+    let user = by_id(app.db.read(), row.try_get_by(0)?).await?;
+    if user.disabled_at.is_some() {
+        return Err(Refusal::NoAccount);
+    }
+    let sql = "UPDATE user_identities SET last_used_at = $1 WHERE provider = $2 AND subject = $3";
+    let values = [
+        app.clock.now().0.into(),
+        provider.name.as_str().into(),
+        somebody.subject.as_str().into(),
+    ];
+    app.db.writer().execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+    Ok(Some(user.id))
+}
+
+/// Links the account of the address, or a new one.
+async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Result<UserId, Refusal> {
+    let app = &request.app;
+    let email = somebody.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
+    let invited = provider.settings.join_by_invitation && !invitations::open_for(app, email).await?.is_empty();
+    let tx = app.db.begin().await?;
+    let user = match by_email(&tx, email).await? {
+        Some(user) if user.disabled_at.is_some() => return Err(Refusal::NoAccount),
+        Some(user) if user.email_confirmed_at.is_none() && user.password_hash.is_some() => {
+            return Err(Refusal::EmailNotConfirmed);
+        }
+        Some(user) => confirmed(app, &tx, user).await?,
+        None if invited => {
+            let local = email.split('@').next().unwrap_or(email);
+            let name = somebody.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+            let now = app.clock.now();
+            let row = users::ActiveModel {
+                name: Set(name.unwrap_or(local).chars().take(120).collect()),
+                email_confirmed_at: Set(Some(now)),
+                ..blank(email, now)
+            };
+            row.insert(&tx).await?
+        }
+        None => return Err(Refusal::NoAccount),
+    };
+    let now = app.clock.now().0;
+    let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
+               VALUES ($1, $2, $3, $4, $5, $5)";
+    let values = [
+        user.id.0.into(),
+        provider.name.as_str().into(),
+        somebody.subject.as_str().into(),
+        email.into(),
+        now.into(),
+    ];
+    tx.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+    notify(app, &tx, &user, &user.email, Notice::AccountLinked, &Client::of(request)).await?;
+    let entry = PersonalEntry {
+        operation: "linkAccount",
+        outcome: AuditOutcome::Allowed,
+        user: user.id,
+        proven: Some(&user.name),
+        organization: None,
+        changes: json!({ "provider": provider.name, "email": email }),
+    };
+    record_personal(&tx, request, entry).await?;
+    tx.commit().await?;
+    app.sessions.forget();
+    Ok(user.id)
+}
+
+/// Somebody vouches for the address of an account that nobody could sign in to.
+async fn confirmed(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: users::Model,
+) -> Result<users::Model, Refusal> {
+    if user.email_confirmed_at.is_some() {
+        return Ok(user);
+    }
+    let mut row = user.into_active_model();
+    row.email_confirmed_at = Set(Some(app.clock.now()));
+    row.updated_at = Set(app.clock.now());
+    Ok(row.update(db).await?)
+}

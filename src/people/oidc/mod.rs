@@ -1,0 +1,52 @@
+//! Signing in with an account elsewhere: OpenID Connect, code flow with PKCE.
+//!
+//! - `provider.rs`: a provider of the configuration: what it says of itself, and the two calls to it.
+//! - `routes.rs`: `/auth/oidc/{provider}/start` and `/callback`, which a browser visits.
+//! - `account.rs`: whose account a sign-in elsewhere opens.
+//!
+//! What has to be remembered between the two visits (state, nonce, PKCE verifier) travels sealed in a cookie of the
+//! browser that began, so that nobody can fill a table, and a callback that another browser began is worth nothing. The
+//! visit ends at the panel with a one-time code of a minute behind `#`, which the panel exchanges over GraphQL
+//! (`exchangeSignInCode`): no token is ever in an address. A second factor is asked for then, as after a password.
+
+mod account;
+mod provider;
+mod routes;
+
+use async_graphql::{Context, Object, SimpleObject};
+
+pub use self::{provider::Providers, routes::router};
+use crate::graphql::{Answer, ContextExt, Enter, answer, permit::open};
+
+/// A provider that people may sign in with.
+#[derive(SimpleObject)]
+pub struct SignInProvider {
+    /// Its name in addresses.
+    pub name: String,
+    /// What the button says.
+    pub label: String,
+    /// Where a browser begins: a path. A `state` of the panel's own may be added: it comes back with the code.
+    pub start_path: String,
+}
+
+/// Reading what one may sign in with.
+#[derive(Default)]
+pub struct OidcQuery;
+
+#[Object]
+impl OidcQuery {
+    /// The providers that people may sign in with, by name.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn sign_in_providers(&self, ctx: &Context<'_>) -> Answer<Vec<SignInProvider>> {
+        answer(async {
+            ctx.admit()?;
+            let providers = ctx.request().app.oidc.iter().map(|provider| SignInProvider {
+                name: provider.name.clone(),
+                label: provider.label().to_owned(),
+                start_path: format!("/auth/oidc/{}/start", provider.name),
+            });
+            Ok(providers.collect())
+        })
+        .await
+    }
+}

@@ -1,0 +1,69 @@
+//! The pages that links in mails lead to where there is no panel: one file, which speaks with nobody but this service.
+//!
+//! A page does nothing when it is opened: mail scanners follow links. The token stands behind `#`, which no server sees,
+//! and goes with the mutation once somebody presses the button.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::{
+    Router,
+    body::Body,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use http::header;
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+
+/// Markup, style and script.
+const PAGE: &str = include_str!("pages/page.html");
+
+/// Only this script and this style run.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'",
+        hash("<script>", "</script>"),
+        hash("<style>", "</style>"),
+    )
+});
+
+/// The routes of the pages.
+pub fn router() -> Router<Arc<App>> {
+    ["/confirm-email", "/reset-password", "/accept-invitation"]
+        .into_iter()
+        .fold(Router::new(), |router, path| router.route(path, get(page)))
+}
+
+async fn page() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY.as_str()),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, Body::from(PAGE)).into_response()
+}
+
+/// How a content security policy names the text between two tags.
+fn hash(open: &str, close: &str) -> String {
+    let inner =
+        PAGE.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map_or("", |(inner, _)| inner);
+    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(inner)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_loads_nothing_from_elsewhere_and_its_script_is_the_one_that_runs() {
+        let nothing = BASE64_STANDARD.encode(Sha256::digest(""));
+        assert!(POLICY.matches("'sha256-").count() == 2 && !POLICY.contains(&nothing), "{}", *POLICY);
+        for foreign in ["http://", "https://", "src=", "@import", "url(", "style=", "onclick"] {
+            assert!(!PAGE.contains(foreign), "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Signing in: password, then second factor.
+//!
+//! Every attempt is charged first (`throttle.rs`). Somebody who does not exist is refused after as long a time, and by
+//! as many statements, as somebody who does. A person with a second factor gets a challenge in place of a session: a
+//! token of five minutes that is good for nothing but to be completed with a code.
+
+use std::time::Duration;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Statement, sea_query::Expr};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+
+use super::{
+    Client, SignedIn,
+    entity::users,
+    factor,
+    letters::{Notice, notify},
+    sessions::open_session,
+    throttle::{self, Key},
+    users::{by_email, by_id},
+};
+use crate::{
+    access::token::{Token, TokenHash, TokenKind},
+    app::App,
+    audit::{self, PersonalEntry, record_personal},
+    clock::Timestamp,
+    enums::AuditOutcome,
+    error::{Code, Problem, Result},
+    graphql::Request,
+    ids::UserId,
+};
+
+/// How long a challenge waits for its code.
+const CHALLENGE_TTL: Duration = Duration::from_mins(5);
+/// How long a sign-in elsewhere waits to be exchanged for a session.
+const CODE_TTL: Duration = Duration::from_mins(1);
+
+/// What a right password leads to.
+#[derive(Debug)]
+pub enum Step {
+    /// A session.
+    Session(SignedIn),
+    /// A second factor is awaited.
+    Challenge(Challenge),
+}
+
+/// A sign-in that awaits its second factor.
+#[derive(Debug)]
+pub struct Challenge {
+    /// What the code is sent along with. It is shown this once.
+    pub token: SecretString,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// What a challenge's row is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    SecondFactor,
+    Exchange,
+}
+
+impl Awaited {
+    const fn parts(self) -> (&'static str, TokenKind, Duration) {
+        match self {
+            Self::SecondFactor => ("SECOND_FACTOR", TokenKind::Challenge, CHALLENGE_TTL),
+            Self::Exchange => ("CODE", TokenKind::Code, CODE_TTL),
+        }
+    }
+}
+
+/// Signs a person in, or asks for their second factor.
+///
+/// # Errors
+/// `SIGN_IN_FAILED`, whatever is wrong; `RATE_LIMITED`.
+pub async fn sign_in(request: &Request, email: &str, password: &SecretString) -> Result<Step> {
+    let app = &request.app;
+    let user = by_email(app.db.read(), email).await?;
+    let counters = counters(request, email, user.as_ref()).await?;
+    let wait = throttle::charge(app, &counters).await?;
+    let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
+    let matches = app.passwords.verify(password, stored).await.map_err(Problem::internal)?;
+    let Some(user) = user else {
+        note_failure(request, None, "signIn", wait);
+        return Err(refused());
+    };
+    if !matches || user.disabled_at.is_some() {
+        note_failure(request, Some(user.id), "signIn", wait);
+        return Err(refused());
+    }
+    throttle::forgive(app, app.db.writer(), &[Key::pair(email, request.ip), Key::account(email)]).await?;
+    throttle::refund(app, app.db.writer(), &Key::address(request.ip)).await?;
+    if user.password_hash.as_deref().is_some_and(|stored| app.passwords.is_outdated(stored)) {
+        rehash(app, user.id, password).await?;
+    }
+    admit(request, &user).await
+}
+
+fn refused() -> Problem {
+    Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.")
+}
+
+/// The counters of an attempt. That of the account from everywhere does not bind an address that the account has a
+/// session from.
+async fn counters(request: &Request, email: &str, user: Option<&users::Model>) -> Result<Vec<Key>> {
+    let mut counters = vec![Key::pair(email, request.ip), Key::address(request.ip)];
+    let ip = request.ip.map(|ip| ip.to_string()).unwrap_or_default();
+    let id = user.map_or(0, |user| user.id.0);
+    let sql = "SELECT 1 FROM sessions WHERE user_id = $1 AND ip = $2 LIMIT 1";
+    let db = &request.app.db;
+    let known = Statement::from_sql_and_values(db.backend(), sql, [id.into(), ip.into()]);
+    if db.read().query_one_raw(known).await?.is_none() {
+        counters.push(Key::account(email));
+    }
+    Ok(counters)
+}
+
+/// A line for a failed attempt. The log tells who was made to wait.
+fn note_failure(request: &Request, user: Option<UserId>, operation: &'static str, wait: Duration) {
+    if let Some(user) = user.filter(|_| !wait.is_zero()) {
+        tracing::warn!(user = user.0, wait_seconds = wait.as_secs(), operation, "sign_in.throttled");
+    }
+    let from = (request.ip, request.id.as_str());
+    audit::refused_account(&request.app, operation, user, Code::SignInFailed, from);
+}
+
+/// Stores the password at today's cost.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+async fn rehash(app: &App, user: UserId, password: &SecretString) -> Result<()> {
+    let hash = app.passwords.hash(password).await.map_err(Problem::internal)?;
+    users::Entity::update_many()
+        .col_expr(users::Column::PasswordHash, Expr::value(hash))
+        .filter(users::Column::Id.eq(user))
+        .exec(app.db.writer())
+        .await?;
+    Ok(())
+}
+
+/// A session for a person whose first factor is known, or a challenge if they have a second one.
+async fn admit(request: &Request, user: &users::Model) -> Result<Step> {
+    if user.totp_confirmed_at.is_some() {
+        let (token, expires_at) = challenge(&request.app, user.id, Awaited::SecondFactor).await?;
+        return Ok(Step::Challenge(Challenge { token, expires_at }));
+    }
+    Ok(Step::Session(open_session(&request.app, user.id, Client::of(request)).await?))
+}
+
+/// Completes a sign-in by the code of the second factor, or by a recovery code.
+///
+/// # Errors
+/// `LINK_INVALID` for a challenge that is over; `SIGN_IN_FAILED` for a wrong code; `RATE_LIMITED`.
+pub async fn complete_sign_in(
+    request: &Request,
+    challenge: &SecretString,
+    code: &SecretString,
+) -> Result<SignedIn> {
+    let app = &request.app;
+    let hash = hash_of(challenge, Awaited::SecondFactor)?;
+    let user = awaiting(app, app.db.read(), hash, Awaited::SecondFactor).await?;
+    let wait = factor::charge(app, user.id, code).await?;
+    let tx = app.db.begin().await?;
+    let user = by_id(&tx, user.id).await?;
+    let Some(proof) = factor::check(app, &tx, &user, code).await? else {
+        tx.rollback().await?;
+        note_failure(request, Some(user.id), "completeSignIn", wait);
+        return Err(Problem::new(Code::SignInFailed, "The code is wrong, or was used before."));
+    };
+    use_up(app, &tx, hash).await?;
+    throttle::forgive(app, &tx, &[Key::second_factor(user.id)]).await?;
+    let client = Client::of(request);
+    if proof == factor::Proof::RecoveryCode {
+        notify(app, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client).await?;
+        let changes = json!({ "recovery_code": "used" });
+        let entry = PersonalEntry {
+            operation: "completeSignIn",
+            outcome: AuditOutcome::Allowed,
+            user: user.id,
+            proven: Some(&user.name),
+            organization: None,
+            changes,
+        };
+        record_personal(&tx, request, entry).await?;
+    }
+    tx.commit().await?;
+    open_session(app, user.id, client).await
+}
+
+/// A code that [`exchange`] takes once, for a person who has shown elsewhere who they are.
+pub(super) async fn issue_code(app: &App, user: UserId) -> Result<SecretString> {
+    Ok(challenge(app, user, Awaited::Exchange).await?.0)
+}
+
+/// A session, or a challenge, for the code with which a sign-in elsewhere has ended.
+///
+/// # Errors
+/// `LINK_INVALID`; `RATE_LIMITED`.
+pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
+    let app = &request.app;
+    let address = Key::address(request.ip);
+    throttle::charge(app, std::slice::from_ref(&address)).await?;
+    let hash = hash_of(code, Awaited::Exchange)?;
+    let tx = app.db.begin().await?;
+    let user = awaiting(app, &tx, hash, Awaited::Exchange).await?;
+    use_up(app, &tx, hash).await?;
+    throttle::refund(app, &tx, &address).await?;
+    tx.commit().await?;
+    admit(request, &user).await
+}
+
+async fn challenge(app: &App, user: UserId, awaited: Awaited) -> Result<(SecretString, Timestamp)> {
+    let (kind, token_kind, ttl) = awaited.parts();
+    let (token, hash) = Token::generate(token_kind);
+    let now = app.clock.now();
+    let expires_at = now.plus(ttl);
+    let sql = "INSERT INTO sign_in_challenges (user_id, kind, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
+    let values = [
+        user.0.into(),
+        kind.into(),
+        hash.as_bytes().to_vec().into(),
+        now.0.into(),
+        expires_at.0.into(),
+    ];
+    app.db.writer().execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+    Ok((token, expires_at))
+}
+
+fn hash_of(token: &SecretString, awaited: Awaited) -> Result<TokenHash> {
+    let token = Token::parse_kind(awaited.parts().1, token.expose_secret().trim());
+    Ok(token.ok_or_else(over)?.hash)
+}
+
+/// Whose sign-in this is, if it is still awaited.
+async fn awaiting(
+    app: &App,
+    db: &impl ConnectionTrait,
+    hash: TokenHash,
+    awaited: Awaited,
+) -> Result<users::Model> {
+    let sql = "SELECT user_id FROM sign_in_challenges WHERE token_hash = $1 AND kind = $2 AND used_at IS NULL AND expires_at > $3";
+    let values =
+        [hash.as_bytes().to_vec().into(), awaited.parts().0.into(), app.clock.now().0.into()];
+    let row = db.query_one_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+    let user = by_id(db, row.ok_or_else(over)?.try_get_by(0)?).await?;
+    if user.disabled_at.is_some() { Err(over()) } else { Ok(user) }
+}
+
+/// Of two who use one at a time, one comes too late.
+async fn use_up(app: &App, db: &impl ConnectionTrait, hash: TokenHash) -> Result<()> {
+    let sql = "UPDATE sign_in_challenges SET used_at = $1 WHERE token_hash = $2 AND used_at IS NULL";
+    let values = [app.clock.now().0.into(), hash.as_bytes().to_vec().into()];
+    let used = db.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+    if used.rows_affected() == 1 { Ok(()) } else { Err(over()) }
+}
+
+fn over() -> Problem {
+    Problem::new(Code::LinkInvalid, "This sign-in is over; begin again.")
+}

@@ -1,0 +1,98 @@
+//! Mail that has left: a service that puts it into a folder, and a reader of what lies there.
+
+use std::{path::PathBuf, time::Duration};
+
+use muster::{config::Config, mail};
+
+use super::TestApp;
+
+/// A mail, as far as tests look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    pub to: String,
+    pub subject: String,
+    pub text: String,
+    /// The token of its link, or nothing.
+    pub token: String,
+}
+
+impl TestApp {
+    /// A service whose mail lands in a folder.
+    pub async fn with_mail() -> Self {
+        Self::with_mail_and(|_| ()).await
+    }
+
+    /// The same with other settings besides.
+    pub async fn with_mail_and(configure: impl FnOnce(&mut Config)) -> Self {
+        Self::start_with(|config| {
+            config.mail.url = Some(format!("file://{}", config.data_dir.join("mail").display()).into());
+            config.mail.from = Some("Muster <muster@example.com>".to_owned());
+            config.public_url = Some("https://muster.example.com".to_owned());
+            configure(config);
+        })
+        .await
+    }
+
+    /// Sends what is due, and takes what has left out of the folder, the oldest first.
+    pub async fn mails(&self) -> Vec<Mail> {
+        mail::deliver_due(&self.muster).await.unwrap();
+        let folder: PathBuf = self.folder().join("mail");
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            found.push(read(&std::fs::read_to_string(&path).unwrap()));
+            std::fs::remove_file(path).unwrap();
+        }
+        found.sort_by_key(|(id, _)| *id);
+        found.into_iter().map(|(_, mail)| mail).collect()
+    }
+
+    /// The one mail that has left, or is about to.
+    pub async fn mail(&self) -> Mail {
+        for _ in 0..200 {
+            let mut mails = self.mails().await;
+            if let Some(mail) = mails.pop() {
+                assert!(mails.is_empty(), "more than one mail: {mails:#?} {mail:#?}");
+                return mail;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("no mail has left");
+    }
+}
+
+fn read(eml: &str) -> (i64, Mail) {
+    let eml = eml.replace("\r\n", "\n");
+    let (head, body) = eml.split_once("\n\n").unwrap();
+    let header = |name: &str| {
+        let line = head.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        line.trim().to_owned()
+    };
+    let id = header("Message-ID:").trim_start_matches('<').split('.').next().unwrap().parse().unwrap();
+    // The first part is the plain text.
+    let part = body.split("\n\n").skip(1).collect::<Vec<_>>().join("\n\n");
+    let text = decoded(part.split("\n--").next().unwrap());
+    let token = text.split_once("#token=").map_or("", |(_, rest)| rest.split_whitespace().next().unwrap());
+    (id, Mail { to: header("To:"), subject: header("Subject:"), token: token.to_owned(), text })
+}
+
+/// Quoted-printable, where it is.
+fn decoded(text: &str) -> String {
+    let text = text.replace("=\n", "");
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let hex = after.get(..2).filter(|_| byte == b'=').and_then(|two| std::str::from_utf8(two).ok());
+        match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(decoded) => {
+                out.push(decoded);
+                rest = &after[2..];
+            }
+            None => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap()
+}

@@ -1,0 +1,229 @@
+//! Invitations: from a mail to a membership.
+
+use std::time::Duration;
+
+use muster::people::{self, NewUser};
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, Answer, TestApp};
+
+const INVITE: &str = "mutation($o: Id!, $e: String!, $r: Role!) { inviteMember(orgId: $o, input: { email: $e, role: $r }) { id email role invitedBy inviter { name } sentAt expiresAt } }";
+const RESEND: &str = "mutation($o: Id!, $id: Id!) { resendInvitation(orgId: $o, id: $id) { id } }";
+const REVOKE: &str = "mutation($o: Id!, $id: Id!) { revokeInvitation(orgId: $o, id: $id) { id revokedAt } }";
+const LIST: &str = "query($o: Id!, $c: Boolean) { invitations(orgId: $o, page: 1, limit: 50, includeClosed: $c) { total data { id email acceptedBy sentAt } } }";
+const ACCEPT: &str = "mutation($t: SecretString!, $n: String, $p: SecretString) { acceptInvitation(token: $t, name: $n, password: $p) { organizationId role user { id name email emailConfirmed } } }";
+const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
+const LEAVE: &str = "mutation($o: Id!) { leaveOrganization(orgId: $o) }";
+
+async fn invite(app: &TestApp, by: &Actor, email: &str, role: &str) -> Answer {
+    by.gql(INVITE, json!({ "o": app.org, "e": email, "r": role })).await
+}
+
+async fn invited(app: &TestApp, email: &str, role: &str) -> (Value, String) {
+    let invitation = invite(app, &app.admin, email, role).await.data()["inviteMember"].clone();
+    (invitation["id"].clone(), app.mail().await.token)
+}
+
+async fn accept(actor: &Actor, token: &str, name: Option<&str>, password: Option<&str>) -> Answer {
+    actor.gql(ACCEPT, json!({ "t": token, "n": name, "p": password })).await
+}
+
+async fn user(app: &TestApp, email: &str) -> i64 {
+    let new = NewUser {
+        email: email.to_owned(),
+        name: "Someone".to_owned(),
+        password: "correct horse".into(),
+        confirmed: false,
+    };
+    people::create_user(&app.muster, new).await.unwrap().0
+}
+
+async fn sign_in(app: &TestApp, email: &str) -> Actor {
+    let data = app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": "correct horse" })).await.data();
+    app.anonymous.with_bearer(data["signIn"]["accessToken"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn somebody_new_gets_an_account_and_a_membership() {
+    let app = TestApp::with_mail().await;
+    let made = invite(&app, &app.admin, " New@example.org ", "OPERATOR").await.data()["inviteMember"].clone();
+    assert_eq!((&made["email"], &made["role"]), (&json!("New@example.org"), &json!("OPERATOR")));
+    assert_eq!((&made["inviter"]["name"], &made["sentAt"]), (&json!("admin"), &Value::Null));
+    let mail = app.mail().await;
+    assert_eq!(mail.subject, "Invitation to Meridian Freight");
+    assert!(mail.text.contains("admin invites you") && mail.text.contains("as OPERATOR"), "{}", mail.text);
+    assert!(mail.text.contains("https://muster.example.com/accept-invitation#token=mst_link_"), "{}", mail.text);
+    let missing = accept(&app.anonymous, &mail.token, None, Some("correct horse")).await;
+    assert_eq!(missing.wrong_inputs(), [("/name", "REQUIRED")]);
+    let missing = accept(&app.anonymous, &mail.token, Some("New"), None).await;
+    assert_eq!(missing.wrong_inputs(), [("/password", "REQUIRED")]);
+    let weak = accept(&app.anonymous, &mail.token, Some("New"), Some("short")).await;
+    assert_eq!(weak.wrong_inputs(), [("/password", "NOT_ALLOWED")]);
+    let accepted = accept(&app.anonymous, &mail.token, Some("New"), Some("correct horse")).await.data();
+    let accepted = accepted["acceptInvitation"].clone();
+    assert_eq!((&accepted["organizationId"], &accepted["role"]), (&json!(app.org), &json!("OPERATOR")));
+    assert_eq!(accepted["user"]["emailConfirmed"], true);
+    let again = accept(&app.anonymous, &mail.token, Some("New"), Some("correct horse")).await;
+    assert_eq!(again.code(), "LINK_INVALID");
+    let member = sign_in(&app, "new@example.org").await;
+    let record = member.get(&format!("/v1/org/{}", app.org)).await.expect(200);
+    assert_eq!(record["viewer_role"], "OPERATOR");
+    let listed = |closed: bool| app.viewer.gql(LIST, json!({ "o": app.org, "c": closed }));
+    assert_eq!(listed(false).await.data()["invitations"]["total"], 0);
+    let closed = listed(true).await.data()["invitations"].clone();
+    assert_eq!(closed["data"][0]["acceptedBy"], accepted["user"]["id"]);
+    assert!(closed["data"][0]["sentAt"].is_string());
+}
+
+#[tokio::test]
+async fn who_has_an_account_shows_that_it_is_theirs() {
+    let app = TestApp::with_mail().await;
+    user(&app, "someone@example.org").await;
+    let (_, token) = invited(&app, "Someone@example.org", "VIEWER").await;
+    // The link alone, another's session, a wrong password: none of them is enough.
+    for (actor, password) in [
+        (&app.anonymous, None),
+        (&app.stranger, None),
+        (&app.owner, Some("wrong horse")),
+    ] {
+        let refused = accept(actor, &token, Some("Thief"), password).await;
+        assert_eq!(refused.code(), "SIGN_IN_FAILED");
+    }
+    accept(&app.anonymous, &token, Some("Ignored"), Some("correct horse")).await.data();
+    let someone = sign_in(&app, "someone@example.org").await;
+    let viewer = someone.gql("{ viewer { user { name emailConfirmed } } }", json!({})).await.data();
+    assert_eq!(viewer["viewer"]["user"], json!({ "name": "Someone", "emailConfirmed": true }));
+    // A session of the account is enough.
+    user(&app, "another@example.org").await;
+    let (_, token) = invited(&app, "another@example.org", "VIEWER").await;
+    let another = sign_in(&app, "another@example.org").await;
+    accept(&another, &token, None, None).await.data();
+    another.get(&format!("/v1/org/{}", app.org)).await.expect(200);
+    // The stranger comes in by an invitation as everybody does, and stays OWNER at home.
+    let (_, token) = invited(&app, "stranger@example.com", "VIEWER").await;
+    accept(&app.stranger, &token, None, None).await.data();
+    let record = app.stranger.get(&format!("/v1/org/{}", app.org)).await.expect(200);
+    assert_eq!(record["viewer_role"], "VIEWER");
+}
+
+#[tokio::test]
+async fn nobody_invites_above_their_own_role_or_without_the_permission() {
+    let app = TestApp::with_mail().await;
+    assert_eq!(invite(&app, &app.admin, "a@example.org", "OWNER").await.code(), "PERMISSION_DENIED");
+    assert_eq!(invite(&app, &app.operator, "a@example.org", "VIEWER").await.code(), "PERMISSION_DENIED");
+    assert_eq!(invite(&app, &app.stranger, "a@example.org", "VIEWER").await.code(), "NOT_A_MEMBER");
+    let unconfirmed = app.person("ADMIN", false).await;
+    assert_eq!(invite(&app, &unconfirmed, "a@example.org", "VIEWER").await.code(), "EMAIL_NOT_CONFIRMED");
+    assert_eq!(invite(&app, &app.admin, "nobody", "VIEWER").await.code(), "VALIDATION_FAILED");
+    assert_eq!(invite(&app, &app.admin, "VIEWER@example.com", "VIEWER").await.code(), "NAME_TAKEN");
+    assert!(app.mails().await.is_empty());
+    invite(&app, &app.owner, "a@example.org", "OWNER").await.data();
+    let id = app.one::<i64>("SELECT id FROM invitations", vec![]).await;
+    // What stands above the caller is out of their reach.
+    for mutation in [RESEND, REVOKE] {
+        let variables = json!({ "o": app.org, "id": id });
+        assert_eq!(app.admin.gql(mutation, variables).await.code(), "PERMISSION_DENIED");
+        let elsewhere = json!({ "o": app.other_org, "id": id });
+        assert_eq!(app.stranger.gql(mutation, elsewhere).await.code(), "NOT_FOUND");
+    }
+}
+
+#[tokio::test]
+async fn an_invitation_is_sent_again_taken_back_and_ends_in_time() {
+    let app = TestApp::with_mail().await;
+    let (id, first) = invited(&app, "new@example.org", "VIEWER").await;
+    assert_eq!(invite(&app, &app.admin, "NEW@example.org", "VIEWER").await.code(), "NAME_TAKEN");
+    let this = json!({ "o": app.org, "id": id });
+    app.admin.gql(RESEND, this.clone()).await.data();
+    let early = accept(&app.anonymous, &first, Some("New"), Some("correct horse")).await;
+    assert_eq!(early.code(), "LINK_INVALID", "the first link ends when the second is asked for");
+    let second = app.mail().await.token;
+    app.admin.gql(REVOKE, this.clone()).await.data();
+    for token in [&first, &second] {
+        let refused = accept(&app.anonymous, token, Some("New"), Some("correct horse")).await;
+        assert_eq!(refused.code(), "LINK_INVALID");
+    }
+    for mutation in [RESEND, REVOKE] {
+        assert_eq!(app.admin.gql(mutation, this.clone()).await.code(), "NOT_FOUND");
+    }
+    // Taken back before the mail has left: no mail leaves.
+    app.clock.advance(Duration::from_mins(2));
+    let id = invite(&app, &app.admin, "other@example.org", "VIEWER").await.data()["inviteMember"]["id"].clone();
+    app.admin.gql(REVOKE, json!({ "o": app.org, "id": id })).await.data();
+    assert!(app.mails().await.is_empty());
+    let (_, late) = invited(&app, "late@example.org", "VIEWER").await;
+    app.clock.advance(Duration::from_hours(7 * 24));
+    let refused = accept(&app.anonymous, &late, Some("Late"), Some("correct horse")).await;
+    assert_eq!(refused.code(), "LINK_INVALID");
+    // An expired one is no obstacle to another.
+    let (_, token) = invited(&app, "late@example.org", "VIEWER").await;
+    accept(&app.anonymous, &token, Some("Late"), Some("correct horse")).await.data();
+}
+
+#[tokio::test]
+async fn an_invitation_is_worth_what_its_sender_is() {
+    let app = TestApp::with_mail().await;
+    let (_, token) = invited(&app, "new@example.org", "ADMIN").await;
+    let demote = "mutation($o: Id!, $u: Id!) { updateMember(orgId: $o, userId: $u, input: { role: OPERATOR }) { role } }";
+    app.owner.gql(demote, json!({ "o": app.org, "u": app.admin.user })).await.data();
+    let refused = accept(&app.anonymous, &token, Some("New"), Some("correct horse")).await;
+    assert_eq!(refused.code(), "LINK_INVALID");
+    let made: i64 = app.one("SELECT COUNT(*) FROM users WHERE email = 'new@example.org'", vec![]).await;
+    assert_eq!(made, 0, "nothing is left of what was refused");
+    // Whoever sends it again answers for it.
+    let id: i64 = app.one("SELECT id FROM invitations", vec![]).await;
+    app.owner.gql(RESEND, json!({ "o": app.org, "id": id })).await.data();
+    let token = app.mail().await.token;
+    accept(&app.anonymous, &token, Some("New"), Some("correct horse")).await.data();
+}
+
+#[tokio::test]
+async fn of_two_who_accept_at_once_one_comes_too_late() {
+    let app = TestApp::with_mail().await;
+    let (_, token) = invited(&app, "new@example.org", "VIEWER").await;
+    let both = (0..4).map(|_| accept(&app.anonymous, &token, Some("New"), Some("correct horse")));
+    let answers = futures::future::join_all(both).await;
+    let won = answers.iter().filter(|answer| answer.body["errors"].is_null()).count();
+    assert_eq!(won, 1, "{answers:#?}");
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM users WHERE email = 'new@example.org'", vec![]).await, 1);
+}
+
+#[tokio::test]
+async fn a_member_leaves_and_is_told_nothing_more() {
+    let app = TestApp::with_mail().await;
+    let agent = app.agent().await;
+    let body = json!({ "agent_id": agent, "name": "bot", "transport": "TELEGRAM", "bot_token": "1:a" });
+    let channel = app.admin.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    let path = format!("/v1/org/{}/channel/{}", app.org, channel["id"]);
+    let told = json!({ "alert_recipient_user_ids": [app.viewer.user, app.admin.user, app.operator.user] });
+    app.admin.patch(&path, told).await.expect(200);
+    let leave = json!({ "o": app.org });
+    app.viewer.gql(LEAVE, leave.clone()).await.data();
+    assert_eq!(app.viewer.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
+    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
+    app.admin.gql(remove, json!({ "o": app.org, "u": app.operator.user })).await.data();
+    let left = "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { channels { alertRecipientUserIds } } }";
+    let left = app.admin.gql(left, json!({ "o": app.org, "id": agent })).await.data();
+    assert_eq!(left["agent"]["channels"][0]["alertRecipientUserIds"], json!([app.admin.user]));
+    assert_eq!(app.owner.gql(LEAVE, leave.clone()).await.code(), "LAST_OWNER");
+    assert_eq!(app.stranger.gql(LEAVE, leave.clone()).await.code(), "NOT_A_MEMBER");
+    let token = app.token(&["organization.view"]).await;
+    assert_eq!(token.gql(LEAVE, leave).await.code(), "PERMISSION_DENIED");
+}
+
+#[tokio::test]
+async fn owners_who_demote_each_other_at_once_leave_one() {
+    for _ in 0..3 {
+        let app = TestApp::start().await;
+        let second = app.person("OWNER", true).await;
+        let demote = "mutation($o: Id!, $u: Id!) { updateMember(orgId: $o, userId: $u, input: { role: VIEWER }) { role } }";
+        let (one, two, three) = tokio::join!(
+            app.owner.gql(demote, json!({ "o": app.org, "u": second.user })),
+            second.gql(demote, json!({ "o": app.org, "u": app.owner.user })),
+            second.gql(LEAVE, json!({ "o": app.org })),
+        );
+        let sql = "SELECT COUNT(*) FROM members WHERE organization_id = $1 AND role = 'OWNER'";
+        let owners: i64 = app.one(sql, vec![app.org.into()]).await;
+        assert_eq!(owners, 1, "{:#} {:#} {:#}", one.body, two.body, three.body);
+    }
+}

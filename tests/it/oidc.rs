@@ -1,0 +1,299 @@
+//! Signing in with an account elsewhere, against a provider that others wrote (`tests/peers/oidc`).
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
+
+use muster::people::{self, NewUser};
+use reqwest::{Client, Response, header, redirect::Policy};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
+
+use crate::harness::{Actor, TestApp};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc");
+const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
+const EMAIL: &str = "ann@example.org";
+
+/// The service and a provider of it. The service knows itself by an address that only the browser below understands.
+struct House {
+    app: TestApp,
+    _provider: Child,
+}
+
+const PUBLIC: &str = "https://muster.test";
+
+impl House {
+    async fn open(in_id_token: bool, join: bool) -> Self {
+        assert!(Path::new(FOLDER).join("node_modules").is_dir(), "npm ci --prefix tests/peers/oidc");
+        let options = json!({
+            "redirect": format!("{PUBLIC}/auth/oidc/peer/callback"),
+            "inIdToken": in_id_token,
+            "accounts": {
+                "ann": { "email": EMAIL, "email_verified": true, "name": "Ann Elsewhere" },
+                "eve": { "email": "owner@example.com", "email_verified": false, "name": "Eve" },
+                "new": { "email": "new@example.org", "email_verified": true, "name": "New Elsewhere" },
+            },
+        });
+        let mut command = Command::new("node");
+        command.current_dir(FOLDER).arg("provider.mjs").arg(options.to_string()).kill_on_drop(true);
+        let mut process =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("node is installed");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let line = timeout(Duration::from_secs(30), lines.next_line()).await.expect("in time").unwrap();
+        let issuer = line.expect("the provider runs").strip_prefix("issuer ").unwrap().to_owned();
+        let app = TestApp::with_mail_and(|config| {
+            let file = config.data_dir.join("oidc.toml");
+            let text = format!(
+                "[peer]\nissuer = \"{issuer}\"\nclient_id = \"muster\"\nclient_secret = \"the client secret\"\n\
+                 label = \"The peer\"\njoin_by_invitation = {join}\n\
+                 [dead]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"muster\"\n"
+            );
+            std::fs::write(&file, text).unwrap();
+            config.oidc_file = Some(file);
+            config.public_url = Some(PUBLIC.to_owned());
+            config.panel_url = Some("https://panel.test".to_owned());
+        })
+        .await;
+        Self { app, _provider: process }
+    }
+
+    async fn user(&self, confirmed: bool) -> i64 {
+        let new = NewUser {
+            email: EMAIL.to_owned(),
+            name: "Ann".to_owned(),
+            password: "correct horse".into(),
+            confirmed,
+        };
+        people::create_user(&self.app.muster, new).await.unwrap().0
+    }
+
+    /// Signs in as `login` there; what stands behind `#` at the panel.
+    async fn visit(&self, login: &str) -> BTreeMap<String, String> {
+        let mut browser = Browser::new(&self.app);
+        let url = browser.at_provider(login).await;
+        fragment(&browser.arrive(&url).await)
+    }
+
+    async fn exchange(&self, code: &str) -> Value {
+        let data = self.app.anonymous.gql(EXCHANGE, json!({ "c": code })).await.data();
+        data["exchangeSignInCode"].clone()
+    }
+
+    fn actor(&self, session: &Value) -> Actor {
+        self.app.anonymous.with_bearer(session["accessToken"].as_str().unwrap())
+    }
+}
+
+fn fragment(url: &str) -> BTreeMap<String, String> {
+    let rest = url.strip_prefix("https://panel.test/sign-in#").unwrap_or_else(|| panic!("not the panel: {url}"));
+    rest.split('&').filter_map(|pair| pair.split_once('=')).map(|(a, b)| (a.into(), b.into())).collect()
+}
+
+/// A browser: cookies by host, redirects by hand.
+struct Browser {
+    client: Client,
+    cookies: BTreeMap<(String, String), String>,
+    base: String,
+}
+
+impl Browser {
+    fn new(app: &TestApp) -> Self {
+        let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
+        Self { client, cookies: BTreeMap::new(), base: app.base.clone() }
+    }
+
+    fn host(url: &str) -> String {
+        url.split('/').nth(2).unwrap().to_owned()
+    }
+
+    /// The service's public name leads to where it runs.
+    async fn send(&mut self, url: &str, form: Option<&[(&str, &str)]>) -> Response {
+        let host = Self::host(url);
+        let place = url.replacen(PUBLIC, &self.base, 1);
+        let cookies: Vec<String> = self
+            .cookies
+            .iter()
+            .filter(|((of, _), _)| *of == host)
+            .map(|((_, name), value)| format!("{name}={value}"))
+            .collect();
+        let request = match form {
+            None => self.client.get(place),
+            Some(form) => {
+                let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+                let kind = "application/x-www-form-urlencoded";
+                self.client.post(place).header(header::CONTENT_TYPE, kind).body(body)
+            }
+        };
+        let response = request.header(header::COOKIE, cookies.join("; ")).send().await.unwrap();
+        for cookie in response.headers().get_all(header::SET_COOKIE) {
+            let (name, rest) = cookie.to_str().unwrap().split_once('=').unwrap();
+            let (value, attributes) = rest.split_once(';').unwrap_or((rest, ""));
+            if name.starts_with("__Host-") {
+                for needed in ["Path=/", "Secure", "HttpOnly", "SameSite=Lax"] {
+                    assert!(attributes.contains(needed), "{cookie:?}");
+                }
+                assert!(!attributes.contains("Domain"));
+            }
+            self.cookies.insert((host.clone(), name.to_owned()), value.to_owned());
+        }
+        response
+    }
+
+    fn location(response: &Response, from: &str) -> String {
+        let to = response.headers()[header::LOCATION].to_str().unwrap();
+        if to.starts_with('/') { format!("{}//{}{to}", from.split('/').next().unwrap(), Self::host(from)) } else { to.to_owned() }
+    }
+
+    /// From the button to the redirect back to the service, which is not followed.
+    async fn at_provider(&mut self, login: &str) -> String {
+        let start = format!("{PUBLIC}/auth/oidc/peer/start?state=panel-state");
+        let response = self.send(&start, None).await;
+        assert_eq!(response.status(), 303);
+        let mut url = Self::location(&response, &start);
+        assert!(url.contains("code_challenge_method=S256") && url.contains("nonce="), "{url}");
+        for _ in 0..12 {
+            if url.starts_with(PUBLIC) {
+                return url;
+            }
+            let response = self.send(&url, None).await;
+            if response.status().is_redirection() {
+                url = Self::location(&response, &url);
+                continue;
+            }
+            let page = response.text().await.unwrap();
+            let prompt = if page.contains("value=\"login\"") { "login" } else { "consent" };
+            let form = [("prompt", prompt), ("login", login), ("password", "whatever")];
+            let response = self.send(&url, Some(&form)).await;
+            url = Self::location(&response, &url);
+        }
+        panic!("the provider leads nowhere: {url}");
+    }
+
+    /// The redirect back; where the service sends the browser then.
+    async fn arrive(&mut self, url: &str) -> String {
+        let response = self.send(url, None).await;
+        assert_eq!((response.status().as_u16(), &response.headers()["cache-control"]), (303, &"no-store".parse().unwrap()));
+        Self::location(&response, url)
+    }
+}
+
+#[tokio::test]
+async fn an_account_is_linked_by_a_verified_address_and_found_by_who_it_is_from_then_on() {
+    for in_id_token in [true, false] {
+        let house = House::open(in_id_token, false).await;
+        let id = house.user(true).await;
+        let end = house.visit("ann").await;
+        assert_eq!(end["state"], "panel-state");
+        let session = house.exchange(&end["code"]).await;
+        assert_eq!((&session["user"]["id"], &session["user"]["name"]), (&json!(id), &json!("Ann")));
+        let again = house.app.anonymous.gql(EXCHANGE, json!({ "c": end["code"] })).await;
+        assert_eq!(again.code(), "LINK_INVALID");
+        assert_eq!(house.app.mail().await.subject, "Another way to sign in");
+        // The address may change on either side: the account stays linked.
+        house.app.execute("UPDATE users SET email = 'moved@example.org' WHERE id = $1", vec![id.into()]).await;
+        let session = house.exchange(&house.visit("ann").await["code"]).await;
+        assert_eq!(session["user"]["id"], id);
+        assert!(house.app.mails().await.is_empty());
+        let viewer = house.actor(&session).gql("{ viewer { user { id } } }", json!({})).await.data();
+        assert_eq!(viewer["viewer"]["user"]["id"], id);
+        house.app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![id.into()]).await;
+        assert_eq!(house.visit("ann").await["error"], "NO_ACCOUNT");
+    }
+}
+
+#[tokio::test]
+async fn nobody_gets_in_by_an_address_that_nobody_vouches_for() {
+    let house = House::open(true, true).await;
+    // The provider does not say that it is theirs: it is the owner's.
+    assert_eq!(house.visit("eve").await["error"], "EMAIL_NOT_VERIFIED");
+    // Somebody has taken the address here, and nobody knows who.
+    house.user(false).await;
+    assert_eq!(house.visit("ann").await["error"], "EMAIL_NOT_CONFIRMED");
+    // No account, no invitation.
+    assert_eq!(house.visit("new").await["error"], "NO_ACCOUNT");
+    let linked: i64 = house.app.one("SELECT COUNT(*) FROM user_identities", vec![]).await;
+    assert_eq!(linked, 0);
+}
+
+#[tokio::test]
+async fn an_invited_person_gets_an_account_and_a_membership_where_the_settings_say_so() {
+    let invite = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email: \"new@example.org\", role: OPERATOR }) { id } }";
+    for join in [true, false] {
+        let house = House::open(true, join).await;
+        house.app.admin.gql(invite, json!({ "o": house.app.org })).await.data();
+        let end = house.visit("new").await;
+        if !join {
+            assert_eq!(end["error"], "NO_ACCOUNT");
+            continue;
+        }
+        let session = house.exchange(&end["code"]).await;
+        assert_eq!(
+            (&session["user"]["name"], &session["user"]["emailConfirmed"]),
+            (&json!("New Elsewhere"), &json!(true))
+        );
+        let record = house.actor(&session).get(&format!("/v1/org/{}", house.app.org)).await.expect(200);
+        assert_eq!(record["viewer_role"], "OPERATOR");
+        let other = house.actor(&session).get(&format!("/v1/org/{}", house.app.other_org)).await;
+        assert_eq!(other.problem(), (403, "NOT_A_MEMBER"));
+        // Whoever signs in elsewhere has no password here, and can't be asked for one.
+        let hash: Option<String> =
+            house.app.one("SELECT password_hash FROM users WHERE email = 'new@example.org'", vec![]).await;
+        assert!(hash.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_second_factor_is_asked_for_all_the_same() {
+    let house = House::open(true, false).await;
+    let id = house.user(true).await;
+    let sql = "UPDATE users SET totp_confirmed_at = 1, totp_secret_sealed = password_hash WHERE id = $1";
+    let sql = if crate::harness::is_postgres() { sql.replace("= password_hash", "= password_hash::bytea") } else { sql.to_owned() };
+    house.app.execute(&sql, vec![id.into()]).await;
+    let session = house.exchange(&house.visit("ann").await["code"]).await;
+    assert!(session["accessToken"].is_null() && session["challenge"]["token"].is_string(), "{session:#}");
+}
+
+#[tokio::test]
+async fn a_callback_is_worth_nothing_to_another_browser_or_later() {
+    let house = House::open(true, false).await;
+    house.user(true).await;
+    let mut browser = Browser::new(&house.app);
+    let url = browser.at_provider("ann").await;
+    let mut other = Browser::new(&house.app);
+    assert_eq!(fragment(&other.arrive(&url).await)["error"], "STATE_INVALID");
+    // Another browser that has begun a visit of its own.
+    other.at_provider("ann").await;
+    assert_eq!(fragment(&other.arrive(&url).await)["error"], "STATE_INVALID");
+    let forged = url.replace("code=", "code=x");
+    assert_eq!(fragment(&browser.arrive(&forged).await)["error"], "PROVIDER_FAILED");
+    // The cookie has done its service.
+    assert_eq!(fragment(&browser.arrive(&url).await)["error"], "STATE_INVALID");
+    let late = browser.at_provider("ann").await;
+    house.app.clock.advance(Duration::from_mins(10));
+    assert_eq!(fragment(&browser.arrive(&late).await)["error"], "STATE_INVALID");
+    // A code that is not exchanged within a minute is gone.
+    let code = house.visit("ann").await["code"].clone();
+    house.app.clock.advance(Duration::from_mins(1));
+    assert_eq!(house.app.anonymous.gql(EXCHANGE, json!({ "c": code })).await.code(), "LINK_INVALID");
+}
+
+#[tokio::test]
+async fn providers_are_listed_and_one_that_is_down_says_so() {
+    let house = House::open(true, false).await;
+    let list = "{ signInProviders { name label startPath } }";
+    let listed = house.app.anonymous.gql(list, json!({})).await.data();
+    assert_eq!(listed["signInProviders"][1], json!({ "name": "peer", "label": "The peer", "startPath": "/auth/oidc/peer/start" }));
+    let missing = house.app.anonymous.get("/auth/oidc/nobody/start").await;
+    assert_eq!(missing.problem(), (404, "NOT_FOUND"));
+    house.app.expects_failures();
+    let down = house.app.stranger.get("/auth/oidc/dead/start").await;
+    assert_eq!(down.problem(), (503, "UNAVAILABLE"));
+}

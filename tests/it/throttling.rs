@@ -1,0 +1,146 @@
+//! Throttling of credentials: guesses get slower, for everybody who guesses, and nobody is locked out for good.
+
+use std::time::Duration;
+
+use muster::people::{self, NewUser};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp};
+
+const SIGN_IN: &str =
+    "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
+const EMAIL: &str = "someone@example.org";
+
+async fn user(app: &TestApp) -> i64 {
+    let new = NewUser {
+        email: EMAIL.to_owned(),
+        name: "Someone".to_owned(),
+        password: "correct horse".into(),
+        confirmed: true,
+    };
+    people::create_user(&app.muster, new).await.unwrap().0
+}
+
+async fn sign_in(app: &TestApp, email: &str, password: &str) -> Answer {
+    app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
+}
+
+/// How often a guess was looked at before one was put off, and for how long that was.
+async fn guesses(app: &TestApp, email: &str) -> (usize, Value) {
+    for n in 0..50 {
+        let answer = sign_in(app, email, "a guess").await;
+        if answer.code() == "RATE_LIMITED" {
+            let details = &answer.body["errors"][0]["extensions"]["details"];
+            return (n, details["retry_after"].clone());
+        }
+        assert_eq!(answer.code(), "SIGN_IN_FAILED");
+    }
+    panic!("nobody was put off");
+}
+
+#[tokio::test]
+async fn guesses_are_put_off_for_twice_as_long_each_time_whether_or_not_there_is_an_account() {
+    let app = TestApp::start().await;
+    user(&app).await;
+    for email in [EMAIL, "nobody@example.org"] {
+        assert_eq!(guesses(&app, email).await, (5, json!(1)), "{email}");
+        // The right password is put off as well: the answer tells nothing.
+        assert_eq!(sign_in(&app, email, "correct horse").await.code(), "RATE_LIMITED");
+        for seconds in [1, 2, 4, 8, 16] {
+            app.clock.advance(Duration::from_secs(seconds));
+            assert_eq!(guesses(&app, email).await, (1, json!(seconds * 2)), "{email}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_right_password_wipes_the_slate_and_time_does() {
+    let app = TestApp::start().await;
+    user(&app).await;
+    for _ in 0..4 {
+        assert_eq!(sign_in(&app, EMAIL, "a guess").await.code(), "SIGN_IN_FAILED");
+        assert_eq!(sign_in(&app, EMAIL, "a guess").await.code(), "SIGN_IN_FAILED");
+        sign_in(&app, " Someone@Example.org", "correct horse").await.data();
+    }
+    guesses(&app, EMAIL).await;
+    app.clock.advance(Duration::from_secs(1));
+    sign_in(&app, EMAIL, "correct horse").await.data();
+    assert_eq!(guesses(&app, EMAIL).await.0, 5);
+    app.clock.advance(Duration::from_hours(12) + Duration::from_secs(1));
+    assert_eq!(guesses(&app, EMAIL).await.0, 5);
+    people::tidy(&app.muster).await.unwrap();
+    app.clock.advance(Duration::from_hours(13));
+    people::tidy(&app.muster).await.unwrap();
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM sign_in_throttle", vec![]).await, 0);
+}
+
+#[tokio::test]
+async fn a_wait_has_an_end_even_for_an_account_that_is_hammered() {
+    let app = TestApp::start().await;
+    user(&app).await;
+    for _ in 0..30 {
+        sign_in(&app, EMAIL, "a guess").await.code();
+        app.clock.advance(Duration::from_mins(15));
+    }
+    app.clock.advance(Duration::from_mins(15));
+    sign_in(&app, EMAIL, "correct horse").await.data();
+}
+
+#[tokio::test]
+async fn a_hundred_guesses_at_once_are_counted_as_a_hundred() {
+    let app = TestApp::start().await;
+    user(&app).await;
+    let all = futures::future::join_all((0..40).map(|_| sign_in(&app, EMAIL, "a guess"))).await;
+    let looked_at = all.iter().filter(|answer| answer.code() == "SIGN_IN_FAILED").count();
+    assert_eq!(looked_at, 5);
+}
+
+#[tokio::test]
+async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
+    let app = TestApp::start().await;
+    user(&app).await;
+    sign_in(&app, EMAIL, "correct horse").await.data();
+    // Twenty failures from everywhere: each address for itself has none.
+    for _ in 0..4 {
+        guesses(&app, EMAIL).await;
+        app.execute("DELETE FROM sign_in_throttle WHERE failures < 5", vec![]).await;
+        app.clock.advance(Duration::from_hours(1));
+    }
+    // This address has had a session of the account; what counts everywhere does not count here.
+    sign_in(&app, EMAIL, "correct horse").await.data();
+    // For an address that never had one, it does.
+    app.execute("UPDATE sessions SET ip = '192.0.2.1'", vec![]).await;
+    let mut codes = Vec::new();
+    for _ in 0..30 {
+        codes.push(sign_in(&app, EMAIL, "a guess").await.code());
+        app.clock.advance(Duration::from_secs(1));
+    }
+    assert!(codes.contains(&"RATE_LIMITED".to_owned()));
+}
+
+#[tokio::test]
+async fn nothing_typed_is_kept_and_what_makes_one_wait_is_noted() {
+    let app = TestApp::start().await;
+    let id = user(&app).await;
+    guesses(&app, EMAIL).await;
+    guesses(&app, "nobody@example.org").await;
+    let keys: Vec<Vec<u8>> = app.column("SELECT key_hash FROM sign_in_throttle").await;
+    assert!(keys.len() >= 5 && keys.iter().all(|key| key.len() == 32));
+    muster::audit::write_refusals(&app.muster, true).await.unwrap();
+    let sql = "SELECT COUNT(*) FROM audit_log WHERE operation = 'signIn' AND outcome = 'REFUSED' AND target_id = $1 AND organization_id IS NULL";
+    assert!(app.one::<i64>(sql, vec![id.into()]).await >= 1);
+    // The stranger is nobody special here.
+    assert_eq!(sign_in(&app, "stranger@example.com", "a guess").await.code(), "SIGN_IN_FAILED");
+}
+
+#[tokio::test]
+async fn links_are_not_guessed_either() {
+    let app = TestApp::start().await;
+    let reset = "mutation($t: SecretString!) { resetPassword(token: $t, newPassword: \"battery staple\") }";
+    let mut codes = Vec::new();
+    for _ in 0..42 {
+        codes.push(app.anonymous.gql(reset, json!({ "t": "mst_link_guess" })).await.code());
+    }
+    assert_eq!(codes.iter().filter(|code| *code == "LINK_INVALID").count(), 40);
+    assert_eq!(codes.last().unwrap(), "RATE_LIMITED");
+}

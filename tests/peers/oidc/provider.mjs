@@ -1,0 +1,29 @@
+// An OpenID provider for tests. The argument is JSON:
+//   redirect: the client's redirect URI;  accounts: { login: { email, email_verified, name } };
+//   inIdToken: whether the address stands in the ID token (otherwise only at the userinfo endpoint).
+// Prints `issuer URL`. Signing in is the provider's own development form: POST prompt, login, password.
+import { Provider } from 'oidc-provider'
+import { createServer } from 'node:http'
+
+const options = JSON.parse(process.argv[2])
+const server = createServer()
+server.listen(0, '127.0.0.1', () => {
+  const issuer = `http://127.0.0.1:${server.address().port}`
+  const provider = new Provider(issuer, {
+    clients: [{
+      client_id: 'muster',
+      client_secret: 'the client secret',
+      redirect_uris: [options.redirect],
+    }],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: !options.inIdToken,
+    pkce: { required: () => true },
+    cookies: { keys: ['a key of this test'] },
+    async findAccount(_, id) {
+      const account = options.accounts[id]
+      return account && { accountId: id, claims: async () => ({ sub: id, ...account }) }
+    },
+  })
+  server.on('request', provider.callback())
+  console.log(`issuer ${issuer}`)
+})
