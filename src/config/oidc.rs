@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_mistake_is_named_and_no_value() {
-        let text = "x = 1\n[Acme]\nissuer = \"http://id.example.com\"\nsecret = \"hunter2\"\n[b]\nissuer = \"https://b.example\"\nclient_id = [\"hunter2\"]";
+        let text = "x = 1\n[Acme]\nissuer = \"http://id.example.com\"\nclient_secrt = \"hunter2\"\n[b]\nissuer = \"https://b.example\"\nclient_id = [\"hunter2\"]";
         let ConfigError(mistakes) = of(text).unwrap_err();
         let all = mistakes.join("\n");
         assert_eq!(mistakes.len(), 6, "{all}");

@@ -203,6 +203,15 @@ pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
     let user = awaiting(app, &tx, hash, Awaited::Exchange).await?;
     use_up(app, &tx, hash).await?;
     throttle::refund(app, &tx, &address).await?;
+    let entry = PersonalEntry {
+        operation: "exchangeSignInCode",
+        outcome: AuditOutcome::Allowed,
+        user: user.id,
+        proven: Some(&user.name),
+        organization: None,
+        changes: json!({}),
+    };
+    record_personal(&tx, request, entry).await?;
     tx.commit().await?;
     admit(request, &user).await
 }

@@ -10,6 +10,7 @@ use base64::{Engine as _, engine::general_purpose};
 use muster::{
     config::{Log, LogFormat},
     keys::{self, Pace},
+    people::{self, NewUser},
     sealing::KeyFile,
 };
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use crate::harness::{Actor, Answer, TestApp};
 
 /// Secrets that a caller sends, one for each place that takes one.
-const SENT: [&str; 10] = [
+const SENT: [&str; 12] = [
     "canary-bot-token-7f3a",
     "canary-outbound-secret-91bc",
     "canary-inbound-secret-44de",
@@ -28,6 +29,8 @@ const SENT: [&str; 10] = [
     "canary-voice-key-e5e5",
     "canary-oauth-secret-f6f6",
     "canary-password-a7a7",
+    "canary-first-password-b8b8",
+    "canary-second-password-c9c9",
 ];
 
 /// Everything that was logged or answered.
@@ -76,10 +79,11 @@ async fn secrets_never_leave() {
     // Every test has a process of its own under nextest; elsewhere the first one wins, and this test says so.
     tracing::subscriber::set_global_default(subscriber).expect("run with cargo-nextest: one process a test");
 
-    let app = TestApp::start().await;
+    let app = TestApp::with_mail().await;
     let witness = Witness { actor: &app.owner, heard: Heard::default() };
     send_everything(&app, &witness).await;
-    let shown_once = make_tokens(&app, &witness).await;
+    let mut shown_once = make_tokens(&app, &witness).await;
+    shown_once.extend(live_with_an_account(&app, &witness).await);
     let keys = rotate_keys(&app, &witness).await;
     read_everything(&app, &witness).await;
 
@@ -213,6 +217,56 @@ async fn rotate_keys(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
         ]
     };
     secrets.into_iter().flat_map(forms).collect()
+}
+
+/// A person's own secrets: links in mails, tokens of sessions and challenges, a second factor and its recovery codes.
+/// Answers that show one are not kept; all the others are.
+async fn live_with_an_account(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
+    let email = "canary-person@example.org";
+    let new = NewUser {
+        email: email.to_owned(),
+        name: "Canary".to_owned(),
+        password: SENT[10].into(),
+        confirmed: false,
+    };
+    people::create_user(&app.muster, new).await.unwrap();
+    let mut secrets = Vec::new();
+    let mut keep = |value: &Value| {
+        secrets.push(value.as_str().expect("a text").to_owned());
+        value.as_str().unwrap().to_owned()
+    };
+    let sign_in = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken challenge { token } } }";
+    let opened = app.anonymous.gql(sign_in, json!({ "e": email, "p": SENT[10] })).await.data()["signIn"].clone();
+    let person = app.anonymous.with_bearer(keep(&opened["accessToken"]));
+    keep(&opened["refreshToken"]);
+    witness.note(&person.gql("mutation { requestEmailConfirmation }", json!({})).await.text);
+    let link = keep(&json!(app.mail().await.token));
+    let confirm = "mutation($t: SecretString!) { confirmEmail(token: $t) }";
+    for _ in 0..2 {
+        witness.note(&app.anonymous.gql(confirm, json!({ "t": link })).await.text);
+    }
+    let begun = person.gql("mutation { beginTotp { secret url } }", json!({})).await.data()["beginTotp"].clone();
+    keep(&begun["secret"]);
+    let phone = totp_rs::Totp::from_url(begun["url"].as_str().unwrap()).unwrap();
+    let code = phone.generate(u64::try_from(app.clock.now().unix_seconds()).unwrap()).to_string();
+    let confirm = "mutation($c: SecretString!) { confirmTotp(code: $c) }";
+    let codes = person.gql(confirm, json!({ "c": code })).await.data()["confirmTotp"].clone();
+    codes.as_array().unwrap().iter().for_each(|code| drop(keep(code)));
+    let opened = app.anonymous.gql(sign_in, json!({ "e": email, "p": SENT[10] })).await.data()["signIn"].clone();
+    keep(&opened["challenge"]["token"]);
+    app.mails().await;
+    let ask = "mutation($e: String!) { requestPasswordReset(email: $e) }";
+    witness.note(&app.anonymous.gql(ask, json!({ "e": email })).await.text);
+    let link = keep(&json!(app.mail().await.token));
+    let reset = "mutation($t: SecretString!, $p: SecretString!) { resetPassword(token: $t, newPassword: $p) }";
+    for _ in 0..2 {
+        witness.note(&app.anonymous.gql(reset, json!({ "t": link, "p": SENT[11] })).await.text);
+    }
+    let invite = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email: \"canary-guest@example.org\", role: VIEWER }) { id email } }";
+    app.mails().await;
+    witness.gql(invite, json!({ "o": app.org })).await;
+    keep(&json!(app.mail().await.token));
+    secrets
 }
 
 async fn read_everything(app: &TestApp, witness: &Witness<'_>) {

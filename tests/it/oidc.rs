@@ -11,8 +11,8 @@ use muster::people::{self, NewUser};
 use reqwest::{Client, Response, header, redirect::Policy};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
     time::timeout,
 };
 
@@ -26,6 +26,8 @@ const EMAIL: &str = "ann@example.org";
 struct House {
     app: TestApp,
     _provider: Child,
+    /// The provider goes on to say things; who nobody listens to ends.
+    _said: Lines<BufReader<ChildStdout>>,
 }
 
 const PUBLIC: &str = "https://muster.test";
@@ -62,7 +64,7 @@ impl House {
             config.panel_url = Some("https://panel.test".to_owned());
         })
         .await;
-        Self { app, _provider: process }
+        Self { app, _provider: process, _said: lines }
     }
 
     async fn user(&self, confirmed: bool) -> i64 {
