@@ -18,13 +18,13 @@ use serde::Deserialize;
 
 use crate::sealing::{KeyFile, KeyFileError};
 
-mod operating;
 mod oidc;
+mod operating;
 mod plans;
 mod settings;
 
-pub use operating::{Metrics, ProxyHeader, RateLimits, Traces};
 pub use oidc::{OidcProvider, OidcProviders};
+pub use operating::{Metrics, ProxyHeader, RateLimits, Traces};
 pub use plans::{PlanLimits, Plans};
 pub use settings::{Kind, SETTINGS, Setting, listed};
 

@@ -199,6 +199,12 @@ impl Problem {
         self
     }
 
+    /// After how many seconds to try again, where the problem says so.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<i64> {
+        self.details.get("retry_after").and_then(serde_json::Value::as_i64)
+    }
+
     /// Nothing of that kind with that id in this organization.
     pub fn not_found(kind: &str, id: impl std::fmt::Display) -> Self {
         Self::new(Code::NotFound, format!("There is no {kind} {id} in this organization."))

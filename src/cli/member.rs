@@ -75,14 +75,19 @@ impl Invite {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let app = cli.open().await?;
         if !self.link && !app.mailer.is_on() {
-            return Err(Failure::new("mail.url is not set, so no mail can be sent: set it, or ask for the link with --link"));
+            return Err(Failure::new(
+                "mail.url is not set, so no mail can be sent: set it, or ask for the link with --link",
+            ));
         }
         let org = orgs::find(&app, &self.org).await?;
         let delivery = if self.link { Delivery::ByHand } else { Delivery::Mail };
         let invited = people::invite(&Scope::system(&app, org), &self.email, self.role, delivery).await?;
-        let mut answer = json!({ "id": invited.0, "organization_id": org, "email": self.email, "role": self.role });
+        let mut answer =
+            json!({ "id": invited.0, "organization_id": org, "email": self.email, "role": self.role });
         match invited.1 {
-            Some(token) => answer["link"] = json!(app.mailer.link("accept-invitation", token.expose_secret())),
+            Some(token) => {
+                answer["link"] = json!(app.mailer.link("accept-invitation", token.expose_secret()))
+            }
             None => {
                 mail::deliver_due(&app).await?;
             }

@@ -42,7 +42,8 @@ fn scopes() -> Vec<String> {
 pub(super) fn read(path: &Path) -> Result<OidcProviders, ConfigError> {
     let mut mistakes = Vec::new();
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| ConfigError(vec![format!("{shown}: {error}")]))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| ConfigError(vec![format!("{shown}: {error}")]))?;
     let table = settings::parse(&shown, &text, &mut mistakes);
     let mut providers = OidcProviders::new();
     for (name, value) in table {
@@ -81,8 +82,9 @@ fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
         return Err(mistakes);
     }
     // The library's message may repeat the value; what it is about is told all the same.
-    OidcProvider::deserialize(Value::Table(table))
-        .map_err(|_| vec![": a value is not of its setting's type (texts, a list of texts, true or false)".into()])
+    OidcProvider::deserialize(Value::Table(table)).map_err(|_| {
+        vec![": a value is not of its setting's type (texts, a list of texts, true or false)".into()]
+    })
 }
 
 fn is_issuer(text: &str) -> bool {

@@ -42,8 +42,7 @@ use crate::{
     conversations::files as attachments,
     error::{Code, Problem},
     graphql::http as graphql,
-    keys,
-    people,
+    keys, people,
     rest::{self, problem_page, problem_response},
     tools,
 };

@@ -55,11 +55,7 @@ pub const ROUNDS: &[Round] = &[
         run: |app| conversations::remove_unposted(app).boxed(),
     },
     Round { name: "mail.send", every: Duration::from_secs(2), run: |app| mail::deliver_due(app).boxed() },
-    Round {
-        name: "people.tidy",
-        every: Duration::from_secs(600),
-        run: |app| people::tidy(app).boxed(),
-    },
+    Round { name: "people.tidy", every: Duration::from_secs(600), run: |app| people::tidy(app).boxed() },
     Round {
         name: "audit.seal",
         every: Duration::from_millis(200),

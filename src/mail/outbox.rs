@@ -146,7 +146,8 @@ fn read(row: &QueryResult) -> Result<Row> {
 
 /// Takes a mail, unless somebody else was faster.
 async fn claim(app: &App, row: &Row) -> Result<bool> {
-    let sql = "UPDATE mail_outbox SET attempts = attempts + 1, available_at = $1 WHERE id = $2 AND attempts = $3";
+    let sql =
+        "UPDATE mail_outbox SET attempts = attempts + 1, available_at = $1 WHERE id = $2 AND attempts = $3";
     let until = app.clock.now().plus(LEASE).0;
     Ok(execute(app, sql, vec![until.into(), row.id.into(), row.attempts.into()]).await? == 1)
 }

@@ -78,7 +78,10 @@ pub async fn begin(request: &Request, person: &Person) -> Result<Enrolment> {
     let tx = app.db.begin().await?;
     let user = by_id(&tx, person.id).await?;
     if user.totp_confirmed_at.is_some() {
-        return Err(Problem::new(Code::Conflict, "There is a second factor; remove it first (`disableTotp`)."));
+        return Err(Problem::new(
+            Code::Conflict,
+            "There is a second factor; remove it first (`disableTotp`).",
+        ));
     }
     let secret: [u8; 20] = random_bytes();
     let totp = totp(&secret, &user.email)?;
@@ -158,7 +161,8 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     let user = by_id(&tx, person.id).await?;
     let codes = renew_codes(app, &tx, person.id).await?;
     notify(app, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &Client::of(request)).await?;
-    record(&tx, request, person.id, "regenerateRecoveryCodes", json!({ "recovery_codes": "changed" })).await?;
+    record(&tx, request, person.id, "regenerateRecoveryCodes", json!({ "recovery_codes": "changed" }))
+        .await?;
     tx.commit().await?;
     Ok(codes)
 }
@@ -201,7 +205,8 @@ pub(super) async fn check(
         let good = user.totp_confirmed_at.is_some() && check_totp(app, db, user, code).await?;
         return Ok(good.then_some(Proof::Totp));
     }
-    let sql = "UPDATE recovery_codes SET used_at = $1 WHERE user_id = $2 AND code_hash = $3 AND used_at IS NULL";
+    let sql =
+        "UPDATE recovery_codes SET used_at = $1 WHERE user_id = $2 AND code_hash = $3 AND used_at IS NULL";
     let values = [app.clock.now().0.into(), user.id.0.into(), hash(user.id, code).into()];
     let used = db.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
     Ok((used.rows_affected() == 1).then_some(Proof::RecoveryCode))

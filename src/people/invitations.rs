@@ -8,7 +8,8 @@
 use std::{sync::Arc, time::Duration};
 
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set, Statement, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
+    Statement, sea_query::Expr,
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -209,8 +210,7 @@ pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
 }
 
 async fn load(scope: &Scope, db: &impl ConnectionTrait, id: InvitationId) -> Result<invitations::Model> {
-    let found =
-        scope.find::<invitations::Entity>().filter(invitations::Column::Id.eq(id)).filter(is_open());
+    let found = scope.find::<invitations::Entity>().filter(invitations::Column::Id.eq(id)).filter(is_open());
     found.one(db).await?.ok_or_else(|| Problem::not_found("open invitation", id))
 }
 
@@ -359,7 +359,12 @@ async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
 }
 
 /// An account that was there: the link has proved its address.
-async fn settle(tx: &Tx, user: users::Model, said: &Acceptance, hash: Option<String>) -> Result<users::Model> {
+async fn settle(
+    tx: &Tx,
+    user: users::Model,
+    said: &Acceptance,
+    hash: Option<String>,
+) -> Result<users::Model> {
     let mut row = by_id(tx.connection(), user.id).await?.into_active_model();
     row.email_confirmed_at = Set(Some(user.email_confirmed_at.unwrap_or(tx.now)));
     if let Some(hash) = hash {
@@ -372,12 +377,7 @@ async fn settle(tx: &Tx, user: users::Model, said: &Acceptance, hash: Option<Str
     Ok(row.update(tx.connection()).await?)
 }
 
-async fn open_account(
-    tx: &Tx,
-    email: &str,
-    said: &Acceptance,
-    hash: Option<String>,
-) -> Result<users::Model> {
+async fn open_account(tx: &Tx, email: &str, said: &Acceptance, hash: Option<String>) -> Result<users::Model> {
     let name = said.name.as_deref().unwrap_or_default().trim().to_owned();
     let row = users::ActiveModel {
         name: Set(name),

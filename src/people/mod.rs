@@ -54,5 +54,8 @@ pub use self::{
     signin::{Challenge, Step, complete_sign_in, exchange, sign_in},
     tidy::tidy,
     tokens::{EditToken, NewToken, OVERLAP, create_token, revoke_token, rotate_token, tokens, update_token},
-    users::{Membership, NewUser, User, create_user, find_user, has_second_factor, invite_user, memberships, set_avatar, user},
+    users::{
+        Membership, NewUser, User, create_user, find_user, has_second_factor, invite_user, memberships,
+        set_avatar, user,
+    },
 };

@@ -13,8 +13,8 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, NotSet,
-    QueryFilter, QueryOrder, QuerySelect, Set, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel,
+    NotSet, QueryFilter, QueryOrder, QuerySelect, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -57,11 +57,7 @@ impl Client {
     /// Where a request comes from.
     #[must_use]
     pub fn of(request: &Request) -> Self {
-        Self {
-            ip: request.ip,
-            user_agent: request.user_agent.clone(),
-            request_id: request.id.clone(),
-        }
+        Self { ip: request.ip, user_agent: request.user_agent.clone(), request_id: request.id.clone() }
     }
 }
 
@@ -157,7 +153,8 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
 
 /// Whether a second use may be that of somebody to whom the answer to the first one got lost.
 fn is_lost_answer(app: &App, session: &sessions::Model, heir: &sessions::Model, client: &Client) -> bool {
-    heir.created_at.plus(GRACE) > app.clock.now() && session.user_agent == shortened(client.user_agent.as_deref())
+    heir.created_at.plus(GRACE) > app.clock.now()
+        && session.user_agent == shortened(client.user_agent.as_deref())
 }
 
 /// A used token has come again: ends the family, and says so, once.

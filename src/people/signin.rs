@@ -222,13 +222,8 @@ async fn challenge(app: &App, user: UserId, awaited: Awaited) -> Result<(SecretS
     let now = app.clock.now();
     let expires_at = now.plus(ttl);
     let sql = "INSERT INTO sign_in_challenges (user_id, kind, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
-    let values = [
-        user.0.into(),
-        kind.into(),
-        hash.as_bytes().to_vec().into(),
-        now.0.into(),
-        expires_at.0.into(),
-    ];
+    let values =
+        [user.0.into(), kind.into(), hash.as_bytes().to_vec().into(), now.0.into(), expires_at.0.into()];
     app.db.writer().execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
     Ok((token, expires_at))
 }
@@ -246,8 +241,7 @@ async fn awaiting(
     awaited: Awaited,
 ) -> Result<users::Model> {
     let sql = "SELECT user_id FROM sign_in_challenges WHERE token_hash = $1 AND kind = $2 AND used_at IS NULL AND expires_at > $3";
-    let values =
-        [hash.as_bytes().to_vec().into(), awaited.parts().0.into(), app.clock.now().0.into()];
+    let values = [hash.as_bytes().to_vec().into(), awaited.parts().0.into(), app.clock.now().0.into()];
     let row = db.query_one_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
     let user = by_id(db, row.ok_or_else(over)?.try_get_by(0)?).await?;
     if user.disabled_at.is_some() { Err(over()) } else { Ok(user) }

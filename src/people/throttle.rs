@@ -157,11 +157,13 @@ async fn held(app: &App, tx: &DatabaseTransaction, key: &Key) -> Result<(i64, i6
     let (backend, now) = (app.db.backend(), app.clock.now());
     let sql = "INSERT INTO sign_in_throttle (key_hash, failures, blocked_until, updated_at) VALUES ($1, 0, 0, $2) \
                ON CONFLICT (key_hash) DO NOTHING";
-    tx.execute_raw(Statement::from_sql_and_values(backend, sql, [key.hash.clone().into(), now.0.into()])).await?;
+    tx.execute_raw(Statement::from_sql_and_values(backend, sql, [key.hash.clone().into(), now.0.into()]))
+        .await?;
     let lock = if backend == DbBackend::Postgres { " FOR UPDATE" } else { "" };
     let sql =
         format!("SELECT failures, blocked_until, updated_at FROM sign_in_throttle WHERE key_hash = $1{lock}");
-    let row = tx.query_one_raw(Statement::from_sql_and_values(backend, sql, [key.hash.clone().into()])).await?;
+    let row =
+        tx.query_one_raw(Statement::from_sql_and_values(backend, sql, [key.hash.clone().into()])).await?;
     let Some(row) = row else { return Ok((0, 0)) };
     let (failures, blocked_until, updated_at): (i64, i64, i64) =
         (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
@@ -179,7 +181,8 @@ fn refusal(millis: i64) -> Problem {
 pub(super) async fn forgive(app: &App, db: &impl ConnectionTrait, keys: &[Key]) -> Result<()> {
     for key in keys {
         let sql = "DELETE FROM sign_in_throttle WHERE key_hash = $1";
-        db.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, [key.hash.clone().into()])).await?;
+        db.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, [key.hash.clone().into()]))
+            .await?;
     }
     Ok(())
 }

@@ -20,10 +20,7 @@ pub async fn tidy(app: &App) -> Result<u64> {
     for (sql, before) in [
         ("DELETE FROM sign_in_challenges WHERE expires_at <= $1", now),
         ("DELETE FROM email_tokens WHERE expires_at <= $1", now.minus(LINKS_KEPT)),
-        (
-            "DELETE FROM sign_in_throttle WHERE updated_at <= $1 AND blocked_until <= $1",
-            now.minus(FORGOTTEN),
-        ),
+        ("DELETE FROM sign_in_throttle WHERE updated_at <= $1 AND blocked_until <= $1", now.minus(FORGOTTEN)),
     ] {
         let statement = Statement::from_sql_and_values(app.db.backend(), sql, [before.0.into()]);
         gone += app.db.writer().execute_raw(statement).await?.rows_affected();

@@ -236,7 +236,8 @@ async fn live_with_an_account(app: &TestApp, witness: &Witness<'_>) -> Vec<Strin
         value.as_str().unwrap().to_owned()
     };
     let sign_in = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken challenge { token } } }";
-    let opened = app.anonymous.gql(sign_in, json!({ "e": email, "p": SENT[10] })).await.data()["signIn"].clone();
+    let opened =
+        app.anonymous.gql(sign_in, json!({ "e": email, "p": SENT[10] })).await.data()["signIn"].clone();
     let person = app.anonymous.with_bearer(keep(&opened["accessToken"]));
     keep(&opened["refreshToken"]);
     witness.note(&person.gql("mutation { requestEmailConfirmation }", json!({})).await.text);
@@ -245,20 +246,23 @@ async fn live_with_an_account(app: &TestApp, witness: &Witness<'_>) -> Vec<Strin
     for _ in 0..2 {
         witness.note(&app.anonymous.gql(confirm, json!({ "t": link })).await.text);
     }
-    let begun = person.gql("mutation { beginTotp { secret url } }", json!({})).await.data()["beginTotp"].clone();
+    let begun =
+        person.gql("mutation { beginTotp { secret url } }", json!({})).await.data()["beginTotp"].clone();
     keep(&begun["secret"]);
     let phone = totp_rs::Totp::from_url(begun["url"].as_str().unwrap()).unwrap();
     let code = phone.generate(u64::try_from(app.clock.now().unix_seconds()).unwrap()).to_string();
     let confirm = "mutation($c: SecretString!) { confirmTotp(code: $c) }";
     let codes = person.gql(confirm, json!({ "c": code })).await.data()["confirmTotp"].clone();
     codes.as_array().unwrap().iter().for_each(|code| drop(keep(code)));
-    let opened = app.anonymous.gql(sign_in, json!({ "e": email, "p": SENT[10] })).await.data()["signIn"].clone();
+    let opened =
+        app.anonymous.gql(sign_in, json!({ "e": email, "p": SENT[10] })).await.data()["signIn"].clone();
     keep(&opened["challenge"]["token"]);
     app.mails().await;
     let ask = "mutation($e: String!) { requestPasswordReset(email: $e) }";
     witness.note(&app.anonymous.gql(ask, json!({ "e": email })).await.text);
     let link = keep(&json!(app.mail().await.token));
-    let reset = "mutation($t: SecretString!, $p: SecretString!) { resetPassword(token: $t, newPassword: $p) }";
+    let reset =
+        "mutation($t: SecretString!, $p: SecretString!) { resetPassword(token: $t, newPassword: $p) }";
     for _ in 0..2 {
         witness.note(&app.anonymous.gql(reset, json!({ "t": link, "p": SENT[11] })).await.text);
     }

@@ -12,7 +12,8 @@ const RESEND: &str = "mutation($o: Id!, $id: Id!) { resendInvitation(orgId: $o, 
 const REVOKE: &str = "mutation($o: Id!, $id: Id!) { revokeInvitation(orgId: $o, id: $id) { id revokedAt } }";
 const LIST: &str = "query($o: Id!, $c: Boolean) { invitations(orgId: $o, page: 1, limit: 50, includeClosed: $c) { total data { id email acceptedBy sentAt } } }";
 const ACCEPT: &str = "mutation($t: SecretString!, $n: String, $p: SecretString) { acceptInvitation(token: $t, name: $n, password: $p) { organizationId role user { id name email emailConfirmed } } }";
-const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
+const SIGN_IN: &str =
+    "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
 const LEAVE: &str = "mutation($o: Id!) { leaveOrganization(orgId: $o) }";
 
 async fn invite(app: &TestApp, by: &Actor, email: &str, role: &str) -> Answer {
@@ -52,7 +53,11 @@ async fn somebody_new_gets_an_account_and_a_membership() {
     let mail = app.mail().await;
     assert_eq!(mail.subject, "Invitation to Meridian Freight");
     assert!(mail.text.contains("admin invites you") && mail.text.contains("as OPERATOR"), "{}", mail.text);
-    assert!(mail.text.contains("https://muster.example.com/accept-invitation#token=mst_link_"), "{}", mail.text);
+    assert!(
+        mail.text.contains("https://muster.example.com/accept-invitation#token=mst_link_"),
+        "{}",
+        mail.text
+    );
     let missing = accept(&app.anonymous, &mail.token, None, Some("correct horse")).await;
     assert_eq!(missing.wrong_inputs(), [("/name", "REQUIRED")]);
     let missing = accept(&app.anonymous, &mail.token, Some("New"), None).await;
@@ -81,11 +86,9 @@ async fn who_has_an_account_shows_that_it_is_theirs() {
     user(&app, "someone@example.org").await;
     let (_, token) = invited(&app, "Someone@example.org", "VIEWER").await;
     // The link alone, another's session, a wrong password: none of them is enough.
-    for (actor, password) in [
-        (&app.anonymous, None),
-        (&app.stranger, None),
-        (&app.owner, Some("wrong horse")),
-    ] {
+    for (actor, password) in
+        [(&app.anonymous, None), (&app.stranger, None), (&app.owner, Some("wrong horse"))]
+    {
         let refused = accept(actor, &token, Some("Thief"), password).await;
         assert_eq!(refused.code(), "SIGN_IN_FAILED");
     }
@@ -148,7 +151,8 @@ async fn an_invitation_is_sent_again_taken_back_and_ends_in_time() {
     }
     // Taken back before the mail has left: no mail leaves.
     app.clock.advance(Duration::from_mins(2));
-    let id = invite(&app, &app.admin, "other@example.org", "VIEWER").await.data()["inviteMember"]["id"].clone();
+    let id =
+        invite(&app, &app.admin, "other@example.org", "VIEWER").await.data()["inviteMember"]["id"].clone();
     app.admin.gql(REVOKE, json!({ "o": app.org, "id": id })).await.data();
     assert!(app.mails().await.is_empty());
     let (_, late) = invited(&app, "late@example.org", "VIEWER").await;
@@ -202,7 +206,8 @@ async fn a_member_leaves_and_is_told_nothing_more() {
     assert_eq!(app.viewer.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
     let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
     app.admin.gql(remove, json!({ "o": app.org, "u": app.operator.user })).await.data();
-    let left = "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { channels { alertRecipientUserIds } } }";
+    let left =
+        "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { channels { alertRecipientUserIds } } }";
     let left = app.admin.gql(left, json!({ "o": app.org, "id": agent })).await.data();
     assert_eq!(left["agent"]["channels"][0]["alertRecipientUserIds"], json!([app.admin.user]));
     assert_eq!(app.owner.gql(LEAVE, leave.clone()).await.code(), "LAST_OWNER");

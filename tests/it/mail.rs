@@ -29,7 +29,8 @@ impl Server {
         assert!(installed, "the peer is not installed: npm ci --prefix tests/peers/mail");
         let mut command = Command::new("node");
         command.current_dir(FOLDER).arg("server.mjs").arg(options.to_string());
-        let mut process = command.kill_on_drop(true).stdout(Stdio::piped()).spawn().expect("node is installed");
+        let mut process =
+            command.kill_on_drop(true).stdout(Stdio::piped()).spawn().expect("node is installed");
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut server = Self { _process: process, lines, port: 0 };
         let first = server.line().await;
@@ -90,7 +91,8 @@ async fn a_mail_arrives_in_both_forms_and_its_link_works() {
     app.anonymous.gql(CONFIRM, json!({ "t": token })).await.data();
     let again = app.anonymous.gql(CONFIRM, json!({ "t": token })).await;
     assert_eq!(again.code(), "LINK_INVALID");
-    let sql = "SELECT COUNT(*) FROM users WHERE email = 'person-1@example.com' AND email_confirmed_at IS NOT NULL";
+    let sql =
+        "SELECT COUNT(*) FROM users WHERE email = 'person-1@example.com' AND email_confirmed_at IS NOT NULL";
     assert_eq!(app.one::<i64>(sql, vec![]).await, 1);
 }
 

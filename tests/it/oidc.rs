@@ -1,11 +1,6 @@
 //! Signing in with an account elsewhere, against a provider that others wrote (`tests/peers/oidc`).
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    process::Stdio,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
 use muster::people::{self, NewUser};
 use reqwest::{Client, Response, header, redirect::Policy};
@@ -95,7 +90,8 @@ impl House {
 }
 
 fn fragment(url: &str) -> BTreeMap<String, String> {
-    let rest = url.strip_prefix("https://panel.test/sign-in#").unwrap_or_else(|| panic!("not the panel: {url}"));
+    let rest =
+        url.strip_prefix("https://panel.test/sign-in#").unwrap_or_else(|| panic!("not the panel: {url}"));
     rest.split('&').filter_map(|pair| pair.split_once('=')).map(|(a, b)| (a.into(), b.into())).collect()
 }
 
@@ -151,7 +147,11 @@ impl Browser {
 
     fn location(response: &Response, from: &str) -> String {
         let to = response.headers()[header::LOCATION].to_str().unwrap();
-        if to.starts_with('/') { format!("{}//{}{to}", from.split('/').next().unwrap(), Self::host(from)) } else { to.to_owned() }
+        if to.starts_with('/') {
+            format!("{}//{}{to}", from.split('/').next().unwrap(), Self::host(from))
+        } else {
+            to.to_owned()
+        }
     }
 
     /// From the button to the redirect back to the service, which is not followed.
@@ -182,7 +182,10 @@ impl Browser {
     /// The redirect back; where the service sends the browser then.
     async fn arrive(&mut self, url: &str) -> String {
         let response = self.send(url, None).await;
-        assert_eq!((response.status().as_u16(), &response.headers()["cache-control"]), (303, &"no-store".parse().unwrap()));
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["cache-control"]),
+            (303, &"no-store".parse().unwrap())
+        );
         Self::location(&response, url)
     }
 }
@@ -200,7 +203,10 @@ async fn an_account_is_linked_by_a_verified_address_and_found_by_who_it_is_from_
         assert_eq!(again.code(), "LINK_INVALID");
         assert_eq!(house.app.mail().await.subject, "Another way to sign in");
         // The address may change on either side: the account stays linked.
-        house.app.execute("UPDATE users SET email = 'moved@example.org' WHERE id = $1", vec![id.into()]).await;
+        house
+            .app
+            .execute("UPDATE users SET email = 'moved@example.org' WHERE id = $1", vec![id.into()])
+            .await;
         let session = house.exchange(&house.visit("ann").await["code"]).await;
         assert_eq!(session["user"]["id"], id);
         assert!(house.app.mails().await.is_empty());
@@ -257,7 +263,11 @@ async fn a_second_factor_is_asked_for_all_the_same() {
     let house = House::open(true, false).await;
     let id = house.user(true).await;
     let sql = "UPDATE users SET totp_confirmed_at = 1, totp_secret_sealed = password_hash WHERE id = $1";
-    let sql = if crate::harness::is_postgres() { sql.replace("= password_hash", "= password_hash::bytea") } else { sql.to_owned() };
+    let sql = if crate::harness::is_postgres() {
+        sql.replace("= password_hash", "= password_hash::bytea")
+    } else {
+        sql.to_owned()
+    };
     house.app.execute(&sql, vec![id.into()]).await;
     let session = house.exchange(&house.visit("ann").await["code"]).await;
     assert!(session["accessToken"].is_null() && session["challenge"]["token"].is_string(), "{session:#}");
@@ -292,7 +302,10 @@ async fn providers_are_listed_and_one_that_is_down_says_so() {
     let house = House::open(true, false).await;
     let list = "{ signInProviders { name label startPath } }";
     let listed = house.app.anonymous.gql(list, json!({})).await.data();
-    assert_eq!(listed["signInProviders"][1], json!({ "name": "peer", "label": "The peer", "startPath": "/auth/oidc/peer/start" }));
+    assert_eq!(
+        listed["signInProviders"][1],
+        json!({ "name": "peer", "label": "The peer", "startPath": "/auth/oidc/peer/start" })
+    );
     let missing = house.app.anonymous.get("/auth/oidc/nobody/start").await;
     assert_eq!(missing.problem(), (404, "NOT_FOUND"));
     house.app.expects_failures();

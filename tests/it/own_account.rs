@@ -11,9 +11,9 @@ const CONFIRM: &str = "mutation($t: SecretString!) { confirmEmail(token: $t) }";
 const REQUEST_RESET: &str = "mutation($e: String!) { requestPasswordReset(email: $e) }";
 const RESET: &str =
     "mutation($t: SecretString!, $p: SecretString!) { resetPassword(token: $t, newPassword: $p) }";
-const CHANGE_PASSWORD: &str = "mutation($c: SecretString!, $n: SecretString!) { changePassword(currentPassword: $c, newPassword: $n) }";
-const CHANGE_EMAIL: &str =
-    "mutation($e: String!, $p: SecretString) { changeEmail(email: $e, password: $p) }";
+const CHANGE_PASSWORD: &str =
+    "mutation($c: SecretString!, $n: SecretString!) { changePassword(currentPassword: $c, newPassword: $n) }";
+const CHANGE_EMAIL: &str = "mutation($e: String!, $p: SecretString) { changeEmail(email: $e, password: $p) }";
 const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken } }";
 const VIEWER: &str = "{ viewer { user { name email emailConfirmed } } }";
 
@@ -37,7 +37,10 @@ async fn code(actor: &Actor, mutation: &str, variables: Value) -> String {
 }
 
 async fn operations(app: &TestApp) -> Vec<String> {
-    app.column("SELECT operation FROM audit_log WHERE organization_id IS NULL AND operation <> 'signIn' ORDER BY id").await
+    app.column(
+        "SELECT operation FROM audit_log WHERE organization_id IS NULL AND operation <> 'signIn' ORDER BY id",
+    )
+    .await
 }
 
 #[tokio::test]
@@ -180,7 +183,10 @@ async fn another_address_becomes_ones_own_by_its_link() {
     assert_eq!(someone.gql(VIEWER, json!({})).await.data()["viewer"]["user"]["email"], "someone@example.org");
     app.anonymous.gql(CONFIRM, json!({ "t": mail.token })).await.data();
     let told = app.mail().await;
-    assert_eq!((told.to.as_str(), told.subject.as_str()), ("someone@example.org", "Your e-mail address was changed"));
+    assert_eq!(
+        (told.to.as_str(), told.subject.as_str()),
+        ("someone@example.org", "Your e-mail address was changed")
+    );
     let now = someone.gql(VIEWER, json!({})).await.data()["viewer"]["user"].clone();
     assert_eq!((&now["email"], &now["emailConfirmed"]), (&json!("new@example.org"), &json!(true)));
     sign_in(&app, "new@example.org", "correct horse").await;

@@ -94,7 +94,11 @@ async fn signing_in_takes_a_code_and_a_code_works_once() {
     let done = complete(&app, &first, &spaced).await.data()["completeSignIn"].clone();
     assert!(done["accessToken"].is_string() && done["challenge"].is_null());
     assert_eq!(done["user"]["hasSecondFactor"], true);
-    assert_eq!(complete(&app, &first, &phone.next(&app)).await.code(), "LINK_INVALID", "a challenge is for once");
+    assert_eq!(
+        complete(&app, &first, &phone.next(&app)).await.code(),
+        "LINK_INVALID",
+        "a challenge is for once"
+    );
     let second = challenge(&app).await;
     let code = phone.next(&app);
     complete(&app, &second, &code).await.data();
@@ -149,9 +153,8 @@ async fn secrets_are_sealed_and_codes_are_hashed() {
     assert!(codes.iter().all(|code| code.len() == 19), "{codes:?}");
     let stored: Vec<Vec<u8>> = app.column("SELECT code_hash FROM recovery_codes").await;
     assert!(stored.len() == 10 && stored.iter().all(|hash| hash.len() == 32));
-    let sealed: Vec<u8> = app
-        .one("SELECT totp_secret_sealed FROM users WHERE totp_secret_sealed IS NOT NULL", vec![])
-        .await;
+    let sealed: Vec<u8> =
+        app.one("SELECT totp_secret_sealed FROM users WHERE totp_secret_sealed IS NOT NULL", vec![]).await;
     assert!(sealed.len() > 100 && sealed[0] == 1);
     assert_eq!(actor.gql(BEGIN, json!({})).await.code(), "CONFLICT");
     let nothing_begun = app.stranger.gql(CONFIRM, json!({ "c": "123456" })).await;
@@ -194,7 +197,10 @@ async fn an_organization_keeps_out_members_without_one() {
     let on = app.owner.gql(REQUIRE, require(true)).await.data();
     assert_eq!(on["updateOrganization"]["requireSecondFactor"], true);
     assert_eq!(app.viewer.get(&path).await.problem(), (403, "SECOND_FACTOR_REQUIRED"));
-    let over_graphql = app.admin.gql("query($o: Id!) { agents(orgId: $o, page: 1, limit: 1) { total } }", json!({ "o": app.org })).await;
+    let over_graphql = app
+        .admin
+        .gql("query($o: Id!) { agents(orgId: $o, page: 1, limit: 1) { total } }", json!({ "o": app.org }))
+        .await;
     assert_eq!(over_graphql.code(), "SECOND_FACTOR_REQUIRED");
     assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
     app.owner.get(&path).await.expect(200);

@@ -31,6 +31,8 @@ async fn guesses(app: &TestApp, email: &str) -> (usize, Value) {
         let answer = sign_in(app, email, "a guess").await;
         if answer.code() == "RATE_LIMITED" {
             let details = &answer.body["errors"][0]["extensions"]["details"];
+            let told = (answer.status, answer.header("retry-after").to_owned());
+            assert_eq!(told, (429, details["retry_after"].to_string()));
             return (n, details["retry_after"].clone());
         }
         assert_eq!(answer.code(), "SIGN_IN_FAILED");

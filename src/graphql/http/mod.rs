@@ -133,7 +133,11 @@ fn respond(answered: Answered, media: Media) -> Response {
         Media::GraphQl if !answered.executed => StatusCode::BAD_REQUEST,
         Media::GraphQl | Media::Json => StatusCode::OK,
     };
-    json(status, media, answered.json)
+    let mut response = json(status, media, answered.json);
+    if let Some(seconds) = answered.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 fn json(status: StatusCode, media: Media, body: Vec<u8>) -> Response {

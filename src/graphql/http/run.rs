@@ -32,8 +32,10 @@ pub struct Answered {
     pub json: Vec<u8>,
     /// Whether it was executed at all, well or badly.
     pub executed: bool,
-    /// Whether it was not, because the caller has sent too much.
+    /// Whether there is nothing in it but that the caller has sent too much.
     pub limited: bool,
+    /// After how many seconds what was refused for that may be tried again.
+    pub retry_after: Option<i64>,
 }
 
 impl Session {
@@ -190,14 +192,31 @@ pub fn refused(problem: &Problem, request_id: &str) -> Response {
     Response::from_errors(vec![error_of(problem, request_id)])
 }
 
-fn is_limited(error: &ServerError) -> bool {
-    error.source::<Problem>().is_some_and(|problem| problem.code == Code::RateLimited)
+/// The problem of an error that says that the caller has sent too much.
+fn limit(error: &ServerError) -> Option<&Problem> {
+    error.source::<Problem>().filter(|problem| problem.code == Code::RateLimited)
+}
+
+/// Whether no field has an answer.
+fn is_empty(data: &Value) -> bool {
+    match data {
+        Value::Null => true,
+        Value::Object(fields) => fields.values().all(|field| *field == Value::Null),
+        _ => false,
+    }
 }
 
 fn answered(response: &Response, request: &Request) -> Answered {
     let executed = response.errors.is_empty() || response.data != Value::Null;
-    let limited = !executed && response.errors.first().is_some_and(is_limited);
-    Answered { json: render(response, request), executed, limited }
+    let mut answered =
+        Answered { json: render(response, request), executed, limited: false, retry_after: None };
+    if !response.errors.is_empty() {
+        answered.retry_after =
+            response.errors.iter().filter_map(limit).filter_map(Problem::retry_after).max();
+        let all = response.errors.iter().all(|error| limit(error).is_some());
+        answered.limited = all && is_empty(&response.data);
+    }
+    answered
 }
 
 /// The response for a problem that stands alone.

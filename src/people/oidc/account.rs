@@ -96,11 +96,7 @@ pub(super) async fn open(
 }
 
 /// The account that was linked before, with its use noted.
-async fn linked(
-    app: &App,
-    provider: &Provider,
-    somebody: &Somebody,
-) -> Result<Option<UserId>, Refusal> {
+async fn linked(app: &App, provider: &Provider, somebody: &Somebody) -> Result<Option<UserId>, Refusal> {
     let sql = "SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2";
     let values = [provider.name.as_str().into(), somebody.subject.as_str().into()];
     let found = Statement::from_sql_and_values(app.db.backend(), sql, values);
@@ -110,11 +106,7 @@ async fn linked(
         return Err(Refusal::NoAccount);
     }
     let sql = "UPDATE user_identities SET last_used_at = $1 WHERE provider = $2 AND subject = $3";
-    let values = [
-        app.clock.now().0.into(),
-        provider.name.as_str().into(),
-        somebody.subject.as_str().into(),
-    ];
+    let values = [app.clock.now().0.into(), provider.name.as_str().into(), somebody.subject.as_str().into()];
     app.db.writer().execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
     Ok(Some(user.id))
 }
@@ -123,7 +115,8 @@ async fn linked(
 async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Result<UserId, Refusal> {
     let app = &request.app;
     let email = somebody.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
-    let invited = provider.settings.join_by_invitation && !invitations::open_for(app, email).await?.is_empty();
+    let invited =
+        provider.settings.join_by_invitation && !invitations::open_for(app, email).await?.is_empty();
     let tx = app.db.begin().await?;
     let user = match by_email(&tx, email).await? {
         Some(user) if user.disabled_at.is_some() => return Err(Refusal::NoAccount),

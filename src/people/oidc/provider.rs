@@ -4,9 +4,8 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use anyhow::{Context, ensure};
 use openidconnect::{
-    AccessToken, AuthorizationCode, ClientId, ClientSecret, CsrfToken, IssuerUrl, Nonce,
-    OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope, SubjectIdentifier,
-    TokenResponse,
+    AccessToken, AuthorizationCode, ClientId, ClientSecret, CsrfToken, IssuerUrl, Nonce, OAuth2TokenResponse,
+    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope, SubjectIdentifier, TokenResponse,
     core::{CoreAuthenticationFlow, CoreClient, CoreProviderMetadata, CoreUserInfoClaims},
 };
 use openidconnect::{EndpointMaybeSet, EndpointNotSet, EndpointSet};
@@ -195,12 +194,12 @@ impl Provider {
         if let Some(expected) = claims.access_token_hash() {
             let verifier = client.id_token_verifier();
             let (algorithm, key) = (token.signing_alg()?, token.signing_key(&verifier)?);
-            let actual =
-                openidconnect::AccessTokenHash::from_token(answer.access_token(), algorithm, key)?;
+            let actual = openidconnect::AccessTokenHash::from_token(answer.access_token(), algorithm, key)?;
             ensure!(actual == *expected, "the access token is not the ID token's");
         }
         let subject = claims.subject().clone();
-        let vouched = |verified: Option<bool>, email: Option<String>| email.filter(|_| verified == Some(true));
+        let vouched =
+            |verified: Option<bool>, email: Option<String>| email.filter(|_| verified == Some(true));
         let email = claims.email().map(|email| email.as_str().to_owned());
         let name = claims.name().and_then(|name| name.get(None)).map(|name| name.as_str().to_owned());
         if email.is_some() || client.user_info_url().is_none() {
