@@ -110,10 +110,9 @@ pub struct PolicySettings {
 pub struct Database {
     /// `sqlite://PATH` or `postgres://…`. `MUSTER_DATABASE_URL`, `sqlite://{data_dir}/muster.db`.
     pub url: SecretString,
-    /// The most connections at a time. `MUSTER_DATABASE_MAX_CONNECTIONS`, 16.
+    /// The most connections for reading, and again as many for the rest (with SQLite, one writer).
+    /// `MUSTER_DATABASE_MAX_CONNECTIONS`, 16.
     pub max_connections: u32,
-    /// Connections kept open. `MUSTER_DATABASE_MIN_CONNECTIONS`, 1.
-    pub min_connections: u32,
     /// How long a request waits for a connection. `MUSTER_DATABASE_ACQUIRE_TIMEOUT_SECONDS`, 5.
     pub acquire_timeout_seconds: u64,
 }
@@ -371,9 +370,6 @@ impl Config {
     /// What only several settings together can get wrong.
     fn check(self) -> Result<Self, ConfigError> {
         let mut mistakes = Vec::new();
-        if self.database.min_connections > self.database.max_connections {
-            mistakes.push("database.min_connections: more than max_connections".to_owned());
-        }
         let tokens = &self.service_tokens;
         if tokens.max_days > 0 && tokens.default_days > tokens.max_days {
             mistakes.push("service_tokens.default_days: more than max_days".to_owned());

@@ -75,7 +75,6 @@ pub const SETTINGS: &[Setting] = settings! {
     "shutdown_grace_seconds", "MUSTER_SHUTDOWN_GRACE_SECONDS", Kind::Integer(0, 3_600);
     "database.url", "MUSTER_DATABASE_URL", Kind::DatabaseUrl;
     "database.max_connections", "MUSTER_DATABASE_MAX_CONNECTIONS", Kind::Integer(1, 10_000);
-    "database.min_connections", "MUSTER_DATABASE_MIN_CONNECTIONS", Kind::Integer(0, 10_000);
     "database.acquire_timeout_seconds", "MUSTER_DATABASE_ACQUIRE_TIMEOUT_SECONDS", Kind::Integer(1, 300);
     "log.filter", "MUSTER_LOG", Kind::Filter;
     "log.format", "MUSTER_LOG_FORMAT", Kind::Choice(&["text", "json"]);
