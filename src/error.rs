@@ -97,6 +97,10 @@ codes! {
         "After the change nobody in the organization could edit its policy, so nobody could take it back.";
     LastOwner = "LAST_OWNER", CONFLICT, "Last owner",
         "An organization keeps at least one OWNER.";
+    IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS", CONFLICT, "Idempotency key in progress",
+        "The first request with this `Idempotency-Key` is still under way. `Retry-After` tells when to ask again.";
+    IdempotencyInDoubt = "IDEMPOTENCY_IN_DOUBT", CONFLICT, "Idempotency key in doubt",
+        "The change of this `Idempotency-Key` was made, but its answer was lost. It is not made again: read the record.";
     LinkInvalid = "LINK_INVALID", GONE, "Link invalid",
         "The link or code was used, has expired, or a newer one has replaced it. Ask for another.";
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED, "Precondition failed",
@@ -107,6 +111,8 @@ codes! {
         "Bodies are `application/json`.";
     ValidationFailed = "VALIDATION_FAILED", UNPROCESSABLE_ENTITY, "Validation failed",
         "The request is well-formed but wrong. `errors` names every wrong value and why.";
+    IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED", UNPROCESSABLE_ENTITY, "Idempotency key reused",
+        "The `Idempotency-Key` was used for another request. Take a new key for each change.";
     QueryTooComplex = "QUERY_TOO_COMPLEX", UNPROCESSABLE_ENTITY, "Query too complex",
         "The GraphQL document asks for more than one request may: depth, aliases, complexity or size.";
     RateLimited = "RATE_LIMITED", TOO_MANY_REQUESTS, "Rate limited",
@@ -199,10 +205,11 @@ impl Problem {
         self
     }
 
-    /// After how many seconds to try again, where the problem says so.
+    /// After how many seconds to come back, where that is known.
     #[must_use]
     pub fn retry_after(&self) -> Option<i64> {
-        self.details.get("retry_after").and_then(serde_json::Value::as_i64)
+        let told = self.details.get("retry_after").and_then(serde_json::Value::as_i64);
+        told.or_else(|| (self.code.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(5))
     }
 
     /// Nothing of that kind with that id in this organization.

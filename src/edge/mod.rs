@@ -1,6 +1,7 @@
 //! The service over HTTP: the router, and what happens to every request whatever its face.
 //!
 //! - `arrival.rs`: what both faces read of a request first: id, address, credential.
+//! - `idempotency.rs`: a change that is asked for twice is made once.
 //! - `limits.rs`: how many requests a caller may send, and where a request comes from behind a proxy.
 //! - `observe.rs`: around every request: its id, its span and log line, the headers that every response carries.
 //! - `refusals.rs`: what the HTTP machinery refuses by itself (unknown route, wrong method, body too large, late,
@@ -14,6 +15,7 @@
 
 mod arrival;
 mod connections;
+pub mod idempotency;
 pub mod limits;
 mod observe;
 mod probes;

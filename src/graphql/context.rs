@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use async_graphql::{ContextBase, Positioned, parser::types::Field};
 
 use super::{
-    Permit,
+    Document, Permit,
     record::{Loaders, Plans},
     validate::{Spelling, Validator},
 };
@@ -13,10 +13,11 @@ use crate::{
     access::{Caller, Permission, Scope, membership},
     app::App,
     audit,
-    edge::Arrival,
+    edge::{Arrival, idempotency::Claim},
     enums::DecidedVia,
     error::{At, Code, Problem, Result},
     ids::OrgId,
+    store::Precondition,
 };
 
 /// One request, of whichever face.
@@ -41,6 +42,10 @@ pub struct Request {
     pub raw: bool,
     /// Whether the arguments were validated before execution, as REST does.
     pub validated: bool,
+    /// The idempotency key that the request holds: its transactions mark it.
+    pub claim: Option<Arc<Claim>>,
+    /// What the first transaction has to find.
+    pub precondition: Option<Arc<dyn Precondition>>,
 }
 
 impl Request {
@@ -62,6 +67,21 @@ impl Request {
         Self::inside(app, Caller::System)
     }
 
+    /// The same caller's request that executes a stored document, whose arguments were checked.
+    #[must_use]
+    pub fn of_document(&self, document: &Document) -> Self {
+        Self {
+            id: self.id.clone(),
+            ip: self.ip,
+            user_agent: self.user_agent.clone(),
+            via: self.via,
+            plans: document.plans.clone(),
+            raw: true,
+            validated: true,
+            ..Self::inside(&self.app, self.caller.clone())
+        }
+    }
+
     fn inside(app: &Arc<App>, caller: Caller) -> Self {
         Self {
             app: Arc::clone(app),
@@ -74,6 +94,8 @@ impl Request {
             plans: None,
             raw: false,
             validated: false,
+            claim: None,
+            precondition: None,
         }
     }
 }

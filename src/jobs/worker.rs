@@ -11,7 +11,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::{
     app::App,
     approvals, audit, conversations,
-    edge::limits::{Limits, SWEEP_EVERY},
+    edge::{
+        idempotency,
+        limits::{Limits, SWEEP_EVERY},
+    },
     error::Result,
     keys, mail, people, policies, telemetry,
 };
@@ -88,6 +91,11 @@ pub const ROUNDS: &[Round] = &[
             app.limits.as_ref().map(Limits::sweep);
             futures::future::ready(Ok(0)).boxed()
         },
+    },
+    Round {
+        name: "idempotency.remove_expired",
+        every: idempotency::REMOVE_EVERY,
+        run: |app| idempotency::remove_expired(app).boxed(),
     },
 ];
 

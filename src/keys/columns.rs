@@ -52,6 +52,12 @@ pub const SEALED: &[SealedColumn] = &[
     of_organization("transcription_key_sealed"),
     of_organization("voice_key_sealed"),
     SealedColumn {
+        table: "idempotency_keys",
+        column: "answer_sealed",
+        organization: "organization_id",
+        record: Record::Name("holder"),
+    },
+    SealedColumn {
         table: "signing_keys",
         column: "private_key_sealed",
         organization: NONE,

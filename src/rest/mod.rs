@@ -2,10 +2,12 @@
 //!
 //! - `routes.rs` is THE table: method, path, operation, success status. A new route is one line there and one
 //!   document in `schema/rest/`; there are no handlers.
+//! - `etag.rs`: what a client has read is what it changes.
 //! - `operation.rs` turns a document into an operation, and a request into its variables.
 //! - `problem.rs` writes errors as RFC 9457 problem documents.
 //! - `openapi.rs` describes all of it, from the same table and the same schema, with the schemas of `shapes.rs`.
 
+mod etag;
 pub mod openapi;
 mod operation;
 mod problem;
@@ -13,6 +15,7 @@ mod routes;
 mod serve;
 mod shapes;
 
+pub use etag::Current;
 pub(crate) use operation::id_in_path;
 pub use operation::{Operation, Source};
 pub use problem::{problem_document, problem_page, problem_response};

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Operation, Route, Routes, Source,
+    etag::Current,
     operation::Input,
     shapes::{Shapes, is_required},
 };
@@ -18,6 +19,10 @@ use crate::{
     error::Code,
     graphql::{Catalogue, Permit},
 };
+
+const DESCRIPTION: &str = "Manages the AI agents of organizations. Errors are RFC 9457 problem documents. Every request \
+    that changes something takes an `Idempotency-Key` (1 to 255 visible ASCII characters): the same request with the \
+    same key is done once within 24 hours, and answered the same again, with `Idempotent-Replayed: true`.";
 
 /// The document, as JSON with sorted keys.
 #[must_use]
@@ -34,7 +39,7 @@ pub fn document(routes: &Routes, catalogue: &Catalogue) -> Value {
         "info": {
             "title": "Muster",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Manages the AI agents of organizations. Errors are RFC 9457 problem documents.",
+            "description": DESCRIPTION,
         },
         "servers": [{ "url": "/" }],
         "security": [{ "bearer": [] }],
@@ -103,7 +108,9 @@ impl Shapes<'_> {
 
     fn parameters(&mut self, operation: &Operation) -> Vec<Value> {
         let inputs = operation.inputs.iter().filter(|input| input.source != Source::Body);
-        inputs.map(|input| self.parameter(input)).collect()
+        let mut parameters: Vec<Value> = inputs.map(|input| self.parameter(input)).collect();
+        parameters.extend(conditional_header(operation));
+        parameters
     }
 
     fn parameter(&mut self, input: &Input) -> Value {
@@ -124,17 +131,25 @@ impl Shapes<'_> {
             route.status.as_u16().to_string(),
             json!({
                 "description": "Done.",
-                "headers": headers(route.status),
+                "headers": headers(route.status, operation),
                 "content": { "application/json": { "schema": self.answer(operation) } },
             }),
         );
+        if route.method == Method::GET && operation.current.is_some() {
+            let status = StatusCode::NOT_MODIFIED;
+            let unchanged = json!({
+                "description": "The record is the one that `If-None-Match` names. No body.",
+                "headers": headers(status, operation),
+            });
+            responses.insert(status.as_u16().to_string(), unchanged);
+        }
         for (status, codes) in failures(route, operation) {
             let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
             responses.insert(
                 status.as_u16().to_string(),
                 json!({
                     "description": format!("`{}`", codes.join("`, `")),
-                    "headers": headers(status),
+                    "headers": headers(status, operation),
                     "content": {
                         "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } },
                     },
@@ -146,13 +161,17 @@ impl Shapes<'_> {
 }
 
 /// What an answer of this status says beside its body.
-fn headers(status: StatusCode) -> Value {
-    let own = match status {
-        StatusCode::UNAUTHORIZED => Some("WWW-Authenticate"),
-        StatusCode::SERVICE_UNAVAILABLE => Some("Retry-After"),
-        _ => None,
+fn headers(status: StatusCode, operation: &Operation) -> Value {
+    let own: &[&str] = match status {
+        StatusCode::UNAUTHORIZED => &["WWW-Authenticate"],
+        StatusCode::SERVICE_UNAVAILABLE => &["Retry-After"],
+        StatusCode::TOO_MANY_REQUESTS => &["Retry-After", "RateLimit", "RateLimit-Policy"],
+        StatusCode::OK | StatusCode::CREATED | StatusCode::NOT_MODIFIED if operation.current.is_some() => {
+            &["ETag"]
+        }
+        _ => &[],
     };
-    let names = std::iter::once("X-Request-Id").chain(own);
+    let names = std::iter::once("X-Request-Id").chain(own.iter().copied());
     let headers =
         names.map(|name| (name.to_owned(), json!({ "$ref": format!("#/components/headers/{name}") })));
     Value::Object(headers.collect())
@@ -164,8 +183,31 @@ fn header_components() -> Value {
     json!({
         "X-Request-Id": required("string", "The request's id, which is also in the log."),
         "WWW-Authenticate": required("string", "`Bearer`."),
+        "ETag": required("string", "A strong validator of the record, for `If-None-Match` and `If-Match`."),
+        "RateLimit": required("string", "What is left of the caller's bucket (draft ratelimit-headers)."),
+        "RateLimit-Policy": required("string", "What the bucket holds."),
         "Retry-After": required("integer", "The seconds to wait before another try."),
     })
+}
+
+/// The header by which a request depends on the state of the record.
+fn conditional_header(operation: &Operation) -> Option<Value> {
+    let current = operation.current.as_ref()?;
+    let reads = operation.document.is_query(None);
+    let (name, about) = match (reads, current.is_changed()) {
+        (true, _) => {
+            ("If-None-Match", "ETags that the caller has: if the record is one of them, the answer is 304.")
+        }
+        (false, true) => ("If-Match", "ETags: if the record is none of them, nothing is changed (412)."),
+        (false, false) => return None,
+    };
+    Some(json!({
+        "name": name,
+        "in": "header",
+        "required": false,
+        "description": about,
+        "schema": { "type": "string" },
+    }))
 }
 
 /// What an operation does, and what it needs.
@@ -189,6 +231,7 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
         Code::PermissionDenied,
         Code::ValidationFailed,
         Code::NotFound,
+        Code::RateLimited,
         Code::Internal,
         Code::Unavailable,
     ];
@@ -198,6 +241,10 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
     if route.method != Method::GET {
         codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType, Code::StorageFull]);
         codes.extend(conflicts(&operation.name));
+        codes.extend([Code::IdempotencyInProgress, Code::IdempotencyInDoubt, Code::IdempotencyKeyReused]);
+    }
+    if operation.current.as_ref().is_some_and(Current::is_changed) {
+        codes.push(Code::PreconditionFailed);
     }
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
     for code in codes {

@@ -10,6 +10,7 @@ use async_graphql::{
     registry::MetaInputValue,
 };
 
+use super::etag::Current;
 use crate::{
     error::{At, Code, Problem, Result, Violation},
     graphql::{
@@ -54,6 +55,8 @@ pub struct Operation {
     pub permit: Permit,
     /// The variables.
     pub inputs: Vec<Input>,
+    /// The record that answers, where it has an ETag.
+    pub current: Option<Current>,
 }
 
 /// What a request brings, undecoded.
@@ -102,7 +105,22 @@ impl Operation {
             permit: found.permit,
             document: Arc::new(Document::new(document)),
             inputs,
+            current: None,
         })
+    }
+
+    /// Finds out whether the operation answers with a record that has an ETag.
+    pub(super) fn with_current(mut self, catalogue: &Catalogue) -> Self {
+        self.current = Current::of(&self, catalogue);
+        self
+    }
+
+    /// Whether the document selects a field of this name, at whatever depth.
+    pub(super) fn selects(&self, name: &str) -> bool {
+        let document = self.document.executable();
+        let fragments = document.fragments.values().map(|fragment| &fragment.node.selection_set.node);
+        let roots = document.operations.iter().map(|(_, definition)| &definition.node.selection_set.node);
+        roots.chain(fragments).any(|set| selects(set, name))
     }
 
     /// Says which variables are parts of `path`.
@@ -256,6 +274,16 @@ fn spreads(set: &SelectionSet, document: &ExecutableDocument, used: &mut HashSet
             }
         }
     }
+}
+
+fn selects(set: &SelectionSet, name: &str) -> bool {
+    set.items.iter().any(|selection| match &selection.node {
+        Selection::Field(field) => {
+            field.node.name.node == name || selects(&field.node.selection_set.node, name)
+        }
+        Selection::InlineFragment(fragment) => selects(&fragment.node.selection_set.node, name),
+        Selection::FragmentSpread(_) => false,
+    })
 }
 
 /// Names every field as REST spells it. GraphQL stays camelCase, and no request pays for the difference.

@@ -39,9 +39,7 @@ pub fn problem_response(problem: &Problem, path: &str, request_id: &str) -> Resp
     if problem.code.status() == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    if problem.code.status() == StatusCode::SERVICE_UNAVAILABLE {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-    } else if let Some(seconds) = problem.retry_after() {
+    if let Some(seconds) = problem.retry_after() {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response

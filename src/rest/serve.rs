@@ -13,16 +13,21 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::{
     Operation,
+    etag::{self, Precondition},
     operation::{Given, id_in_path},
-    problem::problem_response,
+    problem::{problem_document, problem_response},
 };
 use crate::{
     access::Caller,
     app::App,
-    edge::{Arrival, is_json},
+    edge::{
+        Arrival,
+        idempotency::{self, Claimed, Kept},
+        is_json,
+    },
     enums::DecidedVia,
     error::{Code, Problem, Result},
-    graphql::{Request, authorize, problem_of},
+    graphql::{Document, Request, authorize, problem_of},
     ids::OrgId,
 };
 
@@ -52,35 +57,133 @@ async fn handle(
     path: RawPathParams,
     body: Bytes,
 ) -> Response {
-    match run(&app, &operation, &arrival, &path, &body).await {
-        Ok(json) => {
-            let mut response = Response::new(Body::from(json));
-            *response.status_mut() = status;
-            let json = HeaderValue::from_static("application/json");
-            response.headers_mut().insert(header::CONTENT_TYPE, json);
-            response
-        }
+    match run(&app, &operation, status, &arrival, &path, &body).await {
+        Ok(response) => response,
         Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
     }
 }
 
 async fn run(
     app: &Arc<App>,
-    operation: &Operation,
+    operation: &Arc<Operation>,
+    status: StatusCode,
     arrival: &Arrival,
     path: &RawPathParams,
     body: &Bytes,
-) -> Result<Bytes> {
+) -> Result<Response> {
     let caller = arrival.caller(app).await?;
     caller.require_identity()?;
     let request = prepared(app, operation, caller, arrival);
     let path: Vec<(&str, &str)> = path.iter().collect();
     let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| *text);
-    authorize(&request, &operation.root, operation.permit, org_in_path(org)?).await?;
+    let org = org_in_path(org)?;
+    authorize(&request, &operation.root, operation.permit, org).await?;
     check_media_type(&arrival.headers, body)?;
     let given = Given { path, query: arrival.uri.query().unwrap_or_default(), body };
     let variables = operation.variables(&given, &app.catalogue)?;
-    execute(app, operation, request, variables).await
+    if arrival.method.is_safe() {
+        let json = execute(app, operation, request, variables).await?;
+        return Ok(answer(operation, status, json, Some(&arrival.headers)));
+    }
+    let precondition = Precondition::of(&arrival.headers, operation, &variables, &request);
+    let request = match precondition {
+        None => request,
+        Some(precondition) => {
+            Arc::new(Request { precondition: Some(precondition), ..request.of_document(&operation.document) })
+        }
+    };
+    match idempotency::key_of(&arrival.headers)? {
+        None => Ok(answer(operation, status, execute(app, operation, request, variables).await?, None)),
+        Some(key) => once(app, operation, status, arrival, org, (key, body), request, variables).await,
+    }
+}
+
+/// Executes under an idempotency key, or gives the answer that was given before.
+#[expect(clippy::too_many_arguments, reason = "all of a request")]
+async fn once(
+    app: &Arc<App>,
+    operation: &Arc<Operation>,
+    status: StatusCode,
+    arrival: &Arrival,
+    org: OrgId,
+    (key, body): (&str, &Bytes),
+    request: Arc<Request>,
+    variables: async_graphql::Variables,
+) -> Result<Response> {
+    let (method, uri) = (arrival.method.as_str(), arrival.uri.to_string());
+    let fingerprint = idempotency::fingerprint(&[method.as_bytes(), uri.as_bytes(), body]);
+    match idempotency::claim(app, &request.caller, org, key, &fingerprint).await? {
+        None => Ok(answer(operation, status, execute(app, operation, request, variables).await?, None)),
+        Some(Claimed::Before(kept)) => {
+            let mut response = answer_of(operation, kept);
+            response.headers_mut().insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
+            Ok(response)
+        }
+        Some(Claimed::Ours(claim)) => {
+            let request = Arc::new(Request {
+                claim: Some(Arc::clone(&claim)),
+                precondition: request.precondition.clone(),
+                ..request.of_document(&operation.document)
+            });
+            let (worker, working, instance) =
+                (Arc::clone(app), Arc::clone(operation), arrival.uri.path().to_owned());
+            let work = async move {
+                let id = request.id.clone();
+                match execute(&worker, &working, request, variables).await {
+                    Ok(body) => Kept {
+                        status,
+                        media: HeaderValue::from_static("application/json"),
+                        body,
+                        lasting: true,
+                    },
+                    Err(problem) => kept_problem(&problem, &instance, &id),
+                }
+            };
+            Ok(answer_of(operation, idempotency::under(claim, work).await?))
+        }
+    }
+}
+
+fn kept_problem(problem: &Problem, instance: &str, request_id: &str) -> Kept {
+    problem.log(request_id);
+    let status = problem.code.status();
+    Kept {
+        status,
+        media: HeaderValue::from_static("application/problem+json"),
+        body: problem_document(problem, instance, request_id).to_string().into(),
+        lasting: idempotency::is_lasting(status.as_u16()),
+    }
+}
+
+fn answer_of(operation: &Operation, kept: Kept) -> Response {
+    if kept.status.is_success() {
+        return answer(operation, kept.status, kept.body, None);
+    }
+    let mut response = Response::new(Body::from(kept.body));
+    *response.status_mut() = kept.status;
+    response.headers_mut().insert(header::CONTENT_TYPE, kept.media);
+    if kept.status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    response
+}
+
+/// The answer, with the ETag of a record. `asked` are the headers of a request that only reads.
+fn answer(operation: &Operation, status: StatusCode, json: Bytes, asked: Option<&HeaderMap>) -> Response {
+    let etag = operation.current.as_ref().map(|_| etag::of(&json));
+    let known = asked.zip(etag.as_ref()).is_some_and(|(headers, etag)| etag::is_known(headers, etag));
+    let mut response = Response::new(if known { Body::empty() } else { Body::from(json) });
+    *response.status_mut() = if known { StatusCode::NOT_MODIFIED } else { status };
+    let headers = response.headers_mut();
+    if !known {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    if let Some(etag) = etag {
+        headers.insert(header::ETAG, etag);
+        // To be kept by the caller alone, and asked for again each time.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    }
+    response
 }
 
 /// The request of a stored document, whose arguments are checked before it is executed.
@@ -101,17 +204,26 @@ pub async fn execute(
     request: Arc<Request>,
     variables: async_graphql::Variables,
 ) -> Result<Bytes> {
-    let mut graphql = async_graphql::Request::new("")
-        .variables(variables)
-        .data(request)
-        .data(Arc::clone(&operation.document));
-    graphql.set_parsed_query(operation.document.planned());
+    execute_document(app, &operation.document, &operation.root, request, variables).await
+}
+
+/// Executes a document of one root field.
+pub(super) async fn execute_document(
+    app: &Arc<App>,
+    document: &Arc<Document>,
+    root: &str,
+    request: Arc<Request>,
+    variables: async_graphql::Variables,
+) -> Result<Bytes> {
+    let mut graphql =
+        async_graphql::Request::new("").variables(variables).data(request).data(Arc::clone(document));
+    graphql.set_parsed_query(document.planned());
     let response = app.schema.execute(graphql).await;
     if let Some(error) = response.errors.first() {
         return Err(problem_of(error));
     }
     let async_graphql::Value::Object(mut roots) = response.data else { return Err(no_answer()) };
-    match roots.shift_remove(operation.root.as_str()) {
+    match roots.shift_remove(root) {
         Some(async_graphql::Value::Binary(json)) => Ok(json),
         Some(value) => {
             let mut out = Vec::new();

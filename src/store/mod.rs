@@ -15,4 +15,4 @@ pub use db::Db;
 pub use links::{Link, Relinked, linked, relink};
 pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
-pub use tx::Tx;
+pub use tx::{Precondition, Tx};

@@ -35,8 +35,12 @@ impl Scope {
     /// Opens a transaction as the scope's caller, in the scope's organization.
     ///
     /// # Errors
-    /// The database is out of reach.
+    /// The database is out of reach; `PRECONDITION_FAILED` for a request that demands another state.
     pub async fn begin(&self) -> Result<Tx> {
-        Ok(Tx::new(self.clone(), self.app.db.begin().await?))
+        let tx = Tx::new(self.clone(), self.app.db.begin().await?);
+        if let Some(precondition) = &self.request.precondition {
+            precondition.check(&tx).await?;
+        }
+        Ok(tx)
     }
 }

@@ -1,9 +1,16 @@
 //! A transaction opened as somebody. Only a [`Tx`] writes audit, enqueues commands and announces changes, so
 //! that all of it happens with the change or not at all.
 
+use futures::future::BoxFuture;
 use sea_orm::DatabaseTransaction;
 
 use crate::{access::Scope, app::Event, clock::Timestamp, error::Result};
+
+/// What a request demands of a record before it changes it.
+pub trait Precondition: Send + Sync {
+    /// Looks, inside the transaction of the change, before anything else is done there.
+    fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>>;
+}
 
 /// A transaction of one scope. Dropping it without [`Tx::commit`] undoes everything.
 pub struct Tx {
@@ -45,6 +52,9 @@ impl Tx {
     /// # Errors
     /// The database refused or was lost; then nothing has happened.
     pub async fn commit(self) -> Result<()> {
+        if let Some(claim) = &self.scope.request.claim {
+            claim.mark(&self.connection).await?;
+        }
         self.connection.commit().await?;
         // What the request has loaded may be changed now; its answer shows the new state.
         self.scope.request.loaders.forget();

@@ -34,8 +34,13 @@ use self::{
 };
 use crate::{
     app::App,
-    edge::{Arrival, is_json},
+    edge::{
+        Arrival,
+        idempotency::{self, Claimed, Kept},
+        is_json,
+    },
     error::{Code, Problem, Result},
+    ids::OrgId,
 };
 
 /// The routes of the endpoint.
@@ -67,9 +72,17 @@ async fn post(
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     let body = body.map_err(|rejection| unread(&rejection))?;
+    let key = idempotency::key_of(&arrival.headers)?;
     match Batch::read(&body, app.config.limits.graphql_batch)? {
+        Batch::Many(_) if key.is_some() => Err(Problem::new(
+            Code::MalformedRequest,
+            "`Idempotency-Key` is for one operation, not for a batch.",
+        )),
         Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
             Ok(sse::respond(&session, *operation))
+        }
+        Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
+            once(app, session, *operation, key.unwrap_or_default(), &body, media).await
         }
         Batch::Single(operation) => Ok(respond(session.run(*operation).await, media)),
         Batch::Many(operations) => {
@@ -79,6 +92,55 @@ async fn post(
             Ok(json(StatusCode::OK, media, joined))
         }
     }
+}
+
+/// Runs a mutation under an idempotency key, or gives the answer that it was given before.
+async fn once(
+    app: &Arc<App>,
+    session: Session,
+    operation: Operation,
+    key: &str,
+    body: &[u8],
+    media: Media,
+) -> Result<Response> {
+    let fingerprint = idempotency::fingerprint(&[b"graphql", body]);
+    // A document may be about several organizations.
+    let kept = match idempotency::claim(app, session.caller(), OrgId(0), key, &fingerprint).await? {
+        None => return Ok(respond(session.run(operation).await, media)),
+        Some(Claimed::Before(kept)) => {
+            let mut response = answer_of(kept);
+            response.headers_mut().insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
+            return Ok(response);
+        }
+        Some(Claimed::Ours(claim)) => {
+            let session = session.under(Arc::clone(&claim));
+            let work = async move {
+                let answered = session.run(operation).await;
+                let lasting = is_lasting(&answered.json);
+                let status = status_of(&answered, media);
+                let media = HeaderValue::from_static(media.content_type());
+                Kept { status, media, body: answered.json.into(), lasting }
+            };
+            idempotency::under(claim, work).await?
+        }
+    };
+    Ok(answer_of(kept))
+}
+
+fn answer_of(kept: Kept) -> Response {
+    let mut response = Response::new(Body::from(kept.body));
+    *response.status_mut() = kept.status;
+    response.headers_mut().insert(header::CONTENT_TYPE, kept.media);
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// Whether the answer would be the same another time: by the statuses of its errors.
+fn is_lasting(json: &[u8]) -> bool {
+    let answer: serde_json::Value = serde_json::from_slice(json).unwrap_or_default();
+    let errors = answer.get("errors").and_then(serde_json::Value::as_array);
+    let statuses = errors.into_iter().flatten().filter_map(|error| error["extensions"]["status"].as_u64());
+    statuses.into_iter().all(|status| idempotency::is_lasting(u16::try_from(status).unwrap_or(500)))
 }
 
 async fn on_get(
@@ -128,16 +190,19 @@ fn unread(rejection: &BytesRejection) -> Problem {
 }
 
 fn respond(answered: Answered, media: Media) -> Response {
-    let status = match media {
-        _ if answered.limited => StatusCode::TOO_MANY_REQUESTS,
-        Media::GraphQl if !answered.executed => StatusCode::BAD_REQUEST,
-        Media::GraphQl | Media::Json => StatusCode::OK,
-    };
-    let mut response = json(status, media, answered.json);
+    let mut response = json(status_of(&answered, media), media, answered.json);
     if let Some(seconds) = answered.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
+}
+
+fn status_of(answered: &Answered, media: Media) -> StatusCode {
+    match media {
+        _ if answered.limited => StatusCode::TOO_MANY_REQUESTS,
+        Media::GraphQl if !answered.executed => StatusCode::BAD_REQUEST,
+        Media::GraphQl | Media::Json => StatusCode::OK,
+    }
 }
 
 fn json(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
@@ -159,10 +224,10 @@ fn refuse(problem: &Problem, media: Media, request_id: &str) -> Response {
         StatusCode::METHOD_NOT_ALLOWED => {
             headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
         }
-        StatusCode::SERVICE_UNAVAILABLE => {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-        }
         _ => {}
+    }
+    if let Some(seconds) = problem.retry_after() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

@@ -12,7 +12,7 @@ use super::request::Operation;
 use crate::{
     access::{Caller, still_good},
     app::App,
-    edge::{Arrival, limits::Class},
+    edge::{Arrival, idempotency::Claim, limits::Class},
     error::{Code, Problem, Result},
     graphql::{Document, Request, render, show},
     telemetry::metrics,
@@ -24,6 +24,7 @@ pub struct Session {
     app: Arc<App>,
     arrival: Arrival,
     caller: Caller,
+    claim: Option<Arc<Claim>>,
 }
 
 /// An operation's response as JSON.
@@ -46,7 +47,25 @@ impl Session {
     pub async fn open(app: &Arc<App>, arrival: &Arrival) -> Result<Self> {
         // Each operation is charged by what it is.
         let caller = arrival.caller_uncharged(app).await?;
-        Ok(Self { app: Arc::clone(app), arrival: arrival.clone(), caller })
+        Ok(Self { app: Arc::clone(app), arrival: arrival.clone(), caller, claim: None })
+    }
+
+    /// Whose session it is.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The same, under an idempotency key.
+    pub fn under(self, claim: Arc<Claim>) -> Self {
+        Self { claim: Some(claim), ..self }
+    }
+
+    /// Whether the operation changes something.
+    pub fn is_mutation(&self, operation: &Operation) -> bool {
+        let name = operation.name.as_deref();
+        self.app.documents.get(&operation.query).is_ok_and(|document| {
+            document.operation(name).is_some() && !document.is_query(name) && !document.is_subscription(name)
+        })
     }
 
     /// The same for the credential `bearer`, which came another way than in the headers.
@@ -122,6 +141,7 @@ impl Session {
         Arc::new(Request {
             plans: document.and_then(|document| document.plans.clone()),
             raw: raw && document.is_some_and(|document| document.raw),
+            claim: self.claim.clone(),
             ..Request::new(&self.app, self.caller.clone(), &self.arrival)
         })
     }

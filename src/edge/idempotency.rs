@@ -1,0 +1,345 @@
+//! Idempotency keys: a change that is asked for twice under one key is made once, and answered twice.
+//!
+//! ```text
+//! claim ──────────────► the change's transaction ──────────► keep the answer
+//!  a row of its own       marks the row `changed`,             sealed: it may hold a token
+//!  (before anything)      or fails if it is not ours any more
+//! ```
+//!
+//! The mark stands in the same transaction as the change, so that the row tells after any crash which of the two it was:
+//! - not marked: nothing was changed. Once the claim is older than any request may get, the next one takes it over; if
+//!   the first one is alive after all, its transaction finds the row no longer its own, and undoes itself.
+//! - marked without an answer: the change was made, and what was answered is lost. The next one is told so
+//!   (`IDEMPOTENCY_IN_DOUBT`) and has to look; nothing is ever made twice.
+//!
+//! Work under a key goes on when its client has gone away: that is when the client will ask again.
+//!
+//! A key belongs to its caller and, in `/v1`, to the organization. What only refuses for now (401, 403, 429) or fails (5xx)
+//! is not kept. Answers are kept for a day.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, QueryResult, Statement, Value};
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+use tracing::Instrument;
+
+use crate::{
+    access::Caller,
+    app::App,
+    clock::Timestamp,
+    error::{Code, Problem, Result},
+    ids::OrgId,
+    sealing::{SealContext, random_bytes},
+};
+
+/// The header that carries a key.
+pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header of an answer that was given before.
+pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// How long an answer is kept.
+const KEPT: i64 = 24 * 60 * 60 * 1000;
+/// How much longer than a request may take a claim is respected, in milliseconds.
+const GRACE: i64 = 5_000;
+/// The largest answer that is kept.
+const LARGEST: usize = 1 << 20;
+/// The longest key.
+const LONGEST: usize = 255;
+
+/// An answer as it is kept.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// The status.
+    pub status: StatusCode,
+    /// The media type of the body.
+    pub media: HeaderValue,
+    /// The body.
+    pub body: Bytes,
+    /// Whether it would be the same another time: no failure, and no refusal that passes.
+    pub lasting: bool,
+}
+
+/// Whether an answer of this status would be the same another time.
+#[must_use]
+pub fn is_lasting(status: u16) -> bool {
+    !matches!(status, 401 | 403 | 429 | 500..)
+}
+
+/// What a key has come to.
+pub enum Claimed {
+    /// The request may make its change.
+    Ours(Arc<Claim>),
+    /// It was made and answered before.
+    Before(Kept),
+}
+
+/// A key, held by one request.
+pub struct Claim {
+    app: Arc<App>,
+    org: OrgId,
+    caller: String,
+    key: String,
+    /// Names this request among those that have held the key.
+    holder: String,
+}
+
+/// The key that a request carries.
+///
+/// # Errors
+/// `MALFORMED_REQUEST` for one that is empty, too long or not printable ASCII, and for two.
+pub fn key_of(headers: &HeaderMap) -> Result<Option<&str>> {
+    let mut given = headers.get_all(&KEY).iter();
+    let Some(value) = given.next() else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    // The draft has a string of structured fields; nearly everybody sends the bare text.
+    let key = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    let good = (1..=LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if good && given.next().is_none() {
+        return Ok(Some(key));
+    }
+    let detail = format!("`Idempotency-Key` takes one key of 1 to {LONGEST} visible ASCII characters.");
+    Err(Problem::new(Code::MalformedRequest, detail).with("header", "Idempotency-Key"))
+}
+
+/// What tells one request from another: each part with its length before it.
+pub fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+/// Claims `key` for a request of this fingerprint; none for a caller whom nobody knows, who has no keys.
+///
+/// # Errors
+/// `IDEMPOTENCY_KEY_REUSED` for another request than the first; `IDEMPOTENCY_IN_PROGRESS` while that one is under way;
+/// `IDEMPOTENCY_IN_DOUBT` if its change was made and its answer lost.
+pub async fn claim(
+    app: &Arc<App>,
+    caller: &Caller,
+    org: OrgId,
+    key: &str,
+    fingerprint: &[u8; 32],
+) -> Result<Option<Claimed>> {
+    let caller = match caller {
+        Caller::Person(person) => format!("user:{}", person.id.0),
+        Caller::Token(token) => format!("token:{}", token.id.0),
+        Caller::Anonymous | Caller::System => return Ok(None),
+    };
+    let holder = u128::from_be_bytes(random_bytes());
+    let claim =
+        Claim { app: Arc::clone(app), org, caller, key: key.to_owned(), holder: format!("{holder:032x}") };
+    // Each turn ends it, unless the row changes hands between two statements.
+    for _ in 0..5 {
+        if claim.insert(fingerprint).await? {
+            return Ok(Some(Claimed::Ours(Arc::new(claim))));
+        }
+        let Some(row) = claim.find().await? else { continue };
+        if let Some(kept) = claim.judge(&row, fingerprint).await? {
+            return Ok(Some(Claimed::Before(kept)));
+        }
+    }
+    Err(in_progress())
+}
+
+/// Removes what is no longer kept; says how much.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn remove_expired(app: &App) -> Result<u64> {
+    let sql = "DELETE FROM idempotency_keys WHERE expires_at <= $1";
+    let writer = app.db.writer();
+    let statement = Statement::from_sql_and_values(app.db.backend(), sql, [app.clock.now().0.into()]);
+    Ok(writer.execute_raw(statement).await?.rows_affected())
+}
+
+/// Does `work` under a claim, to its end even if nobody waits for it any more, and keeps what it answers.
+///
+/// # Errors
+/// `INTERNAL` if the work panicked.
+pub async fn under<F>(claim: Arc<Claim>, work: F) -> Result<Kept>
+where
+    F: Future<Output = Kept> + Send + 'static,
+{
+    let (tell, told) = oneshot::channel();
+    let app = Arc::clone(&claim.app);
+    let working = async move {
+        let kept = work.await;
+        if let Err(problem) = claim.keep(&kept).await {
+            tracing::error!(%problem, "idempotency.answer_not_kept");
+        }
+        // The client may be gone.
+        let _ = tell.send(kept);
+    };
+    app.spawn(working.in_current_span());
+    told.await.map_err(|_| Problem::internal(anyhow::anyhow!("work under an idempotency key did not end")))
+}
+
+impl Claim {
+    fn place(&self) -> [Value; 3] {
+        [self.org.0.into(), self.caller.clone().into(), self.key.clone().into()]
+    }
+
+    fn statement(&self, sql: &str, more: impl IntoIterator<Item = Value>) -> Statement {
+        let values: Vec<Value> = self.place().into_iter().chain(more).collect();
+        Statement::from_sql_and_values(self.app.db.backend(), sql, values)
+    }
+
+    async fn write(&self, sql: &str, more: impl IntoIterator<Item = Value>) -> Result<bool> {
+        Ok(self.app.db.writer().execute_raw(self.statement(sql, more)).await?.rows_affected() == 1)
+    }
+
+    async fn insert(&self, fingerprint: &[u8; 32]) -> Result<bool> {
+        let now = self.app.clock.now().0;
+        let sql = "INSERT INTO idempotency_keys (organization_id, caller, idempotency_key, holder, request_hash, \
+                   claimed_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
+        let hash: Value = fingerprint.to_vec().into();
+        self.write(sql, [self.holder.clone().into(), hash, now.into(), (now + KEPT).into()]).await
+    }
+
+    async fn find(&self) -> Result<Option<QueryResult>> {
+        let sql = "SELECT request_hash, holder, changed, status, answer_sealed, claimed_at, expires_at \
+                   FROM idempotency_keys WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3";
+        // Of the writer: nothing that was committed before may be missing.
+        Ok(self.app.db.writer().query_one_raw(self.statement(sql, [])).await?)
+    }
+
+    /// What another request's row means for this one: its answer, or none if the row is out of the way now.
+    async fn judge(&self, row: &QueryResult, fingerprint: &[u8; 32]) -> Result<Option<Kept>> {
+        let now = self.app.clock.now();
+        let holder: String = row.try_get_by(1)?;
+        let (claimed_at, expires_at): (Timestamp, Timestamp) = (row.try_get_by(5)?, row.try_get_by(6)?);
+        let status: Option<i64> = row.try_get_by(3)?;
+        let respected = self.app.config.limits.request_timeout().as_millis() as i64 + GRACE;
+        if expires_at <= now {
+            self.remove("holder = $4", &holder).await?;
+            return Ok(None);
+        }
+        if row.try_get_by::<Vec<u8>, _>(0)? != fingerprint {
+            let detail = "The key was used for another request; take a new one.";
+            return Err(Problem::new(Code::IdempotencyKeyReused, detail));
+        }
+        if let Some(status) = status {
+            return self.open(&holder, status, &row.try_get_by::<Vec<u8>, _>(4)?).map(Some);
+        }
+        let changed: bool = row.try_get_by(2)?;
+        match now.0 - claimed_at.0 > respected {
+            false => Err(in_progress()),
+            true if changed => {
+                let detail =
+                    "The change of this key was made, but its answer was lost. Read what has become of it.";
+                Err(Problem::new(Code::IdempotencyInDoubt, detail))
+            }
+            true => {
+                // Whoever held it has changed nothing, and can't any more.
+                self.remove("holder = $4 AND changed = FALSE AND status IS NULL", &holder).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn remove(&self, condition: &str, holder: &str) -> Result<bool> {
+        let sql = format!(
+            "DELETE FROM idempotency_keys WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3 \
+             AND {condition}"
+        );
+        self.write(&sql, [holder.to_owned().into()]).await
+    }
+
+    /// Marks, with the change and in its transaction, that it is being made.
+    ///
+    /// # Errors
+    /// `IDEMPOTENCY_IN_PROGRESS` if another request holds the key by now: then this change must not happen.
+    pub async fn mark(&self, tx: &DatabaseTransaction) -> Result<()> {
+        let sql = "UPDATE idempotency_keys SET changed = TRUE WHERE organization_id = $1 AND caller = $2 \
+                   AND idempotency_key = $3 AND holder = $4";
+        let marked = tx.execute_raw(self.statement(sql, [self.holder.clone().into()])).await?;
+        if marked.rows_affected() == 1 { Ok(()) } else { Err(in_progress()) }
+    }
+
+    /// Keeps an answer that may be given again; lets go of the key otherwise, if nothing was changed.
+    async fn keep(&self, kept: &Kept) -> Result<()> {
+        if !kept.lasting || kept.body.len() > LARGEST {
+            self.remove("holder = $4 AND changed = FALSE", &self.holder).await?;
+            return Ok(());
+        }
+        let plain = [kept.media.as_bytes(), b"\n", &kept.body].concat();
+        let sealed = self.app.keys.seal_bytes(&plain, &self.place_of(&self.holder));
+        let sql = "UPDATE idempotency_keys SET status = $5, answer_sealed = $6 WHERE organization_id = $1 \
+                   AND caller = $2 AND idempotency_key = $3 AND holder = $4";
+        let status = i64::from(kept.status.as_u16());
+        self.write(sql, [self.holder.clone().into(), status.into(), sealed.into()]).await?;
+        Ok(())
+    }
+
+    fn open(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<Kept> {
+        let opened = self.app.keys.open_bytes(sealed, &self.place_of(holder));
+        let plain = opened.map_err(Problem::internal)?;
+        let plain: &[u8] = plain.expose_secret();
+        let broken = || Problem::internal(anyhow::anyhow!("a kept answer is none"));
+        let end = plain.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
+        Ok(Kept {
+            status: StatusCode::from_u16(status as u16).map_err(Problem::internal)?,
+            media: HeaderValue::from_bytes(&plain[..end]).map_err(Problem::internal)?,
+            body: Bytes::copy_from_slice(&plain[end + 1..]),
+            lasting: true,
+        })
+    }
+
+    /// Where the answer belongs that `holder` has given.
+    fn place_of<'a>(&self, holder: &'a str) -> SealContext<'a> {
+        SealContext::new(self.org, "idempotency_keys", holder, "answer")
+    }
+}
+
+fn in_progress() -> Problem {
+    Problem::new(
+        Code::IdempotencyInProgress,
+        "The first request with this key is still under way; ask again.",
+    )
+    .with("retry_after", 1)
+}
+
+/// How often expired keys are removed.
+pub const REMOVE_EVERY: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_visible_ascii_with_quotes_or_without() {
+        let of = |values: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(KEY, HeaderValue::from_bytes(value).unwrap());
+            }
+            key_of(&headers).map(|key| key.map(str::to_owned)).map_err(|problem| problem.code)
+        };
+        assert_eq!(of(&[]), Ok(None));
+        assert_eq!(of(&[b"8e03978e-40d5"]), Ok(Some("8e03978e-40d5".into())));
+        assert_eq!(of(&[b"\"8e03978e\""]), Ok(Some("8e03978e".into())));
+        assert_eq!(of(&[&[b'x'; 255]]), Ok(Some("x".repeat(255))));
+        for bad in [
+            &[b"" as &[u8]] as &[&[u8]],
+            &[b"\"\""],
+            &[b"a b"],
+            &[&[b'x'; 256]],
+            &[b"\xc3\xa9"],
+            &[b"a", b"a"],
+        ] {
+            assert_eq!(of(bad), Err(Code::MalformedRequest), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        assert_ne!(fingerprint(&[b"ab", b"c"]), fingerprint(&[b"a", b"bc"]));
+        assert_eq!(fingerprint(&[b"ab"]), fingerprint(&[b"ab"]));
+    }
+}

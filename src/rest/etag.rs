@@ -1,0 +1,240 @@
+//! ETags of records: what a client has read is what it changes, or it hears that it is not.
+//!
+//! An ETag is a hash of the record as it is answered, so that it is right for computed fields and for what the caller alone
+//! sees. It is strong: the same ETag is the same bytes. Lists have none, and neither has an answer that shows a secret once.
+//!
+//! `If-Match` is checked inside the transaction of the change ([`Precondition`]), while nobody else can change the record:
+//! SQLite has one writer; on PostgreSQL the row is locked first. What is compared is the record as this very operation would
+//! answer it, read through the schema like everything else.
+
+use std::{
+    hash::{BuildHasher, Hasher},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use async_graphql::{
+    Name, Positioned, Value, Variables,
+    parser::types::{DocumentOperations, OperationType, Selection},
+};
+use bytes::Bytes;
+use foldhash::quality::FixedState;
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, header};
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
+use tokio::sync::Semaphore;
+
+use super::{Operation, serve::execute_document};
+use crate::{
+    error::{Code, Problem, Result},
+    graphql::{Catalogue, Document, Request},
+    store::{self, Tx},
+};
+
+/// The records that have ETags, by their types: the tables whose rows they are.
+const TABLES: &[(&str, &str)] = &[
+    ("Agent", "agents"),
+    ("Approval", "approvals"),
+    ("Channel", "channels"),
+    ("Credential", "credentials"),
+    ("McpServer", "mcp_servers"),
+    ("Organization", "organizations"),
+    ("Server", "servers"),
+    ("Skill", "skills"),
+];
+
+/// A record that an operation answers with.
+pub struct Current {
+    /// The table of its row.
+    table: &'static str,
+    /// The root field and the document that read its present state; none for an operation that changes none.
+    reads: Option<(String, Arc<Document>)>,
+}
+
+/// The ETag of a record's bytes.
+#[must_use]
+pub fn of(json: &[u8]) -> HeaderValue {
+    let half = |seed| {
+        let mut hasher = FixedState::with_seed(seed).build_hasher();
+        hasher.write(json);
+        hasher.finish()
+    };
+    // Two halves that know nothing of each other. Not for secrets: whoever writes a record may write what they like.
+    let text = format!("\"{:016x}{:016x}\"", half(0x6d75_7374), half(0x6574_6167));
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// Whether `If-None-Match` names this ETag: then there is nothing new to send.
+#[must_use]
+pub fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    let tags = tags(headers, &header::IF_NONE_MATCH);
+    tags.into_iter()
+        .flatten()
+        .any(|tag| tag == "*" || tag.trim_start_matches("W/").as_bytes() == etag.as_bytes())
+}
+
+/// The entity tags of a header; none if it was not sent.
+fn tags<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<Vec<&'a str>> {
+    let mut values = headers.get_all(name).iter().peekable();
+    values.peek()?;
+    let parts = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    Some(parts.map(str::trim).filter(|tag| !tag.is_empty()).collect())
+}
+
+impl Current {
+    /// Whether a request may demand a state of the record.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    /// How the present state of the record is read that `operation` answers with; none if that is no record, or shows a
+    /// secret.
+    pub(super) fn of(operation: &Operation, catalogue: &Catalogue) -> Option<Self> {
+        let root = catalogue.root_field(&operation.root)?;
+        let ty = root.field.ty.trim_end_matches('!');
+        let (_, table) = TABLES.iter().find(|(known, _)| *known == ty)?;
+        let shows_secret = operation.selects("provisioningToken");
+        let reader = catalogue.registry.types.get("Query")?.fields()?.values().find(|field| {
+            let args: Vec<&str> = field.args.keys().map(String::as_str).collect();
+            field.ty.trim_end_matches('!') == ty && (args == ["orgId", "id"] || args == ["id", "orgId"])
+        });
+        let takes_id = operation.inputs.iter().any(|input| input.variable == "id");
+        let reads = match reader {
+            Some(reader) if takes_id && root.root == "Mutation" => {
+                let document = Document::new(read_instead(operation, &reader.name)?);
+                Some((reader.name.clone(), Arc::new(document)))
+            }
+            _ => None,
+        };
+        (!shows_secret).then_some(Self { table, reads })
+    }
+}
+
+/// The operation's document with another root field, which reads by organization and id what that one answers.
+fn read_instead(
+    operation: &Operation,
+    reader: &str,
+) -> Option<async_graphql::parser::types::ExecutableDocument> {
+    let mut document = operation.document.parsed();
+    let DocumentOperations::Single(definition) = &mut document.operations else { return None };
+    let definition = &mut definition.node;
+    definition.ty = OperationType::Query;
+    definition
+        .variable_definitions
+        .retain(|variable| ["orgId", "id"].contains(&variable.node.name.node.as_str()));
+    let Some(Positioned { node: Selection::Field(root), .. }) =
+        definition.selection_set.node.items.first_mut()
+    else {
+        return None;
+    };
+    root.node.name.node = Name::new(reader);
+    root.node.alias = None;
+    root.node.arguments.retain(|(name, _)| ["orgId", "id"].contains(&name.node.as_str()));
+    Some(document)
+}
+
+/// What a request demands of the record before it changes it.
+pub(super) struct Precondition {
+    wanted: Vec<String>,
+    operation: Arc<Operation>,
+    variables: Variables,
+    /// The request, as one that reads.
+    request: Arc<Request>,
+    id: i64,
+    checked: AtomicBool,
+}
+
+/// How many may be read at a time while a transaction is open: each holds one connection and needs a second.
+static READERS: Semaphore = Semaphore::const_new(4);
+
+impl Precondition {
+    /// What `If-Match` demands, where it was sent and the operation changes a record.
+    pub(super) fn of(
+        headers: &HeaderMap,
+        operation: &Arc<Operation>,
+        variables: &Variables,
+        request: &Arc<Request>,
+    ) -> Option<Arc<Self>> {
+        let wanted = tags(headers, &header::IF_MATCH)?;
+        operation.current.as_ref()?.reads.as_ref()?;
+        let Some(Value::Number(id)) = variables.get("id") else { return None };
+        let kept = |name: &str| Some((Name::new(name), variables.get(name)?.clone()));
+        Some(Arc::new(Self {
+            wanted: wanted.into_iter().map(str::to_owned).collect(),
+            operation: Arc::clone(operation),
+            variables: Variables::from_value(Value::Object(
+                ["orgId", "id"].into_iter().filter_map(kept).collect(),
+            )),
+            request: Arc::clone(request),
+            id: id.as_i64()?,
+            checked: AtomicBool::new(false),
+        }))
+    }
+
+    async fn present(&self, tx: &Tx) -> Result<Bytes> {
+        let missing = || Problem::internal(anyhow::anyhow!("a precondition without a way to read"));
+        let current = self.operation.current.as_ref().ok_or_else(missing)?;
+        let (root, document) = current.reads.as_ref().ok_or_else(missing)?;
+        let connection = tx.connection();
+        if connection.get_database_backend() == DbBackend::Postgres {
+            let sql =
+                format!("SELECT 1 FROM {} WHERE organization_id = $1 AND id = $2 FOR UPDATE", current.table);
+            let values = [tx.scope.org.0.into(), self.id.into()];
+            connection
+                .query_one_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values))
+                .await?;
+        }
+        let _permit = READERS.acquire().await.map_err(Problem::internal)?;
+        let request = Arc::new(self.request.of_document(document));
+        execute_document(&self.request.app, document, root, request, self.variables.clone()).await
+    }
+}
+
+impl store::Precondition for Precondition {
+    fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            // Of several transactions the first one decides.
+            if self.checked.swap(true, Ordering::Relaxed) {
+                return Ok(());
+            }
+            let etag = of(&self.present(tx).await?);
+            if self.wanted.iter().any(|tag| tag == "*" || tag.as_bytes() == etag.as_bytes()) {
+                return Ok(());
+            }
+            let problem = Problem::new(Code::PreconditionFailed, "The record has changed since it was read.");
+            Err(problem.with("etag", etag.to_str().unwrap_or_default()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_etag_is_of_every_byte() {
+        assert_eq!(of(b"{\"id\":1}"), of(b"{\"id\":1}"));
+        let many: std::collections::HashSet<_> =
+            (0..10_000).map(|n| of(format!("{{\"id\":{n}}}").as_bytes())).collect();
+        assert_eq!(many.len(), 10_000);
+        assert!(of(b"").to_str().is_ok_and(|text| text.len() == 34));
+    }
+
+    #[test]
+    fn any_of_several_tags_may_be_known() {
+        let etag = of(b"x");
+        let known = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::IF_NONE_MATCH, value.parse().unwrap());
+            }
+            is_known(&headers, &etag)
+        };
+        let text = etag.to_str().unwrap();
+        assert!(known(&[text]) && known(&["*"]) && known(&["\"a\"", &format!("\"b\", W/{text}")]));
+        assert!(!known(&[]) && !known(&["\"a\""]) && !known(&[text.trim_matches('"')]) && !known(&[""]));
+    }
+}

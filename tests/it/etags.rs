@@ -1,0 +1,128 @@
+//! ETags and If-Match: nothing new is not sent again, and nobody overwrites what they have not seen.
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, Answer, TestApp};
+
+async fn with(actor: &Actor, method: Method, path: &str, header: (&str, &str), body: &Value) -> Answer {
+    let request = actor.request(method, path).header(header.0, header.1);
+    Answer::of(if body.is_null() { request } else { request.json(body) }).await
+}
+
+async fn channel(app: &TestApp) -> (String, Answer) {
+    let agent = app.agent().await;
+    let body = json!({ "agent_id": agent, "name": "bot", "transport": "TELEGRAM", "bot_token": "1:a" });
+    let made = app.operator.post(&format!("/v1/org/{}/channel", app.org), body).await;
+    assert_eq!(made.status, 201, "{:#}", made.body);
+    (format!("/v1/org/{}/channel/{}", app.org, made.body["id"]), made)
+}
+
+#[tokio::test]
+async fn a_record_that_is_known_is_not_sent_again() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}", app.org);
+    let first = app.viewer.get(&path).await;
+    let etag = first.header("etag");
+    assert!(etag.len() == 34 && etag.starts_with('"'), "{etag}");
+    assert_eq!(first.header("cache-control"), "private, no-cache");
+    assert_eq!(app.viewer.get(&path).await.header("etag"), etag);
+    for known in [etag.to_owned(), format!("\"other\", W/{etag}"), "*".to_owned()] {
+        let unchanged = with(&app.viewer, Method::GET, &path, ("if-none-match", &known), &Value::Null).await;
+        assert_eq!((unchanged.status, unchanged.text.as_str(), unchanged.header("etag")), (304, "", etag));
+    }
+    let other = with(&app.viewer, Method::GET, &path, ("if-none-match", "\"other\""), &Value::Null).await;
+    assert_eq!(other.status, 200);
+    let hidden = with(&app.stranger, Method::GET, &path, ("if-none-match", etag), &Value::Null).await;
+    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
+    // A change within the same millisecond is a change.
+    let edit =
+        "mutation($o: Id!, $i: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $i) { id } }";
+    app.owner.gql(edit, json!({ "o": app.org, "i": { "name": "Another name" } })).await.data();
+    let changed = with(&app.viewer, Method::GET, &path, ("if-none-match", etag), &Value::Null).await;
+    assert_eq!(changed.status, 200);
+    assert_ne!(changed.header("etag"), etag);
+}
+
+#[tokio::test]
+async fn an_etag_is_of_computed_fields_too() {
+    let app = TestApp::start().await;
+    let all = app.populate(2).await;
+    let mcp = all.mcp_servers[0];
+    let path = format!("/v1/org/{}/mcp/{mcp}", app.org);
+    let before = app.viewer.get(&path).await;
+    app.execute(&format!("DELETE FROM mcp_server_agents WHERE mcp_server_id = {mcp}"), vec![]).await;
+    let after = app.viewer.get(&path).await;
+    assert_ne!(before.body["assignment_count"], after.body["assignment_count"]);
+    assert_ne!(before.header("etag"), after.header("etag"));
+    assert_eq!(before.body["updated_at"], after.body["updated_at"]);
+}
+
+#[tokio::test]
+async fn what_was_not_seen_is_not_overwritten() {
+    let app = TestApp::start().await;
+    let (path, made) = channel(&app).await;
+    let first = made.header("etag").to_owned();
+    let edit = |name: &str| json!({ "name": name });
+    let second = with(&app.operator, Method::PATCH, &path, ("if-match", &first), &edit("one")).await;
+    assert_eq!(second.status, 200, "{:#}", second.body);
+    assert_ne!(second.header("etag"), first);
+    let refused = with(&app.admin, Method::PATCH, &path, ("if-match", &first), &edit("two")).await;
+    assert_eq!(refused.problem(), (412, "PRECONDITION_FAILED"));
+    assert_eq!(refused.body["details"]["etag"], second.header("etag"));
+    let weak = format!("W/{}", second.header("etag"));
+    let weak = with(&app.admin, Method::PATCH, &path, ("if-match", &weak), &edit("two")).await;
+    assert_eq!(weak.problem(), (412, "PRECONDITION_FAILED"), "comparison is strong");
+    let any = format!("\"x\", {}", second.header("etag"));
+    let third = with(&app.admin, Method::PATCH, &path, ("if-match", &any), &edit("two")).await.expect(200);
+    assert_eq!(third["name"], "two");
+    assert_eq!(with(&app.admin, Method::PATCH, &path, ("if-match", "*"), &edit("three")).await.status, 200);
+    // Actions, and what is not there.
+    let origins = format!("{path}/whitelist");
+    let stale =
+        with(&app.operator, Method::POST, &origins, ("if-match", &first), &json!({ "origin_id": "7" })).await;
+    assert_eq!(stale.problem(), (412, "PRECONDITION_FAILED"));
+    let missing = format!("/v1/org/{}/channel/999999", app.org);
+    let missing = with(&app.operator, Method::PATCH, &missing, ("if-match", "*"), &edit("x")).await;
+    assert_eq!(missing.problem(), (404, "NOT_FOUND"));
+    let hidden = with(&app.stranger, Method::PATCH, &path, ("if-match", "*"), &edit("x")).await;
+    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
+}
+
+#[tokio::test]
+async fn of_many_who_have_seen_the_same_one_changes_it() {
+    let app = TestApp::start().await;
+    let (path, made) = channel(&app).await;
+    let etag = made.header("etag");
+    let edits = (0..8).map(|n| {
+        let body = json!({ "name": format!("bot {n}") });
+        let (operator, path) = (&app.operator, &path);
+        async move { with(operator, Method::PATCH, path, ("if-match", etag), &body).await }
+    });
+    let answers = join_all(edits).await;
+    let (done, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert_eq!(done.len(), 1, "{:?}", answers.iter().map(|answer| answer.status).collect::<Vec<_>>());
+    for answer in refused {
+        assert_eq!(answer.problem(), (412, "PRECONDITION_FAILED"));
+    }
+}
+
+#[tokio::test]
+async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
+    let app = TestApp::start().await;
+    app.populate(2).await;
+    for (route, operation) in app.muster.routes.iter() {
+        let list = operation.name.starts_with("List") || operation.name.starts_with("Search");
+        let secret = ["CreateServer", "RegenerateProvisioningToken"].contains(&operation.name.as_str());
+        assert_eq!(operation.current.is_some(), !list && !secret, "{} {}", route.method, route.path);
+        let names_one = route.path.contains("{id}") && route.method != http::Method::GET;
+        let changed = operation.current.as_ref().is_some_and(muster::rest::Current::is_changed);
+        assert_eq!(changed, names_one && !secret, "{} {}", route.method, route.path);
+    }
+    let list = app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await;
+    assert_eq!((list.status, list.header("etag")), (200, ""));
+    let made = app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "s" })).await;
+    assert_eq!((made.status, made.header("etag")), (201, ""));
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.header("etag"), "");
+}
