@@ -88,7 +88,7 @@ fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
     let object = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
-    with_components(object, shapes)
+    with_components(object, &shapes)
 }
 
 /// The answer; a list is put into an object.
@@ -102,7 +102,7 @@ fn output(operation: &Operation, catalogue: &Catalogue) -> (JsonObject, bool) {
     } else {
         schema
     };
-    (with_components(schema, shapes), is_list)
+    (with_components(schema, &shapes), is_list)
 }
 
 /// The component itself, where `schema` only refers to one.
