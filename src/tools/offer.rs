@@ -113,7 +113,7 @@ fn opened(shapes: &mut Shapes<'_>, schema: Value) -> Value {
     }
 }
 
-fn with_components(schema: Value, shapes: Shapes<'_>) -> JsonObject {
+fn with_components(schema: Value, shapes: &Shapes<'_>) -> JsonObject {
     let Value::Object(mut schema) = schema else { return JsonObject::new() };
     if !shapes.schemas.is_empty() {
         schema.insert("$defs".to_owned(), json!(shapes.schemas));
