@@ -463,6 +463,21 @@ CREATE TABLE credentials (
 
 CREATE UNIQUE INDEX credentials_name ON credentials (organization_id, name) WHERE archived_at IS NULL;
 
+CREATE TABLE decisions (
+    organization_id BIGINT NOT NULL,
+    day BIGINT NOT NULL, -- Days since 1970.
+    subject TEXT NOT NULL, -- A role, or service_token.
+    token_id BIGINT NOT NULL DEFAULT 0, -- Which service token; 0: a person.
+    operation TEXT NOT NULL, -- The root field of the schema.
+    permission TEXT NOT NULL,
+    outcome TEXT NOT NULL CHECK (outcome IN ('ALLOWED', 'REFUSED', 'NOT_ISSUED')), -- NOT_ISSUED: the token's own list lacks it.
+    count BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, day, subject, token_id, operation, outcome),
+    CONSTRAINT decisions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
+
+CREATE INDEX decisions_day ON decisions (day);
+
 CREATE TABLE email_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
@@ -737,6 +752,24 @@ CREATE TABLE plans (
     file_versions BIGINT NOT NULL,
     PRIMARY KEY (plan)
 );
+
+CREATE TABLE policy_versions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT, -- Null: a file for every organization, which is the operator's.
+    file TEXT NOT NULL, -- From the policy folder on: policy.csv, orgs/7.csv.
+    text TEXT, -- Null: there was no such file.
+    version TEXT NOT NULL, -- Identifies the text: what an edit is made against.
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'OPERATOR', 'FILE')),
+    author_id BIGINT,
+    author_name TEXT,
+    reason TEXT,
+    reverts_to BIGINT, -- The earlier version whose text this is again.
+    at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT policy_versions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
+
+CREATE INDEX policy_versions_file ON policy_versions (organization_id, file, id);
 
 CREATE TABLE servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

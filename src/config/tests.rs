@@ -157,6 +157,7 @@ fn table_documentation_and_structs_agree() {
         "mcp",
         "signing",
         "service_tokens",
+        "policy",
         "audit",
         "mail",
     ];
