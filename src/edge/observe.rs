@@ -146,6 +146,33 @@ fn harden(headers: &mut HeaderMap) {
 mod tests {
     use super::*;
 
+    /// The answer to a request whose handler does `work`, with a deadline of a second.
+    async fn answered(work: impl Future<Output = Response>) -> (u16, String, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = crate::config::Config::in_folder(folder.path()).unwrap();
+        config.limits.request_timeout_seconds = 1;
+        let app = App::start(config, crate::app::Options::default()).await.unwrap();
+        let response = answer(&app, work, "/x", "an id").await;
+        let (parts, body) = response.into_parts();
+        let body = axum::body::to_bytes(body, 10_000).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let code = body["code"].as_str().unwrap().to_owned();
+        assert!(!body.to_string().contains("canary") && body["request_id"] == "an id");
+        (parts.status.as_u16(), code, parts.headers.contains_key(header::RETRY_AFTER))
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_does_not_tell_why() {
+        let panics = answered(async { panic!("canary") }).await;
+        assert_eq!(panics, (500, "INTERNAL".to_owned(), false));
+    }
+
+    #[tokio::test]
+    async fn who_takes_too_long_is_unavailable() {
+        let late = answered(std::future::pending()).await;
+        assert_eq!(late, (503, "UNAVAILABLE".to_owned(), true));
+    }
+
     #[test]
     fn an_id_that_could_break_a_log_line_is_replaced() {
         for good in ["a", "req-1.2:3/4_5", &"x".repeat(128)] {

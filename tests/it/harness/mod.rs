@@ -6,10 +6,12 @@ mod database;
 mod fixtures;
 mod mailbox;
 mod populate;
+mod process;
 mod schema;
 
 pub use actor::{Actor, Answer};
 pub use app::TestApp;
 pub use database::{config, empty as empty_database, is_postgres};
 pub use populate::Population;
+pub use process::{House, Postgres, Program, Serving};
 pub use schema::{Walker, named};

@@ -1,0 +1,184 @@
+//! Clients that mean no good, or that go away: connections that say nothing, or a byte at a time; documents made to be
+//! expensive; and a service that is told to stop while it works.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+use crate::harness::{House, Program, Serving, TestApp, is_postgres};
+
+/// The service with patience for little, and somebody who may use it.
+fn impatient(more: &[(&str, &str)]) -> (Program, House, Serving) {
+    let mut variables = vec![
+        ("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "3"),
+        ("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "3"),
+        ("MUSTER_LOG", "off"),
+    ];
+    variables.extend_from_slice(more);
+    let program = Program::new(&variables);
+    let house = program.house();
+    let serving = program.serve();
+    (program, house, serving)
+}
+
+/// Everything that the other end sends until it closes, within so many seconds.
+async fn rest(stream: &mut TcpStream, seconds: u64) -> Option<String> {
+    let mut heard = Vec::new();
+    let read = timeout(Duration::from_secs(seconds), stream.read_to_end(&mut heard)).await.ok()?;
+    // A reset is an end as well.
+    let _ = read;
+    Some(String::from_utf8_lossy(&heard).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_connections_that_say_nothing_keep_nobody_out() {
+    if is_postgres() {
+        return;
+    }
+    let (_program, house, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
+    let mut silent = Vec::new();
+    for _ in 0..10_000 {
+        let connection = timeout(Duration::from_secs(5), TcpStream::connect(serving.address())).await;
+        silent.push(
+            connection.expect("it is accepted").expect("a descriptor: ulimit -n is too low for this test"),
+        );
+    }
+    let actor = serving.actor(&house);
+    let began = Instant::now();
+    for _ in 0..20 {
+        actor.get(&format!("/v1/org/{}", house.org)).await.expect(200);
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let last = silent.last_mut().unwrap();
+    assert!(rest(last, 40).await.is_some(), "the silent are cut off");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_no_more_connections_than_the_settings_say() {
+    if is_postgres() {
+        return;
+    }
+    let (_program, house, serving) = impatient(&[("MUSTER_LIMITS_CONNECTIONS", "4")]);
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        silent.push(TcpStream::connect(serving.address()).await.unwrap());
+    }
+    // Who comes next waits until the silent ones are cut off, and is answered.
+    let began = Instant::now();
+    serving.actor(&house).get(&format!("/v1/org/{}", house.org)).await.expect(200);
+    assert!(began.elapsed() > Duration::from_millis(500), "the fifth had to wait");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_drips_is_cut_off_and_others_are_answered() {
+    if is_postgres() {
+        return;
+    }
+    let (_program, house, serving) = impatient(&[]);
+    let mut heads = TcpStream::connect(serving.address()).await.unwrap();
+    heads.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    let mut bodies = TcpStream::connect(serving.address()).await.unwrap();
+    let head = format!(
+        "POST /v1/org/{}/server HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: 1000\r\n\r\n{{",
+        house.org, house.token
+    );
+    bodies.write_all(head.as_bytes()).await.unwrap();
+    let actor = serving.actor(&house);
+    for n in 0..30 {
+        actor.get(&format!("/v1/org/{}", house.org)).await.expect(200);
+        // They may be cut off already: that is what the test is about.
+        let _ = heads.write_all(format!("x-{n}: y\r\n").as_bytes()).await;
+        let _ = bodies.write_all(b" ").await;
+        sleep(Duration::from_millis(150)).await;
+    }
+    rest(&mut heads, 5).await.expect("a head that never ends is cut off");
+    let heard = rest(&mut bodies, 5).await.expect("a body that never ends is cut off");
+    assert!(heard.is_empty() || heard.contains("503") || heard.contains("408"), "{heard}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_told_to_stop_finishes_what_it_began() {
+    if is_postgres() {
+        return;
+    }
+    let (program, house, mut serving) = impatient(&[("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "10")]);
+    let body = r#"{"name":"begun before"}"#;
+    let mut client = TcpStream::connect(serving.address()).await.unwrap();
+    let head = format!(
+        "POST /v1/org/{}/server HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n",
+        house.org,
+        house.token,
+        body.len()
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(&body.as_bytes()[..5]).await.unwrap();
+    sleep(Duration::from_millis(300)).await;
+    serving.terminate();
+    sleep(Duration::from_millis(500)).await;
+    assert!(TcpStream::connect(serving.address()).await.is_err(), "nobody new is let in");
+    client.write_all(&body.as_bytes()[5..]).await.unwrap();
+    let heard = rest(&mut client, 10).await.unwrap();
+    assert!(heard.starts_with("HTTP/1.1 201"), "{heard}");
+    assert_eq!(serving.ended().await, Some(0));
+    // It is there, and so is its line, when somebody else opens the database.
+    let again = program.serve();
+    let list =
+        again.actor(&house).get(&format!("/v1/org/{}/server?page=1&limit=5", house.org)).await.expect(200);
+    assert_eq!(list["data"][0]["name"], "begun before");
+}
+
+#[tokio::test]
+async fn documents_made_to_be_expensive_are_refused_fast() {
+    let app = TestApp::start().await;
+    app.agent().await;
+    let o = app.org;
+    let list =
+        |inner: &str| format!("{{ agents(orgId: {o}, page: 1, limit: 200) {{ data {{ {inner} }} }} }}");
+    let deep = (0..40).fold("id".to_owned(), |inner, _| format!("channels {{ agent {{ {inner} }} }}"));
+    let aliases: String = (0..3_000).map(|n| format!("a{n}: id ")).collect();
+    let roots: String =
+        (0..500).map(|n| format!("r{n}: agents(orgId: {o}, page: 1, limit: 200) {{ total }} ")).collect();
+    let circle = format!("{} fragment A on Agent {{ ...B }} fragment B on Agent {{ ...A }}", list("...A"));
+    let doubling: String = (0..40)
+        .map(|n| format!("fragment F{n} on Agent {{ ...F{m} ...F{m} }} ", m = n + 1))
+        .chain(["fragment F40 on Agent { id }".to_owned()])
+        .collect();
+    let introspection =
+        (0..12).fold("name".to_owned(), |inner, _| format!("fields {{ type {{ {inner} }} }}"));
+    let documents = [
+        list(&deep),
+        list(&aliases),
+        format!("{{ {roots} }}"),
+        circle,
+        format!("{} {doubling}", list("...F0")),
+        format!("{{ __schema {{ types {{ {introspection} }} }} }}"),
+        list(&"id ".repeat(40_000)),
+        "{".repeat(60_000),
+        format!("query({}) {{ __typename }}", (0..5_000).map(|n| format!("$v{n}: Int ")).collect::<String>()),
+        list(&format!("id {}", "@skip(if: false) ".repeat(2_000))),
+    ];
+    for (n, document) in documents.iter().enumerate() {
+        let began = Instant::now();
+        let answer = app.owner.gql(document, json!({})).await;
+        let shown: String = document.chars().take(80).collect();
+        assert!(began.elapsed() < Duration::from_secs(2), "{n} took {:?}: {shown}", began.elapsed());
+        assert!(answer.body["errors"][0].is_object(), "{n} was answered: {shown}");
+        assert!(answer.body["data"].is_null(), "{n} was run: {shown}");
+    }
+    let many: Vec<Value> = (0..200).map(|_| json!({ "query": "{ __typename }" })).collect();
+    assert_eq!(app.owner.post("/graphql", json!(many)).await.code(), "QUERY_TOO_COMPLEX");
+    let huge = json!({ "query": "query($v: Int) { __typename }", "variables": { "v": "x".repeat(2 << 20) } });
+    assert_eq!(app.owner.post("/graphql", huge).await.status, 413);
+    let nested = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let answer =
+        app.owner.gql("query($v: [Int]) { __typename @skip(if: false) }", json!({ "v": nested })).await;
+    assert!(answer.status < 500);
+    assert_eq!(app.stranger.gql(&list("id"), json!({})).await.code(), "NOT_A_MEMBER");
+}

@@ -1,0 +1,232 @@
+//! The database goes away, stands still, is killed, or has no room: what was acknowledged is there, nothing is half
+//! written, callers hear 503 (507 where there is no room), and the service goes on without a restart.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use reqwest::StatusCode;
+use sea_orm::{ConnectionTrait, Database, Statement};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::harness::{Actor, House, Postgres, Program, is_postgres};
+
+/// What writers have heard.
+#[derive(Default)]
+struct Heard {
+    /// Names whose creation was acknowledged.
+    made: Mutex<BTreeSet<String>>,
+    refused: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl Heard {
+    fn made(&self) -> usize {
+        self.made.lock().unwrap().len()
+    }
+}
+
+/// Makes servers, each with a name of its own, until told to stop; `most` ends it as well.
+async fn write(actor: Actor, org: i64, writer: usize, most: usize, heard: Arc<Heard>) {
+    for n in 0.. {
+        if heard.stop.load(Ordering::Relaxed) || heard.made() >= most {
+            return;
+        }
+        let name = format!("w{writer}-{n}");
+        let answer = actor.post(&format!("/v1/org/{org}/server"), json!({ "name": name })).await;
+        if answer.status == StatusCode::CREATED {
+            heard.made.lock().unwrap().insert(name);
+            continue;
+        }
+        assert_eq!(answer.problem(), (503, "UNAVAILABLE"), "{}", answer.text);
+        assert!(!answer.header("retry-after").is_empty());
+        heard.refused.fetch_add(1, Ordering::Relaxed);
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn start(
+    actor: &Actor,
+    house: &House,
+    writers: usize,
+    most: usize,
+) -> (Arc<Heard>, Vec<tokio::task::JoinHandle<()>>) {
+    let heard = Arc::<Heard>::default();
+    let writers =
+        (0..writers).map(|writer| write(actor.clone(), house.org, writer, most, Arc::clone(&heard)));
+    let handles = writers.map(spawn).collect();
+    (heard, handles)
+}
+
+#[expect(clippy::disallowed_methods, reason = "no service of ours: a client of the test")]
+fn spawn(work: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(work)
+}
+
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..1_200 {
+        if done() {
+            return;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{what} never came");
+}
+
+async fn strings(url: &str, sql: &str) -> Vec<String> {
+    let db = Database::connect(url).await.unwrap();
+    let rows = db.query_all_raw(Statement::from_string(db.get_database_backend(), sql)).await.unwrap();
+    let found = rows.iter().map(|row| row.try_get_by(0).unwrap()).collect();
+    db.close().await.unwrap();
+    found
+}
+
+/// Every acknowledged server is there, and each server has the one line of the audit log that was written with it.
+async fn nothing_is_lost_or_halved(url: &str, heard: &Heard) {
+    let stored: BTreeSet<String> = strings(url, "SELECT name FROM servers").await.into_iter().collect();
+    let made = heard.made.lock().unwrap().clone();
+    let lost: Vec<_> = made.difference(&stored).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    let lines =
+        "SELECT CAST(target_id AS TEXT) FROM audit_log WHERE operation = 'createServer' ORDER BY target_id";
+    let ids = strings(url, "SELECT CAST(id AS TEXT) FROM servers ORDER BY id").await;
+    assert_eq!(strings(url, lines).await, ids, "a change and its line are one");
+}
+
+fn on(postgres: &Postgres) -> Program {
+    Program::new(&[
+        ("MUSTER_DATABASE_URL", &postgres.url()),
+        ("MUSTER_DATABASE_ACQUIRE_TIMEOUT_SECONDS", "2"),
+        ("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "4"),
+        ("MUSTER_LOG", "off"),
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_goes_away_and_comes_back_loses_nothing() {
+    if is_postgres() {
+        return; // It brings its own; once is enough.
+    }
+    let postgres = Postgres::start();
+    let program = on(&postgres);
+    let house = program.house();
+    let serving = program.serve();
+    let actor = serving.actor(&house);
+    let (heard, writers) = start(&actor, &house, 4, usize::MAX);
+    until("work", || heard.made() > 20).await;
+    postgres.stop();
+    until("a refusal", || heard.refused.load(Ordering::Relaxed) > 4).await;
+    assert_eq!(actor.get("/ready").await.problem(), (503, "UNAVAILABLE"));
+    assert_eq!(actor.get("/health").await.status, 200, "no restart mends it");
+    postgres.bring_up();
+    let before = heard.made();
+    until("work again", || heard.made() > before + 20).await;
+    // It stands still, and goes on.
+    let refused = heard.refused.load(Ordering::Relaxed);
+    postgres.pause(true);
+    until("a refusal", || heard.refused.load(Ordering::Relaxed) > refused).await;
+    postgres.pause(false);
+    let before = heard.made();
+    until("work again", || heard.made() > before + 20).await;
+    heard.stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(actor.get("/ready").await.status, 200);
+    nothing_is_lost_or_halved(&postgres.url(), &heard).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_killed_amid_a_thousand_writes_has_every_acknowledged_one() {
+    if is_postgres() {
+        return;
+    }
+    let postgres = Postgres::start();
+    let program = on(&postgres);
+    let house = program.house();
+    let serving = program.serve();
+    let (heard, writers) = start(&serving.actor(&house), &house, 8, 1_000);
+    for kill_at in [150, 600] {
+        until("the moment", || heard.made() > kill_at).await;
+        postgres.kill();
+        postgres.bring_up();
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert!(heard.made() >= 1_000 && heard.refused.load(Ordering::Relaxed) > 0);
+    nothing_is_lost_or_halved(&postgres.url(), &heard).await;
+    let verified = program.json(&["audit", "verify"]);
+    assert_eq!(verified["ok"], true, "{verified:#}");
+}
+
+/// A file system of three megabytes, where this process may mount one.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=3m", "tmpfs"];
+        let mounted = std::process::Command::new("mount").args(mount).arg(folder.path()).output().ok()?;
+        mounted.status.success().then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_told_and_nothing_breaks() {
+    let Some(disk) = SmallDisk::mount().filter(|_| !is_postgres()) else {
+        return; // Only root may mount; the statement below it is the same elsewhere.
+    };
+    let url = format!("sqlite://{}/muster.db", disk.0.path().display());
+    let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
+    let house = program.house();
+    let serving = program.serve();
+    let actor = serving.actor(&house);
+    let path = format!("/v1/org/{}/server", house.org);
+    // What can be freed later.
+    let ballast = disk.0.path().join("ballast");
+    std::fs::write(&ballast, vec![1; 256 << 10]).unwrap();
+    let make = async |n: usize| {
+        let body = json!({ "name": format!("w{n}"), "description": "x".repeat(500), "labels": { "l": "y".repeat(100) } });
+        actor.post(&path, body).await
+    };
+    let mut made = 0;
+    let full = loop {
+        let answer = make(made).await;
+        if answer.status != 201 {
+            break answer;
+        }
+        made += 1;
+        assert!(made < 20_000, "the disk never fills");
+    };
+    assert_eq!(full.problem(), (507, "STORAGE_FULL"), "{}", full.text);
+    // Reading goes on.
+    let list = actor.get(&format!("{path}?page=1&limit=1")).await.expect(200);
+    assert_eq!(list["total"], made);
+    std::fs::remove_file(&ballast).unwrap();
+    let mut again = Value::Null;
+    for _ in 0..20 {
+        let answer = make(made).await;
+        if answer.status == 201 {
+            again = answer.body;
+            break;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(again["id"].is_i64(), "it goes on when there is room");
+    drop(serving);
+    assert_eq!(strings(&url, "PRAGMA integrity_check").await, ["ok"]);
+    assert_eq!(strings(&url, "SELECT name FROM servers").await.len(), made + 1);
+}

@@ -1,0 +1,226 @@
+//! The real program as a process of its own, and databases that can be taken away from it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use reqwest::Client;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::Actor;
+
+/// `muster` with a folder and settings of its own.
+pub struct Program {
+    /// Lives as long as the program.
+    _folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// `muster serve`, running.
+pub struct Serving {
+    pub base: String,
+    child: Child,
+}
+
+/// An organization to work in, made at the command line.
+pub struct House {
+    pub org: i64,
+    /// A service token with everything that one may have.
+    pub token: String,
+}
+
+impl Program {
+    pub fn new(variables: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = vec![
+            ("MUSTER_DATA_DIR".to_owned(), folder.path().display().to_string()),
+            ("MUSTER_LISTEN".to_owned(), "127.0.0.1:0".to_owned()),
+            ("MUSTER_RATE_LIMITS_ENABLED".to_owned(), "false".to_owned()),
+        ];
+        // More than any test makes.
+        let plans = folder.path().join("plans.toml");
+        fs::write(&plans, "[ENTERPRISE]\nmax_servers = 1000000\n").unwrap();
+        all.push(("MUSTER_PLANS_FILE".to_owned(), plans.display().to_string()));
+        all.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Self { _folder: folder, variables: all }
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+        command.args(arguments).env_clear().envs(self.variables.clone());
+        command
+    }
+
+    /// What a command answers with `--json`; it has to succeed.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.command(&[arguments, &["--json"]].concat()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    pub fn house(&self) -> House {
+        let made =
+            ["org", "create", "--name", "House", "--owner-email", "a@example.org", "--plan", "ENTERPRISE"];
+        let org = self.json(&made)["id"].as_i64().unwrap();
+        let id = org.to_string();
+        let token = self.json(&["token", "create", "--org", &id, "--name", "t", "--all"]);
+        House { org, token: token["token"].as_str().unwrap().to_owned() }
+    }
+
+    /// The service, when it is ready.
+    pub fn serve(&self) -> Serving {
+        let mut child = self.command(&["serve", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+        let ready: Value = serde_json::from_str(&ready).expect("the service becomes ready");
+        Serving { base: format!("http://{}", ready["address"].as_str().unwrap()), child }
+    }
+}
+
+impl Serving {
+    pub fn actor(&self, house: &House) -> Actor {
+        muster::outbound::provide_tls();
+        let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
+        Actor::anonymous(&client, &self.base).with_bearer(house.token.as_str())
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        self.base.trim_start_matches("http://")
+    }
+
+    pub fn terminate(&self) {
+        signal("TERM", self.child.id());
+    }
+
+    /// Waits for the end; the exit code.
+    pub async fn ended(&mut self) -> Option<i32> {
+        for _ in 0..600 {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the service does not end");
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").args([format!("-{name}"), process.to_string()]).status().unwrap();
+    assert!(sent.success(), "kill -{name} {process}");
+}
+
+/// A PostgreSQL of the test's own, which keeps what it has acknowledged.
+pub struct Postgres {
+    folder: TempDir,
+    programs: PathBuf,
+}
+
+impl Postgres {
+    pub fn start() -> Self {
+        let found = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok);
+        let programs =
+            found.map(|version| version.path().join("bin")).find(|bin| bin.join("pg_ctl").exists());
+        let programs = programs.expect("PostgreSQL's programs (apt-get install postgresql)");
+        // A short path: a socket's has to fit in 107 bytes.
+        let folder = tempfile::Builder::new().prefix("muster-pg").tempdir_in("/tmp").unwrap();
+        let this = Self { folder, programs };
+        this.run_in_folder("chown", &["postgres"]);
+        this.run("initdb", &["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C"]);
+        this.bring_up();
+        this
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@localhost/postgres?host={}", self.folder.path().display())
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn run_in_folder(&self, program: &str, arguments: &[&str]) {
+        let ran = Command::new(program).args(arguments).arg(self.folder.path()).status().unwrap();
+        assert!(ran.success(), "{program}");
+    }
+
+    fn try_run(&self, program: &str, arguments: &[&str]) -> bool {
+        let mut command = Command::new("runuser");
+        command.args(["-u", "postgres", "--"]).arg(self.programs.join(program)).arg("-D").arg(self.data());
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().unwrap().success()
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        assert!(self.try_run(program, arguments), "{program} {arguments:?}");
+    }
+
+    /// Starts it; after a crash, when what is left of the one before has gone.
+    pub fn bring_up(&self) {
+        let options = format!("-k {} -c listen_addresses='' -c fsync=on", self.folder.path().display());
+        let log = self.folder.path().join("log").display().to_string();
+        for _ in 0..40 {
+            if self.try_run("pg_ctl", &["-w", "-s", "-l", &log, "-o", &options, "start"]) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(250));
+        }
+        panic!("PostgreSQL does not start: {}", fs::read_to_string(log).unwrap_or_default());
+    }
+
+    /// Stops it as an operator would who does not wait for clients.
+    pub fn stop(&self) {
+        self.run("pg_ctl", &["-w", "-s", "-m", "fast", "stop"]);
+    }
+
+    /// Kills every process of it at once.
+    pub fn kill(&self) {
+        for process in self.processes() {
+            let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+        }
+    }
+
+    /// Lets every process of it stand still, or go on.
+    pub fn pause(&self, paused: bool) {
+        let name = if paused { "-STOP" } else { "-CONT" };
+        for process in self.processes() {
+            let _ = Command::new("kill").args([name, &process.to_string()]).status();
+        }
+    }
+
+    /// The postmaster first, then its children.
+    fn processes(&self) -> Vec<u32> {
+        let Ok(text) = fs::read_to_string(self.data().join("postmaster.pid")) else { return Vec::new() };
+        let Some(postmaster) = text.lines().next().and_then(|line| line.parse::<u32>().ok()) else {
+            return Vec::new();
+        };
+        let is_child = |process: &u32| {
+            let status = fs::read_to_string(Path::new("/proc").join(process.to_string()).join("stat"));
+            let status = status.unwrap_or_default();
+            let after_name = status.rsplit(')').next().unwrap_or_default();
+            after_name.split_whitespace().nth(1) == Some(postmaster.to_string().as_str())
+        };
+        let all =
+            fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        std::iter::once(postmaster).chain(all.filter(is_child)).collect()
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.pause(false);
+        let _ = self.try_run("pg_ctl", &["-w", "-s", "-m", "immediate", "stop"]);
+    }
+}
