@@ -190,11 +190,11 @@ impl Limits {
 #[serde(deny_unknown_fields)]
 pub struct Audit {
     /// How long lines are kept; 0: for ever. `MUSTER_AUDIT_RETENTION_DAYS`, 0.
-    pub retention_days: u64,
+    pub retention_days: u32,
     /// After how many lines a checkpoint is signed. `MUSTER_AUDIT_CHECKPOINT_LINES`, 1,000.
-    pub checkpoint_lines: u64,
+    pub checkpoint_lines: u32,
     /// After how long, if the log has grown at all. `MUSTER_AUDIT_CHECKPOINT_MINUTES`, 5.
-    pub checkpoint_minutes: u64,
+    pub checkpoint_minutes: u32,
 }
 
 /// How long people stay signed in.

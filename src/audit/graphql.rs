@@ -101,7 +101,7 @@ impl AuditQuery {
                 .filter_if("t.actor_kind = ?", actor_kind)
                 .filter_if("t.actor_id = ?", actor_id.map(|id| id.0))
                 .filter_if("t.outcome = ?", outcome)
-                .filter_if("t.permission = ?", permission.map(|permission| permission.as_str()))
+                .filter_if("t.permission = ?", permission.map(Permission::as_str))
                 .filter_if("t.at >= ?", from)
                 .filter_if("t.at < ?", to)
                 .order_by("t.at DESC, t.id DESC");

@@ -36,7 +36,7 @@ pub use self::{
     database::{chains, export, verify},
     key::{AuditKey, PublicKey},
     personal::{PersonalEntry, record_personal},
-    refusals::{Refusals, refused, refused_account, refused_credential, write_refusals},
+    refusals::{Refusals, rate_limited, refused, refused_account, refused_credential, write_refusals},
     retention::retain,
     seal::{checkpoint, seal},
     verify::{Broken, Fault, Report, Verifier},
@@ -107,7 +107,9 @@ pub async fn record(tx: &Tx, entry: Entry) -> Result<()> {
         ip: Set(request.ip.map(|ip| ip.to_string())),
         ..blank(tx.now)
     };
-    done_by(row, &request.caller).insert(tx.connection()).await?;
+    let row = done_by(row, &request.caller);
+    // What was written is not read back: nobody looks at it here.
+    audit_log::Entity::insert(row).exec_without_returning(tx.connection()).await?;
     Ok(())
 }
 

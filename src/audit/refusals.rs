@@ -183,18 +183,13 @@ pub fn refused(
     inside: Option<(OrgId, Option<&Membership>)>,
     problem: &Problem,
 ) {
-    let refusals = [
-        Code::NotAMember,
-        Code::PermissionDenied,
-        Code::EmailNotConfirmed,
-        Code::PlanLimitReached,
-        Code::RateLimited,
-    ];
+    let refusals =
+        [Code::NotAMember, Code::PermissionDenied, Code::EmailNotConfirmed, Code::PlanLimitReached];
     if !refusals.contains(&problem.code) {
         return;
     }
     let (app, caller) = (&request.app, &request.caller);
-    if matches!(caller, Caller::Anonymous) && problem.code != Code::RateLimited {
+    if matches!(caller, Caller::Anonymous) {
         return;
     }
     // Who is no member has no lines in the organization's log: neither a name, nor room to fill.
@@ -264,6 +259,36 @@ pub fn refused_account(
         request_id: Set(Some(request_id.to_owned()).filter(|id| !id.is_empty())),
         ip: Set(ip.map(|ip| ip.to_string())),
         ..blank(now)
+    });
+}
+
+/// Notes that a caller, or an address without one, was too fast. Nothing is known yet of what they were about to do.
+pub fn rate_limited(app: &App, caller: &Caller, ip: Option<IpAddr>, request_id: &str) {
+    let org = match caller {
+        Caller::Token(token) => Some(token.org),
+        _ => None,
+    };
+    let key = Key {
+        org,
+        actor: (caller.kind(), actor(caller)),
+        credential: credential(caller).1,
+        operation: "request".to_owned(),
+        code: Code::RateLimited,
+        target: None,
+        ip: ip.map(network),
+    };
+    let now = app.clock.now();
+    app.audit.refusals.add(key, now, || {
+        let line = audit_log::ActiveModel {
+            organization_id: Set(org),
+            operation: Set("request".to_owned()),
+            outcome: Set(AuditOutcome::Refused),
+            code: Set(Some(Code::RateLimited.as_str().to_owned())),
+            request_id: Set(Some(request_id.to_owned()).filter(|id| !id.is_empty())),
+            ip: Set(ip.map(|ip| ip.to_string())),
+            ..blank(now)
+        };
+        done_by(line, caller)
     });
 }
 

@@ -22,7 +22,7 @@ pub async fn retain(app: &App) -> Result<u64> {
     if days == 0 || app.audit.key.is_none() {
         return Ok(0);
     }
-    let before = Timestamp(app.clock.now().0 - days as i64 * 86_400_000);
+    let before = Timestamp(app.clock.now().0 - i64::from(days) * 86_400_000);
     let mut removed = 0;
     for chain in chains(app).await? {
         if let Some(seq) = tombstone(app, chain, before).await? {

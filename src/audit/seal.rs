@@ -128,8 +128,8 @@ pub async fn checkpoint(app: &App, only: Option<i64>) -> Result<u64> {
     let (due, values): (&str, Vec<Value>) = match only {
         Some(chain) => ("chain = $1", vec![chain.into()]),
         None => {
-            let before = now.0 - settings.checkpoint_minutes as i64 * 60_000;
-            let rows = settings.checkpoint_lines as i64;
+            let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
+            let rows = i64::from(settings.checkpoint_lines);
             ("(last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)", vec![rows.into(), before.into()])
         }
     };

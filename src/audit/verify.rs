@@ -205,23 +205,20 @@ impl<'a> Verifier<'a> {
             return self.fail(seq, id, Fault::Inserted, detail);
         }
         if hash(prev, &content)[..] != *own {
-            return match home(content, prev, own, seq) {
-                Some(home) => self.fail(seq, id, Fault::Reordered, format!("it was sealed at {home}")),
-                None => {
-                    self.fail(seq, id, Fault::Changed, "its hash is not that of what stands there".to_owned())
-                }
+            let (fault, detail) = match home(content, prev, own, seq) {
+                Some(home) => (Fault::Reordered, format!("it was sealed at {home}")),
+                None => (Fault::Changed, "its hash is not that of what stands there".to_owned()),
             };
+            return self.fail(seq, id, fault, detail);
+        }
+        if prev != self.prev && self.report.lines > 0 {
+            let detail = "it was changed and hashed anew: the line after it continues another one".to_owned();
+            return self.fail(seq - 1, None, Fault::Changed, detail);
         }
         if prev != self.prev {
-            return if self.report.lines > 0 {
-                let detail =
-                    "it was changed and hashed anew: the line after it continues another one".to_owned();
-                self.fail(seq - 1, None, Fault::Changed, detail)
-            } else {
-                let detail =
-                    "the first line continues another one than what is known to come before it".to_owned();
-                self.fail(seq, id, Fault::Missing, detail)
-            };
+            let detail =
+                "the first line continues another one than what is known to come before it".to_owned();
+            return self.fail(seq, id, Fault::Missing, detail);
         }
         (self.next, self.prev) = (seq + 1, own.to_vec());
         if let Some(said) = self.expected.remove(&seq) {

@@ -46,7 +46,9 @@ fn said(key: &AuditKey, kind: &str, seq: i64, hash: &[u8], more: impl Fn(&mut Va
 fn looked_at(lines: &[Value], key: &AuditKey) -> Report {
     let keys = [key.public().clone()];
     let mut verifier = Verifier::new(Some(7), &keys);
-    lines.iter().for_each(|line| verifier.see(line.clone()));
+    for line in lines {
+        verifier.see(line.clone());
+    }
     verifier.finish(None, 0)
 }
 

@@ -140,7 +140,7 @@ fn verify_file(path: &Path, keys: &[PublicKey]) -> Result<Report, Failure> {
             }
             (Some(verifier), Ok(line)) => verifier.see(line),
             (Some(verifier), Err(error)) => {
-                verifier.unreadable(&format!("line {} of the file: {error}", n + 1))
+                verifier.unreadable(&format!("line {} of the file: {error}", n + 1));
             }
         }
     }

@@ -79,7 +79,9 @@ impl Arrival {
     /// `RATE_LIMITED`.
     pub fn charge(&self, app: &App, caller: &Caller, class: Class) -> Result<()> {
         match &app.limits {
-            Some(limits) => limits.charge(caller, self.ip, class, &self.slot),
+            Some(limits) => limits
+                .charge(caller, self.ip, class, &self.slot)
+                .inspect_err(|_| audit::rate_limited(app, caller, self.ip, &self.request_id)),
             None => Ok(()),
         }
     }

@@ -178,7 +178,9 @@ async fn export(app: &TestApp, query: &str) -> Vec<Value> {
 fn looked_at(app: &TestApp, lines: &[Value]) -> Report {
     let keys = keys(app);
     let mut verifier = Verifier::new(Some(app.org), &keys);
-    lines.iter().for_each(|line| verifier.see(line.clone()));
+    for line in lines {
+        verifier.see(line.clone());
+    }
     verifier.finish(None, 0)
 }
 

@@ -151,6 +151,22 @@ async fn a_flood_is_few_lines_and_what_was_lost_is_counted() {
 }
 
 #[tokio::test]
+async fn who_is_too_fast_has_a_line() {
+    let app = TestApp::start_with(|config| {
+        config.rate_limits.enabled = true;
+        config.rate_limits.reads_per_minute = 2;
+    })
+    .await;
+    let token = app.token(&["organization.view"]).await;
+    for _ in 0..6 {
+        token.get(&format!("/v1/org/{}", app.org)).await;
+    }
+    assert_eq!(write(&app).await, 1);
+    let sql = "SELECT count FROM audit_log WHERE code = 'RATE_LIMITED' AND organization_id = $1 AND actor_kind = 'SERVICE_TOKEN'";
+    assert_eq!(app.one::<i64>(sql, vec![app.org.into()]).await, 4);
+}
+
+#[tokio::test]
 async fn the_end_of_the_service_writes_what_is_left() {
     let app = TestApp::start().await;
     app.viewer.post(&format!("/v1/org/{}/agent/7/start", app.org), Value::Null).await;
