@@ -26,7 +26,7 @@ mod verify;
 
 use std::net::IpAddr;
 
-use sea_orm::{ActiveModelTrait, ConnectionTrait, NotSet, Set, Statement};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, EntityTrait, NotSet, Set, Statement};
 use serde_json::Value;
 
 use self::entity::audit_log;
