@@ -76,7 +76,7 @@ impl Awaited {
 pub async fn sign_in(request: &Request, email: &str, password: &SecretString) -> Result<Step> {
     let app = &request.app;
     let user = by_email(app.db.read(), email).await?;
-    let counters = counters(request, email, user.as_ref()).await?;
+    let (counters, is_known) = counters(request, email, user.as_ref()).await?;
     let wait = throttle::charge(app, &counters).await?;
     let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
     let matches = app.passwords.verify(password, stored).await.map_err(Problem::internal)?;
@@ -89,7 +89,9 @@ pub async fn sign_in(request: &Request, email: &str, password: &SecretString) ->
         return Err(refused());
     }
     throttle::forgive(app, app.db.writer(), &[Key::pair(email, request.ip), Key::account(email)]).await?;
-    throttle::refund(app, app.db.writer(), &Key::address(request.ip)).await?;
+    if !is_known {
+        throttle::refund(app, app.db.writer(), &Key::address(request.ip)).await?;
+    }
     if user.password_hash.as_deref().is_some_and(|stored| app.passwords.is_outdated(stored)) {
         rehash(app, user.id, password).await?;
     }
@@ -100,19 +102,20 @@ fn refused() -> Problem {
     Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.")
 }
 
-/// The counters of an attempt. That of the account from everywhere does not bind an address that the account has a
-/// session from.
-async fn counters(request: &Request, email: &str, user: Option<&users::Model>) -> Result<Vec<Key>> {
-    let mut counters = vec![Key::pair(email, request.ip), Key::address(request.ip)];
+/// The counters of an attempt, and whether the account has a session from there: then only its own failures from there
+/// count, and neither what strangers do elsewhere nor what others do behind the same address.
+async fn counters(request: &Request, email: &str, user: Option<&users::Model>) -> Result<(Vec<Key>, bool)> {
+    let mut counters = vec![Key::pair(email, request.ip)];
     let ip = request.ip.map(|ip| ip.to_string()).unwrap_or_default();
     let id = user.map_or(0, |user| user.id.0);
     let sql = "SELECT 1 FROM sessions WHERE user_id = $1 AND ip = $2 LIMIT 1";
     let db = &request.app.db;
     let known = Statement::from_sql_and_values(db.backend(), sql, [id.into(), ip.into()]);
-    if db.read().query_one_raw(known).await?.is_none() {
-        counters.push(Key::account(email));
+    let is_known = db.read().query_one_raw(known).await?.is_some();
+    if !is_known {
+        counters.extend([Key::address(request.ip), Key::account(email)]);
     }
-    Ok(counters)
+    Ok((counters, is_known))
 }
 
 /// A line for a failed attempt. The log tells who was made to wait.

@@ -4,10 +4,10 @@
 //! hundred. After a few free ones each further attempt puts the next one off for twice as long, up to a limit of
 //! minutes: nobody is ever locked out for good. Success wipes the slate.
 //!
-//! Three counters watch a sign-in: the account from this address, the address, and the account from everywhere. The
-//! last one does not bind addresses from which the account has signed in before, so that a stranger who hammers an
-//! account from elsewhere can't keep its owner out; and a new password set by mail resets it. Unknown accounts are
-//! counted as known ones are: by a digest of what was typed.
+//! Three counters watch a sign-in: the account from this address, the address, and the account from everywhere. Where
+//! the account has signed in from the address before, only the first one does, so that a stranger who hammers an account
+//! from elsewhere, or other accounts from behind the same proxy, can't keep its owner out; and a new password set by
+//! mail resets the account's. Unknown accounts are counted as known ones are: by a digest of what was typed.
 
 use std::{net::IpAddr, time::Duration};
 

@@ -110,6 +110,13 @@ async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
     }
     // This address has had a session of the account; what counts everywhere does not count here.
     sign_in(&app, EMAIL, "correct horse").await.data();
+    // Nor does what others do behind the same address.
+    for n in 0..45 {
+        sign_in(&app, &format!("nobody-{n}@example.org"), "a guess").await;
+    }
+    assert_eq!(sign_in(&app, "nobody@example.org", "a guess").await.code(), "RATE_LIMITED");
+    sign_in(&app, EMAIL, "correct horse").await.data();
+    app.clock.advance(Duration::from_hours(13));
     // For an address that never had one, it does.
     app.execute("UPDATE sessions SET ip = '192.0.2.1'", vec![]).await;
     let mut codes = Vec::new();
