@@ -485,7 +485,7 @@ CREATE TABLE email_tokens (
     token_hash BLOB NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
-    used_at BIGINT,
+    used_at BIGINT, email TEXT,
     CONSTRAINT email_tokens_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
 );
 
@@ -562,7 +562,7 @@ CREATE TABLE invitations (
     expires_at BIGINT NOT NULL,
     accepted_at BIGINT,
     accepted_by BIGINT,
-    revoked_at BIGINT,
+    revoked_at BIGINT, sent_at BIGINT,
     UNIQUE (organization_id, id),
     CONSTRAINT invitations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT invitations_invited_by_fk FOREIGN KEY (invited_by) REFERENCES users (id),
@@ -572,6 +572,20 @@ CREATE TABLE invitations (
 CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, lower(email)) WHERE accepted_at IS NULL AND revoked_at IS NULL;
 
 CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
+
+CREATE TABLE mail_outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL CHECK (kind IN ('CONFIRM_EMAIL', 'RESET_PASSWORD', 'INVITATION', 'NOTICE')),
+    recipient TEXT NOT NULL,
+    subject_id BIGINT, -- The row of email_tokens or invitations that the link is for.
+    parts TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(parts)), -- What the text names; never a secret.
+    attempts BIGINT NOT NULL DEFAULT 0,
+    created_at BIGINT NOT NULL,
+    available_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+
+CREATE INDEX mail_outbox_due ON mail_outbox (available_at);
 
 CREATE TABLE mcp_server_agents (
     organization_id BIGINT NOT NULL,
@@ -708,7 +722,7 @@ CREATE TABLE organizations (
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
     created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL, require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)),
     CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
     CONSTRAINT organizations_support_access_granted_by_fk FOREIGN KEY (support_access_granted_by) REFERENCES users (id),
     CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED
@@ -770,6 +784,17 @@ CREATE TABLE policy_versions (
 );
 
 CREATE INDEX policy_versions_file ON policy_versions (organization_id, file, id);
+
+CREATE TABLE recovery_codes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    code_hash BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    used_at BIGINT,
+    CONSTRAINT recovery_codes_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE UNIQUE INDEX recovery_codes_code ON recovery_codes (user_id, code_hash);
 
 CREATE TABLE servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -859,6 +884,33 @@ CREATE UNIQUE INDEX sessions_refresh_token ON sessions (refresh_token_hash);
 
 CREATE INDEX sessions_user ON sessions (user_id, created_at);
 
+CREATE TABLE sign_in_challenges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('SECOND_FACTOR', 'CODE')),
+    token_hash BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT,
+    CONSTRAINT sign_in_challenges_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE INDEX sign_in_challenges_expiry ON sign_in_challenges (expires_at);
+
+CREATE UNIQUE INDEX sign_in_challenges_token ON sign_in_challenges (token_hash);
+
+CREATE INDEX sign_in_challenges_user ON sign_in_challenges (user_id);
+
+CREATE TABLE sign_in_throttle (
+    key_hash BLOB NOT NULL,
+    failures BIGINT NOT NULL,
+    blocked_until BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (key_hash)
+);
+
+CREATE INDEX sign_in_throttle_age ON sign_in_throttle (updated_at);
+
 CREATE TABLE signing_keys (
     kid TEXT NOT NULL,
     algorithm TEXT NOT NULL,
@@ -906,6 +958,21 @@ CREATE TABLE skills (
 );
 
 CREATE UNIQUE INDEX skills_name ON skills (organization_id, name) WHERE archived_at IS NULL;
+
+CREATE TABLE user_identities (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    provider TEXT NOT NULL, -- The provider's name in the configuration.
+    subject TEXT NOT NULL, -- Who it is there.
+    email TEXT NOT NULL, -- The address there when it was last used.
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT NOT NULL,
+    CONSTRAINT user_identities_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE UNIQUE INDEX user_identities_subject ON user_identities (provider, subject);
+
+CREATE INDEX user_identities_user ON user_identities (user_id);
 
 CREATE TABLE users (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -126,8 +126,7 @@ async fn due(app: &App, now: Timestamp) -> Result<Vec<Row>> {
         "SELECT id, kind, recipient, subject_id, parts, expires_at, attempts FROM mail_outbox \
          WHERE available_at <= $1 ORDER BY available_at, id LIMIT {BATCH}"
     );
-    let statement = Statement::from_sql_and_values(app.db.backend(), sql, [now.0.into()]);
-    let rows = app.db.read().query_all_raw(statement).await?;
+    let rows = app.db.all(sql, vec![now.0.into()]).await?;
     rows.iter().map(read).collect()
 }
 

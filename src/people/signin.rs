@@ -109,9 +109,7 @@ async fn counters(request: &Request, email: &str, user: Option<&users::Model>) -
     let ip = request.ip.map(|ip| ip.to_string()).unwrap_or_default();
     let id = user.map_or(0, |user| user.id.0);
     let sql = "SELECT 1 FROM sessions WHERE user_id = $1 AND ip = $2 LIMIT 1";
-    let db = &request.app.db;
-    let known = Statement::from_sql_and_values(db.backend(), sql, [id.into(), ip.into()]);
-    let is_known = db.read().query_one_raw(known).await?.is_some();
+    let is_known = request.app.db.one(sql.to_owned(), vec![id.into(), ip.into()]).await?.is_some();
     if !is_known {
         counters.extend([Key::address(request.ip), Key::account(email)]);
     }

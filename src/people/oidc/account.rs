@@ -98,9 +98,8 @@ pub(super) async fn open(
 /// The account that was linked before, with its use noted.
 async fn linked(app: &App, provider: &Provider, somebody: &Somebody) -> Result<Option<UserId>, Refusal> {
     let sql = "SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2";
-    let values = [provider.name.as_str().into(), somebody.subject.as_str().into()];
-    let found = Statement::from_sql_and_values(app.db.backend(), sql, values);
-    let Some(row) = app.db.read().query_one_raw(found).await? else { return Ok(None) };
+    let values = vec![provider.name.as_str().into(), somebody.subject.as_str().into()];
+    let Some(row) = app.db.one(sql.to_owned(), values).await? else { return Ok(None) };
     let user = by_id(app.db.read(), row.try_get_by(0)?).await?;
     if user.disabled_at.is_some() {
         return Err(Refusal::NoAccount);
