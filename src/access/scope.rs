@@ -71,6 +71,16 @@ impl Scope {
         self.membership.permissions.contains(permission)
     }
 
+    /// The permissions of these kinds that the caller holds here, as JSON: what a record lets its reader do with it.
+    #[must_use]
+    pub fn can(&self, kinds: &[&str]) -> String {
+        let of_kind = |name: &&str| {
+            kinds.iter().any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.starts_with('.')))
+        };
+        let names: Vec<&str> = self.membership.permissions.names().filter(of_kind).collect();
+        serde_json::Value::from(names).to_string()
+    }
+
     /// Refuses a caller who does not hold `permission` here.
     ///
     /// # Errors

@@ -28,7 +28,8 @@ impl Record for Agent {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let spec = Spec::new("Agent", "agents t", "An agent: a container that is launched on a server.")
-                .permission(Permission::AgentView);
+                .permission(Permission::AgentView)
+                .viewer_can(|scope| scope.can(&["agent"]));
             equipment(relations(usage(settings(identity(spec)))))
         });
         &SPEC

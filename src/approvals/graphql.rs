@@ -29,7 +29,9 @@ impl Record for Approval {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let about = "A decision that an agent waits for, or something that somebody has to look at.";
-            let spec = Spec::new("Approval", "approvals t", about).permission(Permission::ApprovalView);
+            let spec = Spec::new("Approval", "approvals t", about)
+                .permission(Permission::ApprovalView)
+                .viewer_can(|scope| scope.can(&["approval"]));
             decision(subject(spec))
         });
         &SPEC

@@ -31,7 +31,9 @@ impl Record for Channel {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let about = "A connection of an agent to a messaging transport.";
-            let spec = Spec::new("Channel", "channels t", about).permission(Permission::AgentView);
+            let spec = Spec::new("Channel", "channels t", about)
+                .permission(Permission::AgentView)
+                .viewer_can(|scope| scope.can(&["agent"]));
             state(transports(identity(spec)))
         });
         &SPEC

@@ -53,6 +53,10 @@ impl Demo {
     pub(super) async fn run(self, cli: &Cli) -> std::result::Result<Output, Failure> {
         let mut config = Config::in_folder(&self.data_dir)?;
         config.listen = self.listen;
+        // A folder of its own, so that editing policies can be tried: docs/policies.md does.
+        let policies = self.data_dir.join("policies");
+        crate::access::policy::write_defaults(&policies)?;
+        config.policy_dir = Some(policies);
         "warn".clone_into(&mut config.log.filter);
         // Taken first: data that nobody can look at is not worth waiting for.
         let listener = TcpListener::bind(config.listen).await?;

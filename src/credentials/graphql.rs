@@ -32,6 +32,7 @@ impl Record for Credential {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let spec = Spec::new("Credential", "credentials t", "A credential: a named set of secrets.")
                 .permission(Permission::CredentialView)
+                .viewer_can(|scope| scope.can(&["credential"]))
                 .column::<CredentialId>("id", "Identifies the credential.")
                 .column::<String>("name", "The name, unique in the organization.")
                 .column::<Option<String>>("description", "For people.")

@@ -31,6 +31,7 @@ impl Record for McpServer {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("McpServer", "mcp_servers t", "An MCP server: tools that agents may call.")
                 .permission(Permission::McpView)
+                .viewer_can(|scope| scope.can(&["mcp"]))
                 .column::<McpServerId>("id", "Identifies the MCP server.")
                 .column::<String>("name", "The name, unique in the organization.")
                 .column::<Option<String>>("description", "For people.")

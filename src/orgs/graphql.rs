@@ -31,7 +31,8 @@ impl Record for Organization {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let spec = Spec::new("Organization", FROM, "An organization: a tenant.")
                 .tenant("t.id")
-                .permission(Permission::OrganizationView);
+                .permission(Permission::OrganizationView)
+                .viewer_can(|scope| scope.can(&["organization", "member", "token", "audit", "policy"]));
             settings(tax(support(identity(spec))))
         });
         &SPEC

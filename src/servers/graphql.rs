@@ -33,6 +33,7 @@ impl Record for Server {
 /// The fields of a server, which the answers that carry a token have as well.
 fn fields(spec: Spec) -> Spec {
     spec.permission(Permission::ServerView)
+        .viewer_can(|scope| scope.can(&["server"]))
         .column::<ServerId>("id", "Identifies the server.")
         .column::<OrgId>("organization_id", "The organization that the server belongs to.")
         .column::<String>("name", "The name, unique in the organization.")

@@ -31,6 +31,7 @@ impl Record for Skill {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("Skill", "skills t", "A skill: written know-how that agents are given as files.")
                 .permission(Permission::SkillView)
+                .viewer_can(|scope| scope.can(&["skill"]))
                 .column::<SkillId>("id", "Identifies the skill.")
                 .column::<String>("name", "The name, unique in the organization; also the folder's.")
                 .column::<Option<String>>("description", "What it is good for.")

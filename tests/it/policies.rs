@@ -338,6 +338,12 @@ async fn who_may_read_the_policy_is_told_which_line_refuses() {
     assert_eq!(seen[1]["decidedBy"], Value::Null);
     assert_eq!(seen[1]["reason"], "VIEWER may not agent.edit in this organization.");
     assert_eq!(app.stranger.gql(can, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
+    // On the records themselves: what about them the caller may do.
+    let agent = app.agent().await;
+    let record = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { viewerCan } organization(orgId: $o) { viewerCan } }";
+    let seen = app.viewer.gql(record, json!({ "o": org, "a": agent })).await.data();
+    assert_eq!(seen["agent"]["viewerCan"], json!(["agent.view", "agent.output.view"]));
+    assert_eq!(seen["organization"]["viewerCan"], json!(["organization.view", "member.view"]));
 }
 
 async fn member(app: &TestApp, role: &str) -> i64 {

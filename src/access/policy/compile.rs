@@ -9,16 +9,21 @@
 //! - `p.dom == "*" || p.dom == r.dom`: a line has no say in another organization. So an organization is asked
 //!   only about the permissions that its own file names; for all others it has the answers of `*`.
 //!
-//! One enforcer serves for all of it: role links are built once, only the `p` lines are changed.
+//! - the matcher compares domains for equality and knows no other fact about them: two organizations whose files say
+//!   the same about a permission get the same answer, and casbin is asked for the first of them. So however many
+//!   organizations there are, there are at most 81 questions a permission (each role allowed, denied or not named).
+//!
+//! One enforcer serves for all of it: role links are built once, only the `p` lines are changed. A policy that is read
+//! again takes over the rows of organizations about which nothing was changed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use casbin::{CoreApi, DefaultModel, Enforcer, StringAdapter};
 use futures::FutureExt;
 
 use super::{
     lint::Rules,
-    reader::{Grant, SERVICE_TOKEN, Subject},
+    reader::{Effect, Grant, SERVICE_TOKEN, Subject},
     source::MODEL,
 };
 use crate::{
@@ -103,6 +108,7 @@ pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin
         }
         table.token_cap.set(permission, judge.ask(SERVICE_TOKEN, EVERYWHERE, permission)?);
     }
+    let mut asked = Known::new();
     for (org, grants) in &rules.orgs {
         let known =
             before.and_then(|(old, known)| known.overrides.get(org).filter(|_| same(old.own(*org), grants)));
@@ -110,29 +116,57 @@ pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin
             table.overrides.insert(*org, *row);
             continue;
         }
-        let row = org_row(&mut judge, table.base, &rules.base, *org, grants)?;
+        let row = org_row(&mut judge, &mut asked, table.base, &rules.base, *org, grants)?;
         table.overrides.insert(*org, row);
     }
     Ok(table)
 }
 
+/// What an organization's file says about a permission, role by role.
+type Said = [Option<Effect>; Role::ALL.len()];
+
+/// Answers about organizations, by what their files say.
+type Known = HashMap<(Permission, Said), [bool; Role::ALL.len()]>;
+
 fn org_row(
     judge: &mut Judge,
+    known: &mut Known,
     mut row: Row,
     base: &[Grant],
     org: OrgId,
     own: &[Grant],
 ) -> casbin::Result<Row> {
-    let domain = org.to_string();
-    let named: BTreeSet<Permission> = own.iter().map(|grant| grant.permission).collect();
-    for permission in named {
-        let base = about(permission, base).map(|grant| (EVERYWHERE, grant));
-        judge.hear(base.chain(about(permission, own).map(|grant| (domain.as_str(), grant))));
+    for (permission, said) in said(own) {
+        let answers = match known.get(&(permission, said)) {
+            Some(answers) => *answers,
+            None => {
+                let domain = org.to_string();
+                let base = about(permission, base).map(|grant| (EVERYWHERE, grant));
+                judge.hear(base.chain(about(permission, own).map(|grant| (domain.as_str(), grant))));
+                let mut answers = [false; Role::ALL.len()];
+                for role in Role::ALL {
+                    answers[role.index()] = judge.ask(role.as_str(), &domain, permission)?;
+                }
+                known.insert((permission, said), answers);
+                answers
+            }
+        };
         for role in Role::ALL {
-            row[role.index()].set(permission, judge.ask(role.as_str(), &domain, permission)?);
+            row[role.index()].set(permission, answers[role.index()]);
         }
     }
     Ok(row)
+}
+
+fn said(own: &[Grant]) -> HashMap<Permission, Said> {
+    let mut said: HashMap<Permission, Said> = HashMap::new();
+    for grant in own {
+        let roles = said.entry(grant.permission).or_default();
+        if let Subject::Role(role) = grant.subject {
+            roles[role.index()] = Some(grant.effect);
+        }
+    }
+    said
 }
 
 /// Whether casbin would be told the same.

@@ -32,6 +32,7 @@ impl Record for Conversation {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("Conversation", "conversations t", "A thread between an agent and somebody.")
                 .permission(Permission::AgentOutputView)
+                .viewer_can(|scope| scope.can(&["conversation", "agent"]))
                 .column::<ConversationId>("id", "Identifies the conversation.")
                 .column::<OrgId>("organization_id", "The organization that the conversation belongs to.")
                 .column::<String>("ref", "An opaque reference, for people: eight characters.")

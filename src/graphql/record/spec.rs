@@ -255,6 +255,15 @@ impl Spec {
         self.field(name, about, Source::Caller { json, register: T::create_type_info })
     }
 
+    /// The permissions about such records that the caller holds, as [`Scope::can`] writes them: for a panel that greys
+    /// out. The policy knows no single record, so it is the same for all of a list; `viewerCan` of the root says why.
+    #[must_use]
+    pub fn viewer_can(self, json: fn(&Scope) -> String) -> Self {
+        let about =
+            "The permissions about it that the caller holds; the root field `viewerCan` says why or why not.";
+        self.caller::<Vec<Permission>>("viewer_can", json, about)
+    }
+
     /// A secret that only the answer which made it shows (see [`One::with_secret`](super::One::with_secret)).
     #[must_use]
     pub fn secret(self, name: &'static str, about: &'static str) -> Self {
