@@ -41,6 +41,7 @@ fn by_name(name: &str) -> Option<Value> {
         "url" => json!("https://example.com"),
         "timezone" => json!("Europe/Vienna"),
         "limit" => json!(10),
+        "permission" => json!("agent.view"),
         "permissions" => json!(["agent.view"]),
         "fields" => json!([]),
         _ => return None,
@@ -49,7 +50,8 @@ fn by_name(name: &str) -> Option<Value> {
 
 /// The kinds of ids, by how arguments and types are called.
 fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
-    let kinds: [(&str, &Vec<i64>); 21] = [
+    let kinds: [(&str, &Vec<i64>); 22] = [
+        ("version", &all.policy_versions),
         ("credentialfield", &all.credential_fields),
         ("conversation", &all.conversations),
         ("servicetoken", &all.service_tokens),

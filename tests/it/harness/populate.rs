@@ -29,6 +29,7 @@ pub struct Population {
     pub invitations: Vec<i64>,
     pub members: Vec<i64>,
     pub sessions: Vec<i64>,
+    pub policy_versions: Vec<i64>,
 }
 
 impl TestApp {
@@ -75,6 +76,7 @@ impl Filler<'_> {
             self.conversation(all, i).await;
             self.approval(all, i).await;
             self.tools(all, i).await;
+            self.policy(all, i).await;
         }
     }
 
@@ -114,6 +116,23 @@ impl Filler<'_> {
     /// A number that no other row of this test was made with.
     fn fresh(&self) -> u32 {
         self.app.named.fetch_add(1, Ordering::Relaxed)
+    }
+
+    async fn policy(&self, all: &mut Population, i: usize) {
+        let given = format!("p, VIEWER, {}, contact.view, allow\n", self.org);
+        let given = (i % 3 != 2).then_some(given);
+        let row = vec![
+            ("file", text(format!("orgs/{}.csv", self.org))),
+            ("version", text(muster::policies::version_of(given.as_deref()))),
+            ("text", given.into()),
+            ("author_kind", text(["USER", "FILE", "OPERATOR"][i % 3])),
+            ("author_id", (i % 3 == 0).then(|| all.members[i]).into()),
+            ("author_name", (i % 3 == 0).then(|| format!("author {i}")).into()),
+            ("reason", (i % 3 != 1).then(|| format!("reason {i}")).into()),
+            ("reverts_to", (i % 4 == 3).then(|| all.policy_versions[0]).into()),
+            ("at", self.at(i)),
+        ];
+        all.policy_versions.push(self.insert("policy_versions", row).await);
     }
 
     async fn people(&self, all: &mut Population, i: usize) {
