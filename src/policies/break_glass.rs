@@ -24,6 +24,17 @@ use crate::{
     orgs, people,
 };
 
+/// What becomes of the organization's own file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aside {
+    /// It goes out of force if an OWNER could not edit the policy otherwise.
+    IfNeeded,
+    /// It goes out of force.
+    Always,
+    /// It has been renamed already ([`set_aside`]).
+    Done,
+}
+
 /// What breaking the glass came to.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Broken {
@@ -37,8 +48,7 @@ pub struct Broken {
     pub file_set_aside: bool,
 }
 
-/// Makes a user OWNER of an organization; if an OWNER could not edit the policy even then, or if told to, the
-/// organization's own file goes out of force as well.
+/// Makes a user OWNER of an organization, and takes the organization's own file out of force where `aside` says so.
 ///
 /// # Errors
 /// The database is out of reach.
@@ -47,10 +57,13 @@ pub async fn break_glass(
     org: OrgId,
     user: UserId,
     reason: &str,
-    set_aside: bool,
+    aside: Aside,
 ) -> Result<Broken> {
     tracing::warn!(organization = org.0, user = user.0, reason, "policy.break_glass");
-    sync::now(app).await?;
+    // A file that was renamed a moment ago would be taken for a hand edit.
+    if aside != Aside::Done {
+        sync::now(app).await?;
+    }
     let scope = Scope::system(app, org);
     let was = people::role_of(&scope, user).await?;
     match was {
@@ -62,7 +75,7 @@ pub async fn break_glass(
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let before = versions::newest(&tx).await?.and_then(|newest| newest.text);
-    let file_set_aside = before.is_some() && (set_aside || !edits);
+    let file_set_aside = before.is_some() && (aside != Aside::IfNeeded || !edits);
     if file_set_aside {
         versions::add(&tx, None, Author::caller(&scope, reason)).await?;
     }
@@ -90,8 +103,9 @@ pub fn set_aside(dir: &Path, org: OrgId) -> io::Result<Option<PathBuf>> {
     if !policy::check(dir).problems.iter().any(|problem| problem.file == name) {
         return Ok(None);
     }
-    let aside =
-        (1..).map(|n| dir.join("orgs").join(format!(".{org}.csv.aside-{n}"))).find(|path| !path.exists());
+    let aside = (1..1_000)
+        .map(|n| dir.join("orgs").join(format!(".{org}.csv.aside-{n}")))
+        .find(|path| !path.exists());
     let Some(aside) = aside else { return Ok(None) };
     std::fs::rename(&file, &aside)?;
     Ok(Some(aside))

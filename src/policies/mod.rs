@@ -26,7 +26,7 @@ pub struct State {
 }
 
 pub use self::{
-    break_glass::{Broken, break_glass, set_aside},
+    break_glass::{Aside, Broken, break_glass, set_aside},
     decisions::{Decision, Decisions, Outcome, flush as flush_decisions, prune as prune_decisions},
     edit::{Edit, edit, revert, revert_operators, set_permission},
     simulate::{Flip, Simulation, simulate},

@@ -397,7 +397,9 @@ async fn breaking_the_glass_gives_somebody_the_policy_back() {
     let org = app.org;
     edit(&app.owner, org, "none", &format!("p, VIEWER, {org}, contact.view, allow\n")).await.data();
     let user = UserId(member(&app, "VIEWER").await);
-    let broken = policies::break_glass(&app.muster, OrgId(org), user, "locked out", true).await.unwrap();
+    let broken = policies::break_glass(&app.muster, OrgId(org), user, "locked out", policies::Aside::Always)
+        .await
+        .unwrap();
     assert_eq!((broken.was, broken.file_set_aside), (Some(Role::Viewer), true));
     let file = dir.path().join(format!("orgs/{org}.csv"));
     assert!(!file.exists());

@@ -1,7 +1,11 @@
 //! `muster policy break-glass`.
 
 use super::{Cli, Failure, Output};
-use crate::{ids::OrgId, orgs, people, policies};
+use crate::{
+    ids::OrgId,
+    orgs, people,
+    policies::{self, Aside},
+};
 
 /// What `muster policy break-glass` takes.
 #[derive(Debug, clap::Args)]
@@ -27,15 +31,17 @@ impl BreakGlass {
             return Err(Failure::new("--reason: say why; the audit log shows it"));
         }
         // A file that the folder is refused for keeps everything else from starting, this command too.
+        let mut aside = if self.set_file_aside { Aside::Always } else { Aside::IfNeeded };
         if let (Some(dir), Ok(org)) = (cli.settings()?.policy_dir, self.org.parse())
-            && let Some(aside) = policies::set_aside(&dir, OrgId(org))?
+            && let Some(kept) = policies::set_aside(&dir, OrgId(org))?
         {
-            tracing::warn!(organization = org, kept = %aside.display(), "policy.file_set_aside");
+            aside = Aside::Done;
+            tracing::warn!(organization = org, kept = %kept.display(), "policy.file_set_aside");
         }
         let app = cli.open().await?;
         let org = orgs::find(&app, &self.org).await?;
         let user = people::find_user(&app, &self.user).await?;
-        let broken = policies::break_glass(&app, org, user, reason, self.set_file_aside).await;
+        let broken = policies::break_glass(&app, org, user, reason, aside).await;
         app.shut_down().await;
         Ok(Output::of(serde_json::to_value(broken?)?))
     }
