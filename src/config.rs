@@ -374,6 +374,10 @@ impl Config {
         if tokens.max_days > 0 && tokens.default_days > tokens.max_days {
             mistakes.push("service_tokens.default_days: more than max_days".to_owned());
         }
+        if self.metrics.listen == Some(self.listen) && self.listen.port() != 0 {
+            mistakes
+                .push("metrics.listen: the same as listen; it has to be an address of its own".to_owned());
+        }
         if self.mail.url.is_some() {
             if self.mail.from.is_none() {
                 mistakes.push("mail.from: missing, which mail.url needs".to_owned());

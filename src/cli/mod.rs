@@ -6,7 +6,9 @@
 //! error, in the same form, with the exit code 1 (2 where the command line itself is wrong).
 
 mod audit;
+mod backup;
 mod demo;
+mod doctor;
 mod failure;
 mod key;
 mod member;
@@ -28,7 +30,7 @@ use clap::{Parser, Subcommand};
 pub use self::{failure::Failure, output::Output, serve::serve};
 use crate::{
     app::{App, Options},
-    config::Config,
+    config::{Config, ConfigError},
     keys, orgs, telemetry,
 };
 
@@ -58,6 +60,15 @@ struct Arguments {
 enum Command {
     /// Bring the database to what this version needs
     Migrate(migrate::Migrate),
+    /// Save the database (SQLite) and the policies in one file, while the service serves
+    Backup(backup::Backup),
+    /// Put a backup in place of a database that does not exist
+    Restore(backup::Restore),
+    /// Say whether everything is as it should be, and what to do where it is not
+    Doctor(doctor::Doctor),
+    /// The settings
+    #[command(subcommand)]
+    Config(doctor::Settings),
     /// Organizations
     #[command(subcommand)]
     Org(org::Org),
@@ -97,6 +108,10 @@ impl Command {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Migrate(command) => command.run(cli).await,
+            Self::Backup(command) => command.run(cli).await,
+            Self::Restore(command) => command.run(cli).await,
+            Self::Doctor(command) => command.run(cli).await,
+            Self::Config(command) => Ok(command.run(cli)),
             Self::Org(command) => command.run(cli).await,
             Self::User(command) => command.run(cli).await,
             Self::Member(command) => command.run(cli).await,
@@ -119,7 +134,11 @@ impl Cli {
     /// # Errors
     /// Names every mistake.
     pub fn settings(&self) -> Result<Config, Failure> {
-        Ok(Config::load(self.config.as_deref())?)
+        Ok(self.read_settings()?)
+    }
+
+    fn read_settings(&self) -> Result<Config, ConfigError> {
+        Config::load(self.config.as_deref())
     }
 
     /// The service, with its tables and plans up to date. Listens to nothing.
@@ -166,6 +185,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, Failure> {
 }
 
 async fn open_tables(config: Config) -> Result<Arc<App>, Failure> {
+    doctor::require_good_files(&config)?;
     telemetry::init(&config)?;
     std::fs::create_dir_all(&config.data_dir)
         .map_err(|error| Failure::new(format!("{}: {error}", config.data_dir.display())))?;

@@ -18,7 +18,7 @@ mod signing;
 mod watch;
 
 pub use self::{
-    columns::{SEALED, SealedColumn},
+    columns::{Record, SEALED, SealedColumn},
     jwks::jwks,
     rewrap::{Pace, Progress, in_use, retire, rewrap},
     signing::{

@@ -13,11 +13,10 @@ use std::{
 use anyhow::Context;
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, SqliteTransactionMode,
-    SqlxPostgresConnector, SqlxSqliteConnector, Statement, TransactionOptions, TransactionTrait, Value,
+    SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait, Value,
 };
 use secrecy::ExposeSecret;
 use sqlx::{
-    migrate::Migrator,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -27,9 +26,6 @@ use crate::{
     config::Database,
     telemetry::{self, metrics::Pool, traces},
 };
-
-static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
-static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// The database, open.
 #[derive(Clone, Debug)]
@@ -150,38 +146,6 @@ impl Db {
             ..TransactionOptions::default()
         };
         self.write.begin_with_options(options).await
-    }
-
-    /// Brings the database's tables to what this version needs.
-    ///
-    /// # Errors
-    /// A step fails, or the database holds steps that this version does not know.
-    pub async fn migrate(&self) -> anyhow::Result<()> {
-        match self.backend() {
-            DbBackend::Postgres => POSTGRES.run(self.write.get_postgres_connection_pool()).await,
-            _ => SQLITE.run(self.write.get_sqlite_connection_pool()).await,
-        }
-        .context("migrating the database")
-    }
-
-    /// Whether the newest step that this version knows has been applied.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn is_migrated(&self) -> Result<bool, DbErr> {
-        let newest = match self.backend() {
-            DbBackend::Postgres => POSTGRES.iter().map(|step| step.version).max(),
-            _ => SQLITE.iter().map(|step| step.version).max(),
-        };
-        let sql = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations WHERE success";
-        let applied = self.read.query_one_raw(Statement::from_string(self.backend(), sql)).await;
-        match applied {
-            Ok(Some(row)) => Ok(Some(row.try_get_by::<i64, _>(0)?) >= newest),
-            Ok(None) => Ok(false),
-            // A database that was never migrated has no such table.
-            Err(DbErr::Query(_)) => self.ping().await.map(|()| false),
-            Err(error) => Err(error),
-        }
     }
 
     /// Closes every connection.

@@ -4,15 +4,18 @@
 //! [`Scope::find`](crate::access::Scope::find) and its kin (`scoped.rs`) add the organization to every query,
 //! and only a [`Tx`], opened by [`Scope::begin`](crate::access::Scope::begin), can write.
 
+pub mod backup;
 mod db;
 mod links;
 mod patch;
 mod readers;
 mod scoped;
+mod steps;
 mod tx;
 
 pub use db::Db;
 pub use links::{Link, Relinked, linked, relink};
 pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
+pub use steps::{Step, breaking};
 pub use tx::{Precondition, Tx};

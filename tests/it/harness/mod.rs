@@ -11,7 +11,7 @@ mod schema;
 
 pub use actor::{Actor, Answer};
 pub use app::TestApp;
-pub use database::{config, empty as empty_database, is_postgres};
+pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use populate::Population;
 pub use process::{House, Postgres, Program, Serving};
 pub use schema::{Walker, named};

@@ -1,0 +1,74 @@
+//! `muster backup` and `muster restore`.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Cli, Failure, Output};
+use crate::{
+    clock::Clock,
+    store::backup::{self, Manifest},
+};
+
+/// Save the database (SQLite) and the policies in one file, while the service serves.
+#[derive(Debug, clap::Args)]
+pub struct Backup {
+    /// The file to make
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+/// Put a backup in place of a database that does not exist.
+#[derive(Debug, clap::Args)]
+pub struct Restore {
+    /// The file that `muster backup` made
+    file: PathBuf,
+}
+
+impl Backup {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let config = cli.settings()?;
+        let manifest = backup::backup(&config, &self.out, Clock::system().now()).await?;
+        let text = format!(
+            "{}: {}, up to migration {}.\nNot in it: {}.",
+            self.out.display(),
+            contents(&manifest),
+            manifest.migrated_to,
+            manifest.left_out
+        );
+        Ok(Output::with_text(json!({ "file": self.out, "manifest": manifest }), text))
+    }
+}
+
+impl Restore {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let config = cli.settings()?;
+        let manifest = backup::restore(&config, &self.file).await?;
+        let database = backup::database_file(&config)?;
+        let keys = config.keys_are_given() || config.keys_file.exists();
+        let mut text = format!(
+            "{}: {}, made at {} by Muster {}.",
+            database.display(),
+            contents(&manifest),
+            manifest.made_at,
+            manifest.muster
+        );
+        if !keys {
+            text.push_str(&format!(
+                "\nNow put the key file back that was in force then, before anything is started: {}. A new one would be made \
+                 otherwise, which opens nothing.",
+                config.keys_file.display()
+            ));
+        }
+        text.push_str("\nThen look with `muster doctor`.");
+        Ok(Output::with_text(
+            json!({ "database": database, "keys_in_place": keys, "manifest": manifest }),
+            text,
+        ))
+    }
+}
+
+fn contents(manifest: &Manifest) -> String {
+    let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    format!("{} files, {bytes} bytes", manifest.files.len())
+}

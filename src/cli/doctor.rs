@@ -1,0 +1,448 @@
+//! `muster doctor` and `muster config check`: is everything as it should be, and what is to be done where it is not?
+//!
+//! A check answers with a finding; none of them changes anything, and none stops the others.
+
+use std::{
+    fmt,
+    net::TcpListener,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use clap::Subcommand;
+use sea_orm::{ConnectionTrait, Statement};
+use secrecy::ExposeSecret;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Cli, Failure, Output};
+use crate::{
+    access::policy,
+    clock::Clock,
+    config::{Config, ConfigError},
+    ids::OrgId,
+    keys::{Record, SEALED, SealedColumn},
+    sealing::{KeyFile, KeyFileError, Locator},
+    store::Db,
+};
+
+/// How long anything that is asked may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The least room on the disk, in bytes: below it is bad, below ten times as much is worth a look.
+const LEAST_ROOM: u64 = 100 << 20;
+/// How far the database's clock may be away, in milliseconds.
+const SKEW: i64 = 2_000;
+
+/// Say whether everything is as it should be, and what to do where it is not.
+#[derive(Debug, clap::Args)]
+pub struct Doctor {}
+
+/// The settings.
+#[derive(Debug, Subcommand)]
+pub enum Settings {
+    /// Name everything that is wrong with the settings and the files that they name; open nothing else
+    Check(Check),
+}
+
+/// What `muster config check` takes.
+#[derive(Debug, clap::Args)]
+pub struct Check {}
+
+/// How good it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Good,
+    /// It works, but somebody should look.
+    Look,
+    Bad,
+}
+
+/// What a check has found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    level: Level,
+    found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn good(check: &'static str, found: impl Into<String>) -> Self {
+        Self { check, level: Level::Good, found: found.into(), advice: None }
+    }
+
+    fn look(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { check, level: Level::Look, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    fn bad(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { level: Level::Bad, ..Self::look(check, found, advice) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.level {
+            Level::Good => "ok  ",
+            Level::Look => "look",
+            Level::Bad => "BAD ",
+        };
+        write!(f, "{mark} {}: {}", self.check, self.found)?;
+        match &self.advice {
+            Some(advice) => write!(f, "\n     -> {advice}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn report(findings: &[Finding]) -> Output {
+    let bad = findings.iter().any(|finding| finding.level == Level::Bad);
+    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    Output::with_text(json!({ "ok": !bad, "findings": findings }), lines.join("\n")).failed_if(bad)
+}
+
+impl Settings {
+    pub(super) fn run(self, cli: &Cli) -> Output {
+        let Self::Check(Check {}) = self;
+        match cli.read_settings() {
+            Ok(config) => {
+                let mut findings = vec![Finding::good("settings", "all of them are known and fit")];
+                findings.extend(files(&config));
+                report(&findings)
+            }
+            Err(error) => report(&wrong_settings(error)),
+        }
+    }
+}
+
+/// What keeps the service from starting, all of it at once.
+///
+/// # Errors
+/// Names every mistake in the files that the settings name.
+pub(super) fn require_good_files(config: &Config) -> Result<(), Failure> {
+    let mistakes = |findings: Vec<Finding>| -> Vec<String> {
+        let bad = findings.into_iter().filter(|finding| finding.level == Level::Bad);
+        bad.map(|finding| format!("{}: {}", finding.check, finding.found)).collect()
+    };
+    // Reading the policy takes longer than all the rest, and the start does it anyway.
+    if mistakes(quick_files(config)).is_empty() {
+        return Ok(());
+    }
+    Err(ConfigError(mistakes(files(config))).into())
+}
+
+fn wrong_settings(error: ConfigError) -> Vec<Finding> {
+    let mistakes = error.0.into_iter();
+    mistakes
+        .map(|mistake| Finding::bad("settings", mistake, "docs/configuration.md lists every setting"))
+        .collect()
+}
+
+impl Doctor {
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let config = match cli.read_settings() {
+            Ok(config) => config,
+            Err(error) => return Ok(report(&wrong_settings(error))),
+        };
+        let mut findings = vec![Finding::good("settings", "all of them are known and fit")];
+        findings.extend(files(&config));
+        findings.extend(database(&config).await);
+        findings.push(room(&config.data_dir));
+        findings.push(open_files(&config));
+        findings.extend(addresses(&config));
+        findings.extend(others(&config).await);
+        Ok(report(&findings))
+    }
+}
+
+/// The files that the settings name.
+fn files(config: &Config) -> Vec<Finding> {
+    let mut findings = quick_files(config);
+    findings.push(match config.policy_dir() {
+        None => Finding::good("policy", "the built-in one"),
+        Some(dir) => {
+            let checked = policy::check(dir);
+            let problems: Vec<String> = checked.problems.iter().map(ToString::to_string).collect();
+            if checked.ok {
+                Finding::good("policy", format!("{} files without a problem", checked.files))
+            } else {
+                Finding::bad("policy", problems.join("; "), "`muster policy check` shows a problem a line")
+            }
+        }
+    });
+    findings
+}
+
+fn quick_files(config: &Config) -> Vec<Finding> {
+    let plans = match config.plans() {
+        Ok(_) => Finding::good("plans", "the limits of every plan are known"),
+        Err(error) => {
+            Finding::bad("plans", error.0.join("; "), "mend plans_file; src/config/plans.toml is the form")
+        }
+    };
+    vec![data_folder(&config.data_dir), key_file(config), plans]
+}
+
+fn data_folder(folder: &Path) -> Finding {
+    const CHECK: &str = "data folder";
+    let advice = format!("make {} a folder that the service's user may write", folder.display());
+    match folder.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Finding::good(CHECK, format!("{} will be made at the first start", folder.display()))
+        }
+        Err(error) => Finding::bad(CHECK, error.to_string(), advice),
+        Ok(about) if !about.is_dir() => Finding::bad(CHECK, "it is no folder", advice),
+        Ok(_) => match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
+            Ok(()) => Finding::good(CHECK, folder.display().to_string()),
+            Err(error) => Finding::bad(CHECK, error.to_string(), advice),
+        },
+    }
+}
+
+fn key_file(config: &Config) -> Finding {
+    const CHECK: &str = "keys";
+    if config.keys_are_given() {
+        return match config.keys() {
+            Ok(_) => Finding::good(CHECK, "given by MUSTER_KEYS"),
+            Err(error) => Finding::bad(CHECK, error.to_string(), "mend the text in MUSTER_KEYS"),
+        };
+    }
+    match KeyFile::load(&config.keys_file) {
+        Ok(keys) => Finding::good(
+            CHECK,
+            format!("{}, {} signing keys", config.keys_file.display(), keys.signing().len()),
+        ),
+        Err(KeyFileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Finding::look(
+                CHECK,
+                format!("{} will be made at the first start", config.keys_file.display()),
+                "if there is a database already, put its key file back first: a new one opens nothing",
+            )
+        }
+        Err(error) => {
+            Finding::bad(CHECK, error.to_string(), "mend it, or put it back from where you keep it")
+        }
+    }
+}
+
+async fn database(config: &Config) -> Vec<Finding> {
+    const CHECK: &str = "database";
+    if let Ok(file) = crate::store::backup::database_file(config)
+        && !file.exists()
+    {
+        return vec![Finding::look(
+            CHECK,
+            format!("{} does not exist yet", file.display()),
+            "`muster migrate` makes it",
+        )];
+    }
+    let advice = "check database.url, whether the server runs, and its log";
+    let db = match tokio::time::timeout(PATIENCE, Db::open(&config.database)).await {
+        Ok(Ok(db)) => db,
+        Ok(Err(error)) => return vec![Finding::bad(CHECK, format!("{error:#}"), advice)],
+        Err(_) => return vec![Finding::bad(CHECK, "it does not answer", advice)],
+    };
+    let mut findings = match tokio::time::timeout(PATIENCE, asked(&db)).await {
+        Ok(Ok(findings)) => findings,
+        Ok(Err(error)) => vec![Finding::bad(CHECK, error.to_string(), advice)],
+        Err(_) => vec![Finding::bad(CHECK, "it does not answer", advice)],
+    };
+    if let (Ok(keys), true) = (existing_keys(config), findings.iter().all(|found| found.level != Level::Bad))
+    {
+        findings.push(
+            canary(&db, &keys)
+                .await
+                .unwrap_or_else(|error| Finding::bad("sealed values", error.to_string(), advice)),
+        );
+    }
+    db.close().await;
+    findings
+}
+
+fn existing_keys(config: &Config) -> Result<KeyFile, KeyFileError> {
+    if config.keys_are_given() { config.keys() } else { KeyFile::load(&config.keys_file) }
+}
+
+async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
+    let sqlite = db.backend() == sea_orm::DbBackend::Sqlite;
+    let version = if sqlite { "SELECT sqlite_version()" } else { "SHOW server_version" };
+    let began = Instant::now();
+    let row = db.read().query_one_raw(Statement::from_string(db.backend(), version)).await?;
+    let version: String = row.map(|row| row.try_get_by(0)).transpose()?.unwrap_or_default();
+    let name = if sqlite { "SQLite" } else { "PostgreSQL" };
+    let micros = began.elapsed().as_micros();
+    let mut findings = vec![Finding::good("database", format!("{name} {version}, answers in {micros} µs"))];
+    let pending = db.pending().await?;
+    findings.push(match pending.as_slice() {
+        [] => Finding::good("migrations", "every step has been applied"),
+        steps => {
+            let names: Vec<String> =
+                steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect();
+            Finding::bad(
+                "migrations",
+                format!("missing: {}", names.join(", ")),
+                "`muster migrate --plan`, then `muster migrate`",
+            )
+        }
+    });
+    if !sqlite {
+        findings.push(skew(db).await?);
+    }
+    Ok(findings)
+}
+
+/// How far the clocks are from each other; the way there and back is not counted against them.
+async fn skew(db: &Db) -> Result<Finding, sea_orm::DbErr> {
+    let clock = Clock::system();
+    let before = clock.now().0;
+    let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+    let row = db.read().query_one_raw(Statement::from_string(db.backend(), sql)).await?;
+    let after = clock.now().0;
+    let there: i64 = row.map(|row| row.try_get_by(0)).transpose()?.unwrap_or(before);
+    let off = if there < before { before - there } else { (there - after).max(0) };
+    Ok(if off <= SKEW {
+        Finding::good("clock", format!("{off} ms from the database's"))
+    } else {
+        Finding::bad(
+            "clock",
+            format!("{off} ms from the database's"),
+            "let both machines ask a time server (NTP)",
+        )
+    })
+}
+
+/// Opens one sealed value of each column, to see that the keys are those of this database.
+async fn canary(db: &Db, keys: &KeyFile) -> Result<Finding, sea_orm::DbErr> {
+    const CHECK: &str = "sealed values";
+    let (mut opened, mut closed) = (0, Vec::new());
+    for column in SEALED {
+        match open_one(db, keys, column).await? {
+            None => {}
+            Some(Ok(())) => opened += 1,
+            Some(Err(why)) => closed.push(format!("{}.{}: {why}", column.table, column.column)),
+        }
+    }
+    Ok(match closed.as_slice() {
+        [] => Finding::good(CHECK, format!("one of each of {opened} columns opens with these keys")),
+        closed => {
+            Finding::bad(CHECK, closed.join("; "), "put back the key file that belongs to this database")
+        }
+    })
+}
+
+async fn open_one(
+    db: &Db,
+    keys: &KeyFile,
+    column: &SealedColumn,
+) -> Result<Option<Result<(), String>>, sea_orm::DbErr> {
+    let SealedColumn { table, column: name, organization, record } = *column;
+    let key = record.column();
+    let sql = format!("SELECT {organization}, {key}, {name} FROM {table} WHERE length({name}) > 0 LIMIT 1");
+    let Some(row) = db.read().query_one_raw(Statement::from_string(db.backend(), sql)).await? else {
+        return Ok(None);
+    };
+    let org = OrgId(row.try_get_by(0)?);
+    let sealed: Vec<u8> = row.try_get_by(2)?;
+    let opened = match record {
+        Record::Id(_) => keys.ring().open_bytes(&sealed, &column.place(org, Locator::Id(row.try_get_by(1)?))),
+        Record::Name(_) => {
+            let name: String = row.try_get_by(1)?;
+            keys.ring().open_bytes(&sealed, &column.place(org, Locator::Name(&name)))
+        }
+    };
+    Ok(Some(opened.map(drop).map_err(|error| error.to_string())))
+}
+
+fn room(folder: &Path) -> Finding {
+    const CHECK: &str = "disk";
+    let existing = folder.ancestors().find(|folder| folder.exists() && !folder.as_os_str().is_empty());
+    let about = match rustix::fs::statvfs(existing.unwrap_or(Path::new("."))) {
+        Ok(about) => about,
+        Err(error) => return Finding::look(CHECK, error.to_string(), "see how much room the disk has"),
+    };
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    let found = format!("{} MiB free", free >> 20);
+    if free < LEAST_ROOM {
+        Finding::bad(CHECK, found, "make room: without it no change can be saved")
+    } else if free < LEAST_ROOM * 10 {
+        Finding::look(CHECK, found, "make room before it runs out")
+    } else {
+        Finding::good(CHECK, found)
+    }
+}
+
+/// Every connection takes a descriptor, and so does every connection to the database.
+fn open_files(config: &Config) -> Finding {
+    const CHECK: &str = "open files";
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    let wanted = config.limits.connections as u64 + u64::from(config.database.max_connections) + 100;
+    if most >= wanted {
+        return Finding::good(CHECK, format!("{most} may be open, {wanted} are enough"));
+    }
+    let advice = "raise `ulimit -n` (systemd: LimitNOFILE), or lower limits.connections";
+    Finding::look(CHECK, format!("{most} may be open, {wanted} would be needed"), advice)
+}
+
+fn addresses(config: &Config) -> Vec<Finding> {
+    let metrics = config.metrics.listen.map(|address| ("metrics address", address));
+    [("address", config.listen)]
+        .into_iter()
+        .chain(metrics)
+        .map(|(check, address)| match TcpListener::bind(address) {
+            Ok(_) => Finding::good(check, format!("{address} is free")),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Finding::look(
+                check,
+                format!("{address} is taken"),
+                "good if it is Muster that runs there; otherwise change the setting",
+            ),
+            Err(error) => {
+                Finding::bad(check, format!("{address}: {error}"), "take an address of this machine")
+            }
+        })
+        .collect()
+}
+
+/// Everybody else that the settings name: the collector, the mail server, who signs people in.
+async fn others(config: &Config) -> Vec<Finding> {
+    let mail = config.mail.url.as_ref().map(|url| ("mail", url.expose_secret().to_owned()));
+    let traces = config.traces.endpoint.clone().map(|url| ("traces", url));
+    let mut named: Vec<(&'static str, String)> = traces.into_iter().chain(mail).collect();
+    let mut findings = Vec::new();
+    match config.oidc() {
+        Ok(providers) => {
+            named.extend(providers.into_values().map(|provider| ("sign-in elsewhere", provider.issuer)))
+        }
+        Err(error) => findings.push(Finding::bad("sign-in elsewhere", error.0.join("; "), "mend oidc_file")),
+    }
+    for (check, url) in named {
+        let Ok(url) = url::Url::parse(&url) else { continue };
+        let known = match url.scheme() {
+            "smtp" => Some(587),
+            "smtps" => Some(465),
+            _ => None,
+        };
+        if let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default().or(known)) {
+            findings.push(reachable(check, host, port).await);
+        }
+    }
+    findings
+}
+
+/// Whether somebody takes a connection there.
+async fn reachable(check: &'static str, host: &str, port: u16) -> Finding {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match tokio::time::timeout(PATIENCE, tokio::net::TcpStream::connect((bare, port))).await {
+        Ok(Ok(_)) => Finding::good(check, format!("{host}:{port} takes connections")),
+        Ok(Err(error)) => {
+            Finding::look(check, format!("{host}:{port}: {error}"), "check the setting, and whether it runs")
+        }
+        Err(_) => Finding::look(
+            check,
+            format!("{host}:{port} does not answer"),
+            "check the setting, and the way there",
+        ),
+    }
+}

@@ -1,0 +1,213 @@
+//! The migrations: which a database lacks, what they do to a version that still serves, and running them once.
+//!
+//! While a new version is rolled out the old one serves on, so a step only adds ([`breaking`] finds what does not; such a
+//! step says `-- contract: <why nobody needs it any more>` and belongs to a later release). See `migrations/README.md`.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anyhow::Context;
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, Statement};
+use serde::Serialize;
+use sqlx::{Connection, Executor, migrate::Migrator};
+
+use super::Db;
+
+static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
+static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
+
+/// The advisory lock of those who migrate one database, of whatever replica.
+const LOCK: i64 = 0x006d_7573_7465_7231;
+/// How long one replica waits for another that migrates.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a step waits for a table that requests are using. It fails then, and nothing has happened: requests that
+/// queue behind a waiting step would wait as long.
+const LOCK_TIMEOUT: &str = "SET lock_timeout = '10s'";
+/// What marks a step, or a statement of one, that takes something away.
+pub const MARK: &str = "-- contract:";
+
+/// A step that a database lacks.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// Its number.
+    pub version: i64,
+    /// Its name.
+    pub name: String,
+    /// Whether the version before can go on serving while it is applied and afterwards.
+    pub safe_while_serving: bool,
+    /// What it takes away.
+    pub takes_away: Vec<String>,
+}
+
+fn steps(backend: DbBackend) -> &'static Migrator {
+    if backend == DbBackend::Postgres { &POSTGRES } else { &SQLITE }
+}
+
+/// The newest step that this version knows.
+#[must_use]
+pub fn newest(backend: DbBackend) -> i64 {
+    steps(backend).iter().map(|step| step.version).max().unwrap_or(0)
+}
+
+impl Db {
+    /// Brings the database's tables to what this version needs. Replicas that start at once do it once.
+    ///
+    /// # Errors
+    /// A step fails, or the database holds steps that this version does not know.
+    pub async fn migrate(&self) -> anyhow::Result<()> {
+        match self.backend() {
+            DbBackend::Postgres => self.migrate_postgres().await,
+            _ => Ok(SQLITE.run(self.writer().get_sqlite_connection_pool()).await?),
+        }
+        .context("migrating the database")
+    }
+
+    async fn migrate_postgres(&self) -> anyhow::Result<()> {
+        // A connection of its own, so that what is set on it ends with it, and the lock as well.
+        let mut connection = self.writer().get_postgres_connection_pool().acquire().await?.detach();
+        let lock = connection.execute(sqlx::query("SELECT pg_advisory_lock($1)").bind(LOCK));
+        tokio::time::timeout(PATIENCE, lock)
+            .await
+            .context("another replica migrates, and does not end")??;
+        connection.execute(LOCK_TIMEOUT).await?;
+        let done = POSTGRES.run(&mut connection).await;
+        // Errors of closing would hide that of a step.
+        let _ = connection.close().await;
+        Ok(done?)
+    }
+
+    /// The steps that the database lacks, in their order.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn pending(&self) -> Result<Vec<Step>, DbErr> {
+        let applied = self.applied().await?;
+        let lacking = steps(self.backend()).iter().filter(|step| !applied.contains(&step.version));
+        Ok(lacking
+            .map(|step| {
+                let takes_away: Vec<String> = breaking(step.sql.as_str())
+                    .into_iter()
+                    .map(|(line, what)| format!("line {line}: {what}"))
+                    .collect();
+                Step {
+                    version: step.version,
+                    name: step.description.clone().into_owned(),
+                    safe_while_serving: takes_away.is_empty() && !step.sql.as_str().contains(MARK),
+                    takes_away,
+                }
+            })
+            .collect())
+    }
+
+    /// The numbers of the steps that were applied.
+    async fn applied(&self) -> Result<BTreeSet<i64>, DbErr> {
+        let sql = "SELECT version FROM _sqlx_migrations WHERE success";
+        let rows = self.read().query_all_raw(Statement::from_string(self.backend(), sql)).await;
+        match rows {
+            Ok(rows) => rows.iter().map(|row| row.try_get_by(0)).collect(),
+            // A database that was never migrated has no such table.
+            Err(DbErr::Query(_)) => self.ping().await.map(|()| BTreeSet::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether every step that this version knows has been applied.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn is_migrated(&self) -> Result<bool, DbErr> {
+        let applied = self.applied().await?;
+        Ok(steps(self.backend()).iter().all(|step| applied.contains(&step.version)))
+    }
+}
+
+/// What in a step would break a version that does not know it: the line, and what it does. A statement that is preceded by
+/// [`MARK`] is left out.
+#[must_use]
+pub fn breaking(sql: &str) -> Vec<(usize, &'static str)> {
+    let mut found = Vec::new();
+    let (mut line, mut began, mut statement, mut marked) = (1, 0, String::new(), false);
+    for text in sql.lines() {
+        let (code, comment) = text.split_once("--").map_or((text, ""), |(code, comment)| (code, comment));
+        marked |= format!("--{comment}").starts_with(MARK);
+        if !code.trim().is_empty() {
+            if statement.trim().is_empty() {
+                began = line;
+            }
+            statement.push_str(code);
+            statement.push(' ');
+        }
+        if code.trim_end().ends_with(';') {
+            if !marked {
+                found.extend(breaks(&statement).map(|what| (began, what)));
+            }
+            statement.clear();
+            marked = false;
+        }
+        line += 1;
+    }
+    found
+}
+
+fn breaks(statement: &str) -> Option<&'static str> {
+    let words: Vec<String> = statement
+        .to_ascii_uppercase()
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let text = format!(" {} ", words.join(" "));
+    let has = |part: &str| text.contains(&format!(" {part} "));
+    let begins = |part: &str| text.starts_with(&format!(" {part} "));
+    if begins("DROP TABLE") || begins("DROP VIEW") {
+        Some("drops a table")
+    } else if begins("ALTER TABLE") && has("DROP COLUMN") {
+        Some("drops a column")
+    } else if begins("ALTER TABLE") && has("RENAME") {
+        Some("renames")
+    } else if begins("ALTER TABLE") && has("SET NOT NULL") {
+        Some("makes a column NOT NULL")
+    } else if begins("ALTER TABLE") && has("ALTER COLUMN") && has("TYPE") {
+        Some("changes a column's type")
+    } else if begins("ALTER TABLE") && has("ADD COLUMN") && has("NOT NULL") && !has("DEFAULT") {
+        Some("adds a column that is NOT NULL and has no default")
+    } else if begins("DELETE FROM") || begins("TRUNCATE") {
+        Some("deletes rows")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_away_is_found_unless_it_says_why() {
+        for (sql, what) in [
+            ("DROP TABLE agents;", "drops a table"),
+            ("ALTER TABLE agents\n    DROP COLUMN name;", "drops a column"),
+            ("alter table agents rename column a to b;", "renames"),
+            ("ALTER TABLE agents RENAME TO bots;", "renames"),
+            ("ALTER TABLE agents ALTER COLUMN a SET NOT NULL;", "makes a column NOT NULL"),
+            ("ALTER TABLE agents ALTER COLUMN a TYPE TEXT;", "changes a column's type"),
+            (
+                "ALTER TABLE agents ADD COLUMN a TEXT NOT NULL;",
+                "adds a column that is NOT NULL and has no default",
+            ),
+            ("DELETE FROM agents WHERE id > 7;", "deletes rows"),
+        ] {
+            assert_eq!(breaking(&format!("-- A step.\n\n{sql}\n")), [(3, what)], "{sql}");
+            assert_eq!(breaking(&format!("{MARK} nobody reads it since 0.2\n{sql}\n")), [], "{sql}");
+            let other = format!("{MARK} nobody reads it\nDROP TABLE old;\n{sql}");
+            assert_eq!(breaking(&other), [(3, what)], "the mark is of one statement");
+        }
+    }
+
+    #[test]
+    fn what_adds_is_let_through() {
+        let sql = "CREATE TABLE renamed (a TEXT NOT NULL); -- DROP TABLE is a comment;\n\
+                   ALTER TABLE agents ADD COLUMN a TEXT;\nALTER TABLE agents ADD COLUMN b TEXT NOT NULL DEFAULT '';\n\
+                   CREATE INDEX agents_type ON agents (a);\nDROP INDEX agents_old;\n";
+        assert_eq!(breaking(sql), []);
+    }
+}

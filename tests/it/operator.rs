@@ -1,0 +1,269 @@
+//! What the operator runs beside the service: backup and restore, the doctor, the settings' check. The real program.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+};
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::harness::{TestApp, is_postgres};
+
+struct Ran {
+    good: bool,
+    out: Value,
+    err: String,
+}
+
+/// `muster …` with these variables and no others.
+async fn muster(arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.args(arguments).arg("--json").env_clear().envs(variables.iter().copied()).kill_on_drop(true);
+    let output = command.stdin(Stdio::null()).output().await.unwrap();
+    let out = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    Ran { good: output.status.success(), out, err: String::from_utf8_lossy(&output.stderr).into_owned() }
+}
+
+/// The variables of the service under test; keys are those of its folder.
+fn variables(app: &TestApp) -> Vec<(String, String)> {
+    let folder = app.folder().to_str().unwrap().to_owned();
+    let url = secrecy::ExposeSecret::expose_secret(&app.muster.config.database.url).to_owned();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    vec![
+        pair("MUSTER_DATA_DIR", &folder),
+        pair("MUSTER_DATABASE_URL", &url),
+        pair("MUSTER_LISTEN", "127.0.0.1:0"),
+    ]
+}
+
+fn of(variables: &[(String, String)]) -> Vec<(&str, &str)> {
+    variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+fn elsewhere(folder: &Path) -> Vec<(String, String)> {
+    vec![
+        ("MUSTER_DATA_DIR".into(), folder.to_str().unwrap().into()),
+        ("MUSTER_LISTEN".into(), "127.0.0.1:0".into()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_made_while_people_write_is_restored_whole() {
+    let app = TestApp::start().await;
+    let out = app.folder().join("muster.backup");
+    let path = out.to_str().unwrap();
+    if is_postgres() {
+        let refused = muster(&["backup", "--out", path], &of(&variables(&app))).await;
+        assert!(!refused.good && refused.err.contains("pg_dump"), "{}", refused.err);
+        return;
+    }
+    let agent = app.agent().await;
+    let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
+    let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
+    app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
+    // Writers: each makes a server and, in the same transaction, its line in the audit log.
+    let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let writers = (0..3).map(|writer| {
+        let (actor, stop, written) = (app.owner.clone(), Arc::clone(&stop), Arc::clone(&written));
+        let path = format!("/v1/org/{}/server", app.org);
+        async move {
+            for n in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                actor.post(&path, json!({ "name": format!("{writer}-{n}") })).await.expect(201);
+                written.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    let backing = async {
+        while written.load(Ordering::Relaxed) < 20 {
+            tokio::task::yield_now().await;
+        }
+        let before = written.load(Ordering::Relaxed);
+        let made = muster(&["backup", "--out", path], &of(&variables(&app))).await;
+        stop.store(true, Ordering::Relaxed);
+        (before, made)
+    };
+    let ((before, made), _) = tokio::join!(backing, futures::future::join_all(writers));
+    assert!(made.good, "{}", made.err);
+    let files = made.out["manifest"]["files"].as_array().unwrap();
+    assert_eq!(files[0]["name"], "muster.db");
+    assert!(made.out["manifest"]["left_out"].as_str().unwrap().contains("key file"));
+    let bytes = fs::read(&out).unwrap();
+    let keys = fs::read_to_string(app.folder().join("keys.toml")).unwrap();
+    for line in keys.lines().filter_map(|line| line.split_once(" = \"")) {
+        let key = line.1.trim_end_matches('"');
+        assert!(key.len() < 40 || !contains(&bytes, key.as_bytes()), "a key is in the backup");
+    }
+
+    // Another machine: the archive, then the keys.
+    let place = tempfile::tempdir().unwrap();
+    let there = elsewhere(place.path());
+    let restored = muster(&["restore", path], &of(&there)).await;
+    assert!(restored.good && restored.out["keys_in_place"] == false, "{}", restored.err);
+    fs::copy(app.folder().join("keys.toml"), place.path().join("keys.toml")).unwrap();
+    let doctor = muster(&["doctor"], &of(&there)).await;
+    assert!(doctor.good, "{:#}", doctor.out);
+    assert_eq!(finding(&doctor, "sealed values")["level"], "good");
+    let database = crate::harness::connect(&format!("sqlite://{}/muster.db", place.path().display())).await;
+    let count = async |sql: &str| -> i64 {
+        use sea_orm::{ConnectionTrait, DbBackend, Statement};
+        let row = database.query_one_raw(Statement::from_string(DbBackend::Sqlite, sql)).await.unwrap();
+        row.unwrap().try_get_by(0).unwrap()
+    };
+    let servers = count("SELECT COUNT(*) FROM servers WHERE name LIKE '%-%'").await;
+    assert!(servers >= i64::from(before), "{servers} of {before}: what was acknowledged before is in it");
+    let lines = count("SELECT COUNT(*) FROM audit_log WHERE operation = 'createServer'").await;
+    let all = count("SELECT COUNT(*) FROM servers").await;
+    assert!(lines <= all && lines >= servers, "a change and its line are one");
+    assert_eq!(count(&format!("SELECT COUNT(*) FROM agents WHERE id = {agent}")).await, 1);
+    // Nothing is overwritten, in either direction.
+    let again = muster(&["restore", path], &of(&there)).await;
+    assert!(!again.good && again.err.contains("exists already"), "{}", again.err);
+    let again = muster(&["backup", "--out", path], &of(&variables(&app))).await;
+    assert!(!again.good && again.err.contains("exists already"), "{}", again.err);
+    assert_eq!(fs::read(&out).unwrap(), bytes);
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[tokio::test]
+async fn a_backup_that_was_changed_is_not_restored() {
+    if is_postgres() {
+        return;
+    }
+    let app = TestApp::start().await;
+    let out = app.folder().join("muster.backup");
+    assert!(muster(&["backup", "--out", out.to_str().unwrap()], &of(&variables(&app))).await.good);
+    let good = fs::read(&out).unwrap();
+    let refused = async |bytes: &[u8]| -> String {
+        let place = tempfile::tempdir().unwrap();
+        let bad: PathBuf = place.path().join("bad.backup");
+        fs::write(&bad, bytes).unwrap();
+        let data = place.path().join("data");
+        let ran = muster(&["restore", bad.to_str().unwrap()], &of(&elsewhere(&data))).await;
+        assert!(!ran.good, "{:#}", ran.out);
+        let left = fs::read_dir(&data).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "nothing is left behind");
+        ran.err
+    };
+    let mut flipped = good.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    assert!(refused(&flipped).await.contains("damaged"));
+    refused(&good[..good.len() / 3]).await;
+    refused(b"").await;
+    refused(b"nothing of ours").await;
+    let text = String::from_utf8_lossy(&good[..4096]).into_owned();
+    let at =
+        text.find("\"migrated_to\": 13").map(|at| at + "\"migrated_to\": ".len()).expect("the newest step");
+    let mut newer = good.clone();
+    newer[at..at + 2].copy_from_slice(b"99");
+    assert!(refused(&newer).await.contains("later migrations"));
+}
+
+fn finding<'a>(ran: &'a Ran, check: &str) -> &'a Value {
+    let findings = ran.out["findings"].as_array().unwrap_or_else(|| panic!("{}", ran.err));
+    findings
+        .iter()
+        .find(|finding| finding["check"] == check)
+        .unwrap_or_else(|| panic!("{check}: {findings:#?}"))
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_is_wrong_and_what_to_do() {
+    let app = TestApp::start().await;
+    let well = muster(&["doctor"], &of(&variables(&app))).await;
+    assert!(well.good, "{:#}", well.out);
+    for check in
+        ["settings", "keys", "policy", "plans", "database", "migrations", "disk", "open files", "address"]
+    {
+        finding(&well, check);
+    }
+    // Keys of another installation.
+    let place = tempfile::tempdir().unwrap();
+    let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
+    let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
+    app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
+    let other = place.path().join("other.toml");
+    muster::sealing::KeyFile::load_or_create(&other).unwrap();
+    let mut strange = variables(&app);
+    strange.push(("MUSTER_KEYS_FILE".into(), other.to_str().unwrap().into()));
+    let ill = muster(&["doctor"], &of(&strange)).await;
+    let found = finding(&ill, "sealed values");
+    assert!(!ill.good && found["level"] == "bad" && found["advice"].is_string(), "{:#}", ill.out);
+    // Nobody there, a key file that everybody reads, an address of another machine, a policy that is none.
+    std::os::unix::fs::PermissionsExt::set_mode(&mut fs::metadata(&other).unwrap().permissions(), 0o644);
+    fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let policies = place.path().join("policies");
+    fs::create_dir(&policies).unwrap();
+    fs::write(policies.join("policy.csv"), "p, NOBODY, *, agent.edti, allow\n").unwrap();
+    let ill = muster(
+        &["doctor"],
+        &[
+            ("MUSTER_DATA_DIR", place.path().to_str().unwrap()),
+            ("MUSTER_DATABASE_URL", "postgres://nobody:hunter2hunter2@127.0.0.1:1/nothing"),
+            ("MUSTER_KEYS_FILE", other.to_str().unwrap()),
+            ("MUSTER_POLICY_DIR", policies.to_str().unwrap()),
+            ("MUSTER_LISTEN", "192.0.2.1:80"),
+            ("MUSTER_OTLP_ENDPOINT", "http://127.0.0.1:1"),
+        ],
+    )
+    .await;
+    assert!(!ill.good);
+    for check in ["database", "keys", "policy", "address"] {
+        let found = finding(&ill, check);
+        assert_eq!(found["level"], "bad", "{found}");
+        assert!(found["advice"].as_str().is_some_and(|advice| advice.len() > 10), "{found}");
+    }
+    assert_eq!(finding(&ill, "traces")["level"], "look");
+    assert!(!format!("{}{}", ill.out, ill.err).contains("hunter2"));
+}
+
+#[tokio::test]
+async fn every_mistake_is_named_at_once_before_anything_is_opened() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().to_str().unwrap();
+    let checked = muster(&["config", "check"], &[("MUSTER_DATA_DIR", folder)]).await;
+    assert!(checked.good && checked.out["ok"] == true, "{:#}", checked.out);
+    let wrong =
+        [("MUSTER_LISTEN", "nowhere"), ("MUSTER_LIMITS_GRAPHQL_DEPTH", "deep"), ("MUSTER_DATA_DRI", "x")];
+    let checked = muster(&["config", "check"], &wrong).await;
+    assert!(!checked.good);
+    assert_eq!(checked.out["findings"].as_array().unwrap().len(), 3, "{:#}", checked.out);
+    // Files that the settings name: all of them in one start.
+    let plans = place.path().join("plans.toml");
+    fs::write(&plans, "[FRE]\nmax_agents = 1\n").unwrap();
+    let keys = place.path().join("keys.toml");
+    fs::write(&keys, "nothing").unwrap();
+    fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let wrong = [
+        ("MUSTER_DATA_DIR", folder),
+        ("MUSTER_PLANS_FILE", plans.to_str().unwrap()),
+        ("MUSTER_POLICY_DIR", "/nowhere"),
+        ("MUSTER_LISTEN", "127.0.0.1:0"),
+    ];
+    let started = muster(&["serve"], &wrong).await;
+    assert!(!started.good);
+    for part in ["keys: ", "plans: ", "policy: "] {
+        assert!(started.err.contains(part), "{part}: {}", started.err);
+    }
+    assert!(!place.path().join("muster.db").exists(), "nothing was opened");
+}
+
+#[tokio::test]
+async fn a_plan_is_shown_and_changes_nothing() {
+    let app = TestApp::start().await;
+    let shown = muster(&["migrate", "--plan"], &of(&variables(&app))).await;
+    assert!(shown.good && shown.out["pending"] == json!([]), "{} {:#}", shown.err, shown.out);
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
+}
