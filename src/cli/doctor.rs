@@ -413,7 +413,7 @@ async fn others(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     match config.oidc() {
         Ok(providers) => {
-            named.extend(providers.into_values().map(|provider| ("sign-in elsewhere", provider.issuer)))
+            named.extend(providers.into_values().map(|provider| ("sign-in elsewhere", provider.issuer)));
         }
         Err(error) => findings.push(Finding::bad("sign-in elsewhere", error.0.join("; "), "mend oidc_file")),
     }
