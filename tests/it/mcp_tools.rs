@@ -28,6 +28,7 @@ async fn send_with(actor: &Actor, message: Value, headers: &[(&str, &str)]) -> A
     Answer::of(request.json(&message)).await
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is written where it is sent")]
 fn ask(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
