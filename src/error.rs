@@ -329,7 +329,8 @@ impl From<sea_orm::DbErr> for Problem {
 /// of them looked at the same time. `violated` is the database's message: PostgreSQL names the index
 /// (`servers_name`), SQLite its columns (`servers.organization_id, servers.name`).
 fn exists(violated: &str) -> Problem {
-    if violated.trim_end_matches('"').ends_with("_name") || violated.ends_with(".name") {
+    let index = violated.trim_end_matches('"').ends_with("_name");
+    if index || violated.rsplit('.').next() == Some("name") {
         return Problem::new(Code::NameTaken, "There is one with this name already.");
     }
     Problem::new(Code::Conflict, "This exists already.")

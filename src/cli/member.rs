@@ -86,7 +86,7 @@ impl Invite {
             json!({ "id": invited.0, "organization_id": org, "email": self.email, "role": self.role });
         match invited.1 {
             Some(token) => {
-                answer["link"] = json!(app.mailer.link("accept-invitation", token.expose_secret()))
+                answer["link"] = json!(app.mailer.link("accept-invitation", token.expose_secret()));
             }
             None => {
                 mail::deliver_due(&app).await?;
