@@ -202,9 +202,11 @@ async fn require_editor(tx: &Tx, candidate: &Candidate) -> Result<()> {
 
 /// A folder that is refused as it is takes no edit: it would be written, and not be in force.
 fn require_whole(app: &App) -> Result<()> {
-    let problems = app.policy.without_folder(app.policy.status().problems);
-    let Some(first) = problems.first() else { return Ok(()) };
-    let detail = format!("The policy files are not good as they are; the operator has to mend them: {first}");
+    if app.policy.status().problems.is_empty() {
+        return Ok(());
+    }
+    // Which file it is may tell of another organization; /health and the log say it to the operator.
+    let detail = "The policy files are not good as they are saved now; the operator has to mend them first.";
     Err(Problem::new(Code::Conflict, detail))
 }
 

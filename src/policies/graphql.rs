@@ -11,7 +11,9 @@ use super::{Edit, Simulation, edit, simulate, versions::version_of};
 use crate::{
     access::{
         Permission, Role, Scope,
-        policy::{Candidate, CellChange, Explanation, Line, LintProblem, Remedy, Subject, changed_lines},
+        policy::{
+            Candidate, CellChange, Explanation, Line, LintProblem, Remedy, Subject, changed_lines, org_file,
+        },
     },
     clock::Timestamp,
     enums::PolicyAuthor,
@@ -398,12 +400,38 @@ fn in_force(scope: &Scope) -> OrganizationPolicy {
         organization_id: org,
         version,
         text,
-        files: vec![own, operators("policy.csv", Some(base)), operators("expectations.csv", expectations)],
+        files: vec![
+            own,
+            operators("policy.csv", Some(base)),
+            operators("expectations.csv", expectations.map(|text| concerning(org, &text))),
+        ],
         roles: roles.collect(),
         token_cap: policy.token_cap().iter().collect(),
         in_force_since: status.loaded_at,
-        problems: policy.without_folder(status.problems).into_iter().map(PolicyProblem::from).collect(),
+        problems: own_problems(org, policy.without_folder(status.problems)),
     }
+}
+
+/// Expectations without the lines that name other organizations.
+fn concerning(org: OrgId, text: &str) -> String {
+    let others = |line: &&str| {
+        let place = line.split(',').nth(1).and_then(|place| place.trim().parse::<i64>().ok());
+        !line.trim_start().starts_with('#') && place.is_some_and(|place| place != org.0)
+    };
+    text.lines().filter(|line| !others(line)).map(|line| format!("{line}\n")).collect()
+}
+
+/// What is wrong with the organization's own file; of everything else only that there is something, since it may tell
+/// of other organizations.
+fn own_problems(org: OrgId, problems: Vec<LintProblem>) -> Vec<PolicyProblem> {
+    let own = org_file(org);
+    let (own, others): (Vec<_>, Vec<_>) = problems.into_iter().partition(|problem| problem.file == own);
+    let mut shown: Vec<PolicyProblem> = own.into_iter().map(PolicyProblem::from).collect();
+    if !others.is_empty() {
+        let reason = "a file of the operator's, or of another organization, has problems".to_owned();
+        shown.push(PolicyProblem { file: "policy.csv".to_owned(), line: None, reason });
+    }
+    shown
 }
 
 async fn propose(scope: &Scope, text: String) -> Result<PolicyProposal> {

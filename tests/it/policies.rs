@@ -415,3 +415,32 @@ async fn breaking_the_glass_gives_somebody_the_policy_back() {
     assert!(Policy::load(dir.path()).is_ok());
     assert_eq!(app.stranger.gql(POLICY, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
 }
+
+#[tokio::test]
+async fn nobody_reads_of_another_organization_in_the_policy() {
+    let (app, dir) = with_folder().await;
+    let (org, other) = (app.org, app.other_org);
+    let expectations = dir.path().join("expectations.csv");
+    let text = fs::read_to_string(&expectations).unwrap();
+    let mine = format!("OWNER, {org}, agent.view, allow\n");
+    fs::write(&expectations, format!("{text}{mine}OWNER, {other}, agent.view, allow\n")).unwrap();
+    app.muster.policy.reload().unwrap();
+    let files = "query($o: Id!) { policy(orgId: $o) { files { file text } problems { file reason } } }";
+    let seen = app.owner.gql(files, json!({ "o": org })).await;
+    assert!(seen.text.contains(&format!("OWNER, {org}, agent.view")), "{}", seen.text);
+    assert!(!seen.text.contains(&format!("OWNER, {other}, agent.view")), "{}", seen.text);
+    fs::write(dir.path().join(format!("orgs/{other}.csv")), "theirs\n").unwrap();
+    assert!(app.muster.policy.reload().is_err());
+    let seen = app.owner.gql(files, json!({ "o": org })).await;
+    assert!(seen.text.contains("has problems"), "{}", seen.text);
+    let refused = edit(&app.owner, org, "none", "").await;
+    assert_eq!(refused.code(), "CONFLICT");
+    for answer in [seen, refused] {
+        assert!(
+            !answer.text.contains("theirs") && !answer.text.contains(&format!("orgs/{other}")),
+            "{}",
+            answer.text
+        );
+    }
+    assert_eq!(app.stranger.gql(files, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
+}
