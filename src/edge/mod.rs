@@ -7,6 +7,7 @@
 //! - `refusals.rs`: what the HTTP machinery refuses by itself (unknown route, wrong method, body too large, late,
 //!   panicked) as problem documents.
 //! - `connections.rs`: how many connections there may be, and how long one may take to say what it wants.
+//! - `page.rs`: what a page for browsers may do.
 //! - `probes.rs`: `/health` and `/ready`.
 //!
 //! `/openapi.json` is the document of `/v1`: public like the source that it is generated from.
@@ -18,6 +19,7 @@ mod connections;
 pub mod idempotency;
 pub mod limits;
 mod observe;
+mod page;
 mod probes;
 mod refusals;
 
@@ -36,6 +38,7 @@ use http::header;
 pub use self::{
     arrival::{Arrival, bearer_of, is_json},
     connections::serve,
+    page::policy_of,
 };
 use crate::{
     app::App,

@@ -11,24 +11,15 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use base64::{Engine, prelude::BASE64_STANDARD};
 use http::header;
-use sha2::{Digest, Sha256};
 
-use crate::app::App;
+use crate::{app::App, edge::policy_of};
 
 /// Markup, style and script.
 const PAGE: &str = include_str!("pages/page.html");
 
 /// Only this script and this style run.
-static POLICY: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'",
-        hash("<script>", "</script>"),
-        hash("<style>", "</style>"),
-    )
-});
+static POLICY: LazyLock<String> = LazyLock::new(|| policy_of(PAGE, ""));
 
 /// The routes of the pages.
 pub fn router() -> Router<Arc<App>> {
@@ -47,15 +38,11 @@ async fn page() -> Response {
     (headers, Body::from(PAGE)).into_response()
 }
 
-/// How a content security policy names the text between two tags.
-fn hash(open: &str, close: &str) -> String {
-    let inner =
-        PAGE.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map_or("", |(inner, _)| inner);
-    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(inner)))
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    use sha2::{Digest, Sha256};
+
     use super::*;
 
     #[test]

@@ -27,7 +27,7 @@ impl Diff {
         for change in &changes {
             let _ = writeln!(text, "{change}");
         }
-        let _ = write!(text, "{} cells change", changes.len());
+        let _ = write!(text, "{} cell{} changed", changes.len(), if changes.len() == 1 { "" } else { "s" });
         let json = json!({
             "before": before.status().version, "after": after.version(), "changes": changes,
         });

@@ -6,22 +6,16 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use base64::{Engine, prelude::BASE64_STANDARD};
 use http::header;
-use sha2::{Digest, Sha256};
+
+use crate::edge::policy_of;
 
 /// One file: markup, style and script.
 const PAGE: &str = include_str!("explorer.html");
 
 /// Only this script and this style run; the page may speak with nobody but this service.
-static POLICY: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "default-src 'none'; script-src '{}'; style-src '{}'; style-src-attr 'unsafe-inline'; connect-src 'self'; \
-         img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        hash("<script>", "</script>"),
-        hash("<style>", "</style>"),
-    )
-});
+static POLICY: LazyLock<String> =
+    LazyLock::new(|| policy_of(PAGE, "style-src-attr 'unsafe-inline'; img-src data:;"));
 
 /// The page.
 pub fn page() -> Response {
@@ -34,15 +28,11 @@ pub fn page() -> Response {
     (headers, Body::from(PAGE)).into_response()
 }
 
-/// How a content security policy names the text between two tags.
-fn hash(open: &str, close: &str) -> String {
-    let inner =
-        PAGE.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map_or("", |(inner, _)| inner);
-    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(inner)))
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    use sha2::{Digest, Sha256};
+
     use super::*;
 
     #[test]
