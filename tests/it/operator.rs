@@ -67,6 +67,8 @@ async fn a_backup_made_while_people_write_is_restored_whole() {
     let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
     let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
     app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
+    let unlimited = "UPDATE organizations SET max_servers_override = 1000000 WHERE id = $1";
+    app.execute(unlimited, vec![app.org.into()]).await;
     // Writers: each makes a server and, in the same transaction, its line in the audit log.
     let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let writers = (0..3).map(|writer| {
