@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
-use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+use sea_orm::{QueryResult, Value};
 use tokio::sync::watch;
 
 use super::{
@@ -254,8 +254,7 @@ fn note_session_use(app: &Arc<App>, session: SessionId) {
 fn note_use(app: &Arc<App>, sql: &'static str, values: Vec<Value>) {
     let worker = Arc::clone(app);
     app.spawn(async move {
-        let statement = Statement::from_sql_and_values(worker.db.backend(), sql, values);
-        if let Err(error) = worker.db.writer().execute_raw(statement).await {
+        if let Err(error) = worker.db.execute(sql, values).await {
             tracing::warn!(%error, "credential.last_use_not_noted");
         }
     });

@@ -124,8 +124,7 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
 impl ToolRequest {
     /// The digest is of the whole input, so that what is done later can be held against what was approved.
     fn stored(self) -> Value {
-        let digest = Sha256::digest(self.input.to_string());
-        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::encode(Sha256::digest(self.input.to_string()));
         json!({ "tool": self.tool, "input": without_secrets(self.input), "digest": digest })
     }
 }

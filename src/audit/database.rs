@@ -2,13 +2,12 @@
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use sea_orm::ConnectionTrait;
 use serde_json::Value;
 
 use super::{
-    chain::{COLUMNS, GENESIS, INSTANCE, Row, hex},
+    chain::{COLUMNS, GENESIS, INSTANCE, Row},
     key::PublicKey,
-    seal::{checkpoint, seal, sql},
+    seal::{checkpoint, seal},
     statement::{sign, statement, with_signature},
     verify::{Report, Verifier},
 };
@@ -23,7 +22,7 @@ const PAGE: usize = 500;
 /// The database is out of reach.
 pub async fn chains(app: &App) -> Result<Vec<i64>> {
     let known = "SELECT chain FROM audit_chains UNION SELECT chain FROM audit_checkpoints ORDER BY 1";
-    let rows = app.db.read().query_all_raw(sql(app, known, vec![])).await?;
+    let rows = app.db.all(known.to_owned(), vec![]).await?;
     Ok(rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?)
 }
 
@@ -52,10 +51,10 @@ pub async fn verify(app: &App, chain: i64, keys: &[PublicKey]) -> Result<Report>
         }
     }
     let last = "SELECT last_seq FROM audit_chains WHERE chain = $1";
-    let last = app.db.read().query_one_raw(sql(app, last, vec![chain.into()])).await?;
+    let last = app.db.one(last.to_owned(), vec![chain.into()]).await?;
     let last = last.map(|row| row.try_get_by(0)).transpose()?;
     let unsealed = format!("SELECT COUNT(*) FROM audit_log WHERE {} AND chain_seq IS NULL", of(chain));
-    let unsealed = app.db.read().query_one_raw(sql(app, &unsealed, vec![])).await?;
+    let unsealed = app.db.one(unsealed, vec![]).await?;
     let unsealed: i64 = unsealed.map_or(Ok(0), |row| row.try_get_by(0))?;
     Ok(verifier.finish(last, unsealed.unsigned_abs()))
 }
@@ -108,7 +107,7 @@ async fn range(app: &App, chain: i64, from: Option<Timestamp>, to: Option<Timest
         of(chain)
     );
     let (from, to) = (from.map_or(i64::MIN, |at| at.0), to.map_or(i64::MAX, |at| at.0));
-    let row = app.db.read().query_one_raw(sql(app, &query, vec![from.into(), to.into()])).await?;
+    let row = app.db.one(query, vec![from.into(), to.into()]).await?;
     let Some(row) = row else { return Ok((1, 0)) };
     let (first, last, end): (Option<i64>, Option<i64>, Option<i64>) =
         (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
@@ -129,7 +128,7 @@ async fn header(app: &App, chain: i64, first: i64, last: i64) -> Result<Value> {
     let id = key.map_or("", |key| key.public().id());
     let mut header = statement("export", chain, last, &end, app.clock.now(), id);
     header["from_seq"] = first.into();
-    header["from_hash"] = hex(&before).into();
+    header["from_hash"] = hex::encode(&before).into();
     Ok(match key {
         Some(key) => {
             let signature = sign(key, &header);
@@ -145,8 +144,7 @@ async fn page(app: &App, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> 
         "SELECT {COLUMNS} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
          ORDER BY chain_seq LIMIT {PAGE}"
     );
-    let rows =
-        app.db.read().query_all_raw(sql(app, &query, vec![chain.into(), after.into(), last.into()])).await?;
+    let rows = app.db.all(query, vec![chain.into(), after.into(), last.into()]).await?;
     rows.iter().map(Row::read).collect()
 }
 
@@ -154,8 +152,7 @@ async fn page(app: &App, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> 
 async fn statements(app: &App, chain: i64, first: i64, last: i64) -> Result<Vec<(i64, String, Value)>> {
     let query = "SELECT kind, seq, hash, at, key_id, signature FROM audit_checkpoints \
                  WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC";
-    let rows =
-        app.db.read().query_all_raw(sql(app, query, vec![chain.into(), first.into(), last.into()])).await?;
+    let rows = app.db.all(query.to_owned(), vec![chain.into(), first.into(), last.into()]).await?;
     let read = |row: &sea_orm::QueryResult| -> Result<(i64, String, Value)> {
         let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
         let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);

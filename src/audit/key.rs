@@ -60,7 +60,7 @@ impl AuditKey {
 impl PublicKey {
     fn new(key: VerifyingKey) -> Self {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
-        Self { id: super::chain::hex(&digest[..8]), key }
+        Self { id: hex::encode(&digest[..8]), key }
     }
 
     /// Reads what `muster audit key` prints.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{blank, done_by, entity::audit_log};
 use crate::{
     access::Caller,
-    enums::{ActorKind, AuditOutcome},
+    enums::ActorKind,
     error::Result,
     graphql::Request,
     ids::{OrgId, UserId},
@@ -17,8 +17,6 @@ use crate::{
 pub struct PersonalEntry<'a> {
     /// The root field of the schema: `changePassword`.
     pub operation: &'static str,
-    /// How it ended.
-    pub outcome: AuditOutcome,
     /// Whose account.
     pub user: UserId,
     /// The name, where the request itself has not shown who asks, but a link or a password in it has.
@@ -27,6 +25,26 @@ pub struct PersonalEntry<'a> {
     pub organization: Option<OrgId>,
     /// What changed: an object.
     pub changes: Value,
+}
+
+impl<'a> PersonalEntry<'a> {
+    /// Something that was done, by whoever the request shows, to an account and in no organization.
+    #[must_use]
+    pub fn done(operation: &'static str, user: UserId, changes: Value) -> Self {
+        Self { operation, user, proven: None, organization: None, changes }
+    }
+
+    /// The same by somebody of this name, whom a link or a password in the request has shown.
+    #[must_use]
+    pub fn by(self, name: &'a str) -> Self {
+        Self { proven: Some(name), ..self }
+    }
+
+    /// The same in an organization.
+    #[must_use]
+    pub fn in_org(self, org: OrgId) -> Self {
+        Self { organization: Some(org), ..self }
+    }
 }
 
 /// Writes a line beside the change, in its transaction.
@@ -41,7 +59,6 @@ pub async fn record_personal(
     let row = audit_log::ActiveModel {
         organization_id: Set(entry.organization),
         operation: Set(entry.operation.to_owned()),
-        outcome: Set(entry.outcome),
         target_kind: Set(Some("user".to_owned())),
         target_id: Set(Some(entry.user.0)),
         changes: Set(entry.changes),

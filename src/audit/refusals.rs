@@ -7,7 +7,7 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -22,6 +22,7 @@ use crate::{
     access::{Caller, Membership},
     app::App,
     clock::Timestamp,
+    edge::limits::network,
     enums::{ActorKind, AuditOutcome},
     error::{Code, Problem, Result},
     graphql::{Permit, Request},
@@ -296,17 +297,6 @@ pub fn rate_limited(app: &App, caller: &Caller, ip: Option<IpAddr>, request_id: 
 pub fn refused_credential(app: &App, problem: &Problem, ip: Option<IpAddr>, request_id: &str) {
     if matches!(problem.code, Code::Unauthenticated | Code::TokenExpired) {
         refused_account(app, "authenticate", None, problem.code, (ip, request_id));
-    }
-}
-
-/// An address, as far as it tells one customer of a network from another.
-fn network(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(_) => ip,
-        IpAddr::V6(ip) => {
-            let [a, b, c, d, ..] = ip.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
     }
 }
 

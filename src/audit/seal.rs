@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt::Write};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement, Value};
 
 use super::{
-    chain::{COLUMNS, GENESIS, Row, hash, hex},
+    chain::{COLUMNS, GENESIS, Row, hash},
     statement::{sign, statement},
 };
 use crate::{app::App, clock::Timestamp, error::Result};
@@ -39,7 +39,7 @@ pub async fn seal(app: &App) -> Result<u64> {
 
 async fn seal_batch(app: &App) -> Result<usize> {
     let waiting = "SELECT id FROM audit_log WHERE chain_seq IS NULL LIMIT 1";
-    if app.db.read().query_one_raw(sql(app, waiting, vec![])).await?.is_none() {
+    if app.db.one(waiting.to_owned(), vec![]).await?.is_none() {
         return Ok(0);
     }
     let Some(tx) = begin(app).await? else { return Ok(0) };
@@ -144,7 +144,7 @@ pub async fn checkpoint(app: &App, only: Option<i64>) -> Result<u64> {
         let noted = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
         tx.execute_raw(sql(app, noted, vec![seq.into(), now.0.into(), chain.into()])).await?;
         // A log that is kept elsewhere vouches for the chain's length where the database no longer can.
-        tracing::info!(chain, seq, hash = hex(&end), key = key.public().id(), "audit.checkpoint");
+        tracing::info!(chain, seq, hash = hex::encode(&end), key = key.public().id(), "audit.checkpoint");
     }
     tx.commit().await?;
     Ok(rows.len() as u64)

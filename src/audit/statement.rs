@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{
-    chain::{INSTANCE, canonical, hex},
+    chain::{INSTANCE, canonical},
     key::{AuditKey, PublicKey},
 };
 use crate::clock::Timestamp;
@@ -15,7 +15,7 @@ use crate::clock::Timestamp;
 pub fn statement(kind: &str, chain: i64, seq: i64, hash: &[u8], at: Timestamp, key: &str) -> Value {
     let organization = (chain != INSTANCE).then_some(chain);
     json!({
-        "v": 1, "type": kind, "organization_id": organization, "seq": seq, "hash": hex(hash), "at": at, "key": key,
+        "v": 1, "type": kind, "organization_id": organization, "seq": seq, "hash": hex::encode(hash), "at": at, "key": key,
     })
 }
 

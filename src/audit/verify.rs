@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    chain::{GENESIS, hash, hex, unhex},
+    chain::{GENESIS, hash},
     key::PublicKey,
     statement::mistrust,
 };
@@ -117,7 +117,7 @@ impl<'a> Verifier<'a> {
             (Some("entry"), Some(fields)) => {
                 fields.remove("type");
                 let mut bytes = |name: &str| {
-                    fields.remove(name).and_then(|text| unhex(text.as_str()?)).unwrap_or_default()
+                    fields.remove(name).and_then(|text| hex::decode(text.as_str()?).ok()).unwrap_or_default()
                 };
                 let (prev, own) = (bytes("prev_hash"), bytes("hash"));
                 self.entry(line, &prev, &own);
@@ -153,13 +153,16 @@ impl<'a> Verifier<'a> {
             "export" if !begun => {
                 let from = statement["from_seq"].as_i64().unwrap_or(1);
                 self.next = from;
-                self.prev = statement["from_hash"].as_str().and_then(unhex).unwrap_or_default();
+                self.prev = statement["from_hash"]
+                    .as_str()
+                    .and_then(|text| hex::decode(text).ok())
+                    .unwrap_or_default();
                 self.report.partial = from > 1;
                 self.report.last_seq = from - 1;
             }
             "tombstone" if !begun && (self.next <= 1 || self.next == seq + 1) => {
                 self.next = seq + 1;
-                self.prev = unhex(&said).unwrap_or_default();
+                self.prev = hex::decode(&said).unwrap_or_default();
                 (self.report.begins_after_tombstone, self.report.partial) = (true, false);
                 (self.report.signed_up_to, self.report.last_seq) = (seq, seq);
                 return;
@@ -232,7 +235,7 @@ impl<'a> Verifier<'a> {
 
     /// Whether the line at `seq`, which came last, is the one that a statement vouches for.
     fn compare(&mut self, seq: i64, said: &str) {
-        if hex(&self.prev) == said {
+        if hex::encode(&self.prev) == said {
             self.report.signed_up_to = seq;
             return;
         }

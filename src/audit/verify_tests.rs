@@ -20,8 +20,8 @@ fn exported(lines: i64) -> (Vec<Value>, AuditKey) {
         });
         let own = hash(&prev, &entry);
         entry["type"] = "entry".into();
-        entry["prev_hash"] = hex(&prev).into();
-        entry["hash"] = hex(&own).into();
+        entry["prev_hash"] = hex::encode(&prev).into();
+        entry["hash"] = hex::encode(own).into();
         out.push(entry);
         prev = own.to_vec();
         if seq % 3 == 0 {
@@ -30,7 +30,7 @@ fn exported(lines: i64) -> (Vec<Value>, AuditKey) {
     }
     let header = said(&key, "export", lines, &prev, |header| {
         header["from_seq"] = 1.into();
-        header["from_hash"] = hex(&GENESIS).into();
+        header["from_hash"] = hex::encode(GENESIS).into();
     });
     out.insert(0, header);
     (out, key)
@@ -67,14 +67,14 @@ fn rehash(lines: &mut [Value], from: i64) {
     let mut prev: Option<Vec<u8>> = None;
     for line in lines.iter_mut().filter(|line| line["type"] == "entry" && line["seq"].as_i64() >= Some(from))
     {
-        let before = prev.unwrap_or_else(|| unhex(line["prev_hash"].as_str().unwrap()).unwrap());
+        let before = prev.unwrap_or_else(|| hex::decode(line["prev_hash"].as_str().unwrap()).unwrap());
         let mut content = line.clone();
         for name in ["type", "prev_hash", "hash"] {
             content.as_object_mut().unwrap().remove(name);
         }
         let own = hash(&before, &content).to_vec();
-        line["prev_hash"] = hex(&before).into();
-        line["hash"] = hex(&own).into();
+        line["prev_hash"] = hex::encode(&before).into();
+        line["hash"] = hex::encode(&own).into();
         prev = Some(own);
     }
 }
@@ -139,7 +139,7 @@ fn statements_count_only_with_a_good_signature_of_a_known_key() {
     let (log, key) = exported(10);
     let n = log.iter().position(|line| line["type"] == "checkpoint").unwrap();
     let mut forged = log.clone();
-    forged[n]["hash"] = hex(&[7; 32]).into();
+    forged[n]["hash"] = hex::encode([7; 32]).into();
     assert_eq!(broken(&forged, &key), (3, Fault::BadStatement));
     let other = AuditKey::of(&KeyFile::generate()).unwrap();
     let report = looked_at(&log, &other);
@@ -156,7 +156,7 @@ fn statements_count_only_with_a_good_signature_of_a_known_key() {
 #[test]
 fn a_tombstone_stands_for_what_was_removed() {
     let (log, key) = exported(10);
-    let last = unhex(log[at(&log, 6)]["hash"].as_str().unwrap()).unwrap();
+    let last = hex::decode(log[at(&log, 6)]["hash"].as_str().unwrap()).unwrap();
     let mut left = vec![said(&key, "tombstone", 6, &last, |_| ())];
     left.extend_from_slice(&log[at(&log, 7)..]);
     let report = looked_at(&left, &key);

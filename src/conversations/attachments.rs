@@ -3,9 +3,7 @@
 //! What a sender says of a file (its name, its type) is never trusted: names are reduced to a name, and a browser is told
 //! to save the file, not to show it (`files.rs`).
 
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, NotSet, QueryFilter, Set, Statement, sea_query::Expr,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -159,10 +157,7 @@ const WAITS: i64 = 24 * 60 * 60 * 1000;
 /// The database is out of reach.
 pub async fn remove_unposted(app: &App) -> Result<u64> {
     let sql = "DELETE FROM attachments WHERE message_id IS NULL AND created_at < $1";
-    let before = [(app.clock.now().0 - WAITS).into()];
-    let writer = app.db.writer();
-    let statement = Statement::from_sql_and_values(writer.get_database_backend(), sql, before);
-    Ok(writer.execute_raw(statement).await?.rows_affected())
+    Ok(app.db.execute(sql, vec![(app.clock.now().0 - WAITS).into()]).await?)
 }
 
 /// A name that is nothing but a name: no folders, nothing that is not seen, no end that a file system eats.

@@ -7,7 +7,7 @@
 //!
 //! Who may is said in the schema: on `uploadAttachment` and on `attachment`.
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -137,13 +137,7 @@ fn filename(query: &str) -> Result<String> {
 }
 
 fn etag(file: &File) -> String {
-    let mut etag = String::with_capacity(66);
-    etag.push('"');
-    for byte in &file.sha256 {
-        let _ = write!(etag, "{byte:02x}");
-    }
-    etag.push('"');
-    etag
+    format!("\"{}\"", hex::encode(&file.sha256))
 }
 
 fn headers(file: &File, etag: &str) -> Result<HeaderMap> {

@@ -153,9 +153,7 @@ pub async fn claim(
 /// The database is out of reach.
 pub async fn remove_expired(app: &App) -> Result<u64> {
     let sql = "DELETE FROM idempotency_keys WHERE expires_at <= $1";
-    let writer = app.db.writer();
-    let statement = Statement::from_sql_and_values(app.db.backend(), sql, [app.clock.now().0.into()]);
-    Ok(writer.execute_raw(statement).await?.rows_affected())
+    Ok(app.db.execute(sql, vec![app.clock.now().0.into()]).await?)
 }
 
 /// Does `work` under a claim, to its end even if nobody waits for it any more, and keeps what it answers.
@@ -191,7 +189,7 @@ impl Claim {
     }
 
     async fn write(&self, sql: &str, more: impl IntoIterator<Item = Value>) -> Result<bool> {
-        Ok(self.app.db.writer().execute_raw(self.statement(sql, more)).await?.rows_affected() == 1)
+        Ok(self.app.db.execute(sql, self.place().into_iter().chain(more).collect()).await? == 1)
     }
 
     async fn insert(&self, fingerprint: &[u8; 32]) -> Result<bool> {

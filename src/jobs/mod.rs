@@ -8,7 +8,7 @@
 mod entity;
 pub mod worker;
 
-use sea_orm::{ActiveModelTrait, ConnectionTrait, NotSet, Set, Statement};
+use sea_orm::{ActiveModelTrait, NotSet, Set};
 use serde_json::{Value, json};
 
 use self::entity::outbox;
@@ -50,7 +50,7 @@ impl Command {
 /// The database is out of reach.
 pub async fn waiting(app: &App) -> Result<(i64, Option<Timestamp>)> {
     let sql = "SELECT COUNT(*), MIN(created_at) FROM outbox WHERE acknowledged_at IS NULL";
-    let row = app.db.read().query_one_raw(Statement::from_string(app.db.backend(), sql)).await?;
+    let row = app.db.one(sql.to_owned(), vec![]).await?;
     match row {
         Some(row) => Ok((row.try_get_by(0)?, row.try_get_by(1)?)),
         None => Ok((0, None)),

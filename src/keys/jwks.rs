@@ -9,7 +9,7 @@ use axum::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::app::App;
+use crate::{app::App, rest::is_known};
 
 /// How long a copy is good. A new key is published for much longer before it signs (`signing.publish_minutes`).
 const CACHE: &str = "public, max-age=300";
@@ -18,17 +18,8 @@ const CACHE: &str = "public, max-age=300";
 pub async fn jwks(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     let body = app.jwt.jwks(app.clock.now()).to_string();
     let digest = Sha256::digest(body.as_bytes());
-    let tag: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{tag}\"");
-    let same = headers
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|known| {
-            matches!(known.trim().trim_start_matches("W/"), "*")
-                || known.trim().trim_start_matches("W/") == tag
-        });
+    let tag = format!("\"{}\"", hex::encode(&digest[..8]));
+    let same = is_known(&headers, &tag);
     let about = [
         (header::ETAG, tag),
         (header::CACHE_CONTROL, CACHE.to_owned()),

@@ -128,8 +128,7 @@ async fn read(
         "SELECT {organization}, {key}, {name} FROM {table} WHERE length({name}) > 0 AND substr({name}, 1, 5) <> $1 \
          {beyond} ORDER BY {organization}, {key} LIMIT {limit}"
     );
-    let rows =
-        app.db.read().query_all_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+    let rows = app.db.all(sql, values).await?;
     rows.iter().map(|row| found(row, record)).collect()
 }
 

@@ -110,7 +110,7 @@ pub async fn enqueue(app: &App, db: &impl ConnectionTrait, mail: Outgoing) -> Re
 /// The database is out of reach.
 pub async fn deliver_due(app: &Arc<App>) -> Result<u64> {
     let now = app.clock.now();
-    execute(app, "DELETE FROM mail_outbox WHERE expires_at <= $1", vec![now.0.into()]).await?;
+    app.db.execute("DELETE FROM mail_outbox WHERE expires_at <= $1", vec![now.0.into()]).await?;
     if !app.mailer.is_on() {
         return Ok(0);
     }
@@ -148,7 +148,7 @@ async fn claim(app: &App, row: &Row) -> Result<bool> {
     let sql =
         "UPDATE mail_outbox SET attempts = attempts + 1, available_at = $1 WHERE id = $2 AND attempts = $3";
     let until = app.clock.now().plus(LEASE).0;
-    Ok(execute(app, sql, vec![until.into(), row.id.into(), row.attempts.into()]).await? == 1)
+    Ok(app.db.execute(sql, vec![until.into(), row.id.into(), row.attempts.into()]).await? == 1)
 }
 
 /// Sends a mail that was taken; whether it has left.
@@ -173,7 +173,7 @@ async fn deliver(app: &Arc<App>, row: &Row) -> Result<bool> {
             tracing::warn!(mail = row.id, kind = row.kind.as_str(), error, "mail.not_sent");
             let sql = "UPDATE mail_outbox SET available_at = $1 WHERE id = $2";
             let at = app.clock.now().plus(WAITS[attempts]).0;
-            execute(app, sql, vec![at.into(), row.id.into()]).await?;
+            app.db.execute(sql, vec![at.into(), row.id.into()]).await?;
             Ok(false)
         }
     }
@@ -188,10 +188,6 @@ async fn send(app: &App, row: &Row, letter: Letter) -> Result<(), SendError> {
 }
 
 async fn remove(app: &App, row: &Row) -> Result<()> {
-    execute(app, "DELETE FROM mail_outbox WHERE id = $1", vec![row.id.into()]).await.map(drop)
-}
-
-async fn execute(app: &App, sql: &str, values: Vec<Value>) -> Result<u64> {
-    let statement = Statement::from_sql_and_values(app.db.backend(), sql, values);
-    Ok(app.db.writer().execute_raw(statement).await?.rows_affected())
+    app.db.execute("DELETE FROM mail_outbox WHERE id = $1", vec![row.id.into()]).await?;
+    Ok(())
 }

@@ -171,8 +171,7 @@ pub async fn store_plans(app: &App, plans: &Plans) -> Result<()> {
             limits.cron_llm_runs_per_month.into(),
             limits.file_versions.into(),
         ];
-        let statement = Statement::from_sql_and_values(app.db.backend(), sql, values);
-        app.db.writer().execute_raw(statement).await?;
+        app.db.execute(sql, values).await?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseTransaction, IntoActiveModel, Set, Statement};
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Client,
@@ -20,7 +20,6 @@ use crate::{
     access::{Person, password},
     app::App,
     audit::{PersonalEntry, record_personal},
-    enums::AuditOutcome,
     error::{Code, Problem, Result, Violation},
     graphql::Request,
     ids::UserId,
@@ -39,7 +38,12 @@ pub async fn request_email_confirmation(request: &Request, person: &Person) -> R
     throttle::charge(app, &[Key::mail(&user.email)]).await?;
     let tx = app.db.begin().await?;
     links::send(app, &tx, &user, Purpose::Confirm, &user.email).await?;
-    record(&tx, request, &user, "requestEmailConfirmation", json!({})).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("requestEmailConfirmation", user.id, json!({})).by(&user.name),
+    )
+    .await?;
     Ok(tx.commit().await?)
 }
 
@@ -69,7 +73,8 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
     row.updated_at = Set(app.clock.now());
     row.update(&tx).await?;
     throttle::refund(app, &tx, &address).await?;
-    record(&tx, request, &user, "confirmEmail", changes).await?;
+    record_personal(&tx, request, PersonalEntry::done("confirmEmail", user.id, changes).by(&user.name))
+        .await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -101,14 +106,7 @@ async fn send_reset(request: &Request, email: &str) -> Result<()> {
     let tx = app.db.begin().await?;
     links::send(app, &tx, &user, Purpose::Reset, &user.email).await?;
     // Whoever asked has not shown who they are: the line says ANONYMOUS.
-    let entry = PersonalEntry {
-        operation: "requestPasswordReset",
-        outcome: AuditOutcome::Allowed,
-        user: user.id,
-        proven: None,
-        organization: None,
-        changes: json!({}),
-    };
+    let entry = PersonalEntry::done("requestPasswordReset", user.id, json!({}));
     record_personal(&tx, request, entry).await?;
     Ok(tx.commit().await?)
 }
@@ -135,7 +133,12 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
     throttle::forgive(app, &tx, &forgiven).await?;
     throttle::refund(app, &tx, &address).await?;
     notify(app, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request)).await?;
-    record(&tx, request, &user, "resetPassword", json!({ "password": "changed" })).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("resetPassword", user.id, json!({ "password": "changed" })).by(&user.name),
+    )
+    .await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -163,7 +166,12 @@ pub async fn change_password(
     let tx = app.db.begin().await?;
     set_password(app, &tx, &user, hash, Some(person)).await?;
     notify(app, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request)).await?;
-    record(&tx, request, &user, "changePassword", json!({ "password": "changed" })).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("changePassword", user.id, json!({ "password": "changed" })).by(&user.name),
+    )
+    .await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -230,7 +238,12 @@ pub async fn change_email(
     if !taken {
         links::send(app, &tx, &user, Purpose::Confirm, email).await?;
     }
-    record(&tx, request, &user, "changeEmail", json!({ "requested": email })).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("changeEmail", user.id, json!({ "requested": email })).by(&user.name),
+    )
+    .await?;
     Ok(tx.commit().await?)
 }
 
@@ -246,7 +259,12 @@ pub async fn change_name(request: &Request, person: &Person, name: &str) -> Resu
     row.name = Set(name.to_owned());
     row.updated_at = Set(app.clock.now());
     row.update(&tx).await?;
-    record(&tx, request, &user, "changeName", json!({ "name": name })).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("changeName", user.id, json!({ "name": name })).by(&user.name),
+    )
+    .await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -277,22 +295,4 @@ pub(super) fn check_password(new: &SecretString, email: &str, argument: &str) ->
         let detail = format!("Refused: {rule}.");
         Problem::invalid(vec![Violation::parameter(argument, "NOT_ALLOWED", detail)])
     })
-}
-
-async fn record(
-    db: &impl ConnectionTrait,
-    request: &Request,
-    user: &users::Model,
-    operation: &'static str,
-    changes: Value,
-) -> Result<()> {
-    let entry = PersonalEntry {
-        operation,
-        outcome: AuditOutcome::Allowed,
-        user: user.id,
-        proven: Some(&user.name),
-        organization: None,
-        changes,
-    };
-    record_personal(db, request, entry).await
 }

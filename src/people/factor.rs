@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use totp_rs::{Builder, Totp};
 
@@ -24,7 +24,6 @@ use crate::{
     access::Person,
     app::App,
     audit::{PersonalEntry, record_personal},
-    enums::AuditOutcome,
     error::{Code, Problem, Result},
     graphql::Request,
     ids::{OrgId, UserId},
@@ -90,7 +89,12 @@ pub async fn begin(request: &Request, person: &Person) -> Result<Enrolment> {
     row.totp_secret_sealed = Set(Some(app.keys.seal_bytes(&secret, &place(person.id))));
     row.totp_last_step = Set(None);
     row.update(&tx).await?;
-    record(&tx, request, person.id, "beginTotp", json!({ "totp_secret": "changed" })).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("beginTotp", person.id, json!({ "totp_secret": "changed" })),
+    )
+    .await?;
     tx.commit().await?;
     Ok(Enrolment { secret: totp.secret().to_base32(), url })
 }
@@ -117,7 +121,12 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
     row.update(&tx).await?;
     throttle::forgive(app, &tx, &[Key::second_factor(user.id)]).await?;
     notify(app, &tx, &user, &user.email, Notice::SecondFactorOn, &Client::of(request)).await?;
-    record(&tx, request, user.id, "confirmTotp", json!({ "second_factor": true })).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("confirmTotp", user.id, json!({ "second_factor": true })),
+    )
+    .await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(codes)
@@ -145,7 +154,12 @@ pub async fn disable(
     row.update(&tx).await?;
     clear_codes(app, &tx, user.id).await?;
     notify(app, &tx, &user, &user.email, Notice::SecondFactorOff, &Client::of(request)).await?;
-    record(&tx, request, user.id, "disableTotp", json!({ "second_factor": false })).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("disableTotp", user.id, json!({ "second_factor": false })),
+    )
+    .await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -161,8 +175,12 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     let user = by_id(&tx, person.id).await?;
     let codes = renew_codes(app, &tx, person.id).await?;
     notify(app, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &Client::of(request)).await?;
-    record(&tx, request, person.id, "regenerateRecoveryCodes", json!({ "recovery_codes": "changed" }))
-        .await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("regenerateRecoveryCodes", person.id, json!({ "recovery_codes": "changed" })),
+    )
+    .await?;
     tx.commit().await?;
     Ok(codes)
 }
@@ -273,22 +291,4 @@ fn hash(user: UserId, code: &str) -> Vec<u8> {
 
 fn wrong() -> Problem {
     Problem::new(Code::SignInFailed, "The code is wrong, or was used before.")
-}
-
-async fn record(
-    db: &impl ConnectionTrait,
-    request: &Request,
-    user: UserId,
-    operation: &'static str,
-    changes: Value,
-) -> Result<()> {
-    let entry = PersonalEntry {
-        operation,
-        outcome: AuditOutcome::Allowed,
-        user,
-        proven: None,
-        organization: None,
-        changes,
-    };
-    record_personal(db, request, entry).await
 }

@@ -29,7 +29,6 @@ use crate::{
     },
     app::App,
     audit::{self, PersonalEntry, record_personal},
-    enums::AuditOutcome,
     error::{Code, Problem, Result, Violation},
     graphql::Request,
     ids::{InvitationId, OrgId, UserId},
@@ -278,14 +277,13 @@ pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Accepta
     take(&tx, row.id, token, user.id).await?;
     add_to(&tx, user.id, row.role).await?;
     throttle::refund(app, tx.connection(), &address).await?;
-    let entry = PersonalEntry {
-        operation: "acceptInvitation",
-        outcome: AuditOutcome::Allowed,
-        user: user.id,
-        proven: Some(&user.name),
-        organization: Some(scope.org),
-        changes: json!({ "invitation_id": row.id, "role": row.role }),
-    };
+    let entry = PersonalEntry::done(
+        "acceptInvitation",
+        user.id,
+        json!({ "invitation_id": row.id, "role": row.role }),
+    )
+    .by(&user.name)
+    .in_org(scope.org);
     record_personal(tx.connection(), request, entry).await?;
     tx.commit().await?;
     app.sessions.forget();
@@ -435,14 +433,10 @@ pub(super) async fn accept_vouched(
     taken.update(tx.connection()).await?;
     add_to(&tx, user, row.role).await?;
     let person = by_id(tx.connection(), user).await?;
-    let entry = PersonalEntry {
-        operation: "acceptInvitation",
-        outcome: AuditOutcome::Allowed,
-        user,
-        proven: Some(&person.name),
-        organization: Some(scope.org),
-        changes: json!({ "invitation_id": row.id, "role": row.role }),
-    };
+    let entry =
+        PersonalEntry::done("acceptInvitation", user, json!({ "invitation_id": row.id, "role": row.role }))
+            .by(&person.name)
+            .in_org(scope.org);
     record_personal(tx.connection(), request, entry).await?;
     tx.commit().await?;
     request.app.sessions.forget();

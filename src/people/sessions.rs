@@ -17,7 +17,7 @@ use sea_orm::{
     NotSet, QueryFilter, QueryOrder, QuerySelect, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     credentials::end_sessions,
@@ -33,7 +33,6 @@ use crate::{
     app::App,
     audit::{self, PersonalEntry, record_personal},
     clock::Timestamp,
-    enums::AuditOutcome,
     error::{Code, Problem, Result},
     graphql::Request,
     ids::{SessionId, UserId},
@@ -213,7 +212,8 @@ async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &
         sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
     revoke(app, &tx, person.id, &found.ok_or_else(gone)?.family).await?;
-    record(&tx, request, person, operation, json!({ "session": id })).await?;
+    record_personal(&tx, request, PersonalEntry::done(operation, person.id, json!({ "session": id })))
+        .await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -240,28 +240,15 @@ pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result
     let app = &request.app;
     let tx = app.db.begin().await?;
     end_sessions(app, &tx, person.id, Some(person)).await?;
-    record(&tx, request, person, "revokeOtherSessions", json!({ "sessions": "revoked" })).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("revokeOtherSessions", person.id, json!({ "sessions": "revoked" })),
+    )
+    .await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
-}
-
-async fn record(
-    db: &impl ConnectionTrait,
-    request: &Request,
-    person: &Person,
-    operation: &'static str,
-    changes: Value,
-) -> Result<()> {
-    let entry = PersonalEntry {
-        operation,
-        outcome: AuditOutcome::Allowed,
-        user: person.id,
-        proven: None,
-        organization: None,
-        changes,
-    };
-    record_personal(db, request, entry).await
 }
 
 /// A person's open sessions, the newest first: the last generation of each family.

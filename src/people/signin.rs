@@ -24,7 +24,6 @@ use crate::{
     app::App,
     audit::{self, PersonalEntry, record_personal},
     clock::Timestamp,
-    enums::AuditOutcome,
     error::{Code, Problem, Result},
     graphql::Request,
     ids::UserId,
@@ -172,14 +171,7 @@ pub async fn complete_sign_in(
     if proof == factor::Proof::RecoveryCode {
         notify(app, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client).await?;
         let changes = json!({ "recovery_code": "used" });
-        let entry = PersonalEntry {
-            operation: "completeSignIn",
-            outcome: AuditOutcome::Allowed,
-            user: user.id,
-            proven: Some(&user.name),
-            organization: None,
-            changes,
-        };
+        let entry = PersonalEntry::done("completeSignIn", user.id, changes).by(&user.name);
         record_personal(&tx, request, entry).await?;
     }
     tx.commit().await?;
@@ -204,14 +196,7 @@ pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
     let user = awaiting(app, &tx, hash, Awaited::Exchange).await?;
     use_up(app, &tx, hash).await?;
     throttle::refund(app, &tx, &address).await?;
-    let entry = PersonalEntry {
-        operation: "exchangeSignInCode",
-        outcome: AuditOutcome::Allowed,
-        user: user.id,
-        proven: Some(&user.name),
-        organization: None,
-        changes: json!({}),
-    };
+    let entry = PersonalEntry::done("exchangeSignInCode", user.id, json!({})).by(&user.name);
     record_personal(&tx, request, entry).await?;
     tx.commit().await?;
     admit(request, &user).await
@@ -224,8 +209,8 @@ async fn challenge(app: &App, user: UserId, awaited: Awaited) -> Result<(SecretS
     let expires_at = now.plus(ttl);
     let sql = "INSERT INTO sign_in_challenges (user_id, kind, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
     let values =
-        [user.0.into(), kind.into(), hash.as_bytes().to_vec().into(), now.0.into(), expires_at.0.into()];
-    app.db.writer().execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+        vec![user.0.into(), kind.into(), hash.as_bytes().to_vec().into(), now.0.into(), expires_at.0.into()];
+    app.db.execute(sql, values).await?;
     Ok((token, expires_at))
 }
 

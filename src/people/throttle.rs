@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     app::App,
+    edge::limits,
     error::{Code, Problem, Result},
     ids::UserId,
 };
@@ -111,16 +112,9 @@ impl Key {
     }
 }
 
-/// The address as it is counted: of IPv6 the /64, which is one customer.
+/// The address as it is counted.
 fn network(ip: Option<IpAddr>) -> String {
-    match ip.map(|ip| ip.to_canonical()) {
-        None => "none".to_owned(),
-        Some(IpAddr::V4(ip)) => ip.to_string(),
-        Some(IpAddr::V6(ip)) => {
-            let [a, b, c, d, ..] = ip.segments();
-            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
-        }
-    }
+    ip.map_or_else(|| "none".to_owned(), |ip| limits::network(ip).to_string())
 }
 
 /// Charges an attempt to these counters; how long the next one has to wait.

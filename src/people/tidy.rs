@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, Statement};
-
 use super::throttle::FORGOTTEN;
 use crate::{app::App, error::Result};
 
@@ -22,8 +20,7 @@ pub async fn tidy(app: &App) -> Result<u64> {
         ("DELETE FROM email_tokens WHERE expires_at <= $1", now.minus(LINKS_KEPT)),
         ("DELETE FROM sign_in_throttle WHERE updated_at <= $1 AND blocked_until <= $1", now.minus(FORGOTTEN)),
     ] {
-        let statement = Statement::from_sql_and_values(app.db.backend(), sql, [before.0.into()]);
-        gone += app.db.writer().execute_raw(statement).await?.rows_affected();
+        gone += app.db.execute(sql, vec![before.0.into()]).await?;
     }
     Ok(gone)
 }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use sea_orm::{ConnectionTrait, Statement, Value};
+use sea_orm::Value;
 
 use crate::{
     access::{Caller, Membership, Permission, Role},
@@ -219,8 +219,7 @@ async fn write(app: &App, day: i64, counts: &[(Key, i64)]) -> Result<()> {
          DO UPDATE SET count = decisions.count + excluded.count",
         rows.join(", ")
     );
-    let statement = Statement::from_sql_and_values(app.db.backend(), sql, values);
-    app.db.writer().execute_raw(statement).await?;
+    app.db.execute(&sql, values).await?;
     Ok(())
 }
 
@@ -232,8 +231,7 @@ pub async fn prune(app: &Arc<App>) -> Result<u64> {
     let kept = Duration::from_secs(app.config.policy.decisions_kept_days * 86_400);
     let first = app.clock.now().minus(kept).0.div_euclid(DAY);
     let sql = "DELETE FROM decisions WHERE day < $1";
-    let statement = Statement::from_sql_and_values(app.db.backend(), sql, [first.into()]);
-    Ok(app.db.writer().execute_raw(statement).await?.rows_affected())
+    Ok(app.db.execute(sql, vec![first.into()]).await?)
 }
 
 /// What was decided in the last days, this one included: in one organization, or in all.
@@ -247,9 +245,8 @@ pub(super) async fn recorded(app: &App, org: Option<OrgId>, days: i64) -> Result
     );
     let values: Vec<Value> =
         [Some(first.into()), org.map(|org| org.0.into())].into_iter().flatten().collect();
-    let statement = Statement::from_sql_and_values(app.db.backend(), sql, values);
     let mut found = Vec::new();
-    for row in app.db.read().query_all_raw(statement).await? {
+    for row in app.db.all(sql, values).await? {
         let (subject, permission): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(4)?);
         // A permission that this version no longer knows can't be tried.
         let Ok(permission) = permission.parse() else { continue };

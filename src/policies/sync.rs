@@ -17,7 +17,6 @@ use std::{
     sync::Arc,
 };
 
-use sea_orm::{ConnectionTrait, Statement};
 use serde_json::json;
 use tokio::sync::Mutex;
 
@@ -142,8 +141,7 @@ async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
 /// Makes a hand edit a version. False if there is no such organization.
 async fn adopt(app: &Arc<App>, org: OrgId, text: Option<String>) -> Result<bool> {
     let sql = "SELECT 1 FROM organizations WHERE id = $1";
-    let statement = Statement::from_sql_and_values(app.db.backend(), sql, [org.0.into()]);
-    if app.db.read().query_one_raw(statement).await?.is_none() {
+    if app.db.one(sql.to_owned(), vec![org.0.into()]).await?.is_none() {
         return Ok(false);
     }
     let scope = Scope::system(app, org);

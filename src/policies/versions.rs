@@ -1,10 +1,7 @@
 //! The versions of a file in the database.
 
-use std::fmt::Write;
-
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QueryOrder,
-    QuerySelect, Set,
+    ActiveModelTrait, ColumnTrait, EntityTrait, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -27,11 +24,7 @@ pub const NO_FILE: &str = "none";
 #[must_use]
 pub fn version_of(text: Option<&str>) -> String {
     let Some(text) = text else { return NO_FILE.to_owned() };
-    let mut version = String::with_capacity(16);
-    for byte in Sha256::digest(text).iter().take(8) {
-        let _ = write!(version, "{byte:02x}");
-    }
-    version
+    hex::encode(&Sha256::digest(text)[..8])
 }
 
 /// Who gives a file its text, and why.
@@ -165,8 +158,7 @@ pub(super) async fn note_operators(app: &App, file: &str, text: Option<String>) 
 /// `NOT_FOUND`.
 pub async fn owner_of(app: &App, id: PolicyVersionId) -> Result<Option<OrgId>> {
     let sql = "SELECT organization_id FROM policy_versions WHERE id = $1";
-    let statement = sea_orm::Statement::from_sql_and_values(app.db.backend(), sql, [id.0.into()]);
-    let row = app.db.read().query_one_raw(statement).await?;
+    let row = app.db.one(sql.to_owned(), vec![id.0.into()]).await?;
     let row = row.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no policy version {id}.")))?;
     Ok(row.try_get_by_index::<Option<i64>>(0)?.map(OrgId))
 }
@@ -206,8 +198,7 @@ fn row(org: Option<OrgId>, file: String, text: Option<String>, author: Author, a
 /// transaction that was begun earlier may be committed later.
 pub(super) async fn mark(app: &App) -> Result<(i64, i64)> {
     let sql = "SELECT COUNT(*), COALESCE(MAX(id), 0) FROM policy_versions";
-    let statement = sea_orm::Statement::from_string(app.db.backend(), sql);
-    match app.db.read().query_one_raw(statement).await? {
+    match app.db.one(sql.to_owned(), vec![]).await? {
         Some(row) => Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)),
         None => Ok((0, 0)),
     }
@@ -217,9 +208,8 @@ pub(super) async fn mark(app: &App) -> Result<(i64, i64)> {
 pub(super) async fn known(app: &App) -> Result<Vec<(OrgId, String)>> {
     let sql = "SELECT organization_id, version FROM policy_versions WHERE id IN \
                (SELECT MAX(id) FROM policy_versions WHERE organization_id IS NOT NULL GROUP BY organization_id)";
-    let statement = sea_orm::Statement::from_string(app.db.backend(), sql);
     let mut newest = Vec::new();
-    for row in app.db.read().query_all_raw(statement).await? {
+    for row in app.db.all(sql.to_owned(), vec![]).await? {
         newest.push((OrgId(row.try_get_by_index(0)?), row.try_get_by_index(1)?));
     }
     Ok(newest)

@@ -68,11 +68,11 @@ pub fn of(json: &[u8]) -> HeaderValue {
 
 /// Whether `If-None-Match` names this ETag: then there is nothing new to send.
 #[must_use]
-pub fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+pub fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
     let tags = tags(headers, &header::IF_NONE_MATCH);
     tags.into_iter()
         .flatten()
-        .any(|tag| tag == "*" || tag.trim_start_matches("W/").as_bytes() == etag.as_bytes())
+        .any(|tag| tag == "*" || tag.trim_start_matches("W/").as_bytes() == etag.as_ref())
 }
 
 /// The entity tags of a header; none if it was not sent.

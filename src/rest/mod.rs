@@ -15,7 +15,7 @@ mod routes;
 mod serve;
 mod shapes;
 
-pub use etag::Current;
+pub use etag::{Current, is_known};
 pub(crate) use operation::id_in_path;
 pub use operation::{Operation, Source};
 pub use problem::{problem_document, problem_page, problem_response};

@@ -193,9 +193,9 @@ impl KeyFile {
     /// When it can't be written.
     pub fn save(&self, path: &Path) -> Result<(), KeyFileError> {
         let beside = path.with_extension(format!("{:08x}.new", u32::from_be_bytes(random_bytes())));
-        self.write_new(&beside)?;
-        std::fs::rename(&beside, path).map_err(|source| {
-            // The keys must not stay behind under a name that nobody looks at; the rename's error is what matters.
+        let replaced = write_private(&beside, &self.text()).and_then(|()| std::fs::rename(&beside, path));
+        replaced.map_err(|source| {
+            // The keys must not stay behind under a name that nobody looks at; the first error is what matters.
             let _ = std::fs::remove_file(&beside);
             KeyFileError::Io { path: path.to_owned(), source }
         })

@@ -160,7 +160,7 @@ fn changed(skill: &skills::ActiveModel) -> serde_json::Value {
 
 /// SHA-256, in hexadecimal.
 fn content_hash(content: &str) -> String {
-    Sha256::digest(content.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(content.as_bytes()))
 }
 
 /// The name, trimmed, if it can be a folder's: it must not lead out of the agent's volume or hide in it.

@@ -154,7 +154,7 @@ fn find_policies(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>)
 fn entry(name: &str, path: &Path) -> anyhow::Result<Entry> {
     let mut hash = Hashing(Sha256::new(), 0);
     io::copy(&mut File::open(path).with_context(|| path.display().to_string())?, &mut hash)?;
-    Ok(Entry { name: name.to_owned(), bytes: hash.1, sha256: hex(&hash.0.finalize()) })
+    Ok(Entry { name: name.to_owned(), bytes: hash.1, sha256: hex::encode(hash.0.finalize()) })
 }
 
 fn write_archive(path: &Path, manifest: &Manifest, files: &[(String, PathBuf)]) -> anyhow::Result<()> {
@@ -260,7 +260,7 @@ fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
         let mut writing = Tee(File::create_new(&target)?, Hashing(Sha256::new(), 0));
         io::copy(&mut entry, &mut writing).with_context(|| name.clone())?;
         let Tee(_, Hashing(hash, bytes)) = writing;
-        ensure!(bytes == known.bytes && hex(&hash.finalize()) == known.sha256, "{name} is damaged");
+        ensure!(bytes == known.bytes && hex::encode(hash.finalize()) == known.sha256, "{name} is damaged");
     }
     if let Some(entry) = missing.first() {
         bail!("{} is missing", entry.name);
@@ -272,10 +272,6 @@ fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
 fn is_safe(name: &str) -> bool {
     let inner = name.strip_prefix(POLICIES);
     name == DATABASE || inner.is_some_and(|name| name.split('/').all(|part| !matches!(part, "" | "." | "..")))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A folder for what is not finished, beside where it will stand; gone when dropped.

@@ -13,7 +13,7 @@ use std::{
 use anyhow::Context;
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, SqliteTransactionMode,
-    SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait, Value,
+    SqlxPostgresConnector, SqlxSqliteConnector, Statement, TransactionOptions, TransactionTrait, Value,
 };
 use secrecy::ExposeSecret;
 use sqlx::{
@@ -79,6 +79,12 @@ impl Db {
     /// Those of [`Self::all`].
     pub async fn one(&self, sql: String, values: Vec<Value>) -> Result<Option<QueryResult>, DbErr> {
         Ok(self.all(sql, values).await?.into_iter().next())
+    }
+
+    /// One writing statement that belongs to no transaction of a scope; how many rows it touched.
+    pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<u64, DbErr> {
+        let statement = Statement::from_sql_and_values(self.backend(), sql, values);
+        Ok(self.write.execute_raw(statement).await?.rows_affected())
     }
 
     /// Closes connections that nobody has needed lately.

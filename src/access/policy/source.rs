@@ -98,7 +98,7 @@ impl Sources {
         for stray in &strays {
             add(&stray.to_string());
         }
-        let version = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let version = hex::encode(&hash.finalize()[..8]);
         Self { model, policy, expectations, orgs, strays, version }
     }
 

@@ -14,7 +14,6 @@ use super::provider::{Provider, Somebody};
 use crate::{
     app::App,
     audit::{PersonalEntry, record_personal},
-    enums::AuditOutcome,
     error::{Problem, Result},
     graphql::Request,
     ids::UserId,
@@ -105,8 +104,9 @@ async fn linked(app: &App, provider: &Provider, somebody: &Somebody) -> Result<O
         return Err(Refusal::NoAccount);
     }
     let sql = "UPDATE user_identities SET last_used_at = $1 WHERE provider = $2 AND subject = $3";
-    let values = [app.clock.now().0.into(), provider.name.as_str().into(), somebody.subject.as_str().into()];
-    app.db.writer().execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+    let values =
+        vec![app.clock.now().0.into(), provider.name.as_str().into(), somebody.subject.as_str().into()];
+    app.db.execute(sql, values).await?;
     Ok(Some(user.id))
 }
 
@@ -148,14 +148,9 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
     ];
     tx.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
     notify(app, &tx, &user, &user.email, Notice::AccountLinked, &Client::of(request)).await?;
-    let entry = PersonalEntry {
-        operation: "linkAccount",
-        outcome: AuditOutcome::Allowed,
-        user: user.id,
-        proven: Some(&user.name),
-        organization: None,
-        changes: json!({ "provider": provider.name, "email": email }),
-    };
+    let entry =
+        PersonalEntry::done("linkAccount", user.id, json!({ "provider": provider.name, "email": email }))
+            .by(&user.name);
     record_personal(&tx, request, entry).await?;
     tx.commit().await?;
     app.sessions.forget();
