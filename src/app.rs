@@ -89,7 +89,7 @@ pub struct App {
     pub stopping: CancellationToken,
 }
 
-/// What differs between the service and its tests.
+/// What differs between the service, its tests and its benchmarks.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Time.
@@ -98,11 +98,19 @@ pub struct Options {
     pub password_cost: Cost,
     /// How long what is known of a credential or a membership is kept before the database is asked again.
     pub credentials_kept: Duration,
+    /// Whether changes have their lines in the audit log. No setting turns that off: it is here to measure what the
+    /// log costs.
+    pub audited: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Clock::system(), password_cost: Cost::STANDARD, credentials_kept: CREDENTIALS_KEPT }
+        Self {
+            clock: Clock::system(),
+            password_cost: Cost::STANDARD,
+            credentials_kept: CREDENTIALS_KEPT,
+            audited: true,
+        }
     }
 }
 
@@ -145,7 +153,7 @@ impl App {
             schema,
             documents,
             routes,
-            audit: audit::Recorder::new(&keys),
+            audit: audit::Recorder::new(&keys, options.audited),
             policies: policies::State::default(),
             events,
             tasks: TaskTracker::new(),

@@ -84,6 +84,7 @@ impl TestApp {
             password_cost: Cost::CHEAPEST,
             // Longer than any test: how many statements a request costs must not depend on how fast the machine is.
             credentials_kept: Duration::from_secs(3600),
+            audited: true,
         };
         let muster = App::start(config, options).await.unwrap();
         let failures = Arc::new(AtomicU32::new(0));

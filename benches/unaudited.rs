@@ -1,0 +1,37 @@
+//! `muster serve` without lines in the audit log, metrics or traces: what the load script measures their cost against.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use clap::Parser;
+use muster::{
+    app::{App, Options},
+    cli::{Cli, serve},
+    keys, telemetry,
+};
+use tokio::net::TcpListener;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+struct Arguments {
+    #[command(flatten)]
+    cli: Cli,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let said = |failure: muster::cli::Failure| anyhow::anyhow!("{failure:?}");
+    let mut config = Arguments::parse().cli.settings().map_err(said)?;
+    (config.metrics.listen, config.traces.endpoint) = (None, None);
+    telemetry::init(&config).context("telemetry")?;
+    let app = App::start(config, Options { audited: false, ..Options::default() }).await?;
+    keys::load(&app).await.map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
+    let listener = TcpListener::bind(app.config.listen).await?;
+    serve(app, listener, || {
+        let _ = writeln!(io::stdout(), "Muster serves on …");
+    })
+    .await
+    .map_err(said)
+}
