@@ -69,8 +69,11 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/openapi.json", openapi())
         .route("/.well-known/jwks.json", get(keys::jwks))
         .fallback(refusals::no_route)
-        .layer(DefaultBodyLimit::max(app.config.limits.body_bytes))
-        .layer(from_fn_with_state(Arc::clone(&app), observe::observe))
+        // The first is the outermost. As one layer: each is a box and a copy of the route for every request.
+        .layer((
+            from_fn_with_state(Arc::clone(&app), observe::observe),
+            DefaultBodyLimit::max(app.config.limits.body_bytes),
+        ))
         .with_state(app)
 }
 

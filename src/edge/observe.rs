@@ -136,6 +136,8 @@ fn harden(headers: &mut HeaderMap) {
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
+    // Grown once.
+    headers.reserve(ALWAYS.len() + UNLESS_SAID.len());
     headers.extend(ALWAYS);
     for (name, value) in UNLESS_SAID {
         headers.entry(name).or_insert(value);
