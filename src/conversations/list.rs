@@ -1,13 +1,12 @@
 //! Which conversations a list shows, and in which order (specification, operation 11).
 
-use sea_orm::Value;
-
 use super::graphql::{CHANNEL_NAME, CONTACT_NAME, Conversation};
 use crate::{
     access::Scope,
     enums::{ConversationSort, ConversationStatus, SortOrder},
     graphql::record::Rows,
     ids::{AgentId, ChannelId, ContactId, ConversationId},
+    store::Word,
 };
 
 /// The most words of a search that are looked for one by one; the rest counts as one.
@@ -74,59 +73,11 @@ fn order_by(sort: ConversationSort, order: SortOrder) -> String {
 
 /// Only conversations whose contact or channel has a name that holds `word`.
 fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
-    let patterns = patterns(word);
-    let like = vec![r"lower(n.name) LIKE ? ESCAPE '\'"; patterns.len()].join(" OR ");
+    let word = Word::new(word);
+    let holds = word.in_name("n.name");
     let condition = format!(
-        "(EXISTS (SELECT 1 FROM contacts n WHERE n.organization_id = t.organization_id AND n.id = t.contact_id AND ({like})) \
-         OR EXISTS (SELECT 1 FROM channels n WHERE n.organization_id = t.organization_id AND n.id = t.channel_id AND ({like})))"
+        "(EXISTS (SELECT 1 FROM contacts n WHERE n.organization_id = t.organization_id AND n.id = t.contact_id AND {holds}) \
+         OR EXISTS (SELECT 1 FROM channels n WHERE n.organization_id = t.organization_id AND n.id = t.channel_id AND {holds}))"
     );
-    let values = patterns.iter().chain(&patterns).map(|pattern| Value::from(pattern.as_str()));
-    rows.filter(&condition, values)
-}
-
-/// What `lower(name)` may look like where a name holds `word`. SQLite lowers only ASCII letters, so that there
-/// `Émile` stays as it is: the usual ways to write a word are tried.
-fn patterns(word: &str) -> Vec<String> {
-    let lower = word.to_lowercase();
-    let mut title = String::with_capacity(lower.len());
-    let mut chars = lower.chars();
-    title.extend(chars.next().into_iter().flat_map(char::to_uppercase));
-    title.push_str(chars.as_str());
-    let mut patterns = Vec::new();
-    for spelled in [&lower, &title, &word.to_uppercase(), word] {
-        let pattern = format!("%{}%", escape(&spelled.to_ascii_lowercase()));
-        if !patterns.contains(&pattern) {
-            patterns.push(pattern);
-        }
-    }
-    patterns
-}
-
-/// Takes the meaning from what LIKE would take for wildcards.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wildcards_of_a_search_are_letters() {
-        assert_eq!(patterns(r"50%_\"), [r"%50\%\_\\%"]);
-    }
-
-    #[test]
-    fn the_usual_spellings_are_tried() {
-        assert_eq!(patterns("ÉMILE"), ["%émile%", "%Émile%"]);
-        assert_eq!(patterns("anÉ"), ["%ané%", "%anÉ%"]);
-        assert_eq!(patterns("Anna"), ["%anna%"]);
-    }
+    rows.filter(&condition, word.values(2))
 }

@@ -7,6 +7,7 @@
 pub mod backup;
 mod db;
 mod links;
+mod names;
 mod patch;
 mod readers;
 mod scoped;
@@ -15,6 +16,7 @@ mod tx;
 
 pub use db::Db;
 pub use links::{Link, Relinked, linked, relink};
+pub use names::Word;
 pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
 pub use steps::{Step, breaking};

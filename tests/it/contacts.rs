@@ -38,6 +38,11 @@ async fn contacts_are_listed_by_name_and_found_by_name_and_address() {
     // What is searched for is text and no pattern.
     assert_eq!(found(json!("_100%")).await, ["Ada"]);
     assert_eq!(found(json!("o_@")).await, [""; 0]);
+    // Whatever the case, of letters beyond ASCII too.
+    contact(&app, "Émile", "emile@example.com").await;
+    for written in ["émile", "Émile", "ÉMILE", "mil"] {
+        assert_eq!(found(json!(written)).await, ["Émile"], "{written}");
+    }
     let data = app.operator.gql(ONE, json!({"o": app.org, "c": ada})).await.data();
     let identity = json!({
         "originId": "a_100%@example.com", "displayName": "Ada at work", "transport": "EMAIL",

@@ -16,6 +16,7 @@ use crate::{
         record::{Many, One, Page, Record, Rows, Spec},
     },
     ids::{ChannelId, ContactId, IdentityId, OrgId},
+    store::Word,
 };
 
 /// A person on the far side of a channel.
@@ -123,25 +124,15 @@ fn shown(scope: &Scope, id: ContactId) -> One<Contact> {
 /// Those whose name, or an address of whom, contains `search`.
 fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
     let Some(search) = search.map(str::trim).filter(|search| !search.is_empty()) else { return rows };
-    let pattern = contains(search);
-    let condition = r"(LOWER(t.name) LIKE LOWER(?) ESCAPE '\' OR EXISTS (SELECT 1 FROM identities i
-        WHERE i.organization_id = t.organization_id AND i.contact_id = t.id
-        AND (LOWER(i.origin_id) LIKE LOWER(?) ESCAPE '\' OR LOWER(i.display_name) LIKE LOWER(?) ESCAPE '\')))";
-    rows.filter(condition, [pattern.clone().into(), pattern.clone().into(), pattern.into()])
-}
-
-/// A LIKE pattern for texts that contain `text` as it stands.
-fn contains(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len() + 2);
-    pattern.push('%');
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern.push('%');
-    pattern
+    let word = Word::new(search);
+    let condition = format!(
+        "({} OR EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = t.organization_id AND i.contact_id = t.id \
+         AND ({} OR {})))",
+        word.in_name("t.name"),
+        word.in_name("i.origin_id"),
+        word.in_name("i.display_name"),
+    );
+    rows.filter(&condition, word.values(3))
 }
 
 /// Changing contacts.
@@ -175,15 +166,5 @@ impl ContactMutation {
             Ok(id)
         })
         .await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::contains;
-
-    #[test]
-    fn a_search_is_text_and_no_pattern() {
-        assert_eq!(contains(r"50%_a\b"), r"%50\%\_a\\b%");
     }
 }
