@@ -24,9 +24,7 @@ pub mod serve;
 mod statement;
 mod verify;
 
-use std::net::IpAddr;
-
-use sea_orm::{ActiveModelTrait, ConnectionTrait, EntityTrait, NotSet, Set, Statement};
+use sea_orm::{EntityTrait, NotSet, Set};
 use serde_json::Value;
 
 use self::entity::audit_log;
@@ -35,7 +33,7 @@ pub use self::{
     changes::changed,
     database::{chains, export, verify},
     key::{AuditKey, PublicKey},
-    personal::{PersonalEntry, record_personal},
+    personal::{Origin, PersonalEntry, record_personal},
     refusals::{Refusals, rate_limited, refused, refused_account, refused_credential, write_refusals},
     retention::retain,
     seal::{checkpoint, seal},
@@ -48,7 +46,7 @@ use crate::{
     enums::{ActorKind, AuditOutcome, CredentialUsed},
     error::Result,
     graphql::Permit,
-    ids::{OrgId, SessionId, UserId},
+    ids::OrgId,
     sealing::KeyFile,
     store::Tx,
 };
@@ -115,50 +113,6 @@ pub async fn record(tx: &Tx, entry: Entry) -> Result<()> {
     let row = done_by(row, &request.caller);
     // What was written is not read back: nobody looks at it here.
     audit_log::Entity::insert(row).exec_without_returning(tx.connection()).await?;
-    Ok(())
-}
-
-/// What happened to a person's account, which belongs to no organization.
-#[derive(Debug)]
-pub struct AccountEntry<'a> {
-    /// What was done: `signIn`.
-    pub operation: &'static str,
-    /// Whose account.
-    pub user: UserId,
-    /// Through which session, or which one was opened.
-    pub session: Option<SessionId>,
-    /// What changed: an object.
-    pub changes: Value,
-    /// Where from.
-    pub ip: Option<IpAddr>,
-    /// The request.
-    pub request_id: &'a str,
-}
-
-/// Writes a line about an account into the instance's log, on the connection or transaction of the change.
-///
-/// # Errors
-/// The database refused; then the change must not happen either.
-pub async fn record_account(app: &App, db: &impl ConnectionTrait, entry: AccountEntry<'_>) -> Result<()> {
-    let name = "SELECT name FROM users WHERE id = $1";
-    let name = Statement::from_sql_and_values(app.db.backend(), name, [entry.user.0.into()]);
-    let name = db.query_one_raw(name).await?.map(|row| row.try_get_by::<String, _>(0)).transpose()?;
-    audit_log::ActiveModel {
-        actor_kind: Set(ActorKind::User),
-        actor_id: Set(Some(entry.user.0)),
-        actor_name: Set(name),
-        credential_kind: Set(entry.session.map(|_| CredentialUsed::Session)),
-        credential_id: Set(entry.session.map(|id| id.0)),
-        operation: Set(entry.operation.to_owned()),
-        target_kind: Set(Some("user".to_owned())),
-        target_id: Set(Some(entry.user.0)),
-        changes: Set(entry.changes),
-        request_id: Set(Some(entry.request_id.to_owned()).filter(|id| !id.is_empty())),
-        ip: Set(entry.ip.map(|ip| ip.to_string())),
-        ..blank(app.clock.now())
-    }
-    .insert(db)
-    .await?;
     Ok(())
 }
 

@@ -1,15 +1,18 @@
 //! Lines about a person's own account, which belongs to no organization: signing in, passwords, second factors.
 
+use std::{net::IpAddr, sync::Arc};
+
 use sea_orm::{ActiveModelTrait, ConnectionTrait, Set};
 use serde_json::Value;
 
 use super::{blank, done_by, entity::audit_log};
 use crate::{
     access::Caller,
-    enums::ActorKind,
+    app::App,
+    enums::{ActorKind, CredentialUsed},
     error::Result,
     graphql::Request,
-    ids::{OrgId, UserId},
+    ids::{OrgId, SessionId, UserId},
 };
 
 /// What happened to an account.
@@ -21,6 +24,8 @@ pub struct PersonalEntry<'a> {
     pub user: UserId,
     /// The name, where the request itself has not shown who asks, but a link or a password in it has.
     pub proven: Option<&'a str>,
+    /// The session that was opened or ended by it, where the request itself was made through none.
+    pub session: Option<SessionId>,
     /// The organization, where it concerns one.
     pub organization: Option<OrgId>,
     /// What changed: an object.
@@ -31,13 +36,19 @@ impl<'a> PersonalEntry<'a> {
     /// Something that was done, by whoever the request shows, to an account and in no organization.
     #[must_use]
     pub fn done(operation: &'static str, user: UserId, changes: Value) -> Self {
-        Self { operation, user, proven: None, organization: None, changes }
+        Self { operation, user, proven: None, session: None, organization: None, changes }
     }
 
     /// The same by somebody of this name, whom a link or a password in the request has shown.
     #[must_use]
     pub fn by(self, name: &'a str) -> Self {
         Self { proven: Some(name), ..self }
+    }
+
+    /// The same through a session that it has opened or ended: whoever the request shows, it is that person's doing.
+    #[must_use]
+    pub fn through(self, session: SessionId) -> Self {
+        Self { session: Some(session), ..self }
     }
 
     /// The same in an organization.
@@ -47,33 +58,62 @@ impl<'a> PersonalEntry<'a> {
     }
 }
 
+/// Where something comes from: as a rule, a request.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    /// The service.
+    pub app: &'a App,
+    /// Whom the request shows.
+    pub caller: &'a Caller,
+    /// The address.
+    pub ip: Option<IpAddr>,
+    /// The request's id, or nothing.
+    pub request_id: &'a str,
+}
+
+impl<'a> From<&'a Request> for Origin<'a> {
+    fn from(request: &'a Request) -> Self {
+        Self { app: &request.app, caller: &request.caller, ip: request.ip, request_id: &request.id }
+    }
+}
+
+impl<'a> From<&'a Arc<Request>> for Origin<'a> {
+    fn from(request: &'a Arc<Request>) -> Self {
+        Self::from(&**request)
+    }
+}
+
 /// Writes a line beside the change, in its transaction.
 ///
 /// # Errors
 /// The database refused; then the change does not happen either.
-pub async fn record_personal(
+pub async fn record_personal<'a>(
     db: &impl ConnectionTrait,
-    request: &Request,
+    origin: impl Into<Origin<'a>>,
     entry: PersonalEntry<'_>,
 ) -> Result<()> {
+    let origin = origin.into();
     let row = audit_log::ActiveModel {
         organization_id: Set(entry.organization),
         operation: Set(entry.operation.to_owned()),
         target_kind: Set(Some("user".to_owned())),
         target_id: Set(Some(entry.user.0)),
         changes: Set(entry.changes),
-        request_id: Set(Some(request.id.clone()).filter(|id| !id.is_empty())),
-        ip: Set(request.ip.map(|ip| ip.to_string())),
-        ..blank(request.app.clock.now())
+        request_id: Set(Some(origin.request_id.to_owned()).filter(|id| !id.is_empty())),
+        ip: Set(origin.ip.map(|ip| ip.to_string())),
+        ..blank(origin.app.clock.now())
     };
-    let row = match (&request.caller, entry.proven) {
-        (Caller::Anonymous, Some(name)) => audit_log::ActiveModel {
+    let is_theirs = matches!(origin.caller, Caller::Anonymous) || entry.session.is_some();
+    let row = match entry.proven.filter(|_| is_theirs) {
+        Some(name) => audit_log::ActiveModel {
             actor_kind: Set(ActorKind::User),
             actor_id: Set(Some(entry.user.0)),
             actor_name: Set(Some(name.to_owned())),
+            credential_kind: Set(entry.session.map(|_| CredentialUsed::Session)),
+            credential_id: Set(entry.session.map(|id| id.0)),
             ..row
         },
-        (caller, _) => done_by(row, caller),
+        None => done_by(row, origin.caller),
     };
     row.insert(db).await?;
     Ok(())

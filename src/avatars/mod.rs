@@ -15,7 +15,7 @@ use self::entity::avatars;
 use crate::{
     access::{Person, Scope},
     agents,
-    audit::{self, AccountEntry, Entry},
+    audit::{self, Entry, PersonalEntry, record_personal},
     clock::Timestamp,
     error::{Code, Problem, Result},
     graphql::Request,
@@ -105,15 +105,8 @@ pub async fn set_user(request: &Request, person: &Person, picture: Option<Pictur
     let version = picture.as_ref().map(|_| new_version());
     people::set_avatar(&tx, user, version, now).await?;
     replace(&tx, Owner::User(user), version.zip(picture), now).await?;
-    let entry = AccountEntry {
-        operation: "setViewerAvatar",
-        user,
-        session: Some(person.session),
-        changes: json!({ "avatar": "changed" }),
-        ip: request.ip,
-        request_id: &request.id,
-    };
-    audit::record_account(app, &tx, entry).await?;
+    let entry = PersonalEntry::done("setViewerAvatar", user, json!({ "avatar": "changed" }));
+    record_personal(&tx, request, entry).await?;
     tx.commit().await?;
     Ok(())
 }

@@ -27,11 +27,11 @@ use super::{
 };
 use crate::{
     access::{
-        Person,
+        Caller, Person,
         token::{Token, TokenHash, TokenKind},
     },
     app::App,
-    audit::{self, PersonalEntry, record_personal},
+    audit::{Origin, PersonalEntry, record_personal},
     clock::Timestamp,
     error::{Code, Problem, Result},
     graphql::Request,
@@ -100,13 +100,16 @@ pub struct OpenSession {
 /// Opens a session for a person who has shown who they are.
 ///
 /// # Errors
-/// The database is out of reach.
+/// `SIGN_IN_FAILED` for an account that is disabled.
 pub async fn open_session(app: &App, user: UserId, client: Client) -> Result<SignedIn> {
     let tx = app.db.begin().await?;
+    let user = by_id(&tx, user).await?;
+    if user.disabled_at.is_some() {
+        return Err(Problem::new(Code::SignInFailed, "The account is disabled."));
+    }
     let family = uuid::Uuid::from_bytes(crate::sealing::random_bytes()).to_string();
-    let (ip, request_id) = (client.ip, client.request_id.clone());
-    let signed_in = open(app, &tx, user, (family, 0), client).await?;
-    note(app, &tx, "signIn", &signed_in, (ip, &request_id)).await?;
+    let signed_in = open(app, &tx, user.id, (family, 0), &client).await?;
+    note(app, &tx, "signIn", &user, signed_in.session, &client).await?;
     tx.commit().await?;
     Ok(signed_in)
 }
@@ -134,15 +137,15 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
         end(app, &tx, heir).await?;
         generation += 1;
     }
-    if session.revoked_at.is_some() || is_disabled(&tx, session.user_id).await? {
+    let user = by_id(&tx, session.user_id).await?;
+    if session.revoked_at.is_some() || user.disabled_at.is_some() {
         return Err(unknown());
     }
     if session.expires_at <= app.clock.now() {
         return Err(Problem::new(Code::TokenExpired, "The session has ended; sign in again."));
     }
-    let (ip, request_id) = (client.ip, client.request_id.clone());
-    let signed_in = open(app, &tx, session.user_id, (session.family, generation), client).await?;
-    note(app, &tx, "refreshSession", &signed_in, (ip, &request_id)).await?;
+    let signed_in = open(app, &tx, user.id, (session.family, generation), &client).await?;
+    note(app, &tx, "refreshSession", &user, signed_in.session, &client).await?;
     tx.commit().await?;
     if !later.is_empty() {
         app.sessions.forget();
@@ -174,15 +177,8 @@ async fn reused(
     revoke(app, &tx, session.user_id, &session.family).await?;
     let user = by_id(&tx, session.user_id).await?;
     notify(app, &tx, &user, &user.email, Notice::RefreshTokenReused, &Client::of(request)).await?;
-    let entry = audit::AccountEntry {
-        operation: "refreshTokenReused",
-        user: session.user_id,
-        session: Some(session.id),
-        changes: json!({ "sessions": "revoked" }),
-        ip: request.ip,
-        request_id: &request.id,
-    };
-    audit::record_account(app, &tx, entry).await?;
+    let entry = PersonalEntry::done("refreshTokenReused", user.id, json!({ "sessions": "revoked" }));
+    record_personal(&tx, request, entry.by(&user.name).through(session.id)).await?;
     tx.commit().await?;
     app.sessions.forget();
     Ok(refused)
@@ -224,12 +220,14 @@ async fn note(
     app: &App,
     db: &impl ConnectionTrait,
     operation: &'static str,
-    signed_in: &SignedIn,
-    (ip, request_id): (Option<IpAddr>, &str),
+    user: &users::Model,
+    session: SessionId,
+    client: &Client,
 ) -> Result<()> {
-    let (user, session) = (signed_in.user, Some(signed_in.session));
-    let entry = audit::AccountEntry { operation, user, session, changes: json!({}), ip, request_id };
-    audit::record_account(app, db, entry).await
+    let origin =
+        Origin { app, caller: &Caller::Anonymous, ip: client.ip, request_id: client.request_id.as_str() };
+    let entry = PersonalEntry::done(operation, user.id, json!({})).by(&user.name).through(session);
+    record_personal(db, origin, entry).await
 }
 
 /// Ends a person's other sessions; how many there were is not told.
@@ -285,7 +283,7 @@ async fn open(
     db: &impl ConnectionTrait,
     user: UserId,
     (family, generation): (String, i64),
-    client: Client,
+    client: &Client,
 ) -> Result<SignedIn> {
     let now = app.clock.now();
     sessions::Entity::delete_many()
@@ -358,12 +356,6 @@ async fn end(app: &App, db: &impl ConnectionTrait, session: &sessions::Model) ->
 
 fn shortened(user_agent: Option<&str>) -> Option<String> {
     user_agent.map(|text| text.chars().take(500).collect())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-async fn is_disabled(db: &impl ConnectionTrait, user: UserId) -> Result<bool> {
-    let user = users::Entity::find_by_id(user).one(db).await?;
-    Ok(user.is_none_or(|user| user.disabled_at.is_some()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
