@@ -110,7 +110,7 @@ async fn list(app: &App) -> Result<Output, Failure> {
 impl Rotate {
     async fn run(self, app: &App) -> Result<Output, Failure> {
         if self.encryption {
-            return self.encryption(app);
+            return self.encryption(app).await;
         }
         Ok(match keys::rotate(app, self.now).await? {
             Rotated::Active(kid) => {
@@ -126,12 +126,8 @@ impl Rotate {
         })
     }
 
-    fn encryption(&self, app: &App) -> Result<Output, Failure> {
-        let path = app.config.rotatable_keys()?;
-        let mut file = app.config.keys()?;
-        let id = if self.prepare { file.prepare_sealing() } else { file.rotate_sealing() };
-        file.save(path)?;
-        let active = file.ring().active_id() == id;
+    async fn encryption(&self, app: &App) -> Result<Output, Failure> {
+        let (id, active) = keys::rotate_sealing(app, self.prepare).await?;
         let text = if active {
             format!(
                 "Sealing key {id} is active; a running service uses it within a second. Back the key file up, then \

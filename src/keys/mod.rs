@@ -3,7 +3,7 @@
 //! There are two kinds, and they live in two places:
 //!
 //! - *sealing keys* (`key file`): they wrap the data keys of everything that is sealed in the database. A running
-//!   service sees a changed file within a second (`watch.rs`); [`rewrap`] moves what is sealed to the active key, and
+//!   service sees a changed file within a second (`watch.rs`); `file.rs` changes it, one process at a time; [`rewrap`] moves what is sealed to the active key, and
 //!   [`retire`] forgets a key that nothing is wrapped with any more. Where sealed values are is said once, in
 //!   `columns.rs`.
 //! - *signing keys* (table `signing_keys`, the private half sealed): they sign access tokens (`signing.rs`). All
@@ -12,6 +12,7 @@
 //! The operator alone may touch them, at the command line (`cli/key.rs`); there is no root field for it.
 
 mod columns;
+mod file;
 mod jwks;
 mod rewrap;
 mod signing;
@@ -19,6 +20,7 @@ mod watch;
 
 pub use self::{
     columns::{Record, SEALED, SealedColumn},
+    file::rotate_sealing,
     jwks::jwks,
     rewrap::{Pace, Progress, in_use, retire, rewrap},
     signing::{

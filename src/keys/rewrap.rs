@@ -9,7 +9,10 @@ use std::{sync::Arc, time::Duration};
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use serde::Serialize;
 
-use super::columns::{Record, SEALED, SealedColumn};
+use super::{
+    columns::{Record, SEALED, SealedColumn},
+    file::Change,
+};
 use crate::{
     app::App,
     error::{Code, Problem, Result},
@@ -236,8 +239,8 @@ pub async fn in_use(app: &App, id: u32) -> Result<Vec<(&'static SealedColumn, i6
 /// # Errors
 /// `IN_USE` while anything is wrapped with it, or when it is the active one; `NOT_FOUND`.
 pub async fn retire(app: &App, id: u32) -> Result<()> {
-    let path = app.config.rotatable_keys()?;
-    let mut file = app.config.keys().map_err(Problem::internal)?;
+    let mut change = Change::begin(app).await?;
+    let file = &mut change.file;
     if file.ring().active_id() == id {
         return Err(Problem::new(Code::InUse, format!("Key {id} is the active one: rotate first.")));
     }
@@ -258,5 +261,5 @@ pub async fn retire(app: &App, id: u32) -> Result<()> {
         return Err(Problem::new(Code::InUse, detail));
     }
     file.retire_sealing(id);
-    file.save(path).map_err(Problem::internal)
+    change.save()
 }

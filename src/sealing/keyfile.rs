@@ -193,7 +193,7 @@ impl KeyFile {
     /// When it can't be written.
     pub fn save(&self, path: &Path) -> Result<(), KeyFileError> {
         let beside = path.with_extension(format!("{:08x}.new", u32::from_be_bytes(random_bytes())));
-        let replaced = write_private(&beside, &self.text()).and_then(|()| std::fs::rename(&beside, path));
+        let replaced = write_private(&beside, &self.text()).and_then(|()| put_in_place(&beside, path));
         replaced.map_err(|source| {
             // The keys must not stay behind under a name that nobody looks at; the first error is what matters.
             let _ = std::fs::remove_file(&beside);
@@ -244,6 +244,16 @@ impl SigningKey {
         let kid = format!("{:016x}", u64::from_be_bytes(random_bytes()));
         Self { kid, seed: Zeroizing::new(random_bytes()) }
     }
+}
+
+/// In place, and still there after a power failure: what is sealed with a new key must not outlive the key.
+fn put_in_place(beside: &Path, path: &Path) -> io::Result<()> {
+    std::fs::rename(beside, path)?;
+    #[cfg(unix)]
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
