@@ -1,11 +1,13 @@
 //! Calls to others over HTTP: the one place that makes clients.
 //!
 //! Nothing is followed and nothing waits for ever: a redirect could lead anywhere, and an answer that never comes would
-//! hold what waits for it.
+//! hold what waits for it. Each call says which trace it belongs to (`traceparent`), where there is one.
 
 use std::{sync::Once, time::Duration};
 
-use reqwest::{Client, redirect::Policy};
+use reqwest::{Request, Response, redirect::Policy};
+
+use crate::telemetry::traces;
 
 /// How long an answer may take, its body included.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -19,11 +21,26 @@ pub fn provide_tls() {
     });
 }
 
-/// A client for other people's servers.
-///
-/// # Errors
-/// The system's certificates can't be read.
-pub fn client() -> reqwest::Result<Client> {
-    provide_tls();
-    Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()
+/// What calls other people's servers.
+#[derive(Clone, Debug)]
+pub struct Client(reqwest::Client);
+
+impl Client {
+    /// A client of its own: connections are shared by those who share it.
+    ///
+    /// # Errors
+    /// The system's certificates can't be read.
+    pub fn new() -> reqwest::Result<Self> {
+        provide_tls();
+        Ok(Self(reqwest::Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?))
+    }
+
+    /// Sends a request, as a part of the trace that the active span belongs to.
+    ///
+    /// # Errors
+    /// Nobody answers, or not in time.
+    pub async fn execute(&self, mut request: Request) -> reqwest::Result<Response> {
+        traces::inject(request.headers_mut());
+        self.0.execute(request).await
+    }
 }

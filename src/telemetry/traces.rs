@@ -64,7 +64,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let wrong = |error: &dyn std::fmt::Display| TelemetryError::Traces(error.to_string());
-    let client = outbound::client().map_err(|error| wrong(&error))?;
+    let client = outbound::Client::new().map_err(|error| wrong(&error))?;
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(Courier { runtime: Handle::current(), client })
@@ -187,10 +187,12 @@ pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
     opentelemetry::trace::Span::end_with_timestamp(&mut span, ended);
 }
 
-/// Tells the receiver of an outgoing request which trace it belongs to.
+/// Tells the receiver of an outgoing request which trace it belongs to. What our caller's own tools have noted of the
+/// trace (`tracestate`) is none of the receiver's business, and stays here.
 pub fn inject(headers: &mut HeaderMap) {
     if on() {
         TraceContextPropagator::new().inject_context(&Context::current(), &mut HeaderInjector(headers));
+        headers.remove("tracestate");
     }
 }
 
@@ -206,13 +208,14 @@ fn now() -> SystemTime {
 #[derive(Debug)]
 struct Courier {
     runtime: Handle,
-    client: reqwest::Client,
+    client: outbound::Client,
 }
 
 #[async_graphql::async_trait::async_trait]
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, HttpError> {
         let (client, request) = (self.client.clone(), reqwest::Request::try_from(request)?);
+        // A task of its own, which no span is active in: what is sent of traces is a part of none.
         let sent = self.runtime.spawn(async move {
             let answered = client.execute(request).await?;
             let status = answered.status();

@@ -6,7 +6,10 @@ use std::{
 };
 
 use axum::{Router, body::Bytes, extract::State, routing::post};
-use muster::telemetry::{self, traces};
+use muster::{
+    config::Config,
+    telemetry::{self, traces},
+};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value as Any, trace::v1::Span,
 };
@@ -24,9 +27,12 @@ const PARENT: &str = "b7ad6b7169203331";
 struct Collector {
     bytes: Arc<Mutex<Vec<u8>>>,
     spans: Arc<Mutex<Vec<Span>>>,
+    /// How many batches came as a part of a trace.
+    traced: Arc<Mutex<u32>>,
 }
 
-async fn take(State(collector): State<Collector>, body: Bytes) {
+async fn take(State(collector): State<Collector>, headers: http::HeaderMap, body: Bytes) {
+    *collector.traced.lock().unwrap() += u32::from(headers.contains_key("traceparent"));
     collector.bytes.lock().unwrap().extend_from_slice(&body);
     let request = ExportTraceServiceRequest::decode(body).unwrap();
     for resource in request.resource_spans {
@@ -42,6 +48,10 @@ async fn take(State(collector): State<Collector>, body: Bytes) {
 
 /// A collector, and a service that sends to it what `ratio` of its requests did.
 async fn traced(ratio: f64) -> (TestApp, Collector) {
+    traced_with(ratio, |_| ()).await
+}
+
+async fn traced_with(ratio: f64, configure: impl FnOnce(&mut Config)) -> (TestApp, Collector) {
     // The process' own subscriber: run with cargo-nextest, one process a test.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let collector = Collector::default();
@@ -50,11 +60,15 @@ async fn traced(ratio: f64) -> (TestApp, Collector) {
     let router = Router::new().route("/v1/traces", post(take)).with_state(collector.clone());
     #[expect(clippy::disallowed_methods, reason = "there is no service yet, and the collector outlives it")]
     tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let mut config = muster::config::Config::in_folder(Path::new("/nowhere")).unwrap();
+    let mut config = Config::in_folder(Path::new("/nowhere")).unwrap();
     config.traces.sample_ratio = ratio;
     let subscriber = telemetry::traced_subscriber(&config, &endpoint, std::io::sink, false).unwrap();
     tracing::subscriber::set_global_default(subscriber).unwrap();
-    let app = TestApp::start_with(|config| config.traces.endpoint = Some(endpoint)).await;
+    let app = TestApp::start_with(|config| {
+        config.traces.endpoint = Some(endpoint);
+        configure(config);
+    })
+    .await;
     (app, collector)
 }
 
@@ -157,4 +171,53 @@ async fn what_is_not_sampled_is_not_sent_and_what_goes_out_says_its_trace() {
         .await;
     let said = headers["traceparent"].to_str().unwrap();
     assert!(said.starts_with("00-") && said.len() == 55, "{said}");
+}
+
+/// Somebody else's server, which answers nothing of use and remembers the headers of each call.
+async fn elsewhere() -> (String, Arc<Mutex<Vec<http::HeaderMap>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let kept = Arc::clone(&heard);
+    let router = Router::new().fallback(move |headers: http::HeaderMap| {
+        kept.lock().unwrap().push(headers);
+        async { http::StatusCode::NOT_FOUND }
+    });
+    #[expect(clippy::disallowed_methods, reason = "there is no service yet, and the other one outlives it")]
+    tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (address, heard)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_to_others_is_a_part_of_the_trace_that_it_is_made_in() {
+    let (issuer, heard) = elsewhere().await;
+    let (app, collector) = traced_with(1.0, |config| {
+        let file = config.data_dir.join("oidc.toml");
+        std::fs::write(&file, format!("[other]\nissuer = \"{issuer}\"\nclient_id = \"muster\"\n")).unwrap();
+        config.oidc_file = Some(file);
+        config.public_url = Some("https://muster.test".to_owned());
+    })
+    .await;
+    app.expects_failures();
+    let start = "/auth/oidc/other/start";
+    let sampled = format!("00-{TRACE}-{PARENT}-01");
+    let request = app.stranger.request(Method::GET, start);
+    let request = request.header("traceparent", sampled).header("tracestate", "vendor=canary");
+    assert_eq!(Answer::of(request).await.problem(), (503, "UNAVAILABLE"));
+    // Who does not want the trace kept is passed on, too; and a call of nobody's has a trace of its own.
+    with_parent(&app.stranger, start, false).await.problem();
+    app.anonymous.get(start).await.problem();
+    traces::finish().await;
+    let heard = heard.lock().unwrap();
+    let parents: Vec<Vec<&str>> =
+        heard.iter().map(|headers| headers["traceparent"].to_str().unwrap().split('-').collect()).collect();
+    let spans = collector.spans.lock().unwrap();
+    let span = spans.iter().find(|span| hex(&span.trace_id) == TRACE && span.name.starts_with("GET /auth"));
+    let span = hex(&span.expect("the request's span").span_id);
+    assert_eq!(parents[0], ["00", TRACE, &span, "01"]);
+    assert_eq!((parents[1][1], parents[1][3]), (TRACE, "00"));
+    assert_ne!(parents[2][1], TRACE);
+    assert_eq!(parents.len(), 3);
+    assert!(heard.iter().all(|headers| !headers.contains_key("tracestate")), "{heard:?}");
+    assert_eq!(*collector.traced.lock().unwrap(), 0, "what carries spans is no part of a trace");
 }

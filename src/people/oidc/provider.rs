@@ -86,7 +86,7 @@ impl Providers {
             return Ok(Self(Vec::new()));
         }
         let base = config.public_url.as_deref().context("public_url: missing, which oidc_file needs")?;
-        let http = Http(outbound::client()?);
+        let http = Http(outbound::Client::new()?);
         let providers = settings.into_iter().map(|(name, settings)| Provider {
             redirect: format!("{base}/auth/oidc/{name}/callback"),
             name,
@@ -225,7 +225,7 @@ impl Provider {
 
 /// Our client for other people's servers, as the library wants to see it.
 #[derive(Clone, Debug)]
-struct Http(reqwest::Client);
+struct Http(outbound::Client);
 
 impl<'c> openidconnect::AsyncHttpClient<'c> for Http {
     type Error = HttpError;
@@ -233,10 +233,7 @@ impl<'c> openidconnect::AsyncHttpClient<'c> for Http {
 
     fn call(&'c self, request: openidconnect::HttpRequest) -> Self::Future {
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let request =
-                self.0.request(parts.method, parts.uri.to_string()).headers(parts.headers).body(body);
-            let mut response = request.send().await?;
+            let mut response = self.0.execute(request.try_into()?).await?;
             let (status, headers) = (response.status(), response.headers().clone());
             let mut body = Vec::new();
             while let Some(chunk) = response.chunk().await? {
