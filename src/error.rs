@@ -252,6 +252,11 @@ impl Problem {
         problem
     }
 
+    /// What only the log and the operator may know.
+    pub(crate) fn cause(&self) -> Option<&anyhow::Error> {
+        self.cause.as_deref()
+    }
+
     /// Counts the problem, and writes the cause of a failure of our own to the log: once, at the boundary.
     pub fn log(&self, request_id: &str) {
         if let Some(meters) = metrics::on() {

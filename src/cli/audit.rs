@@ -8,14 +8,16 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use clap::Subcommand;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 
 use super::{Cli, Failure, Output};
 use crate::{
     audit::{self, AuditKey, INSTANCE, PublicKey, Report, Verifier},
     clock::Timestamp,
+    error::Problem,
     orgs,
 };
 
@@ -156,25 +158,47 @@ impl Export {
             None => INSTANCE,
         };
         let lines = audit::export(Arc::clone(&app), chain, (self.from, self.to)).await?;
-        let mut lines = pin!(lines);
-        let mut out: Box<dyn Write + Send> = match &self.out {
-            Some(path) => Box::new(
-                File::create_new(path)
-                    .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
-            ),
-            None => Box::new(io::stdout()),
+        let output = match self.out {
+            Some(path) => {
+                let failed = |error: io::Error| Failure::new(format!("{}: {error}", path.display()));
+                let file = create_private(&path).map_err(failed)?;
+                let written = write(lines, file).await;
+                if written.is_err() {
+                    // A part of a log could be taken for the whole.
+                    let _ = std::fs::remove_file(&path);
+                }
+                Output::of(json!({ "file": path, "lines": written? }))
+            }
+            None => {
+                write(lines, io::stdout()).await?;
+                Output::none()
+            }
         };
-        let mut written = 0_usize;
-        while let Some(page) = lines.next().await {
-            let page = page?;
-            written += page.iter().filter(|byte| **byte == b'\n').count();
-            out.write_all(&page)?;
-        }
-        out.flush()?;
         app.shut_down().await;
-        match self.out {
-            Some(path) => Ok(Output::of(json!({ "file": path, "lines": written }))),
-            None => Ok(Output::none()),
-        }
+        Ok(output)
     }
+}
+
+/// Writes the pages of an export; how many lines.
+async fn write(
+    pages: impl Stream<Item = Result<Bytes, Problem>> + Send,
+    mut out: impl Write + Send,
+) -> Result<usize, Failure> {
+    let (mut pages, mut written) = (pin!(pages), 0);
+    while let Some(page) = pages.next().await {
+        let page = page?;
+        written += page.iter().filter(|byte| **byte == b'\n').count();
+        out.write_all(&page)?;
+    }
+    out.flush()?;
+    Ok(written)
+}
+
+/// A new file, for its owner alone: names and addresses stand in it.
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

@@ -56,8 +56,12 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        problem.log("");
-        Self { code: problem.code.as_str(), detail: problem.detail, errors: problem.errors }
+        // Who sits at the command line is who reads the log: the cause is said here, once.
+        let detail = match problem.cause() {
+            Some(cause) if problem.code.status().is_server_error() => format!("{cause:#}"),
+            _ => problem.detail,
+        };
+        Self { code: problem.code.as_str(), detail, errors: problem.errors }
     }
 }
 

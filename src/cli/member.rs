@@ -20,13 +20,13 @@ pub enum Member {
     Invite(Invite),
 }
 
-/// What `muster member add` takes.
+/// Whom, where, and as what.
 #[derive(Debug, clap::Args)]
-pub struct Add {
+pub struct Place {
     /// The organization: its id or its name
     #[arg(long)]
     org: String,
-    /// The user
+    /// The person's e-mail address
     #[arg(long)]
     email: String,
     /// OWNER, ADMIN, OPERATOR or VIEWER
@@ -34,18 +34,18 @@ pub struct Add {
     role: Role,
 }
 
+/// What `muster member add` takes.
+#[derive(Debug, clap::Args)]
+pub struct Add {
+    #[command(flatten)]
+    place: Place,
+}
+
 /// What `muster member invite` takes.
 #[derive(Debug, clap::Args)]
 pub struct Invite {
-    /// The organization: its id or its name
-    #[arg(long)]
-    org: String,
-    /// Whom: an e-mail address
-    #[arg(long)]
-    email: String,
-    /// OWNER, ADMIN, OPERATOR or VIEWER
-    #[arg(long)]
-    role: Role,
+    #[command(flatten)]
+    place: Place,
     /// Print the link, this once, and send no mail
     #[arg(long)]
     link: bool,
@@ -62,28 +62,28 @@ impl Member {
 
 impl Add {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let org = orgs::find(&app, &self.org).await?;
-        let user = people::find_user(&app, &self.email).await?;
-        people::add_member(&Scope::system(&app, org), user, self.role).await?;
+        let (app, Place { org, email, role }) = (cli.open().await?, self.place);
+        let org = orgs::find(&app, &org).await?;
+        let user = people::find_user(&app, &email).await?;
+        people::add_member(&Scope::system(&app, org), user, role).await?;
         app.shut_down().await;
-        Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": self.role })))
+        Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
     }
 }
 
 impl Invite {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
+        let (app, Place { org, email, role }) = (cli.open().await?, self.place);
         if !self.link && !app.mailer.is_on() {
             return Err(Failure::new(
                 "mail.url is not set, so no mail can be sent: set it, or ask for the link with --link",
             ));
         }
-        let org = orgs::find(&app, &self.org).await?;
+        let org = orgs::find(&app, &org).await?;
         let delivery = if self.link { Delivery::ByHand } else { Delivery::Mail };
-        let invited = people::invite(&Scope::system(&app, org), &self.email, self.role, delivery).await?;
+        let invited = people::invite(&Scope::system(&app, org), &email, role, delivery).await?;
         let mut answer =
-            json!({ "id": invited.0, "organization_id": org, "email": self.email, "role": self.role });
+            json!({ "id": invited.0, "organization_id": org, "email": email.trim(), "role": role });
         match invited.1 {
             Some(token) => {
                 answer["link"] = json!(app.mailer.link("accept-invitation", token.expose_secret()));

@@ -42,6 +42,8 @@ impl Org {
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let app = cli.open().await?;
+        // First, for nobody is to have an account on account of an organization that is not made.
+        orgs::check_name(&self.name)?;
         let owner = people::invite_user(&app, &self.owner_email).await?;
         let name = self.name.trim().to_owned();
         let id = orgs::create(&app, NewOrganization { name: self.name, plan: self.plan, owner }).await?;

@@ -37,9 +37,7 @@ pub struct NewOrganization {
 /// `VALIDATION_FAILED` for a name that is none.
 pub async fn create(app: &Arc<App>, new: NewOrganization) -> Result<OrgId> {
     let name = new.name.trim().to_owned();
-    if name.is_empty() || name.chars().count() > 80 {
-        return Err(Problem::invalid_at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters."));
-    }
+    check_name(&name)?;
     let now = app.clock.now();
     let organization = organizations::ActiveModel {
         name: Set(name.clone()),
@@ -71,6 +69,17 @@ pub async fn create(app: &Arc<App>, new: NewOrganization) -> Result<OrgId> {
         .await?;
     tx.commit().await?;
     Ok(scope.org)
+}
+
+/// Refuses what can't be an organization's name.
+///
+/// # Errors
+/// `VALIDATION_FAILED`.
+pub fn check_name(name: &str) -> Result<()> {
+    match name.trim().chars().count() {
+        1..=80 => Ok(()),
+        _ => Err(Problem::invalid_at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters.")),
+    }
 }
 
 /// The organization that the operator means: by id or by name.

@@ -59,6 +59,10 @@ pub struct EditToken {
 pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretString)> {
     let tx = scope.begin().await?;
     let mut violations = Vec::new();
+    let name = new.name.trim().to_owned();
+    if name.is_empty() || name.chars().count() > 80 {
+        violations.push(Violation::at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters."));
+    }
     check_permissions(&tx, &new.permissions, PermissionSet::default(), &mut violations);
     let expires_at = match new.expires_at {
         MaybeUndefined::Undefined => {
@@ -72,7 +76,6 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
     // As a set: each once, and in the order of the policy.
     let permissions: PermissionSet = new.permissions.iter().copied().collect();
     let (token, hash) = Token::generate(TokenKind::Service);
-    let name = new.name.trim().to_owned();
     let row = service_tokens::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
