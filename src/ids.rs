@@ -110,6 +110,8 @@ ids! {
     UserId,
     /// A person's session.
     SessionId,
+    /// A person's account elsewhere, by which they sign in.
+    LinkedAccountId,
     /// A service token.
     TokenId,
     /// An invitation into an organization.

@@ -59,6 +59,7 @@ pub struct Mutation(
     crate::people::graphql::PeopleMutation,
     crate::people::account::AccountMutation,
     crate::people::own::OwnMutation,
+    crate::people::oidc::OidcMutation,
     crate::servers::graphql::ServerMutation,
     crate::agents::graphql::AgentMutation,
     crate::channels::graphql::ChannelMutation,

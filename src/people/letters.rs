@@ -59,6 +59,7 @@ pub(super) enum Notice {
     RecoveryCodesRenewed,
     RefreshTokenReused,
     AccountLinked,
+    AccountUnlinked,
 }
 
 impl Notice {
@@ -94,6 +95,10 @@ impl Notice {
             Self::AccountLinked => (
                 "Another way to sign in",
                 "An account with another provider can now sign in to your account.",
+            ),
+            Self::AccountUnlinked => (
+                "A way to sign in was removed",
+                "An account with another provider is no longer linked to your account.",
             ),
         }
     }

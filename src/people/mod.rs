@@ -11,8 +11,8 @@
 //! - `users.rs`, `members.rs`, `invitations.rs`: who there is, who belongs where, and how they get there.
 //! - `signin.rs`, `factor.rs`, `sessions.rs`, `throttle.rs`: from a password and a code to a session, at a bounded pace.
 //! - `credentials.rs`, `links.rs`, `letters.rs`: one's own name, address and password; what mail brings.
-//! - `oidc/`: signing in with an account elsewhere.
-//! - `pages.rs`: what links in mails lead to where there is no panel.
+//! - `oidc/`, `identities.rs`: signing in with an account elsewhere, and unlinking it.
+//! - `pages.rs`: what links in mails, and sign-ins elsewhere, lead to where there is no panel.
 //! - `account.rs`, `own.rs`, `graphql.rs`: all of that in the schema.
 
 pub mod account;
@@ -41,6 +41,7 @@ pub use self::{
         request_password_reset, reset_password,
     },
     factor::{Enrolment, begin as begin_totp, confirm as confirm_totp, disable as disable_totp, regenerate},
+    identities::{LinkedAccount, linked_accounts, unlink as unlink_account},
     invitations::{
         Acceptance, Accepted, Delivery, accept as accept_invitation, invite, resend as resend_invitation,
         revoke as revoke_invitation,

@@ -1,7 +1,12 @@
-//! The pages that links in mails lead to where there is no panel: one file, which speaks with nobody but this service.
+//! The pages that links in mails, and sign-ins elsewhere, lead to where there is no panel: two files, which speak with
+//! nobody but this service.
 //!
-//! A page does nothing when it is opened: mail scanners follow links. The token stands behind `#`, which no server sees,
-//! and goes with the mutation once somebody presses the button.
+//! A page of a mail's link does nothing when it is opened: mail scanners follow links. The token stands behind `#`, which
+//! no server sees, and goes with the mutation once somebody presses the button.
+//!
+//! `/sign-in` is where a sign-in elsewhere ends. It takes a code only in the browser that has begun here, as its own state
+//! in the session's storage shows: otherwise anybody could sign others in to an account of theirs. Tokens stay in
+//! the page's memory, and are gone with it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,27 +20,31 @@ use http::header;
 
 use crate::{app::App, edge::policy_of};
 
-/// Markup, style and script.
-const PAGE: &str = include_str!("pages/page.html");
+/// Markup, style and script of the pages of mails' links.
+const LINKS: &str = include_str!("pages/page.html");
+/// The same of the page to sign in.
+const SIGN_IN: &str = include_str!("pages/sign-in.html");
 
 /// Only this script and this style run.
-static POLICY: LazyLock<String> = LazyLock::new(|| policy_of(PAGE, ""));
+static LINKS_POLICY: LazyLock<String> = LazyLock::new(|| policy_of(LINKS, ""));
+static SIGN_IN_POLICY: LazyLock<String> = LazyLock::new(|| policy_of(SIGN_IN, ""));
 
 /// The routes of the pages.
 pub fn router() -> Router<Arc<App>> {
     ["/confirm-email", "/reset-password", "/accept-invitation"]
         .into_iter()
-        .fold(Router::new(), |router, path| router.route(path, get(page)))
+        .fold(Router::new(), |router, path| router.route(path, get(async || page(LINKS, &LINKS_POLICY))))
+        .route("/sign-in", get(async || page(SIGN_IN, &SIGN_IN_POLICY)))
 }
 
-async fn page() -> Response {
+fn page(text: &'static str, policy: &'static str) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, POLICY.as_str()),
+        (header::CONTENT_SECURITY_POLICY, policy),
         (header::CACHE_CONTROL, "no-store"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
-    (headers, Body::from(PAGE)).into_response()
+    (headers, Body::from(text)).into_response()
 }
 
 #[cfg(test)]
@@ -46,11 +55,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_loads_nothing_from_elsewhere_and_its_script_is_the_one_that_runs() {
+    fn a_page_loads_nothing_from_elsewhere_and_its_script_is_the_one_that_runs() {
         let nothing = BASE64_STANDARD.encode(Sha256::digest(""));
-        assert!(POLICY.matches("'sha256-").count() == 2 && !POLICY.contains(&nothing), "{}", *POLICY);
-        for foreign in ["http://", "https://", "src=", "@import", "url(", "style=", "onclick"] {
-            assert!(!PAGE.contains(foreign), "{foreign}");
+        for (page, policy) in [(LINKS, &LINKS_POLICY), (SIGN_IN, &SIGN_IN_POLICY)] {
+            assert!(policy.matches("'sha256-").count() == 2 && !policy.contains(&nothing), "{}", **policy);
+            for foreign in
+                ["http://", "https://", "src=", "@import", "url(", "style=", "onclick", "innerHTML"]
+            {
+                assert!(!page.contains(foreign), "{foreign}");
+            }
         }
     }
 }

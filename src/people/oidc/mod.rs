@@ -16,7 +16,11 @@ mod routes;
 use async_graphql::{Context, Object, SimpleObject};
 
 pub use self::{provider::Providers, routes::router};
-use crate::graphql::{Answer, ContextExt, Enter, answer, permit::open};
+use crate::{
+    graphql::{Answer, ContextExt, Enter, answer, permit::open},
+    ids::LinkedAccountId,
+    people::{self, LinkedAccount},
+};
 
 /// A provider that people may sign in with.
 #[derive(SimpleObject)]
@@ -46,6 +50,30 @@ impl OidcQuery {
                 start_path: format!("/auth/oidc/{}/start", provider.name),
             });
             Ok(providers.collect())
+        })
+        .await
+    }
+
+    /// The caller's accounts elsewhere by which they sign in, the oldest first.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn linked_accounts(&self, ctx: &Context<'_>) -> Answer<Vec<LinkedAccount>> {
+        answer(async { people::linked_accounts(&ctx.request().app, ctx.admit()?.person()?).await }).await
+    }
+}
+
+/// Changing what one may sign in with.
+#[derive(Default)]
+pub struct OidcMutation;
+
+#[Object]
+impl OidcMutation {
+    /// Unlinks one of the caller's accounts elsewhere, unless they could not sign in any more; answers with its id.
+    /// A later sign-in there links it again while the provider vouches for the caller's address.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn unlink_account(&self, ctx: &Context<'_>, id: LinkedAccountId) -> Answer<LinkedAccountId> {
+        answer(async {
+            people::unlink_account(ctx.request(), ctx.admit()?.person()?, id).await?;
+            Ok(id)
         })
         .await
     }
