@@ -3,10 +3,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
-use muster::{
-    audit,
-    people::{self, NewUser},
-};
+use muster::audit;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -179,13 +176,7 @@ async fn the_end_of_the_service_writes_what_is_left() {
 #[tokio::test]
 async fn signing_in_and_out_and_trying_to_have_lines() {
     let app = TestApp::start().await;
-    let new = NewUser {
-        email: "someone@example.org".to_owned(),
-        name: "Someone".to_owned(),
-        password: "correct horse".into(),
-        confirmed: true,
-    };
-    let user = people::create_user(&app.muster, new).await.unwrap().0;
+    let user = app.user("someone@example.org", true).await;
     let sign_in = async |email: &str, password: &str| {
         app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
     };

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use muster::people::{self, NewUser};
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp};
@@ -27,16 +26,6 @@ async fn invited(app: &TestApp, email: &str, role: &str) -> (Value, String) {
 
 async fn accept(actor: &Actor, token: &str, name: Option<&str>, password: Option<&str>) -> Answer {
     actor.gql(ACCEPT, json!({ "t": token, "n": name, "p": password })).await
-}
-
-async fn user(app: &TestApp, email: &str) -> i64 {
-    let new = NewUser {
-        email: email.to_owned(),
-        name: "Someone".to_owned(),
-        password: "correct horse".into(),
-        confirmed: false,
-    };
-    people::create_user(&app.muster, new).await.unwrap().0
 }
 
 async fn sign_in(app: &TestApp, email: &str) -> Actor {
@@ -83,7 +72,7 @@ async fn somebody_new_gets_an_account_and_a_membership() {
 #[tokio::test]
 async fn who_has_an_account_shows_that_it_is_theirs() {
     let app = TestApp::with_mail().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", false).await;
     let (_, token) = invited(&app, "Someone@example.org", "VIEWER").await;
     // The link alone, another's session, a wrong password: none of them is enough.
     for (actor, password) in
@@ -97,7 +86,7 @@ async fn who_has_an_account_shows_that_it_is_theirs() {
     let viewer = someone.gql("{ viewer { user { name emailConfirmed } } }", json!({})).await.data();
     assert_eq!(viewer["viewer"]["user"], json!({ "name": "Someone", "emailConfirmed": true }));
     // A session of the account is enough.
-    user(&app, "another@example.org").await;
+    app.user("another@example.org", false).await;
     let (_, token) = invited(&app, "another@example.org", "VIEWER").await;
     let another = sign_in(&app, "another@example.org").await;
     accept(&another, &token, None, None).await.data();

@@ -13,22 +13,27 @@ use tokio::{
 
 use crate::harness::{Actor, TestApp};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc");
-const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
-const EMAIL: &str = "ann@example.org";
+pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc");
+pub const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
+pub const EMAIL: &str = "ann@example.org";
 
 /// The service and a provider of it. The service knows itself by an address that only the browser below understands.
-struct House {
-    app: TestApp,
+pub struct House {
+    pub app: TestApp,
     _provider: Child,
     /// The provider goes on to say things; who nobody listens to ends.
     _said: Lines<BufReader<ChildStdout>>,
 }
 
 const PUBLIC: &str = "https://muster.test";
+pub const START: &str = "/auth/oidc/peer/start?state=panel-state";
 
 impl House {
-    async fn open(in_id_token: bool, join: bool) -> Self {
+    pub async fn open(in_id_token: bool, join: bool) -> Self {
+        Self::open_for(in_id_token, join, Some("https://panel.test")).await
+    }
+
+    pub async fn open_for(in_id_token: bool, join: bool, panel: Option<&str>) -> Self {
         assert!(Path::new(FOLDER).join("node_modules").is_dir(), "npm ci --prefix tests/peers/oidc");
         let options = json!({
             "redirect": format!("{PUBLIC}/auth/oidc/peer/callback"),
@@ -56,13 +61,13 @@ impl House {
             std::fs::write(&file, text).unwrap();
             config.oidc_file = Some(file);
             config.public_url = Some(PUBLIC.to_owned());
-            config.panel_url = Some("https://panel.test".to_owned());
+            config.panel_url = panel.map(str::to_owned);
         })
         .await;
         Self { app, _provider: process, _said: lines }
     }
 
-    async fn user(&self, confirmed: bool) -> i64 {
+    pub async fn user(&self, confirmed: bool) -> i64 {
         let new = NewUser {
             email: EMAIL.to_owned(),
             name: "Ann".to_owned(),
@@ -73,18 +78,23 @@ impl House {
     }
 
     /// Signs in as `login` there; what stands behind `#` at the panel.
-    async fn visit(&self, login: &str) -> BTreeMap<String, String> {
+    pub async fn visit(&self, login: &str) -> BTreeMap<String, String> {
         let mut browser = Browser::new(&self.app);
-        let url = browser.at_provider(login).await;
+        let url = browser.at_provider(START, login).await;
         fragment(&browser.arrive(&url).await)
     }
 
-    async fn exchange(&self, code: &str) -> Value {
+    /// A session of `login` there.
+    pub async fn signed_in(&self, login: &str) -> Actor {
+        self.actor(&self.exchange(&self.visit(login).await["code"]).await)
+    }
+
+    pub async fn exchange(&self, code: &str) -> Value {
         let data = self.app.anonymous.gql(EXCHANGE, json!({ "c": code })).await.data();
         data["exchangeSignInCode"].clone()
     }
 
-    fn actor(&self, session: &Value) -> Actor {
+    pub fn actor(&self, session: &Value) -> Actor {
         self.app.anonymous.with_bearer(session["accessToken"].as_str().unwrap())
     }
 }
@@ -96,14 +106,14 @@ fn fragment(url: &str) -> BTreeMap<String, String> {
 }
 
 /// A browser: cookies by host, redirects by hand.
-struct Browser {
+pub struct Browser {
     client: Client,
     cookies: BTreeMap<(String, String), String>,
     base: String,
 }
 
 impl Browser {
-    fn new(app: &TestApp) -> Self {
+    pub fn new(app: &TestApp) -> Self {
         let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
         Self { client, cookies: BTreeMap::new(), base: app.base.clone() }
     }
@@ -155,8 +165,8 @@ impl Browser {
     }
 
     /// From the button to the redirect back to the service, which is not followed.
-    async fn at_provider(&mut self, login: &str) -> String {
-        let start = format!("{PUBLIC}/auth/oidc/peer/start?state=panel-state");
+    pub async fn at_provider(&mut self, start: &str, login: &str) -> String {
+        let start = format!("{PUBLIC}{start}");
         let response = self.send(&start, None).await;
         assert_eq!(response.status(), 303);
         let mut url = Self::location(&response, &start);
@@ -180,7 +190,7 @@ impl Browser {
     }
 
     /// The redirect back; where the service sends the browser then.
-    async fn arrive(&mut self, url: &str) -> String {
+    pub async fn arrive(&mut self, url: &str) -> String {
         let response = self.send(url, None).await;
         assert_eq!(
             (response.status().as_u16(), &response.headers()["cache-control"]),
@@ -278,17 +288,17 @@ async fn a_callback_is_worth_nothing_to_another_browser_or_later() {
     let house = House::open(true, false).await;
     house.user(true).await;
     let mut browser = Browser::new(&house.app);
-    let url = browser.at_provider("ann").await;
+    let url = browser.at_provider(START, "ann").await;
     let mut other = Browser::new(&house.app);
     assert_eq!(fragment(&other.arrive(&url).await)["error"], "STATE_INVALID");
     // Another browser that has begun a visit of its own.
-    other.at_provider("ann").await;
+    other.at_provider(START, "ann").await;
     assert_eq!(fragment(&other.arrive(&url).await)["error"], "STATE_INVALID");
     let forged = url.replace("code=", "code=x");
     assert_eq!(fragment(&browser.arrive(&forged).await)["error"], "PROVIDER_FAILED");
     // The cookie has done its service.
     assert_eq!(fragment(&browser.arrive(&url).await)["error"], "STATE_INVALID");
-    let late = browser.at_provider("ann").await;
+    let late = browser.at_provider(START, "ann").await;
     house.app.clock.advance(Duration::from_mins(10));
     assert_eq!(fragment(&browser.arrive(&late).await)["error"], "STATE_INVALID");
     // A code that is not exchanged within a minute is gone.

@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -11,40 +10,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::process::Command;
 
-use crate::harness::{TestApp, is_postgres};
-
-struct Ran {
-    good: bool,
-    out: Value,
-    err: String,
-}
-
-/// `muster …` with these variables and no others.
-async fn muster(arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
-    command.args(arguments).arg("--json").env_clear().envs(variables.iter().copied()).kill_on_drop(true);
-    let output = command.stdin(Stdio::null()).output().await.unwrap();
-    let out = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    Ran { good: output.status.success(), out, err: String::from_utf8_lossy(&output.stderr).into_owned() }
-}
-
-/// The variables of the service under test; keys are those of its folder.
-fn variables(app: &TestApp) -> Vec<(String, String)> {
-    let folder = app.folder().to_str().unwrap().to_owned();
-    let url = secrecy::ExposeSecret::expose_secret(&app.muster.config.database.url).to_owned();
-    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    vec![
-        pair("MUSTER_DATA_DIR", &folder),
-        pair("MUSTER_DATABASE_URL", &url),
-        pair("MUSTER_LISTEN", "127.0.0.1:0"),
-    ]
-}
-
-fn of(variables: &[(String, String)]) -> Vec<(&str, &str)> {
-    variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
-}
+use crate::harness::{Ran, TestApp, is_postgres, muster};
 
 fn elsewhere(folder: &Path) -> Vec<(String, String)> {
     vec![
@@ -59,8 +26,8 @@ async fn a_backup_made_while_people_write_is_restored_whole() {
     let out = app.folder().join("muster.backup");
     let path = out.to_str().unwrap();
     if is_postgres() {
-        let refused = muster(&["backup", "--out", path], &of(&variables(&app))).await;
-        assert!(!refused.good && refused.err.contains("pg_dump"), "{}", refused.err);
+        let refused = muster(&["backup", "--out", path], &app.variables()).await;
+        assert!(!refused.good() && refused.err.contains("pg_dump"), "{}", refused.err);
         return;
     }
     let agent = app.agent().await;
@@ -89,12 +56,12 @@ async fn a_backup_made_while_people_write_is_restored_whole() {
             tokio::task::yield_now().await;
         }
         let before = written.load(Ordering::Relaxed);
-        let made = muster(&["backup", "--out", path], &of(&variables(&app))).await;
+        let made = muster(&["backup", "--out", path], &app.variables()).await;
         stop.store(true, Ordering::Relaxed);
         (before, made)
     };
     let ((before, made), _) = tokio::join!(backing, futures::future::join_all(writers));
-    assert!(made.good, "{}", made.err);
+    assert!(made.good(), "{}", made.err);
     let files = made.out["manifest"]["files"].as_array().unwrap();
     assert_eq!(files[0]["name"], "muster.db");
     assert!(made.out["manifest"]["left_out"].as_str().unwrap().contains("key file"));
@@ -108,11 +75,11 @@ async fn a_backup_made_while_people_write_is_restored_whole() {
     // Another machine: the archive, then the keys.
     let place = tempfile::tempdir().unwrap();
     let there = elsewhere(place.path());
-    let restored = muster(&["restore", path], &of(&there)).await;
-    assert!(restored.good && restored.out["keys_in_place"] == false, "{}", restored.err);
+    let restored = muster(&["restore", path], &there).await;
+    assert!(restored.good() && restored.out["keys_in_place"] == false, "{}", restored.err);
     fs::copy(app.folder().join("keys.toml"), place.path().join("keys.toml")).unwrap();
-    let doctor = muster(&["doctor"], &of(&there)).await;
-    assert!(doctor.good, "{:#}", doctor.out);
+    let doctor = muster(&["doctor"], &there).await;
+    assert!(doctor.good(), "{:#}", doctor.out);
     assert_eq!(finding(&doctor, "sealed values")["level"], "good");
     let database = crate::harness::connect(&format!("sqlite://{}/muster.db", place.path().display())).await;
     let count = async |sql: &str| -> i64 {
@@ -127,10 +94,10 @@ async fn a_backup_made_while_people_write_is_restored_whole() {
     assert!(lines <= all && lines >= servers, "a change and its line are one");
     assert_eq!(count(&format!("SELECT COUNT(*) FROM agents WHERE id = {agent}")).await, 1);
     // Nothing is overwritten, in either direction.
-    let again = muster(&["restore", path], &of(&there)).await;
-    assert!(!again.good && again.err.contains("exists already"), "{}", again.err);
-    let again = muster(&["backup", "--out", path], &of(&variables(&app))).await;
-    assert!(!again.good && again.err.contains("exists already"), "{}", again.err);
+    let again = muster(&["restore", path], &there).await;
+    assert!(!again.good() && again.err.contains("exists already"), "{}", again.err);
+    let again = muster(&["backup", "--out", path], &app.variables()).await;
+    assert!(!again.good() && again.err.contains("exists already"), "{}", again.err);
     assert_eq!(fs::read(&out).unwrap(), bytes);
 }
 
@@ -145,15 +112,15 @@ async fn a_backup_that_was_changed_is_not_restored() {
     }
     let app = TestApp::start().await;
     let out = app.folder().join("muster.backup");
-    assert!(muster(&["backup", "--out", out.to_str().unwrap()], &of(&variables(&app))).await.good);
+    assert!(muster(&["backup", "--out", out.to_str().unwrap()], &app.variables()).await.good());
     let good = fs::read(&out).unwrap();
     let refused = async |bytes: &[u8]| -> String {
         let place = tempfile::tempdir().unwrap();
         let bad: PathBuf = place.path().join("bad.backup");
         fs::write(&bad, bytes).unwrap();
         let data = place.path().join("data");
-        let ran = muster(&["restore", bad.to_str().unwrap()], &of(&elsewhere(&data))).await;
-        assert!(!ran.good, "{:#}", ran.out);
+        let ran = muster(&["restore", bad.to_str().unwrap()], &elsewhere(&data)).await;
+        assert!(!ran.good(), "{:#}", ran.out);
         let left = fs::read_dir(&data).map_or(0, Iterator::count);
         assert_eq!(left, 0, "nothing is left behind");
         ran.err
@@ -184,8 +151,8 @@ fn finding<'a>(ran: &'a Ran, check: &str) -> &'a Value {
 #[tokio::test]
 async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let app = TestApp::start().await;
-    let well = muster(&["doctor"], &of(&variables(&app))).await;
-    assert!(well.good, "{:#}", well.out);
+    let well = muster(&["doctor"], &app.variables()).await;
+    assert!(well.good(), "{:#}", well.out);
     for check in
         ["settings", "keys", "policy", "plans", "database", "migrations", "disk", "open files", "address"]
     {
@@ -198,11 +165,11 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
     let other = place.path().join("other.toml");
     muster::sealing::KeyFile::load_or_create(&other).unwrap();
-    let mut strange = variables(&app);
+    let mut strange = app.variables();
     strange.push(("MUSTER_KEYS_FILE".into(), other.to_str().unwrap().into()));
-    let ill = muster(&["doctor"], &of(&strange)).await;
+    let ill = muster(&["doctor"], &strange).await;
     let found = finding(&ill, "sealed values");
-    assert!(!ill.good && found["level"] == "bad" && found["advice"].is_string(), "{:#}", ill.out);
+    assert!(!ill.good() && found["level"] == "bad" && found["advice"].is_string(), "{:#}", ill.out);
     // Nobody there, a key file that everybody reads, an address of another machine, a policy that is none.
     std::os::unix::fs::PermissionsExt::set_mode(&mut fs::metadata(&other).unwrap().permissions(), 0o644);
     fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
@@ -221,7 +188,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
         ],
     )
     .await;
-    assert!(!ill.good);
+    assert!(!ill.good());
     for check in ["database", "keys", "policy", "address"] {
         let found = finding(&ill, check);
         assert_eq!(found["level"], "bad", "{found}");
@@ -236,11 +203,11 @@ async fn every_mistake_is_named_at_once_before_anything_is_opened() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().to_str().unwrap();
     let checked = muster(&["config", "check"], &[("MUSTER_DATA_DIR", folder)]).await;
-    assert!(checked.good && checked.out["ok"] == true, "{:#}", checked.out);
+    assert!(checked.good() && checked.out["ok"] == true, "{:#}", checked.out);
     let wrong =
         [("MUSTER_LISTEN", "nowhere"), ("MUSTER_LIMITS_GRAPHQL_DEPTH", "deep"), ("MUSTER_DATA_DRI", "x")];
     let checked = muster(&["config", "check"], &wrong).await;
-    assert!(!checked.good);
+    assert!(!checked.good());
     assert_eq!(checked.out["findings"].as_array().unwrap().len(), 3, "{:#}", checked.out);
     // Files that the settings name: all of them in one start.
     let plans = place.path().join("plans.toml");
@@ -255,7 +222,7 @@ async fn every_mistake_is_named_at_once_before_anything_is_opened() {
         ("MUSTER_LISTEN", "127.0.0.1:0"),
     ];
     let started = muster(&["serve"], &wrong).await;
-    assert!(!started.good);
+    assert!(!started.good());
     for part in ["keys: ", "plans: ", "policy: "] {
         assert!(started.err.contains(part), "{part}: {}", started.err);
     }
@@ -265,7 +232,7 @@ async fn every_mistake_is_named_at_once_before_anything_is_opened() {
 #[tokio::test]
 async fn a_plan_is_shown_and_changes_nothing() {
     let app = TestApp::start().await;
-    let shown = muster(&["migrate", "--plan"], &of(&variables(&app))).await;
-    assert!(shown.good && shown.out["pending"] == json!([]), "{} {:#}", shown.err, shown.out);
+    let shown = muster(&["migrate", "--plan"], &app.variables()).await;
+    assert!(shown.good() && shown.out["pending"] == json!([]), "{} {:#}", shown.err, shown.out);
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
 }

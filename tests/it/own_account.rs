@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use muster::people::{self, NewUser};
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, TestApp};
@@ -16,16 +15,6 @@ const CHANGE_PASSWORD: &str =
 const CHANGE_EMAIL: &str = "mutation($e: String!, $p: SecretString) { changeEmail(email: $e, password: $p) }";
 const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken } }";
 const VIEWER: &str = "{ viewer { user { name email emailConfirmed } } }";
-
-async fn user(app: &TestApp, email: &str) {
-    let new = NewUser {
-        email: email.to_owned(),
-        name: "Someone".to_owned(),
-        password: "correct horse".into(),
-        confirmed: false,
-    };
-    people::create_user(&app.muster, new).await.unwrap();
-}
 
 async fn sign_in(app: &TestApp, email: &str, password: &str) -> Actor {
     let data = app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await.data();
@@ -46,7 +35,7 @@ async fn operations(app: &TestApp) -> Vec<String> {
 #[tokio::test]
 async fn a_link_confirms_an_address_once_and_a_newer_one_replaces_it() {
     let app = TestApp::with_mail().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", false).await;
     let someone = sign_in(&app, "someone@example.org", "correct horse").await;
     let request = "mutation { requestEmailConfirmation }";
     someone.gql(request, json!({})).await.data();
@@ -73,7 +62,7 @@ async fn a_link_confirms_an_address_once_and_a_newer_one_replaces_it() {
 #[tokio::test]
 async fn a_link_ends_in_time() {
     let app = TestApp::with_mail().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", false).await;
     app.anonymous.gql(REQUEST_RESET, json!({ "e": "someone@example.org" })).await.data();
     let mail = app.mail().await;
     app.clock.advance(Duration::from_hours(1));
@@ -88,7 +77,7 @@ async fn a_link_ends_in_time() {
 #[tokio::test]
 async fn a_reset_sets_a_password_ends_sessions_and_proves_the_address() {
     let app = TestApp::with_mail().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", false).await;
     let session = sign_in(&app, "someone@example.org", "correct horse").await;
     app.anonymous.gql(REQUEST_RESET, json!({ "e": " Someone@Example.org" })).await.data();
     let mail = app.mail().await;
@@ -111,7 +100,7 @@ async fn a_reset_sets_a_password_ends_sessions_and_proves_the_address() {
 #[tokio::test]
 async fn a_reset_does_not_tell_who_has_an_account() {
     let app = TestApp::with_mail().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", false).await;
     let id: i64 = app.one("SELECT id FROM users WHERE email = 'someone@example.org'", vec![]).await;
     let ask = |email: &'static str| app.anonymous.gql(REQUEST_RESET, json!({ "e": email }));
     let known = ask("someone@example.org").await;
@@ -144,7 +133,7 @@ async fn mail_to_one_address_is_slowed_down() {
 #[tokio::test]
 async fn changing_the_password_takes_the_present_one_and_ends_other_sessions() {
     let app = TestApp::with_mail().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", false).await;
     let here = sign_in(&app, "someone@example.org", "correct horse").await;
     let there = sign_in(&app, "someone@example.org", "correct horse").await;
     let change = |current: &str, new: &str| json!({ "c": current, "n": new });
@@ -168,7 +157,7 @@ async fn changing_the_password_takes_the_present_one_and_ends_other_sessions() {
 #[tokio::test]
 async fn another_address_becomes_ones_own_by_its_link() {
     let app = TestApp::with_mail().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", false).await;
     let someone = sign_in(&app, "someone@example.org", "correct horse").await;
     let to = |email: &str| json!({ "e": email, "p": "correct horse" });
     let without = json!({ "e": "new@example.org" });
@@ -193,7 +182,7 @@ async fn another_address_becomes_ones_own_by_its_link() {
     // Taken meanwhile: the link comes too late.
     someone.gql(CHANGE_EMAIL, to("third@example.org")).await.data();
     let mail = app.mail().await;
-    user(&app, "Third@example.org").await;
+    app.user("Third@example.org", false).await;
     assert_eq!(code(&app.anonymous, CONFIRM, json!({ "t": mail.token })).await, "NAME_TAKEN");
 }
 

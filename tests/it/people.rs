@@ -25,16 +25,6 @@ const REVOKE_TOKEN: &str =
     "mutation($o: Id!, $id: Id!) { revokeServiceToken(orgId: $o, id: $id) { id revokedAt } }";
 const TOKENS: &str = "query($o: Id!) { serviceTokens(orgId: $o, page: 1, limit: 50) { total data { id name hint permissions } } }";
 
-async fn user(app: &TestApp, email: &str) -> UserId {
-    let new = NewUser {
-        email: email.to_owned(),
-        name: "Someone".to_owned(),
-        password: "correct horse".into(),
-        confirmed: true,
-    };
-    people::create_user(&app.muster, new).await.unwrap()
-}
-
 async fn sign_in(app: &TestApp, email: &str, password: &str) -> Answer {
     app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
 }
@@ -76,21 +66,21 @@ async fn refusal(app: &TestApp, actor: &Actor) -> (u16, String) {
 #[tokio::test]
 async fn signing_in_takes_the_right_password_and_any_case_of_the_address() {
     let app = TestApp::start().await;
-    let id = user(&app, "Someone@Example.org").await;
+    let id = app.user("Someone@Example.org", true).await;
     let signed_in = sign_in(&app, "someone@example.ORG", "correct horse").await.data()["signIn"].clone();
-    assert_eq!(signed_in["user"]["id"], id.0);
+    assert_eq!(signed_in["user"]["id"], id);
     assert_eq!(signed_in["user"]["emailConfirmed"], true);
     assert_eq!(signed_in["accessTokenExpiresAt"], "2026-06-01T12:15:00.000Z");
     let (actor, _) = pair(&app, &signed_in);
-    assert_eq!(actor.gql(VIEWER, json!({})).await.data()["viewer"]["user"]["id"], id.0);
+    assert_eq!(actor.gql(VIEWER, json!({})).await.data()["viewer"]["user"]["id"], id);
 }
 
 #[tokio::test]
 async fn a_failed_sign_in_does_not_tell_why() {
     let app = TestApp::start().await;
-    user(&app, "someone@example.org").await;
-    let id = user(&app, "gone@example.org").await;
-    app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![id.0.into()]).await;
+    app.user("someone@example.org", true).await;
+    let id = app.user("gone@example.org", true).await;
+    app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![id.into()]).await;
     let mut said = Vec::new();
     // Wrong password, unknown address, disabled, and one who never set a password.
     for (email, password) in [
@@ -111,13 +101,13 @@ async fn a_failed_sign_in_does_not_tell_why() {
 #[tokio::test]
 async fn a_password_of_an_older_cost_is_hashed_again() {
     let app = TestApp::start().await;
-    let id = user(&app, "someone@example.org").await;
+    let id = app.user("someone@example.org", true).await;
     let dearer = Passwords::new(Cost { iterations: 2, ..Cost::CHEAPEST }).unwrap();
     let old = dearer.hash(&"correct horse".into()).await.unwrap();
-    app.execute("UPDATE users SET password_hash = $1 WHERE id = $2", vec![old.into(), id.0.into()]).await;
+    app.execute("UPDATE users SET password_hash = $1 WHERE id = $2", vec![old.into(), id.into()]).await;
     for _ in 0..2 {
         tokens(&app, "someone@example.org").await;
-        let now: String = app.one("SELECT password_hash FROM users WHERE id = $1", vec![id.0.into()]).await;
+        let now: String = app.one("SELECT password_hash FROM users WHERE id = $1", vec![id.into()]).await;
         assert!(now.starts_with("$argon2id$v=19$m=8,t=1,p=1$"), "{now}");
     }
 }
@@ -132,7 +122,7 @@ async fn accounts_are_checked_and_unique() {
         confirmed: false,
     };
     let refused = |result: Result<UserId, muster::error::Problem>| result.unwrap_err().code.as_str();
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", true).await;
     let again = people::create_user(&app.muster, new("SOMEONE@example.org", "correct horse")).await;
     assert_eq!(refused(again), "NAME_TAKEN");
     for (email, password) in
@@ -154,7 +144,7 @@ async fn accounts_are_checked_and_unique() {
 #[tokio::test]
 async fn a_refresh_token_works_once_and_its_reuse_ends_the_session() {
     let app = TestApp::start().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", true).await;
     let (first, first_refresh) = tokens(&app, "someone@example.org").await;
     let (other, other_refresh) = tokens(&app, "someone@example.org").await;
     let renewed = refresh(&app, &first_refresh).await.data();
@@ -175,7 +165,7 @@ async fn a_refresh_token_works_once_and_its_reuse_ends_the_session() {
 #[tokio::test]
 async fn tokens_end_in_time() {
     let app = TestApp::start().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", true).await;
     let (actor, token) = tokens(&app, "someone@example.org").await;
     app.clock.advance(Duration::from_mins(15));
     assert_eq!(refusal(&app, &actor).await, (401, "TOKEN_EXPIRED".to_owned()));
@@ -191,7 +181,7 @@ async fn tokens_end_in_time() {
 #[tokio::test]
 async fn signing_out_ends_the_session_at_once() {
     let app = TestApp::start().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", true).await;
     let (actor, token) = tokens(&app, "someone@example.org").await;
     assert_eq!(actor.gql("mutation { signOut }", json!({})).await.data()["signOut"], true);
     assert_eq!(refusal(&app, &actor).await, (401, "UNAUTHENTICATED".to_owned()));
@@ -201,7 +191,7 @@ async fn signing_out_ends_the_session_at_once() {
 #[tokio::test]
 async fn a_person_sees_and_ends_their_own_sessions_alone() {
     let app = TestApp::start().await;
-    user(&app, "someone@example.org").await;
+    app.user("someone@example.org", true).await;
     let (first, _) = tokens(&app, "someone@example.org").await;
     let (_, token) = tokens(&app, "someone@example.org").await;
     let (second, _) = pair(&app, &refresh(&app, &token).await.data()["refreshSession"]);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use muster::people::{self, NewUser};
 use serde_json::{Value, json};
 use totp_rs::Totp;
 
@@ -32,16 +31,6 @@ impl Phone {
     }
 }
 
-async fn user(app: &TestApp) {
-    let new = NewUser {
-        email: EMAIL.to_owned(),
-        name: "Someone".to_owned(),
-        password: "correct horse".into(),
-        confirmed: true,
-    };
-    people::create_user(&app.muster, new).await.unwrap();
-}
-
 async fn password(app: &TestApp) -> Value {
     let data = app.anonymous.gql(SIGN_IN, json!({ "e": EMAIL, "p": "correct horse" })).await.data();
     data["signIn"].clone()
@@ -60,7 +49,7 @@ async fn set_up(app: &TestApp, actor: &Actor) -> (Phone, Vec<String>) {
 /// A service with a person who has a second factor.
 async fn enrolled() -> (TestApp, Actor, Phone, Vec<String>) {
     let app = TestApp::with_mail().await;
-    user(&app).await;
+    app.user(EMAIL, true).await;
     let session = password(&app).await;
     let actor = app.anonymous.with_bearer(session["accessToken"].as_str().unwrap());
     let (phone, codes) = set_up(&app, &actor).await;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use muster::people::{self, NewUser};
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp};
@@ -16,13 +15,7 @@ const EMAIL: &str = "someone@example.org";
 /// A service with a person, and their session: access, refresh.
 async fn signed_in() -> (TestApp, Actor, String) {
     let app = TestApp::with_mail().await;
-    let new = NewUser {
-        email: EMAIL.to_owned(),
-        name: "Someone".to_owned(),
-        password: "correct horse".into(),
-        confirmed: true,
-    };
-    people::create_user(&app.muster, new).await.unwrap();
+    app.user(EMAIL, true).await;
     let (actor, token) = sign_in(&app).await;
     (app, actor, token)
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use muster::people::{self, NewUser};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, TestApp};
@@ -10,16 +9,6 @@ use crate::harness::{Answer, TestApp};
 const SIGN_IN: &str =
     "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
 const EMAIL: &str = "someone@example.org";
-
-async fn user(app: &TestApp) -> i64 {
-    let new = NewUser {
-        email: EMAIL.to_owned(),
-        name: "Someone".to_owned(),
-        password: "correct horse".into(),
-        confirmed: true,
-    };
-    people::create_user(&app.muster, new).await.unwrap().0
-}
 
 async fn sign_in(app: &TestApp, email: &str, password: &str) -> Answer {
     app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
@@ -43,7 +32,7 @@ async fn guesses(app: &TestApp, email: &str) -> (usize, Value) {
 #[tokio::test]
 async fn guesses_are_put_off_for_twice_as_long_each_time_whether_or_not_there_is_an_account() {
     let app = TestApp::start().await;
-    user(&app).await;
+    app.user(EMAIL, true).await;
     for email in [EMAIL, "nobody@example.org"] {
         assert_eq!(guesses(&app, email).await, (5, json!(1)), "{email}");
         // The right password is put off as well: the answer tells nothing.
@@ -58,7 +47,7 @@ async fn guesses_are_put_off_for_twice_as_long_each_time_whether_or_not_there_is
 #[tokio::test]
 async fn the_right_password_wipes_the_slate_and_time_does() {
     let app = TestApp::start().await;
-    user(&app).await;
+    app.user(EMAIL, true).await;
     for _ in 0..4 {
         assert_eq!(sign_in(&app, EMAIL, "a guess").await.code(), "SIGN_IN_FAILED");
         assert_eq!(sign_in(&app, EMAIL, "a guess").await.code(), "SIGN_IN_FAILED");
@@ -70,16 +59,16 @@ async fn the_right_password_wipes_the_slate_and_time_does() {
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
     app.clock.advance(Duration::from_hours(12) + Duration::from_secs(1));
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
-    people::tidy(&app.muster).await.unwrap();
+    muster::people::tidy(&app.muster).await.unwrap();
     app.clock.advance(Duration::from_hours(13));
-    people::tidy(&app.muster).await.unwrap();
+    muster::people::tidy(&app.muster).await.unwrap();
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM sign_in_throttle", vec![]).await, 0);
 }
 
 #[tokio::test]
 async fn a_wait_has_an_end_even_for_an_account_that_is_hammered() {
     let app = TestApp::start().await;
-    user(&app).await;
+    app.user(EMAIL, true).await;
     for _ in 0..30 {
         sign_in(&app, EMAIL, "a guess").await.code();
         app.clock.advance(Duration::from_mins(15));
@@ -91,7 +80,7 @@ async fn a_wait_has_an_end_even_for_an_account_that_is_hammered() {
 #[tokio::test]
 async fn a_hundred_guesses_at_once_are_counted_as_a_hundred() {
     let app = TestApp::start().await;
-    user(&app).await;
+    app.user(EMAIL, true).await;
     let all = futures::future::join_all((0..40).map(|_| sign_in(&app, EMAIL, "a guess"))).await;
     let looked_at = all.iter().filter(|answer| answer.code() == "SIGN_IN_FAILED").count();
     assert_eq!(looked_at, 5);
@@ -100,7 +89,7 @@ async fn a_hundred_guesses_at_once_are_counted_as_a_hundred() {
 #[tokio::test]
 async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
     let app = TestApp::start().await;
-    user(&app).await;
+    app.user(EMAIL, true).await;
     sign_in(&app, EMAIL, "correct horse").await.data();
     // Twenty failures from everywhere: each address for itself has none.
     for _ in 0..4 {
@@ -130,7 +119,7 @@ async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
 #[tokio::test]
 async fn nothing_typed_is_kept_and_what_makes_one_wait_is_noted() {
     let app = TestApp::start().await;
-    let id = user(&app).await;
+    let id = app.user(EMAIL, true).await;
     guesses(&app, EMAIL).await;
     guesses(&app, "nobody@example.org").await;
     let keys: Vec<Vec<u8>> = app.column("SELECT key_hash FROM sign_in_throttle").await;

@@ -6,6 +6,7 @@ use muster::{
     access::token::{Token, TokenKind},
     agents::{self, NewAgent},
     ids::{ImageId, ServerId},
+    people::{self, NewUser},
     servers::{self, NewImage, NewServer},
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement, TryGetable, Value};
@@ -118,6 +119,17 @@ impl TestApp {
         let name = self.name("person").replace(' ', "-");
         let (user, session) = add_person(&self.database, None, &name, org, role, confirmed).await;
         self.anonymous.person(user, access_token(&self.muster, user, session))
+    }
+
+    /// Somebody of no organization, named Someone, who signs in with `correct horse`. Their id.
+    pub async fn user(&self, email: &str, confirmed: bool) -> i64 {
+        let new = NewUser {
+            email: email.to_owned(),
+            name: "Someone".to_owned(),
+            password: "correct horse".into(),
+            confirmed,
+        };
+        people::create_user(&self.muster, new).await.unwrap().0
     }
 
     /// A service token of the organization.

@@ -13,5 +13,5 @@ pub use actor::{Actor, Answer};
 pub use app::TestApp;
 pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use populate::Population;
-pub use process::{House, Postgres, Program, Serving};
+pub use process::{House, Postgres, Program, Ran, Serving, muster};
 pub use schema::{Walker, named};

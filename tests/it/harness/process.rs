@@ -1,6 +1,7 @@
 //! The real program as a process of its own, and databases that can be taken away from it.
 
 use std::{
+    ffi::OsStr,
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -12,7 +13,74 @@ use reqwest::Client;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Actor;
+use super::{Actor, TestApp};
+
+/// What a command has said.
+pub struct Ran {
+    pub code: Option<i32>,
+    /// Standard output as JSON; null where it is none.
+    pub out: Value,
+    /// Standard output as it came.
+    pub text: String,
+    pub err: String,
+}
+
+/// `muster … --json` with these variables and no others.
+pub async fn muster<K: AsRef<OsStr>, V: AsRef<OsStr>>(arguments: &[&str], variables: &[(K, V)]) -> Ran {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.args(arguments).arg("--json").env_clear().kill_on_drop(true);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    let output = command.stdin(Stdio::null()).output().await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let out = serde_json::from_str(&text).unwrap_or_default();
+    Ran { code: output.status.code(), out, text, err: String::from_utf8_lossy(&output.stderr).into_owned() }
+}
+
+impl Ran {
+    pub fn good(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// What a command that has succeeded answers.
+    #[track_caller]
+    pub fn expect(self) -> Value {
+        assert!(self.good(), "{:?}: {}{}", self.code, self.text, self.err);
+        self.out
+    }
+
+    /// The words of a command that was refused with this exit code and error code, and has answered nothing besides.
+    #[track_caller]
+    pub fn refused(&self, exit: i32, code: &str) -> String {
+        let said = self.err.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+        let error = said.map(|said| said["error"].clone()).unwrap_or_default();
+        let found = (self.code, error["code"].as_str(), self.text.as_str());
+        assert_eq!(found, (Some(exit), Some(code), ""), "{}", self.err);
+        error["detail"].as_str().expect("it says what is wrong").to_owned()
+    }
+}
+
+impl TestApp {
+    /// The variables with which a command works on the database, and with the key file, of this service.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let folder = self.folder().to_str().unwrap().to_owned();
+        let url = secrecy::ExposeSecret::expose_secret(&self.muster.config.database.url).to_owned();
+        [("MUSTER_DATA_DIR", folder), ("MUSTER_DATABASE_URL", url), ("MUSTER_LISTEN", "127.0.0.1:0".into())]
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec()
+    }
+
+    /// `muster … --json` as the operator of this service.
+    pub async fn cli(&self, arguments: &[&str]) -> Ran {
+        muster(arguments, &self.variables()).await
+    }
+
+    /// Such a command is refused with this exit code and error code; its words.
+    pub async fn refuses(&self, arguments: &[&str], exit: i32, code: &str) -> String {
+        let ran = self.cli(arguments).await;
+        assert!(!ran.good(), "{arguments:?} is not refused: {}", ran.text);
+        ran.refused(exit, code)
+    }
+}
 
 /// `muster` with a folder and settings of its own.
 pub struct Program {

@@ -1,0 +1,118 @@
+//! `muster audit`, and what `backup` and `restore` refuse: the real program.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::harness::{TestApp, is_postgres, muster};
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
+    let app = TestApp::start().await;
+    app.agent().await;
+    let (org, out) = (app.org.to_string(), app.folder().join("log.jsonl"));
+    let path = out.to_str().unwrap();
+    let made = app.cli(&["audit", "export", "--org", &org, "--out", path]).await.expect();
+    let text = fs::read_to_string(&out).unwrap();
+    assert_eq!((&made["file"], made["lines"].as_u64().unwrap()), (&json!(path), text.lines().count() as u64));
+    assert!(lines(&text).iter().any(|line| line["operation"] == "createAgent"));
+    assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600, "names stand in it");
+    // To standard output it is the same lines, and nothing else.
+    let shown = app.cli(&["audit", "export", "--org", "Meridian Freight"]).await;
+    assert!(shown.good(), "{}", shown.err);
+    let entries =
+        |text: &str| lines(text).into_iter().filter(|line| line["type"] == "entry").collect::<Vec<_>>();
+    assert_eq!(entries(&shown.text), entries(&text));
+
+    // Checked with the public key alone, without database and keys.
+    let key = app.cli(&["audit", "key"]).await.expect()["key"].as_str().unwrap().to_owned();
+    let place = tempfile::tempdir().unwrap();
+    let nothing = [("MUSTER_DATA_DIR", place.path().to_str().unwrap())];
+    let verify = ["audit", "verify", "--key", &key, "--file"];
+    let good = muster(&[&verify[..], &[path]].concat(), &nothing).await.expect();
+    assert_eq!((&good["ok"], good["logs"].as_array().unwrap().len()), (&json!(true), 1));
+    let changed = app.folder().join("changed.jsonl");
+    fs::write(&changed, text.replace("createAgent", "removeAgent")).unwrap();
+    let found = muster(&[&verify[..], &[changed.to_str().unwrap()]].concat(), &nothing).await;
+    assert_eq!((found.code, &found.out["ok"]), (Some(1), &json!(false)), "{}", found.err);
+
+    // The database's own, of everybody; and after somebody has been at it.
+    let all = app.cli(&["audit", "verify"]).await.expect();
+    assert_eq!(all["ok"], true, "{all:#}");
+    app.execute("UPDATE audit_log SET operation = 'nothing' WHERE operation = 'createAgent'", vec![]).await;
+    let found = app.cli(&["audit", "verify", "--org", &org]).await;
+    assert_eq!((found.code, &found.out["ok"]), (Some(1), &json!(false)), "{}", found.err);
+    let other = app.cli(&["audit", "verify", "--org", &app.other_org.to_string()]).await.expect();
+    assert_eq!(other["ok"], true, "the stranger's log is another one");
+}
+
+#[tokio::test]
+async fn what_is_refused_writes_no_file_and_replaces_none() {
+    let app = TestApp::start().await;
+    let (org, out) = (app.org.to_string(), app.folder().join("log.jsonl"));
+    let path = out.to_str().unwrap();
+    let export = ["audit", "export", "--out", path];
+    for (rest, exit, code) in [
+        (&[][..], 2, "USAGE"),
+        (&["--instance", "--org", "1"], 2, "USAGE"),
+        (&["--org", &org, "--from", "yesterday"], 2, "USAGE"),
+        (&["--org", "Nowhere"], 1, "NOT_FOUND"),
+    ] {
+        app.refuses(&[&export[..], rest].concat(), exit, code).await;
+        assert!(!out.exists(), "{rest:?}");
+    }
+    fs::write(&out, "mine").unwrap();
+    let said = app.refuses(&[&export[..], &["--instance"]].concat(), 1, "FAILED").await;
+    assert!(said.contains(path), "{said}");
+    assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
+    let nowhere = app.folder().join("nowhere/log.jsonl");
+    app.refuses(&["audit", "export", "--instance", "--out", nowhere.to_str().unwrap()], 1, "FAILED").await;
+
+    for (rest, exit, code) in [
+        (&["--file", "/nowhere/log"][..], 1, "FAILED"),
+        (&["--file", path], 1, "FAILED"),
+        (&["--file", path, "--key", "junk"], 1, "FAILED"),
+        (&["--file", path, "--org", "1"], 2, "USAGE"),
+        (&["--org", "Nowhere"], 1, "NOT_FOUND"),
+    ] {
+        let said = app.refuses(&[&["audit", "verify"][..], rest].concat(), exit, code).await;
+        assert!(said.len() > 10, "{said}");
+    }
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
+}
+
+#[tokio::test]
+async fn backups_that_can_not_be_made_or_restored_leave_nothing() {
+    if is_postgres() {
+        return;
+    }
+    let app = TestApp::start().await;
+    let names = |folder: &Path| -> Vec<_> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names(app.folder());
+    let nowhere = app.folder().join("nowhere/muster.backup");
+    let said = app.refuses(&["backup", "--out", nowhere.to_str().unwrap()], 1, "FAILED").await;
+    assert!(said.contains("nowhere"), "{said}");
+    app.refuses(&["backup"], 2, "USAGE").await;
+    app.refuses(&["restore", "/nowhere/muster.backup"], 1, "FAILED").await;
+    assert_eq!(names(app.folder()), before);
+    // A folder without a database.
+    let place = tempfile::tempdir().unwrap();
+    let empty = [("MUSTER_DATA_DIR", place.path().to_str().unwrap())];
+    let out = app.folder().join("muster.backup");
+    let said = muster(&["backup", "--out", out.to_str().unwrap()], &empty).await.refused(1, "FAILED");
+    assert!(said.contains("no database"), "{said}");
+    let said = muster(&["restore", "/nowhere/muster.backup"], &empty).await.refused(1, "FAILED");
+    assert!(said.contains("/nowhere/muster.backup"), "{said}");
+    muster(&["restore"], &empty).await.refused(2, "USAGE");
+    assert_eq!((names(app.folder()), names(place.path()).len()), (before, 0));
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
+}
