@@ -119,6 +119,9 @@ codes! {
         "Too many requests. `Retry-After` tells when to come back.";
     StorageFull = "STORAGE_FULL", INSUFFICIENT_STORAGE, "Storage full",
         "The database has no room for the change; nothing was changed. Reading goes on; the operator has to make room.";
+    PolicyNotWritable = "POLICY_NOT_WRITABLE", INSUFFICIENT_STORAGE, "Policy not writable",
+        "The policy folder can't be written, so the policy was not changed. `details.file` names the file; the operator has to \
+         let the service write it, then the edit can be repeated.";
     Internal = "INTERNAL", INTERNAL_SERVER_ERROR, "Internal error",
         "The service failed. The log has the cause under the request id.";
     Unavailable = "UNAVAILABLE", SERVICE_UNAVAILABLE, "Unavailable",

@@ -31,7 +31,10 @@ pub use self::{failure::Failure, output::Output, serve::serve};
 use crate::{
     app::{App, Options},
     config::{Config, ConfigError},
-    keys, orgs, telemetry,
+    ids::OrgId,
+    keys, orgs,
+    store::{self, Db},
+    telemetry,
 };
 
 /// What every command takes.
@@ -159,6 +162,43 @@ impl Cli {
             tracing::error!(%problem, "keys.signing_keys_not_read");
         }
         Ok(app)
+    }
+
+    /// The database alone, left as it is and without a log: for what has to work whatever the policy folder and the keys
+    /// are like.
+    ///
+    /// # Errors
+    /// There is none, it can't be reached, or it lacks this version's tables.
+    async fn database(&self) -> Result<Db, Failure> {
+        let config = self.settings()?;
+        if config.database.is_sqlite()
+            && let Ok(file) = store::backup::database_file(&config)
+            && !file.exists()
+        {
+            let (file, setting) = (file.display(), "database.url or data_dir");
+            return Err(Failure::new(format!(
+                "there is no database {file}: start the service once, or name its database with the setting {setting}"
+            )));
+        }
+        let db = Db::open(&config.database).await?;
+        if db.is_migrated().await? {
+            return Ok(db);
+        }
+        Err(Failure::new("the database does not have this version's tables: run `muster migrate`"))
+    }
+
+    /// The organization that an argument names where no service is opened: an id is believed, a name is looked up.
+    ///
+    /// # Errors
+    /// Those of [`Self::database`]; nothing has that name, or several do.
+    async fn organization(&self, reference: &str) -> Result<OrgId, Failure> {
+        if let Ok(id) = reference.trim().parse() {
+            return Ok(OrgId(id));
+        }
+        let db = self.database().await?;
+        let found = orgs::find_in(&db, reference).await;
+        db.close().await;
+        Ok(found?)
     }
 
     /// The service over a database that is left as it is.

@@ -6,7 +6,6 @@ use super::{Cli, Failure, Output};
 use crate::{
     access::Scope,
     clock::Timestamp,
-    ids::OrgId,
     orgs,
     seed::{self, Volume},
 };
@@ -17,9 +16,9 @@ use crate::{
 /// there are no conversations, and without conversations no messages.
 #[derive(Debug, clap::Args)]
 pub struct Seed {
-    /// The organization's id
-    #[arg(long, value_name = "ID")]
-    org: i64,
+    /// The organization: its id or its name
+    #[arg(long)]
+    org: String,
     /// How many agents, with servers, images, channels and contacts around them
     #[arg(long, value_name = "N", default_value_t = 0)]
     agents: u64,
@@ -49,9 +48,7 @@ impl Seed {
             return Err(Failure::new("messages need conversations: add --conversations"));
         }
         let app = cli.open().await?;
-        let scope = Scope::system(&app, OrgId(self.org));
-        // Says so here if there is no such organization.
-        orgs::default_image(&scope.begin().await?).await?;
+        let scope = Scope::system(&app, orgs::find(&app, &self.org).await?);
         let volume = Volume {
             agents: self.agents,
             conversations: self.conversations,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, Set};
+use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, Set};
 use serde_json::json;
 
 use super::{entity::organizations, load};
@@ -15,6 +15,7 @@ use crate::{
     ids::{OrgId, UserId},
     people,
     servers::{self, NewImage},
+    store::Db,
 };
 
 /// The image that a new organization's agents run from, until it has others.
@@ -87,22 +88,36 @@ pub fn check_name(name: &str) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` for a name that several have.
 pub async fn find(app: &App, reference: &str) -> Result<OrgId> {
-    let found = match reference.parse() {
-        Ok(id) => matching(app, organizations::Column::Id.eq(OrgId(id))).await?,
-        Err(_) => matching(app, organizations::Column::Name.eq(reference.trim())).await?,
+    find_in(&app.db, reference).await
+}
+
+/// The same where there is a database and no service.
+///
+/// # Errors
+/// The same.
+pub async fn find_in(db: &Db, reference: &str) -> Result<OrgId> {
+    let by_id = match reference.trim().parse() {
+        Ok(id) => matching(db, organizations::Column::Id.eq(OrgId(id))).await?,
+        Err(_) => Vec::new(),
+    };
+    let found = match by_id.is_empty() {
+        true => matching(db, organizations::Column::Name.eq(reference.trim())).await?,
+        false => by_id,
     };
     match found.as_slice() {
         [id] => Ok(*id),
         [] => Err(Problem::new(Code::NotFound, format!("There is no organization `{reference}`."))),
-        _ => Err(Problem::new(
-            Code::Conflict,
-            format!("Several organizations are named `{reference}`: use the id."),
-        )),
+        several => {
+            let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let detail =
+                format!("Several organizations are named `{reference}`: use the id ({}).", ids.join(", "));
+            Err(Problem::new(Code::Conflict, detail))
+        }
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the operator stands above the organizations")]
-async fn matching(app: &App, condition: sea_orm::sea_query::SimpleExpr) -> Result<Vec<OrgId>> {
-    let found = organizations::Entity::find().filter(condition).all(app.db.read()).await?;
-    Ok(found.into_iter().map(|organization| organization.id).collect())
+async fn matching(db: &Db, condition: sea_orm::sea_query::SimpleExpr) -> Result<Vec<OrgId>> {
+    let found = organizations::Entity::find().filter(condition).order_by_asc(organizations::Column::Id);
+    Ok(found.all(db.read()).await?.into_iter().map(|organization| organization.id).collect())
 }

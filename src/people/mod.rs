@@ -56,7 +56,7 @@ pub use self::{
     tidy::tidy,
     tokens::{EditToken, NewToken, OVERLAP, create_token, revoke_token, rotate_token, tokens, update_token},
     users::{
-        Membership, NewUser, User, create_user, find_user, has_second_factor, invite_user, memberships,
-        set_avatar, user,
+        Membership, NewUser, User, create_user, find_role_in, find_user, find_user_in, has_second_factor,
+        invite_user, memberships, set_avatar, user,
     },
 };

@@ -15,6 +15,7 @@ use crate::{
     clock::Timestamp,
     error::{Code, Problem, Result, Violation},
     ids::{OrgId, UserId},
+    store::Db,
 };
 
 /// What a new user is given.
@@ -135,9 +136,28 @@ pub async fn invite_user(app: &App, email: &str) -> Result<UserId> {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn find_user(app: &App, email: &str) -> Result<UserId> {
-    let found = by_email(app.db.read(), email).await?;
+    find_user_in(&app.db, email).await
+}
+
+/// The same where there is a database and no service.
+///
+/// # Errors
+/// The same.
+pub async fn find_user_in(db: &Db, email: &str) -> Result<UserId> {
+    let found = by_email(db.read(), email).await?;
     let missing = || Problem::new(Code::NotFound, format!("There is no user `{}`.", email.trim()));
     Ok(found.ok_or_else(missing)?.id)
+}
+
+/// What somebody is in an organization; none if no member.
+///
+/// # Errors
+/// `NOT_FOUND` for an address that nobody has.
+pub async fn find_role_in(db: &Db, org: OrgId, email: &str) -> Result<Option<Role>> {
+    let user = find_user_in(db, email).await?;
+    let sql = "SELECT role FROM members WHERE organization_id = $1 AND user_id = $2";
+    let Some(row) = db.one(sql.to_owned(), vec![org.0.into(), user.0.into()]).await? else { return Ok(None) };
+    Ok(Some(row.try_get_by_index::<String>(0)?.parse().map_err(Problem::internal)?))
 }
 
 /// A person's own record.

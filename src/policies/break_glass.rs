@@ -12,7 +12,7 @@ use std::{
 use serde_json::json;
 
 use super::{
-    sync,
+    place, sync,
     versions::{self, Author, version_of},
 };
 use crate::{
@@ -51,7 +51,7 @@ pub struct Broken {
 /// Makes a user OWNER of an organization, and takes the organization's own file out of force where `aside` says so.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is out of reach; `POLICY_NOT_WRITABLE`.
 pub async fn break_glass(
     app: &Arc<App>,
     org: OrgId,
@@ -65,17 +65,22 @@ pub async fn break_glass(
         sync::now(app).await?;
     }
     let scope = Scope::system(app, org);
+    // The same for every role that somebody may have had.
+    let edits = app.policy.allows(org, Role::Owner, Permission::PolicyEdit);
+    let goes = aside != Aside::IfNeeded || !edits;
+    // A folder that can't be written is told before anything is changed.
+    let prepared = if goes { Some(place::prepare(app, org, None).await?) } else { None };
     let was = people::role_of(&scope, user).await?;
     match was {
         Some(Role::Owner) => {}
         Some(_) => people::update_member(&scope, user, Role::Owner).await?,
         None => people::add_member(&scope, user, Role::Owner).await?,
     }
-    let edits = app.policy.allows(org, Role::Owner, Permission::PolicyEdit);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let before = versions::newest(&tx).await?.and_then(|newest| newest.text);
-    let file_set_aside = before.is_some() && (aside != Aside::IfNeeded || !edits);
+    let prepared = prepared.filter(|_| before.is_some());
+    let file_set_aside = prepared.is_some();
     if file_set_aside {
         versions::add(&tx, None, Author::caller(&scope, reason)).await?;
     }
@@ -86,8 +91,8 @@ pub async fn break_glass(
     let (operation, target_kind, target_id) = ("breakGlass", "policy", org.0);
     audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes }).await?;
     tx.commit().await?;
-    if file_set_aside {
-        sync::publish(app, org, None).await?;
+    if let Some(prepared) = prepared {
+        place::publish(app, prepared).await;
     }
     Ok(Broken { organization_id: org, user_id: user, was, file_set_aside })
 }

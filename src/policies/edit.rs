@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{
-    lines, sync,
+    lines, place, sync,
     versions::{self, Author, NO_FILE, version_of},
 };
 use crate::{
@@ -23,13 +23,13 @@ use crate::{
 };
 
 /// How many changed lines an audit line repeats; the versions have all of them.
-const AUDITED_LINES: usize = 200;
+pub(super) const AUDITED_LINES: usize = 200;
 
 /// An edit of the organization's own file.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// The version that the editor has seen; another one refuses the edit.
-    pub version: String,
+    /// The version that the editor has seen; another one refuses the edit. None: whatever it is.
+    pub version: Option<String>,
     /// The whole text; blank removes the file.
     pub text: String,
     /// Why.
@@ -40,11 +40,11 @@ pub struct Edit {
 ///
 /// # Errors
 /// `CONFLICT` for an edit of another version than the newest; `VALIDATION_FAILED` with everything that is wrong with the
-/// text; `POLICY_LOCKS_OUT`.
+/// text; `POLICY_LOCKS_OUT`; `POLICY_NOT_WRITABLE`. Nothing is changed then.
 pub async fn edit(scope: &Scope, edit: Edit) -> Result<()> {
     let reason = checked_reason(&edit.reason)?;
-    change(scope, "editPolicy", reason, |_, newest| {
-        if newest.version != edit.version {
+    change(scope, "editPolicy", reason, move |_, newest| {
+        if edit.version.is_some_and(|seen| seen != newest.version) {
             return Err(stale(&newest.version));
         }
         Ok(New { text: some(edit.text), reverts_to: None })
@@ -153,6 +153,8 @@ async fn change(
     }
     let candidate = checked(app, scope.org, new.text.clone()).await?;
     require_editor(&tx, &candidate).await?;
+    // A folder that can't be written refuses the edit before anything is said in the database.
+    let prepared = place::prepare(app, scope.org, new.text.clone()).await?;
     let author = Author { reverts_to: new.reverts_to, ..Author::caller(scope, &reason) };
     let row = versions::add(&tx, new.text.clone(), author).await?;
     let mut lines = changed_lines(before.as_deref().unwrap_or(""), new.text.as_deref().unwrap_or(""));
@@ -164,7 +166,8 @@ async fn change(
     let (target_kind, target_id) = ("policy", row.id.0);
     audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes }).await?;
     tx.commit().await?;
-    sync::publish(app, scope.org, new.text).await
+    place::publish(app, prepared).await;
+    Ok(())
 }
 
 /// What the policy would be with this text; everything that is wrong with it otherwise.

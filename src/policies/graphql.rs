@@ -319,7 +319,7 @@ impl PolicyMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let EditPolicyInput { version, text, reason } = input;
-            super::edit(&scope, Edit { version, text, reason }).await?;
+            super::edit(&scope, Edit { version: Some(version), text, reason }).await?;
             Ok(in_force(&scope))
         })
         .await

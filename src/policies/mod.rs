@@ -12,6 +12,7 @@ mod edit;
 mod entity;
 pub mod graphql;
 mod lines;
+mod place;
 mod simulate;
 mod sync;
 mod versions;
@@ -31,5 +32,5 @@ pub use self::{
     edit::{Edit, edit, revert, revert_operators, set_permission},
     simulate::{Flip, Simulation, simulate},
     sync::{Synced, round as sync},
-    versions::{NO_FILE, Version, history, operator_history, owner_of, version_of},
+    versions::{NO_FILE, Version, history, operator_history, owner_of, published, version_of},
 };

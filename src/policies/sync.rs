@@ -10,6 +10,10 @@
 //! - nothing is noted (a new folder) and they differ: the database is right. The file's text is kept beside, hidden.
 //!
 //! Only a folder that is good as a whole is looked at: what is refused is not in force and becomes no version.
+//!
+//! A file that can't be written is tried again each round; until then its text is in force from memory, and the note
+//! keeps the version that the file still has. Files are written while the organization is locked in the database, and
+//! always with the newest version: replicas that share a folder don't overtake each other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +24,11 @@ use std::{
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::versions::{self, Author, NO_FILE, version_of};
+use super::{
+    edit::AUDITED_LINES,
+    place,
+    versions::{self, Author, NO_FILE, version_of},
+};
 use crate::{
     access::{Scope, policy::changed_lines},
     app::App,
@@ -28,18 +36,19 @@ use crate::{
     error::{Problem, Result},
     ids::OrgId,
     orgs,
+    store::Tx,
 };
 
 /// What this process knows of the folder and the database.
 #[derive(Default)]
-pub struct Synced(Mutex<State>);
+pub struct Synced(pub(super) Mutex<State>);
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     /// Whether the note beside the files was read.
     begun: bool,
     /// The version that folder and database had in common, by organization.
-    noted: BTreeMap<OrgId, String>,
+    pub(super) noted: BTreeMap<OrgId, String>,
     /// The database and the folder when all was well.
     seen: Option<((i64, i64), String)>,
 }
@@ -54,7 +63,8 @@ const NOTE: &str = ".synced.json";
 pub async fn round(app: &Arc<App>) -> Result<u64> {
     let mut state = app.policies.synced.0.lock().await;
     let (mark, folder) = (versions::mark(app).await?, app.policy.status().version);
-    if state.seen.as_ref().is_some_and(|seen| seen.0 == mark && seen.1 == folder) {
+    let seen = state.seen.as_ref().is_some_and(|seen| seen.0 == mark && seen.1 == folder);
+    if seen && app.policy.unwritten().is_empty() {
         return Ok(0);
     }
     together(app, &mut state).await
@@ -67,29 +77,6 @@ pub(super) async fn now(app: &Arc<App>) -> Result<()> {
     round(app).await.map(drop)
 }
 
-/// Puts a version that was just committed in force here. Other replicas find it in the database.
-pub(super) async fn publish(app: &Arc<App>, org: OrgId, text: Option<String>) -> Result<()> {
-    let mut state = app.policies.synced.0.lock().await;
-    let version = version_of(text.as_deref());
-    put(app, org, text).await?;
-    state.noted.insert(org, version);
-    state.write_note(app.policy.dir());
-    Ok(())
-}
-
-async fn put(app: &Arc<App>, org: OrgId, text: Option<String>) -> Result<()> {
-    let worker = Arc::clone(app);
-    let put = tokio::task::spawn_blocking(move || worker.policy.put_org(org, text.as_deref()));
-    put.await.map_err(Problem::internal)?.map_err(|error| {
-        Problem::internal(
-            anyhow::Error::new(error).context(format!("writing the policy of organization {org}")),
-        )
-    })?;
-    // Whoever is being served on the strength of the old policy is asked for anew.
-    app.sessions.forget();
-    Ok(())
-}
-
 async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
     state.begin(app.policy.dir());
     let worker = Arc::clone(app);
@@ -97,49 +84,35 @@ async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
     if !app.policy.status().problems.is_empty() {
         return Ok(0);
     }
+    // Before what they tell of is read: a change that comes meanwhile is looked at in the next round.
+    let seen = (versions::mark(app).await?, app.policy.status().version);
     let newest: BTreeMap<OrgId, String> = versions::known(app).await?.into_iter().collect();
     let files: BTreeMap<OrgId, String> = app.policy.org_texts().into_iter().collect();
     let mut done = 0;
     let orgs: BTreeSet<OrgId> =
         newest.keys().chain(files.keys()).chain(state.noted.keys()).copied().collect();
+    let unwritten = app.policy.unwritten();
     for org in orgs {
-        let here = files.get(&org);
-        let version = version_of(here.map(String::as_str));
+        let version = version_of(files.get(&org).map(String::as_str));
         let there = newest.get(&org).map_or(NO_FILE, String::as_str);
-        let noted = state.noted.get(&org).map(String::as_str);
-        if version != there {
-            let edited =
-                if newest.contains_key(&org) { noted.is_some_and(|noted| noted != version) } else { true };
-            if edited {
-                if !adopt(app, org, here.cloned()).await? {
-                    continue; // there is no such organization
-                }
-            } else {
-                let text = newest_text(app, org).await?;
-                if noted.is_none() {
-                    keep_beside(app.policy.dir(), org, here);
-                }
-                tracing::info!(organization = org.0, "policy.file_written");
-                put(app, org, text).await?;
-            }
-            done += 1;
+        if version == there && !unwritten.contains(&org) {
+            state.noted.insert(org, version);
+        } else {
+            done += u64::from(settle(app, state, org).await?);
         }
-        // After an adoption this is the file's own version; after a write, the database's.
-        let now = version_of(app.policy.org_text(org).as_deref());
-        state.noted.insert(org, now);
     }
     done += note_operators(app).await?;
     state.noted.retain(|org, version| version != NO_FILE || newest.contains_key(org));
     state.write_note(app.policy.dir());
-    state.seen = Some((versions::mark(app).await?, app.policy.status().version));
+    state.seen = Some(seen);
     if done > 0 {
         app.sessions.forget();
     }
     Ok(done)
 }
 
-/// Makes a hand edit a version. False if there is no such organization.
-async fn adopt(app: &Arc<App>, org: OrgId, text: Option<String>) -> Result<bool> {
+/// Brings file and database together where they differ, while nobody else does or edits: whether that took anything.
+async fn settle(app: &Arc<App>, state: &mut State, org: OrgId) -> Result<bool> {
     let sql = "SELECT 1 FROM organizations WHERE id = $1";
     if app.db.one(sql.to_owned(), vec![org.0.into()]).await?.is_none() {
         return Ok(false);
@@ -147,27 +120,58 @@ async fn adopt(app: &Arc<App>, org: OrgId, text: Option<String>) -> Result<bool>
     let scope = Scope::system(app, org);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
-    let before = versions::newest(&tx).await?.and_then(|newest| newest.text);
-    let (was, is) = (version_of(before.as_deref()), version_of(text.as_deref()));
-    // Another replica that sees the same folder may have been faster.
-    if was == is {
+    // Another replica may have been here since the folder was read.
+    let worker = Arc::clone(app);
+    tokio::task::spawn_blocking(move || worker.policy.refresh()).await.map_err(Problem::internal)?;
+    if !app.policy.status().problems.is_empty() {
         tx.rollback().await?;
+        return Ok(false);
+    }
+    let newest = versions::newest(&tx).await?;
+    let there = newest.as_ref().map_or(NO_FILE, |newest| newest.version.as_str()).to_owned();
+    let here = app.policy.org_text(org);
+    let version = version_of(here.as_deref());
+    let unwritten = app.policy.unwritten().contains(&org);
+    if version == there && !unwritten {
+        tx.rollback().await?;
+        state.noted.insert(org, version);
+        return Ok(false);
+    }
+    let noted = state.noted.get(&org).cloned();
+    let edited = match (&newest, &noted) {
+        _ if unwritten => false,
+        (None, _) => true,
+        (Some(_), None) => false,
+        // A replica that shares the folder wrote what is no longer the newest: no hand.
+        (Some(_), Some(noted)) => *noted != version && !versions::follows(&tx, &version, noted).await?,
+    };
+    let before = newest.and_then(|newest| newest.text);
+    if edited {
+        adopt(tx, before, here).await?;
+        state.noted.insert(org, version);
         return Ok(true);
     }
+    if noted.is_none() && !unwritten {
+        place::keep_beside(app.policy.dir(), org, here.as_ref());
+    }
+    let written = place::put(app, state, org, before).await;
+    tx.rollback().await?;
+    written.map_err(Problem::internal)
+}
+
+/// Makes a hand edit a version.
+async fn adopt(tx: Tx, before: Option<String>, text: Option<String>) -> Result<()> {
+    let (was, is) = (version_of(before.as_deref()), version_of(text.as_deref()));
     let mut lines = changed_lines(before.as_deref().unwrap_or(""), text.as_deref().unwrap_or(""));
-    lines.truncate(200);
+    lines.truncate(AUDITED_LINES);
     let row = versions::add(&tx, text, Author::file()).await?;
     let changes = json!({ "reason": null, "author": "file", "from": was, "to": is, "lines": lines });
     let (operation, target_kind, target_id) = ("policyFileEdited", "policy", row.id.0);
     audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes }).await?;
+    let org = tx.scope.org;
     tx.commit().await?;
     tracing::info!(organization = org.0, version = row.id.0, "policy.file_edited_by_hand");
-    Ok(true)
-}
-
-async fn newest_text(app: &Arc<App>, org: OrgId) -> Result<Option<String>> {
-    let newest = versions::history(&Scope::system(app, org), 1).await?;
-    Ok(newest.into_iter().next().and_then(|newest| newest.text))
+    Ok(())
 }
 
 /// The operator's own files are what they are in the folder; the database only remembers them.
@@ -179,16 +183,6 @@ async fn note_operators(app: &App) -> Result<u64> {
     let mut noted = u64::from(versions::note_operators(app, "policy.csv", Some(policy)).await?);
     noted += u64::from(versions::note_operators(app, "expectations.csv", expectations).await?);
     Ok(noted)
-}
-
-/// A file that the database overrules is not lost.
-fn keep_beside(dir: Option<&Path>, org: OrgId, text: Option<&String>) {
-    let (Some(dir), Some(text)) = (dir, text) else { return };
-    let path = dir.join(format!("orgs/.{org}.csv.replaced"));
-    match std::fs::write(&path, text) {
-        Ok(()) => tracing::warn!(organization = org.0, kept = %path.display(), "policy.file_overruled"),
-        Err(error) => tracing::warn!(organization = org.0, %error, "policy.file_overruled_and_not_kept"),
-    }
 }
 
 impl State {
@@ -203,7 +197,7 @@ impl State {
     }
 
     /// A folder that can't be written has no note; then this process alone remembers.
-    fn write_note(&self, dir: Option<&Path>) {
+    pub(super) fn write_note(&self, dir: Option<&Path>) {
         let Some(dir) = dir else { return };
         let note = serde_json::to_string(&self.noted).unwrap_or_default();
         let path = dir.join(NOTE);

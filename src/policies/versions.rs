@@ -1,5 +1,7 @@
 //! The versions of a file in the database.
 
+use std::collections::BTreeMap;
+
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, EntityTrait, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
 };
@@ -8,13 +10,16 @@ use sha2::{Digest, Sha256};
 
 use super::entity::policy_versions::{ActiveModel, Column, Entity, Model};
 use crate::{
-    access::{Caller, Scope, policy::org_file},
+    access::{
+        Caller, Scope,
+        policy::{Policy, listed, org_file},
+    },
     app::App,
     clock::Timestamp,
     enums::PolicyAuthor,
     error::{Code, Problem, Result},
     ids::{OrgId, PolicyVersionId},
-    store::Tx,
+    store::{Db, Tx},
 };
 
 /// The version of a file that is not there.
@@ -96,6 +101,31 @@ impl From<Model> for Version {
     }
 }
 
+/// The policy that is published: what the newest versions of all files come to. Each file that no version tells of is
+/// that of the program, or not there.
+///
+/// # Errors
+/// The database is out of reach; the texts are not good together.
+pub async fn published(db: &Db) -> Result<Policy> {
+    let sql = "SELECT organization_id, file, text FROM policy_versions WHERE text IS NOT NULL AND id IN \
+               (SELECT MAX(id) FROM policy_versions GROUP BY organization_id, file)";
+    let (mut operators, mut orgs) = (BTreeMap::<String, String>::new(), Vec::new());
+    for row in db.all(sql.to_owned(), vec![]).await? {
+        let (org, file): (Option<i64>, String) = (row.try_get_by_index(0)?, row.try_get_by_index(1)?);
+        let text: String = row.try_get_by_index(2)?;
+        match org {
+            Some(org) => orgs.push((OrgId(org), text)),
+            None => drop(operators.insert(file, text)),
+        }
+    }
+    let operators =
+        operators.remove("policy.csv").map(|policy| (policy, operators.remove("expectations.csv")));
+    Policy::published(operators, orgs).map_err(|problems| {
+        let detail = format!("The published policy is not good: {}", listed(&problems));
+        Problem::new(Code::Conflict, detail)
+    })
+}
+
 /// The versions of an organization's own file, the newest first.
 ///
 /// # Errors
@@ -118,6 +148,16 @@ pub async fn operator_history(app: &App, limit: u64) -> Result<Vec<Version>> {
 pub(super) async fn newest(tx: &Tx) -> Result<Option<Model>> {
     let rows = tx.scope.find::<Entity>().order_by_desc(Column::Id);
     Ok(rows.one(tx.connection()).await?)
+}
+
+/// Whether a text was a version of the organization's own file, after another one was.
+pub(super) async fn follows(tx: &Tx, version: &str, earlier: &str) -> Result<bool> {
+    let last = async |version: &str| -> Result<Option<PolicyVersionId>> {
+        let rows = tx.scope.find::<Entity>().filter(Column::Version.eq(version)).order_by_desc(Column::Id);
+        Ok(rows.one(tx.connection()).await?.map(|row| row.id))
+    };
+    // None is earlier than any.
+    Ok(last(version).await? > last(earlier).await?)
 }
 
 /// One version of the organization's own file.

@@ -130,7 +130,7 @@ async fn an_organization_without_anybody_who_can_sign_in_and_edit_takes_no_edit(
                (SELECT user_id FROM members WHERE organization_id = $1 AND role = 'OWNER')";
     app.execute(sql, vec![org.into()]).await;
     let edit = policies::Edit {
-        version: policies::NO_FILE.to_owned(),
+        version: Some(policies::NO_FILE.to_owned()),
         text: format!("p, VIEWER, {org}, contact.view, allow\n"),
         reason: "because".to_owned(),
     };

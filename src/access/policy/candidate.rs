@@ -3,15 +3,11 @@
 //! A candidate has gone through all that a saved file goes through (`lint`, casbin, expectations), so that what
 //! is published is never refused by the folder it is written to.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    sync::PoisonError,
-};
+use std::path::{Path, PathBuf};
 
 use super::{
-    CellChange, Compiled, Explanation, LintProblem, Policy, Subject, build, diff, lint, source,
-    source::Sources,
+    CellChange, Compiled, Explanation, LintProblem, Policy, Subject, build, diff, source, source::Sources,
+    write_whole,
 };
 use crate::{
     access::permit::{Permission, PermissionSet, Role},
@@ -103,23 +99,6 @@ impl Policy {
         build(sources, Some(&live)).map(Candidate).map_err(|problems| self.without_folder(problems))
     }
 
-    /// Writes an organization's own file, or removes it, and puts it in force. Touches the disk.
-    ///
-    /// # Errors
-    /// The folder can't be written, or is not good as it is now; then nothing is in force that was not before.
-    pub fn put_org(&self, org: OrgId, text: Option<&str>) -> io::Result<()> {
-        let mut last = self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner);
-        let sources = match &self.0.dir {
-            Some(dir) => {
-                source::write_org(dir, org, text)?;
-                Sources::read(dir)
-            }
-            None => self.0.live.load().book.sources.clone().with_org(org, text.map(str::to_owned)),
-        };
-        let taken = self.take(&mut last, sources);
-        taken.map_err(|problems| io::Error::other(lint::listed(&problems)))
-    }
-
     /// Gives one of the operator's own files another text, if the policy is good with it. Touches the disk.
     pub fn put_operators(&self, file: &str, text: Option<&str>) -> Result<(), Vec<LintProblem>> {
         let Some(dir) = &self.0.dir else {
@@ -130,7 +109,7 @@ impl Policy {
         build(sources, None).map_err(|problems| self.without_folder(problems))?;
         let path = dir.join(file);
         let written = match text {
-            Some(text) => source::write_whole(&path, text),
+            Some(text) => write_whole(&path, text),
             None => std::fs::remove_file(&path),
         };
         written.map_err(|error| vec![LintProblem::of_file(file, format!("can't be written: {error}"))])?;

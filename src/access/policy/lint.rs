@@ -86,8 +86,9 @@ pub(super) fn lint(sources: &Sources) -> (Rules, Vec<LintProblem>) {
     (rules, problems)
 }
 
-/// A line each.
-pub(super) fn listed(problems: &[LintProblem]) -> String {
+/// One after the other.
+#[must_use]
+pub fn listed(problems: &[LintProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 

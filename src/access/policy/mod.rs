@@ -22,14 +22,16 @@ mod expectations;
 mod explain;
 mod lint;
 mod matrix;
+mod publish;
 mod reader;
 mod source;
 mod watch;
+mod write;
 
 use std::{
     fmt, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use arc_swap::ArcSwap;
@@ -40,16 +42,18 @@ pub use self::{
     compile::Table,
     diff::{CellChange, lines as changed_lines},
     explain::{ChangeKind, Explanation, Line, Remedy, org_file},
-    lint::LintProblem,
+    lint::{LintProblem, listed},
     matrix::matrix,
+    publish::Placed,
     reader::Subject,
-    source::write_whole,
+    write::{Prepared, write_whole},
 };
-use self::{explain::Book, source::Sources};
+use self::{explain::Book, publish::HeldTexts, source::Sources};
 use crate::{
     access::permit::{Permission, PermissionSet, Role},
     clock::{Clock, Timestamp},
     ids::OrgId,
+    telemetry::metrics,
 };
 
 /// A policy without problems, ready to be asked.
@@ -72,9 +76,12 @@ struct Inner {
     last_read: Mutex<LastRead>,
 }
 
+#[derive(Default)]
 struct LastRead {
+    /// Of the files as they are in the folder.
     version: String,
     problems: Vec<LintProblem>,
+    held: HeldTexts,
 }
 
 /// What `/health` says about the policy.
@@ -88,6 +95,8 @@ pub struct PolicyStatus {
     pub organizations: usize,
     /// Why what is in the folder now is not in force; empty if it is.
     pub problems: Vec<LintProblem>,
+    /// How many published files could not be written; they are in force all the same.
+    pub unwritten: usize,
 }
 
 /// What `muster policy check` finds in a folder.
@@ -187,6 +196,15 @@ impl Policy {
         Self::new(Some(dir.to_owned()), Sources::read(dir))
     }
 
+    /// What is published: the operator's `policy.csv` and expectations (those of the program, where none are), and each
+    /// organization's own file.
+    pub fn published(
+        operators: Option<(String, Option<String>)>,
+        orgs: Vec<(OrgId, String)>,
+    ) -> Result<Self, Vec<LintProblem>> {
+        Self::new(None, Sources::published(operators, orgs))
+    }
+
     /// The policy that the program was built with.
     pub fn embedded() -> Result<Self, Vec<LintProblem>> {
         Self::new(None, Sources::embedded())
@@ -194,7 +212,7 @@ impl Policy {
 
     fn new(dir: Option<PathBuf>, sources: Sources) -> Result<Self, Vec<LintProblem>> {
         let compiled = build(sources, None)?;
-        let last_read = LastRead { version: compiled.version().to_owned(), problems: Vec::new() };
+        let last_read = LastRead { version: compiled.version().to_owned(), ..LastRead::default() };
         let live = ArcSwap::from_pointee(compiled);
         Ok(Self(Arc::new(Inner { dir, live, last_read: Mutex::new(last_read) })))
     }
@@ -235,22 +253,28 @@ impl Policy {
     /// Touches the disk. Does nothing for [`Self::embedded`].
     pub fn reload(&self) -> Result<(), Vec<LintProblem>> {
         let Some(dir) = &self.0.dir else { return Ok(()) };
-        let mut last = self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner);
-        self.take(&mut last, Sources::read(dir))
+        self.take(&mut self.last_read(), Sources::read(dir))
     }
 
     /// [`Self::reload`], if the files differ from those last looked at.
     fn reload_if_changed(&self) -> Option<Result<(), Vec<LintProblem>>> {
         let dir = self.0.dir.as_ref()?;
-        let mut last = self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_read();
         let sources = Sources::read(dir);
         (sources.version != last.version).then(|| self.take(&mut last, sources))
     }
 
+    fn last_read(&self) -> MutexGuard<'_, LastRead> {
+        self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self, last: &mut LastRead, sources: Sources) -> Result<(), Vec<LintProblem>> {
         last.version.clone_from(&sources.version);
-        let built = build(sources, Some(&self.0.live.load()));
+        let built = build(last.with_held(sources), Some(&self.0.live.load()));
         last.problems = built.as_ref().err().cloned().unwrap_or_default();
+        if let Some(meters) = metrics::on() {
+            meters.policy_read(built.is_ok());
+        }
         let compiled = built?;
         // Unchanged files keep the time since when they are in force.
         if self.0.live.load().version() != compiled.version() {
@@ -263,12 +287,13 @@ impl Policy {
     #[must_use]
     pub fn status(&self) -> PolicyStatus {
         let live = self.0.live.load();
-        let last = self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last_read();
         PolicyStatus {
             version: live.version().to_owned(),
             loaded_at: live.loaded_at,
             organizations: live.table.organizations(),
             problems: last.problems.clone(),
+            unwritten: last.held.len(),
         }
     }
 

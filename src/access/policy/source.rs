@@ -6,12 +6,11 @@ use std::{
     fs, io,
     io::{Read, Write},
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
 };
 
 use sha2::{Digest, Sha256};
 
-use super::lint::LintProblem;
+use super::{explain::org_file, lint::LintProblem};
 use crate::ids::{MAX_ID, OrgId};
 
 /// The model that the rest of this module is written for.
@@ -72,6 +71,20 @@ impl Sources {
         Self::new(read(&dir.join("model.conf")), read(&dir.join("policy.csv")), expectations, orgs, strays)
     }
 
+    /// The texts that the database has: of the operator's two files (those of the program, where it has none), and of
+    /// each organization's own one.
+    pub fn published(operators: Option<(String, Option<String>)>, orgs: Vec<(OrgId, String)>) -> Self {
+        let file = |name: &str, text: String| File { name: name.to_owned(), text: Ok(text) };
+        let built_in = || (POLICY.to_owned(), Some(EXPECTATIONS.to_owned()));
+        let (policy, expectations) = operators.unwrap_or_else(built_in);
+        let expectations = expectations.map(|text| file(EXPECTATIONS_CSV, text));
+        let mut orgs: Vec<(OrgId, File)> =
+            orgs.into_iter().map(|(org, text)| (org, file(&org_file(org), text))).collect();
+        orgs.sort_by_key(|(org, _)| *org);
+        let model = file("model.conf", MODEL.to_owned());
+        Self::new(model, file("policy.csv", policy), expectations, orgs, Vec::new())
+    }
+
     fn new(
         model: File,
         policy: File,
@@ -108,7 +121,7 @@ impl Sources {
         match (at, text) {
             (Ok(at), Some(text)) => self.orgs[at].1.text = Ok(text),
             (Err(at), Some(text)) => {
-                let name = format!("orgs/{org}.csv");
+                let name = org_file(org);
                 self.orgs.insert(at, (org, File { name, text: Ok(text) }));
             }
             (Ok(at), None) => drop(self.orgs.remove(at)),
@@ -218,41 +231,4 @@ pub(super) fn write_defaults(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Puts a text in the place of an organization's file, or removes the file. Whoever reads meanwhile finds the old file
-/// or the new one, whole; a crash leaves one of them.
-pub(super) fn write_org(dir: &Path, org: OrgId, text: Option<&str>) -> io::Result<()> {
-    let folder = dir.join("orgs");
-    let path = folder.join(format!("{org}.csv"));
-    let Some(text) = text else {
-        return match fs::remove_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        };
-    };
-    fs::create_dir_all(&folder)?;
-    write_whole(&path, text)
-}
-
-/// Puts a text in the place of a file, whole or not at all.
-///
-/// # Errors
-/// The folder can't be written.
-pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    static PREPARED: AtomicU64 = AtomicU64::new(0);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // Hidden, so that nobody takes it for a file of the policy; of this process and this write alone.
-    let number = PREPARED.fetch_add(1, Ordering::Relaxed);
-    let prepared = folder.join(format!(".new-{}-{number}", std::process::id()));
-    let written = fs::File::create(&prepared).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&prepared, path)?;
-        fs::File::open(folder)?.sync_all()
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&prepared);
-    }
-    written
 }

@@ -310,7 +310,7 @@ fn an_edit_of_one_file_is_put_in_force_and_written_with_its_comments() {
         let candidate = policy.with_org(OrgId(7), Some(text)).unwrap();
         assert_eq!(candidate.changes(&policy).len(), 1);
         assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
-        policy.put_org(OrgId(7), Some(text)).unwrap();
+        policy.put_org(OrgId(7), Some(text.to_owned())).unwrap();
         assert!(policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
         assert_eq!(policy.org_text(OrgId(7)).as_deref(), Some(text));
         let wrong = policy.with_org(OrgId(7), Some("p, VIEWER, 7, member.edit, allow")).err().unwrap();

@@ -2,7 +2,6 @@
 
 use super::{Cli, Failure, Output};
 use crate::{
-    ids::OrgId,
     orgs, people,
     policies::{self, Aside},
 };
@@ -10,7 +9,7 @@ use crate::{
 /// What `muster policy break-glass` takes.
 #[derive(Debug, clap::Args)]
 pub struct BreakGlass {
-    /// The organization: its id, or its name
+    /// The organization: its id or its name
     #[arg(long)]
     org: String,
     /// Who becomes its OWNER: the e-mail address of a user
@@ -30,17 +29,25 @@ impl BreakGlass {
         if reason.is_empty() {
             return Err(Failure::new("--reason: say why; the audit log shows it"));
         }
+        // Both before anything is touched.
+        let db = cli.database().await?;
+        let (org, user) = (orgs::find_in(&db, &self.org).await, people::find_user_in(&db, &self.user).await);
+        db.close().await;
+        let (org, user) = (org?, user?);
         // A file that the folder is refused for keeps everything else from starting, this command too.
-        let mut aside = if self.set_file_aside { Aside::Always } else { Aside::IfNeeded };
-        if let (Some(dir), Ok(org)) = (cli.settings()?.policy_dir, self.org.parse())
-            && let Some(kept) = policies::set_aside(&dir, OrgId(org))?
-        {
-            aside = Aside::Done;
-            tracing::warn!(organization = org, kept = %kept.display(), "policy.file_set_aside");
-        }
+        let kept = match cli.settings()?.policy_dir {
+            Some(dir) => policies::set_aside(&dir, org)?,
+            None => None,
+        };
         let app = cli.open().await?;
-        let org = orgs::find(&app, &self.org).await?;
-        let user = people::find_user(&app, &self.user).await?;
+        let aside = match kept {
+            Some(kept) => {
+                tracing::warn!(organization = org.0, kept = %kept.display(), "policy.file_set_aside");
+                Aside::Done
+            }
+            None if self.set_file_aside => Aside::Always,
+            None => Aside::IfNeeded,
+        };
         let broken = policies::break_glass(&app, org, user, reason, aside).await;
         app.shut_down().await;
         Ok(Output::of(serde_json::to_value(broken?)?))

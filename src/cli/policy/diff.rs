@@ -10,18 +10,26 @@ use crate::access::policy::Candidate;
 /// What `muster policy diff` takes.
 #[derive(Debug, clap::Args)]
 pub struct Diff {
-    /// The folder with the change
-    #[arg(long, value_name = "CANDIDATE")]
-    dir: PathBuf,
+    /// The folder with the change [default, with --live: the setting policy_dir, or ./policies]
+    #[arg(long, value_name = "CANDIDATE", required_unless_present = "live")]
+    dir: Option<PathBuf>,
     /// The folder that it is compared with [default: the setting policy_dir, or ./policies]
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
+    /// Compare with what is published, as the database has it, in place of a folder
+    #[arg(long, conflicts_with = "against")]
+    live: bool,
 }
 
 impl Diff {
-    pub(super) fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let before = super::load(&super::folder(cli, self.against)?)?;
-        let after = Candidate::read(&self.dir).map_err(|problems| super::refused(&problems))?;
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let dir = super::folder(cli, self.dir)?;
+        let after = Candidate::read(&dir).map_err(|problems| super::refused(&problems))?;
+        let before = if self.live {
+            super::live(cli).await?
+        } else {
+            super::load(&super::folder(cli, self.against)?)?
+        };
         let changes = after.changes(&before);
         let mut text = String::new();
         for change in &changes {

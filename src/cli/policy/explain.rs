@@ -18,9 +18,9 @@ use crate::{
 pub struct Explain {
     /// The permission, such as agent.edit [default: every one]
     permission: Option<Permission>,
-    /// The organization's id [default: any that has no file of its own]
+    /// The organization: its id or its name [default: any that has no file of its own]
     #[arg(long)]
-    org: Option<i64>,
+    org: Option<String>,
     /// What a member with this role may do
     #[arg(long)]
     role: Option<Role>,
@@ -33,17 +33,25 @@ pub struct Explain {
     /// The folder [default: the setting policy_dir, or ./policies]
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// Ask what is published, as the database has it, in place of a folder
+    #[arg(long, conflicts_with = "dir")]
+    live: bool,
 }
 
 impl Explain {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let org = self.org.map(OrgId);
+        let org = match &self.org {
+            Some(org) if self.live => Some(super::live_organization(cli, org).await?),
+            Some(org) => Some(cli.organization(org).await?),
+            None => None,
+        };
         let subject = match (self.role, &self.user, org) {
             (Some(role), ..) => Subject::Role(role),
             (None, Some(email), Some(org)) => Subject::Role(role_of(cli, org, email).await?),
             _ => Subject::ServiceToken,
         };
-        let policy = super::load(&super::folder(cli, self.dir)?)?;
+        let policy =
+            if self.live { super::live(cli).await? } else { super::load(&super::folder(cli, self.dir)?)? };
         let asked = match self.permission {
             Some(permission) => vec![permission],
             None => Permission::ALL.to_vec(),
@@ -63,11 +71,8 @@ impl Explain {
 }
 
 async fn role_of(cli: &Cli, org: OrgId, email: &str) -> Result<Role, Failure> {
-    let app = cli.open_as_is().await?;
-    let user = people::find_user(&app, email).await?;
-    let memberships = people::memberships(&app, user).await?;
-    app.shut_down().await;
-    let membership = memberships.into_iter().find(|membership| membership.organization_id == org);
-    let role = membership.map(|membership| membership.role);
-    role.ok_or_else(|| Failure::new(format!("{email} is no member of organization {org}")))
+    let db = cli.database().await?;
+    let role = people::find_role_in(&db, org, email).await;
+    db.close().await;
+    role?.ok_or_else(|| Failure::new(format!("{email} is no member of organization {org}")))
 }

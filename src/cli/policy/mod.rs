@@ -1,12 +1,14 @@
 //! `muster policy …`: one file a command.
 //!
-//! What only reads files needs no database: it works on any folder, before and beside a running service.
+//! What only reads files needs no database: it works on any folder, before and beside a running service. With `--live` it
+//! is the other way round: the database is asked, and no folder.
 
 mod break_glass;
 mod check;
 mod diff;
 mod explain;
 mod history;
+mod publish;
 mod revert;
 mod simulate;
 mod test;
@@ -16,7 +18,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::{Cli, Failure, Output};
-use crate::access::policy;
+use crate::{access::policy, ids::OrgId, orgs, policies};
 
 /// Work with the permission policies.
 #[derive(Debug, Subcommand)]
@@ -29,6 +31,8 @@ pub enum Policy {
     Test(test::Test),
     /// Show the texts that a policy file has had, who wrote them and why
     History(history::History),
+    /// Put an organization's own file from a folder in force, as a new version
+    Publish(publish::Publish),
     /// Put an earlier text in force again
     Revert(revert::Revert),
     /// Say which calls of the last days a folder would have decided otherwise, and which of its lines nothing asked for
@@ -43,9 +47,10 @@ impl Policy {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Check(command) => command.run(cli),
-            Self::Diff(command) => command.run(cli),
+            Self::Diff(command) => command.run(cli).await,
             Self::Test(command) => command.run(cli),
             Self::History(command) => command.run(cli).await,
+            Self::Publish(command) => command.run(cli).await,
             Self::Revert(command) => command.run(cli).await,
             Self::Simulate(command) => command.run(cli).await,
             Self::BreakGlass(command) => command.run(cli).await,
@@ -60,6 +65,22 @@ fn folder(cli: &Cli, named: Option<PathBuf>) -> Result<PathBuf, Failure> {
         Some(dir) => dir,
         None => cli.settings()?.policy_dir.unwrap_or_else(|| PathBuf::from("policies")),
     })
+}
+
+/// The policy that is published.
+async fn live(cli: &Cli) -> Result<policy::Policy, Failure> {
+    let db = cli.database().await?;
+    let published = policies::published(&db).await;
+    db.close().await;
+    Ok(published?)
+}
+
+/// An organization that has to be there.
+async fn live_organization(cli: &Cli, reference: &str) -> Result<OrgId, Failure> {
+    let db = cli.database().await?;
+    let found = orgs::find_in(&db, reference).await;
+    db.close().await;
+    Ok(found?)
 }
 
 /// The policy in a folder.

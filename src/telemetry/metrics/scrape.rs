@@ -7,7 +7,8 @@ use http::header;
 
 use super::{
     BUILD_INFO, CPU, FAMILIES, MAX_FDS, Meters, OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_INFO,
-    POLICY_LOADED, POLICY_PROBLEMS, POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP, VIRTUAL, begin,
+    POLICY_LOADED, POLICY_PROBLEMS, POLICY_UNWRITTEN, POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP,
+    VIRTUAL, begin,
 };
 use crate::{app::App, clock::Timestamp, jobs};
 
@@ -40,6 +41,7 @@ pub async fn page(app: &App, meters: &Meters) -> String {
     page.value(POLICY_INFO, &[("version", &policy.version)], 1.0);
     page.value(POLICY_LOADED, &[], seconds(policy.loaded_at));
     page.value(POLICY_PROBLEMS, &[], policy.problems.len() as f64);
+    page.value(POLICY_UNWRITTEN, &[], policy.unwritten as f64);
     let database = if app.config.database.is_sqlite() { "sqlite" } else { "postgres" };
     page.value(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION")), ("database", database)], 1.0);
     process(&mut page);

@@ -1,0 +1,91 @@
+//! Writing policy files: whole or not at all, and in two steps where a transaction stands between them.
+//!
+//! [`Prepared`] is a file's next text, on the disk beside it: what can go wrong (no right, no room, a read-only folder)
+//! goes wrong then, before anything is committed. What is left is a rename.
+
+use std::{
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use crate::{ids::OrgId, sealing::random_bytes};
+
+/// An organization's own file as it is going to be. Dropped, it leaves nothing behind.
+pub struct Prepared {
+    /// The organization.
+    pub org: OrgId,
+    /// The text; none removes the file.
+    pub text: Option<String>,
+    /// The file, and what is to take its place; none where the policy is read from no folder.
+    pub(super) on_disk: Option<(PathBuf, Beside)>,
+}
+
+impl Prepared {
+    /// Writes the text beside the file in `dir`; for a removal, sees whether the folder could be written.
+    pub(super) fn new(dir: Option<&Path>, org: OrgId, text: Option<String>) -> io::Result<Self> {
+        let on_disk = dir.map(|dir| prepare(dir, org, text.as_deref())).transpose()?;
+        Ok(Self { org, text, on_disk })
+    }
+}
+
+fn prepare(dir: &Path, org: OrgId, text: Option<&str>) -> io::Result<(PathBuf, Beside)> {
+    let folder = dir.join("orgs");
+    let path = folder.join(format!("{org}.csv"));
+    fs::create_dir_all(&folder)?;
+    if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+        return Err(io::Error::other("a folder stands in its place"));
+    }
+    let beside = Beside::write(&folder, text.unwrap_or_default())?;
+    Ok((path, beside))
+}
+
+/// Puts what was prepared in the file's place, or removes the file. Whoever reads meanwhile finds the old file or the new
+/// one, whole; a crash leaves one of them.
+pub(super) fn finish(path: &Path, beside: Beside, text: Option<&str>) -> io::Result<()> {
+    if text.is_some() {
+        return beside.take_place_of(path);
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// A file that nobody takes for one of the policy: hidden, and removed when it is dropped.
+pub(super) struct Beside {
+    path: PathBuf,
+    folder: PathBuf,
+}
+
+impl Beside {
+    fn write(folder: &Path, text: &str) -> io::Result<Self> {
+        // Replicas that share the folder may have the same process id.
+        let path = folder.join(format!(".new-{}", hex::encode(random_bytes::<8>())));
+        let mut file = fs::File::create_new(&path)?;
+        let this = Self { path, folder: folder.to_owned() };
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        Ok(this)
+    }
+
+    fn take_place_of(self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)?;
+        fs::File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // After a rename there is nothing of that name any more.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Puts a text in the place of a file, whole or not at all.
+///
+/// # Errors
+/// The folder can't be written.
+pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    Beside::write(path.parent().unwrap_or(Path::new(".")), text)?.take_place_of(path)
+}

@@ -1,0 +1,129 @@
+//! Putting a version's text where it belongs: into the organization's own file, and in force.
+//!
+//! An edit prepares its file before it commits, so that a folder that can't be written refuses it. What goes wrong
+//! after the commit refuses nothing: the text is in force from memory, and the rounds (`sync`) try the file again.
+
+use std::{path::Path, sync::Arc};
+
+use super::{
+    sync::State,
+    versions::{self, version_of},
+};
+use crate::{
+    access::{
+        Scope,
+        policy::{LintProblem, Placed, Policy, Prepared, listed, org_file},
+    },
+    app::App,
+    error::{Code, Problem, Result},
+    ids::OrgId,
+    orgs,
+    store::Tx,
+};
+
+/// Prepares an organization's next file, so that after the commit nothing but a rename is left.
+///
+/// # Errors
+/// `POLICY_NOT_WRITABLE`.
+pub(super) async fn prepare(app: &Arc<App>, org: OrgId, text: Option<String>) -> Result<Prepared> {
+    let worker = Arc::clone(app);
+    let prepared = tokio::task::spawn_blocking(move || worker.policy.prepare(org, text));
+    prepared.await.map_err(Problem::internal)?.map_err(|error| {
+        let folder = app.policy.dir().unwrap_or(Path::new("")).display();
+        tracing::error!(organization = org.0, %folder, %error, "policy.file_not_prepared");
+        let file = org_file(org);
+        let detail = format!(
+            "{file} can't be written ({error}), so nothing was changed. The operator has to let the service write the policy \
+             folder; then repeat the edit."
+        );
+        Problem::new(Code::PolicyNotWritable, detail).with("file", file)
+    })
+}
+
+/// Puts a version that was just committed in force here. Other replicas find it in the database. The version stands: what
+/// fails now is told in the log, and mended by the rounds.
+pub(super) async fn publish(app: &Arc<App>, prepared: Prepared) {
+    let org = prepared.org;
+    let mut state = app.policies.synced.0.lock().await;
+    let (held, newest) = match newest(app, org).await {
+        Ok((tx, newest)) => (Some(tx), newest),
+        Err(_) => (None, prepared.text.clone()),
+    };
+    let put = if newest == prepared.text {
+        let version = version_of(newest.as_deref());
+        place(app, &mut state, org, version, |policy| policy.put(prepared)).await
+    } else {
+        // Who committed later was here earlier.
+        put(app, &mut state, org, newest).await
+    };
+    if let Err(error) = put {
+        tracing::error!(organization = org.0, error = format!("{error:#}"), "policy.not_in_force_here");
+    }
+    state.write_note(app.policy.dir());
+    if let Some(tx) = held {
+        let _ = tx.rollback().await;
+    }
+}
+
+/// The newest text, and what keeps it the newest one.
+async fn newest(app: &Arc<App>, org: OrgId) -> Result<(Tx, Option<String>)> {
+    // Not the editor's scope: what an edit demands of the record was looked at with the edit.
+    let tx = Scope::system(app, org).begin().await?;
+    orgs::lock(&tx).await?;
+    let newest = versions::newest(&tx).await?;
+    Ok((tx, newest.and_then(|newest| newest.text)))
+}
+
+/// Puts the database's text in force here, and notes it if the file has it as well: whether it has.
+pub(super) async fn put(
+    app: &Arc<App>,
+    state: &mut State,
+    org: OrgId,
+    text: Option<String>,
+) -> anyhow::Result<bool> {
+    let version = version_of(text.as_deref());
+    place(app, state, org, version, move |policy| policy.put_org(org, text)).await
+}
+
+/// Answers whether the file has the text.
+async fn place(
+    app: &Arc<App>,
+    state: &mut State,
+    org: OrgId,
+    version: String,
+    put: impl FnOnce(&Policy) -> Result<Placed, Vec<LintProblem>> + Send + 'static,
+) -> anyhow::Result<bool> {
+    let worker = Arc::clone(app);
+    let placed = tokio::task::spawn_blocking(move || {
+        let tried_before = worker.policy.unwritten().contains(&org);
+        put(&worker.policy).map(|placed| (placed, tried_before))
+    });
+    let placed = placed.await?;
+    let (placed, tried_before) =
+        placed.map_err(|problems| anyhow::anyhow!("organization {org}: {}", listed(&problems)))?;
+    // Whoever is being served on the strength of the old policy is asked for anew.
+    app.sessions.forget();
+    match placed {
+        Placed::Written => {
+            state.noted.insert(org, version);
+            tracing::info!(organization = org.0, "policy.file_written");
+            Ok(true)
+        }
+        // Told once; the gauge tells it for as long as it lasts.
+        Placed::Held(_) if tried_before => Ok(false),
+        Placed::Held(error) => {
+            tracing::error!(organization = org.0, %error, "policy.file_not_written; in force all the same");
+            Ok(false)
+        }
+    }
+}
+
+/// A file that the database overrules is not lost.
+pub(super) fn keep_beside(dir: Option<&Path>, org: OrgId, text: Option<&String>) {
+    let (Some(dir), Some(text)) = (dir, text) else { return };
+    let path = dir.join(format!("orgs/.{org}.csv.replaced"));
+    match std::fs::write(&path, text) {
+        Ok(()) => tracing::warn!(organization = org.0, kept = %path.display(), "policy.file_overruled"),
+        Err(error) => tracing::warn!(organization = org.0, %error, "policy.file_overruled_and_not_kept"),
+    }
+}

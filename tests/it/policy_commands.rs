@@ -1,0 +1,381 @@
+//! Every `muster policy …` command as an administrator runs it: through the real program, on a folder and a database;
+//! what it answers, and what it says about what can't be.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use muster::access::{Permission, policy};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Program, empty_database};
+
+/// An organization named House, the folder that its service reads, and room beside it.
+struct Installation {
+    room: TempDir,
+    live: PathBuf,
+    program: Program,
+    org: i64,
+    id: String,
+}
+
+async fn installation() -> Installation {
+    let room = tempfile::tempdir().unwrap();
+    let (url, live) = (empty_database(room.path()).await, room.path().join("live"));
+    policy::write_defaults(&live).unwrap();
+    let program = Program::new(&[
+        ("MUSTER_DATABASE_URL", &url),
+        ("MUSTER_POLICY_DIR", live.to_str().unwrap()),
+        ("MUSTER_LOG", "off"),
+    ]);
+    let make = |name, owner| {
+        program.json(&["org", "create", "--name", name, "--owner-email", owner])["id"].as_i64().unwrap()
+    };
+    let org = make("House", "owner@example.org");
+    make("Elsewhere", "stranger@example.org");
+    Installation { room, live, program, org, id: org.to_string() }
+}
+
+impl Installation {
+    /// Runs `muster policy …`, which has to succeed.
+    fn json(&self, arguments: &[&str]) -> Value {
+        self.program.json(&[&["policy"], arguments].concat())
+    }
+
+    /// What people see of it.
+    fn text(&self, arguments: &[&str]) -> String {
+        let output = self.program.command(&[&["policy"], arguments].concat()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What it found, with the exit code 1.
+    fn found(&self, arguments: &[&str]) -> Value {
+        let output = self.program.command(&[&["policy"], arguments, &["--json"]].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Refused with this exit code, this error code and these words; nothing else is said.
+    #[track_caller]
+    fn refused(&self, arguments: &[&str], code: i32, error: &str, words: &str) {
+        let output = self.program.command(&[&["policy"], arguments, &["--json"]].concat()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+        let said: Value = serde_json::from_str(said.lines().last().unwrap_or_default()).expect(&said);
+        let given = (output.status.code(), said["error"]["code"].as_str());
+        assert_eq!(given, (Some(code), Some(error)), "{said:#}");
+        let detail = said["error"]["detail"].as_str().unwrap();
+        assert!(detail.contains(words), "{detail}");
+    }
+
+    /// A copy of the shipped policy with this as House's own file.
+    fn candidate(&self, name: &str, own: &str) -> String {
+        let dir = self.room.path().join(name);
+        policy::write_defaults(&dir).unwrap();
+        fs::write(self.own(&dir), own).unwrap();
+        dir.display().to_string()
+    }
+
+    fn own(&self, dir: &Path) -> PathBuf {
+        dir.join(format!("orgs/{}.csv", self.org))
+    }
+
+    fn line(&self, permission: &str) -> String {
+        format!("p, VIEWER, {}, {permission}, allow\n", self.org)
+    }
+
+    fn publish(&self, dir: &str) -> Value {
+        self.json(&["publish", "--org", &self.id, "--dir", dir, "--reason", "because"])
+    }
+
+    fn versions(&self) -> Vec<Value> {
+        self.json(&["history", "--org", &self.id])["versions"].as_array().unwrap().clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_published() {
+    let house = installation().await;
+    let ask = |org: &str, more: &[&str]| {
+        house.json(&[&["explain", "--org", org, "--role", "VIEWER", "contact.view"], more].concat())
+    };
+    let asked = ask(&house.id, &[]);
+    assert_eq!((&asked["allowed"], &asked["subject"]), (&json!(false), &json!("VIEWER")), "{asked:#}");
+    assert_eq!(asked["remedy"]["text"], house.line("contact.view").trim());
+    assert_eq!(ask("House", &[]), asked);
+    let all = house.json(&["explain", "--token-cap"]);
+    assert_eq!(all["explanations"].as_array().unwrap().len(), Permission::ALL.len());
+    let of_user = ["explain", "--org", "House", "--user", "owner@example.org", "policy.edit"];
+    assert_eq!(house.json(&of_user)["subject"], "OWNER");
+    assert!(house.text(&of_user).starts_with("OWNER may policy.edit"), "{}", house.text(&of_user));
+    // Published, and the folder says something else.
+    house.publish(&house.candidate("candidate", &house.line("contact.view")));
+    fs::remove_file(house.own(&house.live)).unwrap();
+    assert_eq!(ask("House", &["--live"])["allowed"], true);
+    assert_eq!(ask("House", &["--live"])["decided_by"]["file"], format!("orgs/{}.csv", house.id));
+    assert_eq!(ask("House", &[])["allowed"], false);
+    // The folder need not be good for that.
+    fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
+    assert_eq!(ask(&house.id, &["--live"])["allowed"], true);
+    house.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "policy.csv:1: ");
+
+    let role = ["--role", "VIEWER"];
+    let refused = |arguments: &[&str], code, error, words: &str| {
+        house.refused(&[&["explain"], arguments].concat(), code, error, words);
+    };
+    refused(&["--role", "VIEWER", "agent.edti"], 2, "USAGE", "did you mean \"agent.edit\"");
+    refused(&["--role", "KING", "agent.edit"], 2, "USAGE", "KING");
+    refused(&["agent.edit"], 2, "USAGE", "--role");
+    refused(&["--user", "owner@example.org"], 2, "USAGE", "--org");
+    refused(&[&role[..], &["--live", "--dir", "x"]].concat(), 2, "USAGE", "cannot be used with");
+    refused(&[&role[..], &["--org", "Nobody"]].concat(), 1, "NOT_FOUND", "There is no organization `Nobody`");
+    refused(
+        &[&role[..], &["--org", "99", "--live"]].concat(),
+        1,
+        "NOT_FOUND",
+        "There is no organization `99`",
+    );
+    refused(&[&role[..], &["--dir", "nowhere"]].concat(), 1, "FAILED", "nowhere/policy.csv: can't be read");
+    refused(
+        &["--org", "House", "--user", "x@example.org"],
+        1,
+        "NOT_FOUND",
+        "There is no user `x@example.org`",
+    );
+    refused(
+        &["--org", "House", "--user", "stranger@example.org"],
+        1,
+        "FAILED",
+        "is no member of organization",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_and_test_name_every_mistake_of_a_folder() {
+    let house = installation().await;
+    let checked = house.json(&["check"]);
+    assert_eq!((&checked["ok"], &checked["problems"]), (&json!(true), &json!([])));
+    assert!(house.json(&["test"])["expectations"].as_i64().unwrap() > 30);
+    let bad = format!("{}p, VIEWER, 1\n", house.line("agent.edti"));
+    let bad = house.candidate("bad", &bad);
+    let found = house.found(&["check", "--dir", &bad]);
+    let lines: Vec<_> =
+        found["problems"].as_array().unwrap().iter().map(|problem| &problem["line"]).collect();
+    assert_eq!((&found["ok"], lines), (&json!(false), vec![&json!(1), &json!(2)]), "{found:#}");
+    assert!(found["problems"][0]["reason"].as_str().unwrap().contains("did you mean \"agent.edit\""));
+    assert_eq!(house.found(&["test", "--dir", &bad])["ok"], false);
+    // Readable, and not what is expected.
+    let wide = house.candidate("wide", &house.line("agent.delete"));
+    let found = house.found(&["test", "--dir", &wide]);
+    assert!(found["problems"][0]["reason"].as_str().unwrap().contains("expected deny"), "{found:#}");
+    for command in ["check", "test"] {
+        let found = house.found(&[command, "--dir", "nowhere"]);
+        let reason = found["problems"][0]["reason"].as_str().unwrap();
+        assert!(reason.starts_with("can't be read: No such file"), "{reason}");
+        house.refused(&[command, "--days", "3"], 2, "USAGE", "--days");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn diff_compares_folders_with_each_other_and_with_what_is_published() {
+    let house = installation().await;
+    let candidate = house.candidate("candidate", &house.line("contact.view"));
+    let live = house.live.display().to_string();
+    let change = |found: &Value| {
+        let one = &found["changes"][0];
+        assert_eq!(found["changes"].as_array().unwrap().len(), 1, "{found:#}");
+        (one["organization_id"].clone(), one["permission"].clone(), one["allowed"].clone())
+    };
+    let gained = (json!(house.org), json!("contact.view"), json!(true));
+    let lost = (json!(house.org), json!("contact.view"), json!(false));
+    assert_eq!(change(&house.json(&["diff", "--dir", &candidate])), gained);
+    assert_eq!(change(&house.json(&["diff", "--dir", &live, "--against", &candidate])), lost);
+    assert_eq!(
+        change(&house.json(&["diff", "--dir", &candidate, "--live"])),
+        gained,
+        "nothing is published yet"
+    );
+    let text = house.text(&["diff", "--dir", &candidate]);
+    assert!(
+        text.starts_with("+ VIEWER contact.view in organization ") && text.ends_with("1 cell changed\n"),
+        "{text}"
+    );
+    house.publish(&candidate);
+    let same = house.json(&["diff", "--live"]);
+    assert_eq!((&same["changes"], &same["before"]), (&json!([]), &same["after"]), "the service's own folder");
+    // Edited by hand, and not taken yet.
+    fs::remove_file(house.own(&house.live)).unwrap();
+    assert_eq!(change(&house.json(&["diff", "--live"])), lost);
+
+    house.refused(&["diff"], 2, "USAGE", "--dir");
+    house.refused(&["diff", "--live", "--against", "x"], 2, "USAGE", "cannot be used with");
+    house.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere/policy.csv: can't be read");
+    house.refused(&["diff", "--dir", &candidate, "--against", "nowhere"], 1, "FAILED", "nowhere/policy.csv");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_published_is_asked_of_no_database_that_is_not_there() {
+    let room = tempfile::tempdir().unwrap();
+    let file = room.path().join("none.db");
+    let url = format!("sqlite://{}", file.display());
+    let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
+    for command in [&["explain", "--live", "--token-cap"][..], &["diff", "--live"]] {
+        let output = program.command(&[&["policy"], command].concat()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        if command[0] == "explain" {
+            assert!(said.contains("there is no database") && said.contains("none.db"), "{said}");
+        }
+    }
+    assert!(!file.exists(), "asking makes none");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_candidate_is_published_against_a_version_and_taken_back() {
+    let house = installation().await;
+    let texts = [
+        house.line("contact.view"),
+        format!("# both\n{}{}", house.line("contact.view"), house.line("skill.edit")),
+    ];
+    let [first, second] = ["first", "second"];
+    let (first, second) = (house.candidate(first, &texts[0]), house.candidate(second, &texts[1]));
+    let against = |dir: &str, version: &'static str| {
+        ["publish", "--org", "House", "--dir", dir, "--version", version, "--reason", "asked for"]
+            .map(str::to_owned)
+    };
+    let published = against(&first, "none");
+    let published = house.json(&published.each_ref().map(String::as_str));
+    assert_eq!(published["organization_id"], house.org);
+    assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0], "the service's folder has it");
+    let stale = against(&second, "none");
+    house.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "read it again");
+    house.publish(&second);
+    assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[1]);
+    let versions = house.versions();
+    let shown: Vec<_> = versions.iter().map(|it| (it["text"].as_str().unwrap(), &it["reason"])).collect();
+    assert_eq!(shown, [(&*texts[1], &json!("because")), (&*texts[0], &json!("asked for"))]);
+    assert_eq!((&versions[1]["id"], &versions[1]["version"]), (&published["id"], &published["version"]));
+    assert_eq!(versions[0]["author_kind"], "OPERATOR");
+    let shown = house.text(&["history", "--org", "House", "--limit", "1", "--text"]);
+    assert!(
+        shown.contains("asked for") != shown.contains("because") && shown.contains("    # both\n"),
+        "{shown}"
+    );
+    let operators = house.json(&["history"]);
+    assert_eq!(
+        operators["versions"].as_array().unwrap().len(),
+        2,
+        "policy.csv and expectations.csv: {operators:#}"
+    );
+
+    let id = published["id"].to_string();
+    let reverted = house.json(&["revert", &id, "--reason", "too wide"]);
+    assert_eq!(reverted, json!({ "reverted_to": published["id"], "organization_id": house.org }));
+    assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0]);
+    assert_eq!(house.versions()[0]["reverts_to"], published["id"]);
+
+    let publish = |org: &str, dir: &str, reason: &str| {
+        ["publish", "--org", org, "--dir", dir, "--reason", reason].map(str::to_owned)
+    };
+    let refused = |arguments: [String; 7], error, words: &str| {
+        house.refused(&arguments.each_ref().map(String::as_str), 1, error, words);
+    };
+    let wrong = house.candidate("wrong", &house.line("agent.edti"));
+    let locked = house.candidate("locked", &format!("p, OWNER, {}, policy.edit, deny\n", house.org));
+    refused(publish("Nobody", &first, "x"), "NOT_FOUND", "There is no organization `Nobody`");
+    refused(publish("Elsewhere", &first, "x"), "FAILED", "make it empty");
+    refused(publish("House", "nowhere", "x"), "FAILED", "nowhere/orgs/");
+    refused(publish("House", &second, " "), "VALIDATION_FAILED", "Say why");
+    refused(publish("House", &wrong, "x"), "VALIDATION_FAILED", "did you mean \"agent.edit\"");
+    refused(publish("House", &locked, "x"), "VALIDATION_FAILED", "could edit its policy");
+    house.refused(&["publish", "--org", "House", "--dir", &first], 2, "USAGE", "--reason");
+    house.refused(&["history", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
+    house.refused(
+        &["revert", "999999", "--reason", "x"],
+        1,
+        "NOT_FOUND",
+        "There is no policy version 999999",
+    );
+    house.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "Say why");
+    house.refused(&["revert", "one", "--reason", "x"], 2, "USAGE", "one");
+    assert_eq!(house.versions().len(), 3, "none of that was a version");
+    assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0]);
+    // A folder that can't be written is told, by whatever would write.
+    fs::remove_file(house.own(&house.live)).unwrap();
+    house.publish(&house.candidate("empty", ""));
+    fs::remove_dir_all(house.live.join("orgs")).unwrap();
+    std::os::unix::fs::symlink("nowhere", house.live.join("orgs")).unwrap();
+    refused(publish("House", &second, "x"), "POLICY_NOT_WRITABLE", "nothing was changed");
+    house.refused(&["revert", &id, "--reason", "x"], 1, "POLICY_NOT_WRITABLE", "nothing was changed");
+    assert_eq!(
+        house.json(&["history", "--org", "House", "--limit", "1"])["versions"][0]["text"],
+        Value::Null
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn simulate_replays_what_was_called() {
+    let house = installation().await;
+    let candidate = house.candidate("candidate", &house.line("contact.view"));
+    let found = house.json(&["simulate", "--dir", &candidate, "--days", "3", "--org", "House"]);
+    assert_eq!((&found["calls"], &found["flipped"], &found["days"]), (&json!(0), &json!(0), &json!(3)));
+    assert!(!found["unused_lines"].as_array().unwrap().is_empty(), "nothing was asked for");
+    assert!(
+        house
+            .text(&["simulate", "--dir", &candidate])
+            .ends_with("0 of 0 calls in 14 days would end otherwise\n")
+    );
+    house.refused(&["simulate"], 2, "USAGE", "--dir");
+    house.refused(&["simulate", "--dir", &candidate, "--days", "0"], 2, "USAGE", "0");
+    house.refused(&["simulate", "--dir", &candidate, "--org", "Nobody"], 1, "NOT_FOUND", "`Nobody`");
+    house.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere/policy.csv: can't be read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn break_glass_takes_an_organizations_name_and_touches_nothing_when_it_is_refused() {
+    let house = installation().await;
+    let own = house.own(&house.live);
+    fs::write(&own, "nonsense\n").unwrap();
+    let ask = |org: &'static str, user: &'static str, reason: &'static str| {
+        ["break-glass", "--org", org, "--user", user, "--reason", reason]
+    };
+    let user = "stranger@example.org";
+    house.refused(&ask("Nobody", user, "x"), 1, "NOT_FOUND", "There is no organization `Nobody`");
+    house.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
+    house.refused(&ask("House", user, " "), 1, "FAILED", "--reason: say why");
+    house.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "nonsense\n");
+    // Everything else is kept from starting by that file.
+    house.refused(&["history"], 1, "FAILED", "policy");
+    let broken = house.json(&ask("House", user, "the owner has left"));
+    assert_eq!((&broken["organization_id"], &broken["was"]), (&json!(house.org), &Value::Null), "{broken:#}");
+    assert!(!own.exists() && own.with_file_name(format!(".{}.csv.aside-1", house.id)).exists());
+    let explained = house.json(&["explain", "--live", "--org", "House", "--user", user, "policy.edit"]);
+    assert_eq!((&explained["subject"], &explained["allowed"]), (&json!("OWNER"), &json!(true)));
+    // Again, by the number: the person is OWNER already, and there is no file to set aside.
+    let again = ["break-glass", "--org", &house.id, "--user", user, "--reason", "sure", "--set-file-aside"];
+    let again = house.json(&again);
+    assert_eq!((&again["was"], &again["file_set_aside"]), (&json!("OWNER"), &json!(false)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_several_organizations_have_is_no_name() {
+    let house = installation().await;
+    let namesake = ["org", "create", "--name", "House", "--owner-email", "owner@example.org"];
+    let other = house.program.json(&namesake)["id"].as_i64().unwrap();
+    let ids = format!("use the id ({}, {other})", house.org);
+    for command in [&["history"][..], &["explain", "--token-cap"], &["explain", "--token-cap", "--live"]] {
+        house.refused(&[command, &["--org", "House"]].concat(), 1, "CONFLICT", &ids);
+    }
+    house.program.json(&["seed", "--org", "Elsewhere", "--agents", "1"]);
+    let numbered = ["org", "create", "--name", "4711", "--owner-email", "owner@example.org"];
+    house.program.json(&numbered);
+    assert_eq!(
+        house.json(&["history", "--org", "4711"])["versions"],
+        json!([]),
+        "an id that nobody has may be a name"
+    );
+}
