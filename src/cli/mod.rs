@@ -170,21 +170,26 @@ impl Cli {
     /// # Errors
     /// There is none, it can't be reached, or it lacks this version's tables.
     async fn database(&self) -> Result<Db, Failure> {
+        let db = self.any_database().await?;
+        if db.is_migrated().await? {
+            return Ok(db);
+        }
+        Err(Failure::new("the database does not have this version's tables: run `muster migrate`"))
+    }
+
+    /// The same, of whatever version.
+    async fn any_database(&self) -> Result<Db, Failure> {
         let config = self.settings()?;
         if config.database.is_sqlite()
             && let Ok(file) = store::backup::database_file(&config)
             && !file.exists()
         {
-            let (file, setting) = (file.display(), "database.url or data_dir");
             return Err(Failure::new(format!(
-                "there is no database {file}: start the service once, or name its database with the setting {setting}"
+                "there is no database {}: start the service once, or name its database with database.url or data_dir",
+                file.display()
             )));
         }
-        let db = Db::open(&config.database).await?;
-        if db.is_migrated().await? {
-            return Ok(db);
-        }
-        Err(Failure::new("the database does not have this version's tables: run `muster migrate`"))
+        Ok(Db::open(&config.database).await?)
     }
 
     /// The organization that an argument names where no service is opened: an id is believed, a name is looked up.

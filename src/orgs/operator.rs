@@ -100,9 +100,10 @@ pub async fn find_in(db: &Db, reference: &str) -> Result<OrgId> {
         Ok(id) => matching(db, organizations::Column::Id.eq(OrgId(id))).await?,
         Err(_) => Vec::new(),
     };
-    let found = match by_id.is_empty() {
-        true => matching(db, organizations::Column::Name.eq(reference.trim())).await?,
-        false => by_id,
+    let found = if by_id.is_empty() {
+        matching(db, organizations::Column::Name.eq(reference.trim())).await?
+    } else {
+        by_id
     };
     match found.as_slice() {
         [id] => Ok(*id),

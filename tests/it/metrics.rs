@@ -1,8 +1,13 @@
 //! Metrics: what is counted is true, bounded, read by Prometheus' own parser, and not shown where callers are.
 
-use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
-use muster::telemetry::{self, metrics};
+use muster::{
+    access::policy,
+    config::Config,
+    ids::OrgId,
+    telemetry::{self, metrics},
+};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
@@ -12,8 +17,15 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// A service that measures, and the address of its page.
 async fn measured() -> (TestApp, Actor) {
-    let app =
-        TestApp::start_with(|config| config.metrics.listen = Some("127.0.0.1:0".parse().unwrap())).await;
+    measured_with(|_| ()).await
+}
+
+async fn measured_with(configure: impl FnOnce(&mut Config)) -> (TestApp, Actor) {
+    let app = TestApp::start_with(|config| {
+        config.metrics.listen = Some("127.0.0.1:0".parse().unwrap());
+        configure(config);
+    });
+    let app = app.await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let page = app.anonymous.at(&format!("http://{}", listener.local_addr().unwrap()));
     let router = metrics::router(Arc::clone(&app.muster));
@@ -151,6 +163,37 @@ async fn everything_shown_is_in_the_table_with_the_labels_that_it_says() {
         }
     }
     assert_eq!(scraped.len(), metrics::FAMILIES.len(), "{:?}", scraped.keys());
+}
+
+#[tokio::test]
+async fn readings_of_the_policy_and_files_that_could_not_be_written_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    policy::write_defaults(dir.path()).unwrap();
+    let (app, page) = measured_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
+    let counted = async || {
+        let scraped = scrape(&page).await;
+        let read = |outcome| value(&scraped, "muster_policy_reloads_total", json!({ "outcome": outcome }));
+        let plain = |name| value(&scraped, name, json!({}));
+        let failed = plain("muster_policy_file_writes_failed_total");
+        [read("taken"), read("refused"), failed, plain("muster_policy_unwritten_files")]
+    };
+    assert_eq!(counted().await, [0; 4], "the start is no reading again");
+    let (file, org, policy) = (dir.path().join("orgs/7.csv"), OrgId(7), &app.muster.policy);
+    fs::write(&file, "nonsense\n").unwrap();
+    assert!(policy.reload().is_err());
+    fs::remove_file(&file).unwrap();
+    policy.reload().unwrap();
+    assert_eq!(counted().await, [1, 1, 0, 0]);
+    let text = Some("p, VIEWER, 7, contact.view, allow\n".to_owned());
+    let prepared = policy.prepare(org, text.clone()).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert!(policy.prepare(org, text.clone()).is_err());
+    policy.put(prepared).unwrap();
+    assert_eq!(counted().await, [2, 1, 2, 1]);
+    fs::remove_dir(&file).unwrap();
+    policy.put_org(org, text).unwrap();
+    assert_eq!(counted().await, [3, 1, 2, 0]);
+    assert_eq!(app.stranger.get("/metrics").await.problem(), (404, "NOT_FOUND"));
 }
 
 #[tokio::test]

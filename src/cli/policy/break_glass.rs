@@ -29,8 +29,9 @@ impl BreakGlass {
         if reason.is_empty() {
             return Err(Failure::new("--reason: say why; the audit log shows it"));
         }
-        // Both before anything is touched.
-        let db = cli.database().await?;
+        // Both before anything is touched. `muster migrate` would not start either.
+        let db = cli.any_database().await?;
+        db.migrate().await?;
         let (org, user) = (orgs::find_in(&db, &self.org).await, people::find_user_in(&db, &self.user).await);
         db.close().await;
         let (org, user) = (org?, user?);
