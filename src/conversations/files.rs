@@ -26,7 +26,7 @@ use crate::{
     error::{Code, Problem, Result, Violation},
     graphql::{Request, authorize},
     ids::AttachmentId,
-    rest::{id_in_path, org_in_path, problem_response},
+    rest::{id_in_path, is_known, org_in_path, problem_response},
 };
 
 /// The most characters of a file's name in a request.
@@ -85,8 +85,7 @@ async fn download(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Re
     let id = AttachmentId(id_in_path("id", parameter(path, "id"))?);
     let file = super::file(&scope, id).await?;
     let etag = etag(&file);
-    let known = arrival.headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let unchanged = known.is_some_and(|known| known.split(',').any(|known| known.trim() == etag));
+    let unchanged = is_known(&arrival.headers, &etag);
     let headers = headers(&file, &etag)?;
     let mut response = Response::new(if unchanged { Body::empty() } else { Body::from(file.content) });
     if unchanged {

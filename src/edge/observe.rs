@@ -10,7 +10,7 @@ use axum::{
     response::Response,
 };
 use futures::FutureExt;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tracing::{Instrument, field};
 use uuid::Uuid;
 
@@ -29,22 +29,21 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     let began = Instant::now();
     let id = request_id(request.headers());
     let path = request.uri().path().to_owned();
-    let measured = metrics::on().map(|meters| (meters, Measured::of(&request)));
-    let traced = traces::request(&request, request.extensions().get().map_or("", MatchedPath::as_str));
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("", MatchedPath::as_str);
+    let measured = metrics::on().map(|meters| (meters, request.method().clone()));
+    let traced = traces::request(&request, route);
     let slot = app.limits.as_ref().map(|_| Slot::default());
     if let Some(slot) = &slot {
         request.extensions_mut().insert(slot.clone());
     }
-    let span = {
-        let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-        tracing::info_span!(
-            "request",
-            request_id = id.to_str().unwrap_or_default(),
-            method = %request.method(),
-            route,
-            caller = field::Empty,
-        )
-    };
+    let span = tracing::info_span!(
+        "request",
+        request_id = id.to_str().unwrap_or_default(),
+        method = %request.method(),
+        route,
+        caller = field::Empty,
+    );
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let answered = answer(&app, next.run(request), &path, id.to_str().unwrap_or_default());
     let answering = async move {
@@ -65,25 +64,12 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
         let status = response.status();
         limits.show(slot, status, response.headers_mut());
     }
-    if let Some((meters, Measured { route, method })) = measured {
-        let route = route.as_ref().map_or("", MatchedPath::as_str);
+    if let Some((meters, method)) = measured {
         meters.answered(route, &method, response.status(), began.elapsed());
     }
     response.headers_mut().insert(REQUEST_ID, id);
     harden(response.headers_mut());
     response
-}
-
-/// What a request is counted under.
-struct Measured {
-    route: Option<MatchedPath>,
-    method: Method,
-}
-
-impl Measured {
-    fn of(request: &Request) -> Self {
-        Self { route: request.extensions().get().cloned(), method: request.method().clone() }
-    }
 }
 
 /// The response, whatever happens to the handler.

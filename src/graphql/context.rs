@@ -67,19 +67,24 @@ impl Request {
         Self::inside(app, Caller::System)
     }
 
-    /// The same caller's request that executes a stored document, whose arguments were checked.
+    /// The same request as one that executes a stored document, whose arguments are checked before.
+    #[must_use]
+    pub fn executing(self, document: &Document) -> Self {
+        Self { plans: document.plans.clone(), raw: true, validated: true, ..self }
+    }
+
+    /// Another request of the same caller, from the same place, that executes a stored document.
     #[must_use]
     pub fn of_document(&self, document: &Document) -> Self {
-        Self {
+        let of_caller = Self::inside(&self.app, self.caller.clone());
+        let again = Self {
             id: self.id.clone(),
             ip: self.ip,
             user_agent: self.user_agent.clone(),
             via: self.via,
-            plans: document.plans.clone(),
-            raw: true,
-            validated: true,
-            ..Self::inside(&self.app, self.caller.clone())
-        }
+            ..of_caller
+        };
+        again.executing(document)
     }
 
     fn inside(app: &Arc<App>, caller: Caller) -> Self {

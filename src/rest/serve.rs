@@ -191,13 +191,8 @@ fn answer(operation: &Operation, status: StatusCode, json: Bytes, asked: Option<
 
 /// The request of a stored document, whose arguments are checked before it is executed.
 pub fn prepared(app: &Arc<App>, operation: &Operation, caller: Caller, arrival: &Arrival) -> Arc<Request> {
-    Arc::new(Request {
-        plans: operation.document.plans.clone(),
-        raw: true,
-        validated: true,
-        via: DecidedVia::Rest,
-        ..Request::new(app, caller, arrival)
-    })
+    let request = Request { via: DecidedVia::Rest, ..Request::new(app, caller, arrival) };
+    Arc::new(request.executing(&operation.document))
 }
 
 /// Executes the document of an operation whose caller was authorized.
