@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::Offer;
+use super::{Offer, Offers};
 use crate::{
     access::{Caller, PermissionSet, membership},
     app::App,
@@ -29,7 +29,7 @@ use crate::{
 const NAMED_ORGANIZATIONS: usize = 20;
 const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: servers, agents, channels, conversations, \
     approvals, credentials, MCP servers and skills. Every tool works in one organization (`org_id`); it may be left \
-    out by who belongs to one alone. A refusal is a tool error whose text is a problem document: `code` is stable, \
+    out by who belongs to one alone. Every field of a record is always there; what has no value is null. A refusal is a tool error whose text is a problem document: `code` is stable, \
     `errors` names every wrong argument.";
 
 /// Who sent the request: put beside it by `http.rs`.
@@ -47,7 +47,7 @@ pub struct Face {
     /// The service.
     pub app: Arc<App>,
     /// Every tool.
-    pub offers: Arc<Vec<Offer>>,
+    pub offers: Arc<Offers>,
 }
 
 impl ServerHandler for Face {
@@ -77,8 +77,8 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
         let visit = visit(&context)?;
-        let offer = self.offers.iter().find(|offer| offer.tool.name == request.name).ok_or_else(|| {
-            let known = self.offers.iter().map(|offer| offer.tool.name.as_ref());
+        let offer = self.offers.find(&request.name).ok_or_else(|| {
+            let known = self.offers.all().iter().map(|offer| offer.tool.name.as_ref());
             let meant = crate::graphql::validate::meant(&request.name, known);
             ErrorData::invalid_params(format!("Unknown tool{meant}."), None)
         })?;
@@ -128,7 +128,7 @@ impl Face {
         for org in self.organizations(caller).await? {
             places.push((org, membership(&self.app, caller, org).await?.permissions));
         }
-        let tools = self.offers.iter().filter_map(|offer| {
+        let tools = self.offers.all().iter().filter_map(|offer| {
             let Permit::InOrganization { permission, confirmed_email } = offer.operation.permit else {
                 return None;
             };
@@ -137,9 +137,9 @@ impl Face {
             }
             let fitting = places.iter().filter(|(_, permissions)| permissions.contains(permission));
             let orgs: Vec<OrgId> = fitting.map(|(org, _)| *org).collect();
-            (!orgs.is_empty()).then(|| placed(&offer.tool, &orgs, places.len() == 1))
+            (!orgs.is_empty()).then(|| (offer, placed(&offer.tool, &orgs, places.len() == 1)))
         });
-        Ok(tools.collect())
+        Ok(self.offers.described(tools))
     }
 
     /// Where the caller belongs.

@@ -4,25 +4,27 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
-    extract::{Request, State},
-    response::Response,
+    body::{Body, Bytes, to_bytes},
+    extract::{FromRequest, Request, State},
+    response::{IntoResponse, Response},
     routing::any,
 };
-use http::{HeaderValue, header};
+use http::{HeaderValue, Method, header};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{
+    Offers,
     face::{Face, Visit},
     offers,
 };
 use crate::{
     app::App,
     config::{Config, listed},
-    edge::Arrival,
+    edge::{Arrival, limits::Class},
     error::Result,
     rest::problem_response,
 };
@@ -33,12 +35,13 @@ const LONGEST_REFUSAL: usize = 4096;
 
 /// The route of the endpoint.
 pub fn router(app: &Arc<App>) -> Router<Arc<App>> {
-    let face = Face { app: Arc::clone(app), offers: Arc::new(offers(&app.routes, &app.catalogue)) };
+    let offers = Arc::new(offers(&app.routes, &app.catalogue));
+    let face = Face { app: Arc::clone(app), offers: Arc::clone(&offers) };
     let factory = move || Ok(face.clone());
     // A shutdown waits for calls as for other requests: nothing here listens for it.
     let service = Service::new(factory, Arc::new(NeverSessionManager::default()), settings(&app.config));
     let handler = move |State(app): State<Arc<App>>, arrival: Arrival, request: Request| async move {
-        match answer(&app, service, &arrival, request).await {
+        match answer(&app, service, &offers, &arrival, request).await {
             Ok(response) => response,
             Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
         }
@@ -72,13 +75,51 @@ fn settings(config: &Config) -> StreamableHttpServerConfig {
 async fn answer(
     app: &Arc<App>,
     service: Service,
+    offers: &Offers,
     arrival: &Arrival,
-    mut request: Request,
+    request: Request,
 ) -> Result<Response> {
-    let caller = arrival.caller(app).await?;
-    caller.require_identity()?;
+    let caller = arrival.caller_uncharged(app).await?;
+    if let Err(problem) = caller.require_identity() {
+        arrival.charge(app, &caller, Class::Anonymous)?;
+        return Err(problem);
+    }
+    let (parts, body) = request.into_parts();
+    let body = Bytes::from_request(Request::from_parts(parts.clone(), body), &()).await;
+    let class = body.as_ref().map_or(Class::Writes, |body| class(&arrival.method, body, offers));
+    arrival.charge(app, &caller, class)?;
+    let body = match body {
+        Ok(body) => body,
+        Err(refusal) => return Ok(refusal.into_response()),
+    };
+    let mut request = Request::from_parts(parts, Body::from(body));
     request.extensions_mut().insert(Visit { caller, arrival: arrival.clone() });
     Ok(in_json(service.handle(request).await.map(Body::new)).await)
+}
+
+/// What a message may do. Everything is a POST here, so it is not the method that tells: only a call of a tool that changes
+/// something changes something. What can't be told counts as that: an unknown tool, a key that stands there twice.
+fn class(method: &Method, body: &[u8], offers: &Offers) -> Class {
+    #[derive(Deserialize)]
+    struct Message {
+        method: String,
+        params: Option<Params>,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        name: Option<String>,
+    }
+    if method != Method::POST {
+        return Class::of(method);
+    }
+    let Ok(Message { method, params }) = serde_json::from_slice(body) else { return Class::Writes };
+    let tool = params.and_then(|params| params.name);
+    let offer = tool.as_deref().and_then(|name| offers.find(name));
+    if method != "tools/call" || offer.is_some_and(super::Offer::only_reads) {
+        Class::Reads
+    } else {
+        Class::Writes
+    }
 }
 
 /// The machinery refuses in plain text; clients of the protocol read JSON-RPC.

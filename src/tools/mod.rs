@@ -14,5 +14,5 @@ mod offer;
 
 pub use self::{
     http::router,
-    offer::{Offer, offers},
+    offer::{Offer, Offers, offers},
 };

@@ -1,6 +1,12 @@
 //! Tools, derived from the table of routes.
+//!
+//! A listing is read by programs that pay for every word of it, and most operations answer with one of a few records. So a
+//! record's schema stands once in a listing: in the first tool that answers with it; the other tools name that one.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use http::{Method, StatusCode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -8,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     graphql::{Catalogue, record::snake_case},
+    ids::MAX_ID,
     rest::{
         Operation, Route, Routes, Shapes, Source, is_required,
         openapi::{description, lower_first},
@@ -17,32 +24,148 @@ use crate::{
 /// Where a schema of a tool keeps its components.
 const PLACE: &str = "#/$defs/";
 
+/// What every text keeps to, and what of it says something: the rest is the service's to check.
+const TEXTS: [(&str, Option<&str>); 2] =
+    [(r"^[^\u0000]*$", None), (r"^[^\u0000]*[^\s\u0000][^\u0000]*$", Some(r"\S"))];
+
 /// A tool and the operation that it runs.
 pub struct Offer {
-    /// What clients are told.
+    /// What clients are told; what it answers with stands in [`Offers::described`].
     pub tool: Tool,
     /// What a call runs.
     pub operation: Arc<Operation>,
     /// Whether the answer is a list, which the tool puts into an object: the protocol knows no other answers.
     pub is_list: bool,
+    /// The schema of the answer; records are referred to.
+    answer: Value,
 }
 
-/// A tool for every route, in the order of the table.
+impl Offer {
+    /// Whether a call changes nothing.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        self.operation.document.is_query(None)
+    }
+}
+
+/// Every tool, in the order of the table of routes.
+pub struct Offers {
+    all: Vec<Offer>,
+    /// The schemas of what the tools answer with, by the names under which they are referred to.
+    records: BTreeMap<String, Value>,
+}
+
+/// A tool for every route.
 #[must_use]
-pub fn offers(routes: &Routes, catalogue: &Catalogue) -> Vec<Offer> {
-    routes.iter().map(|(route, operation)| offer(route, operation, catalogue)).collect()
+pub fn offers(routes: &Routes, catalogue: &Catalogue) -> Offers {
+    let mut answers = Shapes::new(&catalogue.registry, PLACE);
+    let all =
+        routes.iter().map(|(route, operation)| offer(route, operation, catalogue, &mut answers)).collect();
+    let mut records = answers.schemas;
+    records.values_mut().for_each(slim);
+    Offers { all, records }
 }
 
-fn offer(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> Offer {
+fn offer(
+    route: &Route,
+    operation: &Arc<Operation>,
+    catalogue: &Catalogue,
+    answers: &mut Shapes<'_>,
+) -> Offer {
     let name = snake_case(&lower_first(&operation.name));
     let about = catalogue.root_field(&operation.root).and_then(|root| root.field.description.clone());
     let about = description(about.as_deref().unwrap_or_default(), operation.permit);
-    let (output, is_list) = output(operation, catalogue);
+    let mut answer = answers.answer(operation);
+    slim(&mut answer);
+    let is_list = answer.get("type") == Some(&json!("array"));
     let tool = Tool::new(name, about, Arc::new(input(operation, catalogue)))
         .with_title(title(&operation.name))
-        .with_annotations(annotations(route))
-        .with_raw_output_schema(Arc::new(output));
-    Offer { tool, operation: Arc::clone(operation), is_list }
+        .with_annotations(annotations(route));
+    Offer { tool, operation: Arc::clone(operation), is_list, answer }
+}
+
+impl Offers {
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Offer] {
+        &self.all
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Offer> {
+        self.all.iter().find(|offer| offer.tool.name == name)
+    }
+
+    /// The tools of a listing with what they answer, each record once.
+    pub fn described<'a>(&'a self, listed: impl IntoIterator<Item = (&'a Offer, Tool)>) -> Vec<Tool> {
+        let mut told = HashMap::new();
+        let listed = listed.into_iter();
+        listed
+            .map(|(offer, tool)| tool.with_raw_output_schema(Arc::new(self.output(offer, &mut told))))
+            .collect()
+    }
+
+    /// What a tool answers with, where `told` says which tool has told of a record before.
+    fn output<'a>(&'a self, offer: &'a Offer, told: &mut HashMap<&'a str, &'a str>) -> JsonObject {
+        let here = offer.tool.name.as_ref();
+        let mut used = JsonObject::new();
+        let mut referred = references(&offer.answer);
+        while let Some(name) = referred.pop() {
+            let Some(record) = self.records.get(name).filter(|_| !used.contains_key(name)) else { continue };
+            let by = *told.entry(name).or_insert(here);
+            let schema = if by == here {
+                referred.extend(references(record));
+                record.clone()
+            } else {
+                json!({ "type": "object", "description": format!("As `{by}` answers it.") })
+            };
+            used.insert(name.to_owned(), schema);
+        }
+        let answer = match referred_by(&offer.answer).and_then(|name| used.remove(name)) {
+            Some(record) => record,
+            None if offer.is_list => {
+                json!({ "type": "object", "properties": { "data": offer.answer }, "required": ["data"] })
+            }
+            None => offer.answer.clone(),
+        };
+        with_components(answer, used)
+    }
+}
+
+/// The component that a schema refers to, if it is nothing but that.
+fn referred_by(schema: &Value) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.strip_prefix(PLACE)
+}
+
+/// The components that a schema refers to, at whatever depth.
+fn references(schema: &Value) -> Vec<&str> {
+    let inner = match schema {
+        Value::Object(keys) => keys.values().flat_map(references).collect(),
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    };
+    referred_by(schema).into_iter().chain(inner).collect()
+}
+
+/// Takes out of a schema what tells a client nothing: that an id is below 2^53, and that a text holds no U+0000.
+fn slim(schema: &mut Value) {
+    match schema {
+        Value::Object(keys) => {
+            if keys.get("maximum") == Some(&json!(MAX_ID)) {
+                keys.remove("maximum");
+            }
+            for (pattern, instead) in TEXTS {
+                if keys.get("pattern") == Some(&json!(pattern)) {
+                    keys.remove("pattern");
+                    keys.extend(instead.map(|instead| ("pattern".to_owned(), json!(instead))));
+                }
+            }
+            keys.values_mut().for_each(slim);
+        }
+        Value::Array(items) => items.iter_mut().for_each(slim),
+        _ => {}
+    }
 }
 
 /// `ListServers` as a person would say it.
@@ -79,44 +202,25 @@ fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
     }
     if let Some(body) = operation.body() {
         let schema = shapes.body(body);
-        let schema = opened(&mut shapes, schema);
+        let opened = shapes.referred(&schema).and_then(|name| shapes.schemas.remove(&name));
+        let schema = opened.unwrap_or(schema);
         required.extend(schema.get("required").and_then(Value::as_array).into_iter().flatten().cloned());
         if let Some(Value::Object(keys)) = schema.get("properties") {
             properties.extend(keys.clone());
         }
     }
-    let object = json!({
+    let mut object = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
-    with_components(object, &shapes)
+    slim(&mut object);
+    shapes.schemas.values_mut().for_each(slim);
+    with_components(object, shapes.schemas.into_iter().collect())
 }
 
-/// The answer; a list is put into an object.
-fn output(operation: &Operation, catalogue: &Catalogue) -> (JsonObject, bool) {
-    let mut shapes = Shapes::new(&catalogue.registry, PLACE);
-    let answer = shapes.answer(operation);
-    let schema = opened(&mut shapes, answer);
-    let is_list = schema.get("type") != Some(&json!("object"));
-    let schema = if is_list {
-        json!({ "type": "object", "properties": { "data": schema }, "required": ["data"] })
-    } else {
-        schema
-    };
-    (with_components(schema, &shapes), is_list)
-}
-
-/// The component itself, where `schema` only refers to one.
-fn opened(shapes: &mut Shapes<'_>, schema: Value) -> Value {
-    match shapes.referred(&schema) {
-        Some(name) => shapes.schemas.remove(&name).unwrap_or(schema),
-        None => schema,
-    }
-}
-
-fn with_components(schema: Value, shapes: &Shapes<'_>) -> JsonObject {
+fn with_components(schema: Value, components: JsonObject) -> JsonObject {
     let Value::Object(mut schema) = schema else { return JsonObject::new() };
-    if !shapes.schemas.is_empty() {
-        schema.insert("$defs".to_owned(), json!(shapes.schemas));
+    if !components.is_empty() {
+        schema.insert("$defs".to_owned(), json!(components));
     }
     schema
 }

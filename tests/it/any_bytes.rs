@@ -149,7 +149,7 @@ async fn tools_refuse_any_arguments_with_problems() {
     let offers = muster::tools::offers(&app.muster.routes, &app.muster.catalogue);
     let (arguments, bodies) = (json(), body());
     for case in 0..CASES {
-        let name = &offers[case % offers.len()].tool.name;
+        let name = &offers.all()[case % offers.all().len()].tool.name;
         let call = format!(
             r#"{{"jsonrpc":"2.0","id":{case},"method":"tools/call","params":{{"name":"{name}","arguments":{}}}}}"#,
             sample(&mut runner, &arguments)

@@ -1,6 +1,6 @@
-//! `/mcp`: the operations of `/v1` as tools, for clients that others wrote.
+//! `/mcp`: the operations of `/v1` as tools. With clients that others wrote: `mcp_clients.rs`.
 
-use std::{collections::BTreeSet, path::Path, process::Stdio, time::Duration};
+use std::collections::{BTreeMap, BTreeSet};
 
 use muster::{
     rest::ROUTES,
@@ -8,11 +8,8 @@ use muster::{
 };
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::{process::Command, time::timeout};
 
 use crate::harness::{Actor, Answer, TestApp};
-
-const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/mcp");
 
 /// A message to `/mcp`, as a client of the protocol sends it.
 async fn send(actor: &Actor, message: Value) -> Answer {
@@ -59,9 +56,9 @@ fn names(tools: &[Value]) -> BTreeSet<&str> {
 async fn every_route_is_a_tool() {
     let app = TestApp::start().await;
     let all = offers(&app.muster.routes, &app.muster.catalogue);
-    assert_eq!((all.len(), ROUTES.len()), (27, 27));
+    assert_eq!((all.all().len(), ROUTES.len()), (27, 27));
     let document: Value = app.anonymous.get("/openapi.json").await.expect(200);
-    for (Offer { tool, operation, .. }, route) in all.iter().zip(ROUTES) {
+    for (Offer { tool, operation, .. }, route) in all.all().iter().zip(ROUTES) {
         assert_eq!(operation.name, route.operation);
         assert!(tool.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}", tool.name);
         assert!(tool.description.as_ref().unwrap().contains("Needs the permission"), "{}", tool.name);
@@ -90,23 +87,102 @@ async fn every_route_is_a_tool() {
         assert_eq!(properties.keys().cloned().collect::<BTreeSet<_>>(), expected, "{}", tool.name);
         let hints = tool.annotations.as_ref().unwrap();
         assert_eq!(hints.read_only_hint, Some(route.method == "GET"), "{}", tool.name);
-        let output = tool.output_schema.as_ref().unwrap();
-        assert_eq!(output["type"], "object", "{}", tool.name);
-        // Every reference leads somewhere.
-        for schema in [&*tool.input_schema, &**output] {
-            let text = json!(schema).to_string();
-            for name in text.split("\"#/$defs/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
-                assert!(schema["$defs"][name].is_object(), "{}: {name}", tool.name);
-            }
-        }
     }
     assert_eq!(names(&tools(&app.owner).await).len(), 27);
-    let by_name = |name: &str| {
-        all.iter().find(|offer| offer.tool.name == name).unwrap().tool.annotations.clone().unwrap()
-    };
+    let by_name = |name: &str| all.find(name).unwrap().tool.annotations.clone().unwrap();
     assert_eq!(by_name("create_agent").destructive_hint, Some(false));
     assert_eq!(by_name("regenerate_provisioning_token").destructive_hint, Some(true));
     assert_eq!(by_name("edit_channel").idempotent_hint, Some(true));
+}
+
+/// The components that a schema refers to.
+fn referred(schema: &Value) -> BTreeSet<String> {
+    let text = schema.to_string();
+    let names = text.split("\"#/$defs/").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned());
+    names.collect()
+}
+
+#[tokio::test]
+async fn a_listing_tells_of_a_record_once_and_is_short() {
+    let app = TestApp::start().await;
+    let answer = send(&app.owner, ask("tools/list", json!({}))).await;
+    // 183 KB once. Whoever adds to it should know that each client pays for it.
+    assert!(answer.text.len() < 95_000, "{} bytes", answer.text.len());
+    let listed = tools(&app.owner).await;
+    let mut told: BTreeMap<String, &str> = BTreeMap::new();
+    let mut names = BTreeSet::new();
+    for tool in &listed {
+        let name = tool["name"].as_str().unwrap();
+        let output = &tool["outputSchema"];
+        assert_eq!(output["type"], "object", "{name}");
+        for schema in [&tool["inputSchema"], output] {
+            // Every reference leads somewhere, and nothing stands there that nobody refers to.
+            let components = schema["$defs"].as_object().cloned().unwrap_or_default();
+            assert_eq!(components.keys().cloned().collect::<BTreeSet<_>>(), referred(schema), "{name}");
+        }
+        let whole = json!({ "": output });
+        let parts = output["$defs"].as_object().into_iter().chain(whole.as_object()).flatten();
+        for (part, schema) in parts.filter(|(_, schema)| schema["properties"].is_object()) {
+            let mut schema = schema.clone();
+            schema.as_object_mut().unwrap().remove("$defs");
+            let before = told.insert(schema.to_string(), name);
+            assert!(before.is_none(), "{name} tells of {part} again, as {before:?} does");
+        }
+        // Who is sent to another tool finds it, before this one.
+        for text in output.to_string().split("As `").skip(1) {
+            let other = text.split('`').next().unwrap();
+            assert!(names.contains(other), "{name} sends to {other}");
+        }
+        names.insert(name);
+    }
+    // So it is for a caller who is shown less: whatever is left is told by what is left.
+    let token = app.token(&["agent.create"]).await;
+    let alone = tools(&token).await;
+    assert_eq!(alone[0]["name"], "create_agent");
+    assert!(alone[0]["outputSchema"]["properties"]["sync_pending"]["description"].is_string());
+    let started = listed.iter().find(|tool| tool["name"] == "start_agent").unwrap();
+    assert_eq!(
+        started["outputSchema"],
+        json!({ "type": "object", "description": "As `list_agents` answers it." })
+    );
+    let of_stranger = tools(&app.stranger).await;
+    assert_eq!(of_stranger.len(), listed.len());
+}
+
+#[tokio::test]
+async fn a_tool_that_only_reads_is_charged_as_a_read() {
+    let app = TestApp::start_with(|config| {
+        config.rate_limits.enabled = true;
+        config.rate_limits.reads_per_minute = 5;
+        config.rate_limits.writes_per_minute = 2;
+    })
+    .await;
+    let call =
+        |name: &str, arguments: Value| ask("tools/call", json!({ "name": name, "arguments": arguments }));
+    let bucket = |answer: &Answer| answer.header("ratelimit").to_owned();
+    let agents = call("list_agents", json!({ "page": 1, "limit": 5 }));
+    assert_eq!(bucket(&send(&app.operator, ask("tools/list", json!({}))).await), "\"reads\";r=4;t=12");
+    let read = send(&app.operator, agents.clone()).await;
+    assert_eq!(bucket(&read), "\"reads\";r=3;t=24");
+    let keyed = send_with(&app.operator, agents.clone(), &[("idempotency-key", "a-key")]).await;
+    assert_eq!((bucket(&keyed), keyed.header("idempotent-replayed")), ("\"reads\";r=2;t=36".to_owned(), ""));
+    let keys: i64 = app.one("SELECT COUNT(*) FROM idempotency_keys", vec![]).await;
+    assert_eq!(keys, 0, "a tool claims no key");
+    assert_eq!(bucket(&send(&app.operator, ask("ping", json!({}))).await), "\"reads\";r=1;t=48");
+    // What changes something, what is no tool, and what reads as two things at once.
+    let write = send(&app.operator, call("start_agent", json!({ "id": 1 }))).await;
+    assert_eq!(bucket(&write), "\"writes\";r=1;t=30");
+    let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_agents","name":"start_agent"}}"#;
+    let request = app.operator.request(Method::POST, "/mcp").header("content-type", "application/json");
+    let request = request.header("accept", "application/json, text/event-stream").body(twice);
+    assert_eq!(bucket(&Answer::of(request).await), "\"writes\";r=0;t=60");
+    let limited = send(&app.operator, call("no_such_tool", json!({}))).await;
+    assert_eq!(limited.problem(), (429, "RATE_LIMITED"));
+    assert_eq!(limited.body["details"]["limit"], "writes");
+    // Reading goes on, to the end of its own bucket; and nobody else's is touched.
+    assert_eq!(send(&app.operator, agents.clone()).await.status, 200);
+    assert_eq!(send(&app.operator, agents.clone()).await.problem(), (429, "RATE_LIMITED"));
+    assert_eq!(bucket(&send(&app.stranger, agents).await), "\"reads\";r=4;t=12");
 }
 
 #[tokio::test]
@@ -242,66 +318,4 @@ async fn names_and_pages_of_the_settings_are_let_in() {
     ] {
         assert_eq!(send_with(&token, list.clone(), &[(name, value)]).await.status, status, "{name}: {value}");
     }
-}
-
-#[tokio::test]
-async fn the_official_client_lists_and_calls_tools() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let org = app.org;
-    let (start, create) = (json!({ "id": agent }).to_string(), json!({ "name": "from a tool" }).to_string());
-    let said = peer(
-        &app,
-        &app.admin,
-        &[
-            ("list_agents", r#"{"page":1,"limit":10}"#),
-            ("create_server", &create),
-            ("create_server", &create),
-            ("start_agent", &start),
-            ("get_organization", "{}"),
-            ("list_channels", "{}"),
-            ("list_approvals", r#"{"page":1,"limit":10,"only_pending":false}"#),
-            ("no_such_tool", "{}"),
-        ],
-    )
-    .await;
-    assert_eq!(said[0]["server"]["name"], "muster");
-    assert_eq!(said[0]["session"], Value::Null);
-    assert!(said[1]["tools"].as_array().unwrap().len() > 20);
-    assert_eq!(said[2]["structuredContent"]["total"], 1);
-    assert!(said[3]["structuredContent"]["provisioning_token"].is_string());
-    assert_eq!(problem(&said[4])["code"], "NAME_TAKEN");
-    assert_eq!(said[5]["structuredContent"]["status"], "SPAWNING");
-    assert_eq!(said[6]["structuredContent"]["id"], org);
-    assert_eq!(said[7]["structuredContent"]["data"], json!([]));
-    assert_eq!(said[8]["structuredContent"]["total"], 0);
-    assert_eq!(said[9]["code"], -32602);
-    // A stranger's client sees their own organization, and nothing of this one.
-    let said = peer(
-        &app,
-        &app.stranger,
-        &[("list_agents", &json!({ "org_id": org, "page": 1, "limit": 10 }).to_string())],
-    )
-    .await;
-    assert_eq!(problem(&said[2])["code"], "NOT_A_MEMBER");
-}
-
-async fn peer(app: &TestApp, actor: &Actor, calls: &[(&str, &str)]) -> Vec<Value> {
-    assert!(
-        Path::new(PEERS).join("node_modules").is_dir(),
-        "the peers are not installed: npm ci --prefix tests/peers/mcp"
-    );
-    let mut node = Command::new("node");
-    node.current_dir(PEERS).arg("tools.mjs").arg(format!("{}/mcp", app.base)).arg(actor.bearer());
-    for (name, arguments) in calls {
-        node.arg(name).arg(arguments);
-    }
-    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
-        node.env_remove(name);
-    }
-    let run = node.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = timeout(Duration::from_mins(1), run).await.unwrap().expect("node is installed");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
