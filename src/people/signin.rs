@@ -168,12 +168,14 @@ pub async fn complete_sign_in(
     use_up(app, &tx, hash).await?;
     throttle::forgive(app, &tx, &[Key::second_factor(user.id)]).await?;
     let client = Client::of(request);
-    if proof == factor::Proof::RecoveryCode {
+    let changes = if proof == factor::Proof::RecoveryCode {
         notify(app, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client).await?;
-        let changes = json!({ "recovery_code": "used" });
-        let entry = PersonalEntry::done("completeSignIn", user.id, changes).by(&user.name);
-        record_personal(&tx, request, entry).await?;
-    }
+        json!({ "recovery_code": "used" })
+    } else {
+        json!({})
+    };
+    let entry = PersonalEntry::done("completeSignIn", user.id, changes).by(&user.name);
+    record_personal(&tx, request, entry).await?;
     tx.commit().await?;
     open_session(app, user.id, client).await
 }
