@@ -8,7 +8,10 @@ use std::{collections::BTreeSet, time::Duration};
 use anyhow::Context;
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, Statement};
 use serde::Serialize;
-use sqlx::{Connection, Executor, migrate::Migrator};
+use sqlx::{
+    Connection, Executor,
+    migrate::{MigrateError, Migrator},
+};
 
 use super::Db;
 
@@ -19,9 +22,11 @@ static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 const LOCK: i64 = 0x006d_7573_7465_7231;
 /// How long one replica waits for another that migrates.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a step waits for a table that requests are using. It fails then, and nothing has happened: requests that
-/// queue behind a waiting step would wait as long.
-const LOCK_TIMEOUT: &str = "SET lock_timeout = '10s'";
+/// How many seconds a step waits for a table that requests are using. It fails then, and nothing has happened: requests
+/// that queue behind a waiting step would wait as long.
+const LOCK_SECONDS: u64 = 10;
+/// What PostgreSQL calls it.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 /// What marks a step, or a statement of one, that takes something away.
 pub const MARK: &str = "-- contract:";
 
@@ -68,11 +73,12 @@ impl Db {
         tokio::time::timeout(PATIENCE, lock)
             .await
             .context("another replica migrates, and does not end")??;
-        connection.execute(LOCK_TIMEOUT).await?;
+        let timeout = sqlx::query("SELECT set_config('lock_timeout', $1, false)");
+        connection.execute(timeout.bind(format!("{LOCK_SECONDS}s"))).await?;
         let done = POSTGRES.run(&mut connection).await;
         // Errors of closing would hide that of a step.
         let _ = connection.close().await;
-        Ok(done?)
+        done.map_err(told)
     }
 
     /// The steps that the database lacks, in their order.
@@ -117,6 +123,24 @@ impl Db {
     pub async fn is_migrated(&self) -> Result<bool, DbErr> {
         let applied = self.applied().await?;
         Ok(steps(self.backend()).iter().all(|step| applied.contains(&step.version)))
+    }
+}
+
+/// The error of a step, for who has to do something about it.
+fn told(error: MigrateError) -> anyhow::Error {
+    let waited = |error: &sqlx::Error| {
+        error
+            .as_database_error()
+            .and_then(|error| error.code())
+            .is_some_and(|code| code == LOCK_NOT_AVAILABLE)
+    };
+    match error {
+        MigrateError::ExecuteMigration(error, step) if waited(&error) => anyhow::anyhow!(
+            "step {step} could not have a table within {LOCK_SECONDS} seconds, because something else uses it. Nothing of \
+             the step was done, and the version that serves goes on: start again, or end the long statement \
+             (pg_stat_activity shows it)"
+        ),
+        other => other.into(),
     }
 }
 

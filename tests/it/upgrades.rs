@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use muster::store::{Db, breaking};
@@ -34,41 +35,200 @@ fn no_step_takes_anything_away_without_saying_why() {
     }
 }
 
-/// What the old version may say of a table: its columns, and which of them have to be given.
-type Tables = BTreeMap<String, BTreeMap<String, bool>>;
+/// What the old version may say of a table: its columns.
+type Tables = BTreeMap<String, BTreeMap<String, Column>>;
+
+#[derive(Clone, Debug)]
+struct Column {
+    /// As the database calls its type, in capitals.
+    ty: String,
+    /// Whether it has to be given.
+    required: bool,
+    /// The values that its CHECK lists; none if it has no such CHECK.
+    listed: Vec<String>,
+}
+
+async fn lines(database: &DatabaseConnection, sql: &str) -> Vec<String> {
+    let rows =
+        database.query_all_raw(Statement::from_string(database.get_database_backend(), sql)).await.unwrap();
+    rows.iter().map(|row| row.try_get_by(0).unwrap()).collect()
+}
 
 async fn tables(database: &DatabaseConnection) -> Tables {
     let sql = if is_postgres() {
         "SELECT table_name || ' ' || column_name || ' ' || (is_nullable = 'NO' AND column_default IS NULL AND \
-         is_identity = 'NO' AND is_generated = 'NEVER')::text FROM information_schema.columns WHERE table_schema = 'public'"
+         is_identity = 'NO')::text || ' ' || upper(data_type) FROM information_schema.columns \
+         WHERE table_schema = 'public' AND is_generated = 'NEVER'"
     } else {
-        "SELECT m.name || ' ' || c.name || ' ' || CASE WHEN c.\"notnull\" = 1 AND c.dflt_value IS NULL AND c.pk = 0 \
-         THEN 'true' ELSE 'false' END FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' \
-         AND m.name NOT LIKE 'messages_fts_%' AND m.name NOT LIKE 'sqlite_%'"
+        "SELECT m.name || ' ' || c.name || ' ' || CASE WHEN c.\"notnull\" = 1 AND c.dflt_value IS NULL \
+         AND NOT (c.pk = 1 AND c.type = 'INTEGER') THEN 'true' ELSE 'false' END || ' ' || upper(c.type) FROM sqlite_schema m, pragma_table_info(m.name) c \
+         WHERE m.type = 'table' AND m.name NOT LIKE 'messages_fts_%' AND m.name NOT LIKE 'sqlite_%'"
     };
-    let rows =
-        database.query_all_raw(Statement::from_string(database.get_database_backend(), sql)).await.unwrap();
     let mut tables = Tables::new();
-    for row in rows {
-        let line: String = row.try_get_by(0).unwrap();
-        let [table, column, required] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+    for line in lines(database, sql).await {
+        let parts: Vec<&str> = line.splitn(4, ' ').collect();
+        let [table, column, required, ty] = parts[..] else { panic!("{line}") };
         if !table.starts_with("_sqlx") {
-            tables.entry(table.to_owned()).or_default().insert(column.to_owned(), required == "true");
+            let column_is = Column { ty: ty.to_owned(), required: required == "true", listed: Vec::new() };
+            tables.entry(table.to_owned()).or_default().insert(column.to_owned(), column_is);
+        }
+    }
+    for (table, column, listed) in enumerations(database).await {
+        if let Some(column) = tables.get_mut(&table).and_then(|columns| columns.get_mut(&column)) {
+            column.listed.extend(listed);
         }
     }
     tables
 }
 
-/// The statements of a version that knows these tables and no others: reading, inserting, changing each column.
+/// The columns whose CHECK lists values, as the database has them now.
+async fn enumerations(database: &DatabaseConnection) -> Vec<(String, String, Vec<String>)> {
+    // `status IN ('A', 'B')` as it was written; `(status = ANY (ARRAY['A'::text, 'B'::text]))` as PostgreSQL reads it.
+    let (sql, begin, end) = if is_postgres() {
+        let sql = "SELECT conrelid::regclass::text || ' ' || pg_get_constraintdef(oid) FROM pg_constraint \
+                   WHERE contype = 'c' AND connamespace = 'public'::regnamespace";
+        (sql, " = ANY (ARRAY[", ']')
+    } else {
+        let sql = "SELECT name || ' ' || sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK%'";
+        (sql, " IN (", ')')
+    };
+    let mut found = Vec::new();
+    for text in lines(database, sql).await {
+        let (table, text) = text.split_once(' ').unwrap();
+        let parts: Vec<&str> = text.split(begin).collect();
+        for pair in parts.windows(2) {
+            let column = pair[0].rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap();
+            let list = pair[1].split(end).next().unwrap();
+            let values: Vec<String> = list.split('\'').skip(1).step_by(2).map(str::to_owned).collect();
+            if !values.is_empty() {
+                found.push((table.to_owned(), column.to_owned(), values));
+            }
+        }
+    }
+    found
+}
+
+/// The statements of a version that knows these tables and no others: reading, inserting, changing each column, deleting.
 fn statements(tables: &Tables) -> Vec<String> {
     let mut statements = Vec::new();
     for (table, columns) in tables.iter().filter(|(table, _)| *table != "messages_fts") {
         let names: Vec<&str> = columns.keys().map(String::as_str).collect();
         let list = names.join(", ");
+        let set: Vec<String> = names.iter().map(|name| format!("{name} = {name}")).collect();
         statements.push(format!("SELECT {list} FROM {table} WHERE 1 = 0"));
         statements.push(format!("INSERT INTO {table} ({list}) SELECT {list} FROM {table} WHERE 1 = 0"));
+        statements.push(format!("UPDATE {table} SET {} WHERE 1 = 0", set.join(", ")));
+        statements.push(format!("DELETE FROM {table} WHERE 1 = 0"));
     }
     statements
+}
+
+/// A row as the old version writes it, changes it and deletes it.
+#[derive(Clone)]
+struct Row {
+    /// What it is about, for who reads a failure.
+    about: String,
+    statements: [String; 4],
+}
+
+/// What has to be in a row besides, where a condition ties columns together.
+fn besides(table: &str, column: &str, value: &str) -> Vec<(&'static str, &'static str)> {
+    match (table, column, value) {
+        ("approvals", "status", "PENDING") => vec![],
+        ("approvals", "status", _) => vec![("outcome", "'MANUAL'")],
+        ("approvals", "outcome", _) => vec![("status", "'RESOLVED'")],
+        ("avatars", ..) => vec![("user_id", "1")],
+        _ => vec![],
+    }
+}
+
+/// A row of each table with as little as it takes, and one for every value that a CHECK lists.
+fn rows(tables: &Tables) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (table, columns) in tables.iter().filter(|(table, _)| *table != "messages_fts") {
+        rows.push(row(table, columns, None));
+        for (column, is) in columns {
+            rows.extend(is.listed.iter().map(|value| row(table, columns, Some((column, value)))));
+        }
+    }
+    rows
+}
+
+fn row(table: &str, columns: &BTreeMap<String, Column>, with: Option<(&str, &str)>) -> Row {
+    let mut given: BTreeMap<&str, String> = columns
+        .iter()
+        .filter(|(_, column)| column.required)
+        .map(|(name, column)| (name.as_str(), literal(column)))
+        .collect();
+    let (column, value) = with.unwrap_or_default();
+    given.extend(besides(table, column, value).into_iter().map(|(name, value)| (name, value.to_owned())));
+    if with.is_some() {
+        given.insert(column, format!("'{value}'"));
+    }
+    let names: Vec<&str> = given.keys().copied().collect();
+    let values: Vec<&str> = given.values().map(String::as_str).collect();
+    let set: Vec<String> = given.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    Row {
+        about: format!("{table}.{column} {value}"),
+        statements: [
+            // What the steps have put there is out of the way.
+            format!("DELETE FROM {table}"),
+            format!("INSERT INTO {table} ({}) VALUES ({})", names.join(", "), values.join(", ")),
+            format!("UPDATE {table} SET {}", set.join(", ")),
+            format!("DELETE FROM {table}"),
+        ],
+    }
+}
+
+/// A value that fits wherever it may stand: `1` is a text, in capitals, and JSON as well.
+fn literal(column: &Column) -> String {
+    match (column.listed.first(), column.ty.as_str()) {
+        (Some(first), _) => format!("'{first}'"),
+        (None, "BYTEA") => r"'\x01'".to_owned(),
+        (None, "BLOB") => "X'01'".to_owned(),
+        (None, "BOOLEAN") => "TRUE".to_owned(),
+        (None, "TSVECTOR" | "TEXT" | "JSON") => "'1'".to_owned(),
+        (None, _) => "1".to_owned(),
+    }
+}
+
+/// Which of the rows the database refuses, and why. Nothing of them stays. Rows that they would refer to are not asked for.
+async fn refused(database: &DatabaseConnection, rows: &[Row]) -> Vec<(String, String)> {
+    let run = async |sql: &str| database.execute_unprepared(sql).await.map_err(|error| error.to_string());
+    if !is_postgres() {
+        run("PRAGMA foreign_keys = OFF").await.unwrap();
+    }
+    run("BEGIN").await.unwrap();
+    if is_postgres() {
+        let drop = "DO $$ DECLARE fk record; BEGIN FOR fk IN SELECT conrelid::regclass AS owner, conname FROM pg_constraint \
+                    WHERE contype = 'f' LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', fk.owner, fk.conname); \
+                    END LOOP; END $$";
+        run(drop).await.unwrap();
+    }
+    let mut found = Vec::new();
+    for row in rows {
+        run("SAVEPOINT a_row").await.unwrap();
+        for statement in &row.statements {
+            if let Err(error) = run(statement).await {
+                found.push((row.about.clone(), format!("{statement}: {error}")));
+                break;
+            }
+        }
+        run("ROLLBACK TO a_row").await.unwrap();
+    }
+    run("ROLLBACK").await.unwrap();
+    if !is_postgres() {
+        run("PRAGMA foreign_keys = ON").await.unwrap();
+    }
+    found
+}
+
+/// The steps up to a number.
+async fn upto(version: i64) -> Migrator {
+    let mut migrator = Migrator::new(folder()).await.unwrap();
+    let steps = migrator.iter().filter(|step| step.version <= version).cloned().collect();
+    migrator.migrations = Cow::Owned(steps);
+    migrator
 }
 
 #[tokio::test]
@@ -78,12 +238,12 @@ async fn after_each_step_the_version_before_goes_on() {
     // Makes the file, where it is one.
     Db::open(&config(place.path(), &url).database).await.unwrap().close().await;
     let database = connect(&url).await;
-    let all = Migrator::new(folder()).await.unwrap();
     let mut known = Tables::new();
-    for step in all.iter() {
-        let upto: Vec<_> = all.iter().filter(|other| other.version <= step.version).cloned().collect();
-        let mut migrator = Migrator::new(folder()).await.unwrap();
-        migrator.migrations = Cow::Owned(upto);
+    for step in Migrator::new(folder()).await.unwrap().iter() {
+        let written = rows(&known);
+        let before = refused(&database, &written).await;
+        assert!(before.is_empty(), "before {} already: tell `besides`: {before:#?}", step.description);
+        let migrator = upto(step.version).await;
         if is_postgres() {
             migrator.run(database.get_postgres_connection_pool()).await.unwrap();
         } else {
@@ -93,10 +253,12 @@ async fn after_each_step_the_version_before_goes_on() {
             let said = database.execute_unprepared(&statement).await;
             assert!(said.is_ok(), "after {}: {statement}: {said:?}", step.description);
         }
+        let after = refused(&database, &written).await;
+        assert!(after.is_empty(), "{} refuses what the version before writes: {after:#?}", step.description);
         let now = tables(&database).await;
         for (table, columns) in &known {
-            for (column, required) in &now[table] {
-                let was = columns.get(column).copied();
+            for (column, Column { required, .. }) in &now[table] {
+                let was = columns.get(column).map(|column| column.required);
                 assert!(
                     !required || was == Some(true),
                     "{}: {table}.{column} has to be given now, which the version before does not do",
@@ -106,7 +268,68 @@ async fn after_each_step_the_version_before_goes_on() {
         }
         known = now;
     }
-    assert!(known.len() > 20);
+    let listed: usize =
+        known.values().flat_map(BTreeMap::values).filter(|column| !column.listed.is_empty()).count();
+    assert!(known.len() > 20 && listed > 50, "{} tables, {listed} lists", known.len());
+}
+
+#[tokio::test]
+async fn a_step_that_would_not_suit_the_version_before_is_found() {
+    let place = tempfile::tempdir().unwrap();
+    let url = empty_database(place.path()).await;
+    Db::open(&config(place.path(), &url).database).await.unwrap().close().await;
+    let database = connect(&url).await;
+    let run = async |sql: &str| database.execute_unprepared(sql).await.unwrap();
+    let kinds = |list: &str| {
+        format!("CREATE TABLE things (name TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ({list})))")
+    };
+    run(&kinds("'OLD', 'BOTH'")).await;
+    let written = rows(&tables(&database).await);
+    assert_eq!((written.len(), refused(&database, &written).await.len()), (3, 0));
+    run("DROP TABLE things").await;
+    run(&kinds("'NEW', 'BOTH'")).await;
+    let found: Vec<String> = refused(&database, &written).await.into_iter().map(|(about, _)| about).collect();
+    // The row with as little as it takes has the first value.
+    assert_eq!(found, ["things. ", "things.kind OLD"]);
+    run("DROP TABLE things").await;
+    run("CREATE TABLE things (name TEXT NOT NULL, kind TEXT NOT NULL, more TEXT, CHECK (more IS NOT NULL))")
+        .await;
+    assert_eq!(refused(&database, &written).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_step_that_can_not_have_its_table_gives_up_and_says_so() {
+    if !is_postgres() {
+        // SQLite is one process, which does not serve while it migrates.
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let url = empty_database(place.path()).await;
+    let reader = connect(&url).await;
+    // The next step changes the audit log.
+    upto(11).await.run(reader.get_postgres_connection_pool()).await.unwrap();
+    let holder = connect(&url).await;
+    holder.execute_unprepared("BEGIN; LOCK TABLE audit_log IN ACCESS SHARE MODE").await.unwrap();
+    let db = Db::open(&config(place.path(), &url).database).await.unwrap();
+    let began = Instant::now();
+    let reading = async {
+        // Behind the step, which waits for the holder.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        reader.execute_unprepared("SELECT COUNT(*) FROM users").await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(8), "other tables are not waited for");
+        reader.execute_unprepared("SELECT COUNT(*) FROM audit_log").await.unwrap();
+        began.elapsed()
+    };
+    let (migrated, read_after) = tokio::join!(db.migrate(), reading);
+    let said = format!("{:#}", migrated.unwrap_err());
+    assert!(said.contains("step 12") && said.contains("10 seconds") && said.contains("again"), "{said}");
+    assert!(read_after < Duration::from_secs(20), "requests wait no longer than the step: {read_after:?}");
+    let pending: Vec<i64> = db.pending().await.unwrap().iter().map(|step| step.version).collect();
+    assert_eq!(pending[0], 12, "nothing of the step was done");
+    holder.execute_unprepared("COMMIT").await.unwrap();
+    db.migrate().await.unwrap();
+    assert!(db.is_migrated().await.unwrap());
+    db.close().await;
 }
 
 #[tokio::test]
@@ -127,9 +350,6 @@ async fn replicas_that_start_at_once_migrate_once() {
     let done = futures::future::join_all(replicas.iter().map(Db::migrate)).await;
     assert!(done.iter().all(Result::is_ok), "{done:?}");
     assert!(replicas[0].is_migrated().await.unwrap());
-    // A step does not wait for ever for a table that somebody holds.
-    let held = connect(&url).await;
-    held.execute_unprepared("BEGIN; LOCK TABLE agents IN ACCESS SHARE MODE").await.unwrap();
     for db in replicas {
         db.close().await;
     }
