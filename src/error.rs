@@ -118,7 +118,7 @@ codes! {
     RateLimited = "RATE_LIMITED", TOO_MANY_REQUESTS, "Rate limited",
         "Too many requests. `Retry-After` tells when to come back.";
     StorageFull = "STORAGE_FULL", INSUFFICIENT_STORAGE, "Storage full",
-        "The database has no room for the change; nothing was changed. Reading goes on; the operator has to make room.";
+        "The database has no room for the change (the disk, a quota); nothing was changed. Reading goes on; the operator has to make room.";
     PolicyNotWritable = "POLICY_NOT_WRITABLE", INSUFFICIENT_STORAGE, "Policy not writable",
         "The policy folder can't be written, so the policy was not changed. `details.file` names the file; the operator has to \
          let the service write it, then the edit can be repeated.";
@@ -344,10 +344,11 @@ fn exists(violated: &str) -> Problem {
     Problem::new(Code::Conflict, "This exists already.")
 }
 
-/// A statement that failed because the disk is full: SQLite's `SQLITE_FULL` and what a full disk makes of its shared memory,
+/// A statement that failed because there is no room: SQLite's `SQLITE_FULL`, what a full disk makes of its shared memory
+/// (4874) and a quota or a limit on the size of files of its writing (778: a broken disk as well, of which the log tells);
 /// PostgreSQL's `disk_full`.
 fn is_full(error: &sea_orm::DbErr) -> bool {
-    code_of(error).is_some_and(|code| matches!(code.as_ref(), "13" | "4874" | "53100"))
+    code_of(error).is_some_and(|code| matches!(code.as_ref(), "13" | "778" | "4874" | "53100"))
 }
 
 /// The database's own code of an error.

@@ -142,7 +142,31 @@ impl Program {
 
     /// The service, when it is ready.
     pub fn serve(&self) -> Serving {
-        let mut child = self.command(&["serve", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+        Self::ready(self.command(&["serve", "--json"]))
+    }
+
+    /// The same, where no file may grow beyond so many bytes until [`Serving::lift`]: what a full disk is to a program,
+    /// without a disk of its own. Who goes beyond is told by the write's error, as the signal is ignored.
+    pub fn serve_with_files_of(&self, bytes: u64) -> Serving {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "trap '' XFSZ; exec \"$@\"",
+            "sh",
+            "prlimit",
+            &format!("--fsize={bytes}:"),
+            "--",
+        ]);
+        command.args([env!("CARGO_BIN_EXE_muster"), "serve", "--json"]);
+        command
+            .env_clear()
+            .envs(self.variables.clone())
+            .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
+        Self::ready(command)
+    }
+
+    fn ready(mut command: Command) -> Serving {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
         let ready: Value = serde_json::from_str(&ready).expect("the service becomes ready");
@@ -160,6 +184,13 @@ impl Serving {
     /// Host and port.
     pub fn address(&self) -> &str {
         self.base.trim_start_matches("http://")
+    }
+
+    /// Lets files grow again.
+    pub fn lift(&self) {
+        let mut command = Command::new("prlimit");
+        let lifted = command.args(["--pid", &self.child.id().to_string(), "--fsize=unlimited:"]).status();
+        assert!(lifted.expect("prlimit is installed (util-linux)").success());
     }
 
     pub fn terminate(&self) {
