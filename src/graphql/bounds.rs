@@ -28,6 +28,8 @@ pub struct Bounds {
     pub not_blank: bool,
     /// Whether the text is a decimal integer: digits only.
     pub digits: bool,
+    /// Whether the text can be the name of a folder: it leads nowhere else, and is not hidden.
+    pub folder: bool,
     /// Whether null is refused although the field may be absent: an edit that can't clear the value.
     pub not_null: bool,
 }
@@ -43,6 +45,7 @@ pub const fn range(min: i64, max: i64) -> Bounds {
         max_items: None,
         not_blank: false,
         digits: false,
+        folder: false,
         not_null: false,
     }
 }
@@ -64,6 +67,7 @@ pub const fn length(min: i64, max: i64) -> Bounds {
         max_items: None,
         not_blank: false,
         digits: false,
+        folder: false,
         not_null: false,
     }
 }
@@ -72,6 +76,12 @@ pub const fn length(min: i64, max: i64) -> Bounds {
 #[must_use]
 pub const fn name(max: i64) -> Bounds {
     Bounds { not_blank: true, ..length(1, max) }
+}
+
+/// A name that is a folder's as well.
+#[must_use]
+pub const fn folder(max: i64) -> Bounds {
+    Bounds { folder: true, ..name(max) }
 }
 
 /// A decimal integer in a text, for numbers that may pass 2^53.
@@ -96,6 +106,12 @@ pub const fn items(items: i64) -> Bounds {
 #[must_use]
 pub const fn not_null() -> Bounds {
     Bounds { min_length: None, max_length: None, ..length(0, 0) }.not_null()
+}
+
+/// Whether a text, trimmed, can be the name of a folder: it must not lead out of the one that it is in, nor hide in it.
+#[must_use]
+pub fn is_folder(text: &str) -> bool {
+    !text.contains(['/', '\\']) && !text.chars().any(char::is_control) && !text.trim_start().starts_with('.')
 }
 
 impl Bounds {
@@ -124,6 +140,7 @@ impl Bounds {
             max_items: number("maxItems"),
             not_blank: declared.args.contains_key("notBlank"),
             digits: declared.args.contains_key("digits"),
+            folder: declared.args.contains_key("folder"),
             not_null: declared.args.contains_key("notNull"),
         }
     }
@@ -150,8 +167,12 @@ impl bounds {
         let numbers = numbers
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), Value::Number(Number::from(value?)))));
-        let flags =
-            [("notBlank", declared.not_blank), ("digits", declared.digits), ("notNull", declared.not_null)];
+        let flags = [
+            ("notBlank", declared.not_blank),
+            ("digits", declared.digits),
+            ("folder", declared.folder),
+            ("notNull", declared.not_null),
+        ];
         let flags = flags.into_iter().filter(|(_, set)| *set);
         let flags = flags.map(|(name, _)| (name.to_owned(), Value::Boolean(true)));
         MetaDirectiveInvocation { name: "bounds".to_owned(), args: numbers.chain(flags).collect() }
@@ -174,6 +195,11 @@ impl TypeDirective for bounds {
             ("maxItems", "The most items of a list; the other bounds hold for each item.", &int),
             ("notBlank", "The text needs a character that is no white space.", &boolean),
             ("digits", "The text is a decimal integer.", &boolean),
+            (
+                "folder",
+                "The text is a folder's name: no slashes, no control characters, no dot at the beginning.",
+                &boolean,
+            ),
             ("notNull", "Null is refused, although the value may be left out.", &boolean),
         ];
         let args = args

@@ -9,7 +9,10 @@ use async_graphql::{
     registry::{MetaInputValue, MetaType, MetaTypeName, Registry},
 };
 
-use super::{bounds::Bounds, record::snake_case};
+use super::{
+    bounds::{Bounds, is_folder},
+    record::snake_case,
+};
 use crate::{
     access::nearest,
     error::{At, Violation},
@@ -219,6 +222,10 @@ impl<'a> Validator<'a> {
         }
         if bounds.digits && !text.is_empty() && !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return self.wrong_type(pointer, "a decimal integer");
+        }
+        if bounds.folder && !is_folder(text) {
+            let detail = "is a folder's name: no slashes, no control characters, no dot at the beginning.";
+            return self.wrong(pointer, "NOT_ALLOWED", format!("`{}` {detail}", last(pointer)));
         }
         let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(min) = bounds.min_length.filter(|min| count < *min) {

@@ -13,6 +13,10 @@ use serde_json::{Map, Value, json};
 use super::{Operation, Source, operation::Input};
 use crate::graphql::{bounds::Bounds, record::snake_case, values_of_scalar};
 
+/// A folder's name, as [`Bounds::folder`] has it: after white space no dot, and nowhere a slash or a control character.
+const FOLDER: &str =
+    r"^[^\S\u0000-\u001f\u007f-\u009f]*[^\s./\\\u0000-\u001f\u007f-\u009f][^/\\\u0000-\u001f\u007f-\u009f]*$";
+
 /// Schemas under construction; types that occur more than once are components.
 pub struct Shapes<'a> {
     registry: &'a Registry,
@@ -239,6 +243,7 @@ fn bounded(mut schema: Value, bounds: Bounds) -> Value {
         // No text holds U+0000, and a name is not blank.
         let pattern = match bounds {
             Bounds { digits: true, .. } => "^[0-9]+$",
+            Bounds { folder: true, .. } => FOLDER,
             Bounds { not_blank: true, .. } => r"^[^\u0000]*[^\s\u0000][^\u0000]*$",
             _ => r"^[^\u0000]*$",
         };

@@ -12,7 +12,7 @@ use crate::{
     enums::Effort,
     graphql::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, name, range},
+        bounds::{bounds, folder, from, length, name, range},
         permit::permit,
         record::{One, Page, Record, Rows, Spec},
     },
@@ -63,7 +63,7 @@ impl Record for Skill {
 #[derive(InputObject)]
 pub struct CreateSkillInput {
     /// The name, unique in the organization. It is a folder's as well: no slashes, no dot at the beginning.
-    #[graphql(directive = bounds::apply(name(80)))]
+    #[graphql(directive = bounds::apply(folder(80)))]
     pub name: String,
     /// What it is good for.
     #[graphql(directive = bounds::apply(length(0, 2000)))]
@@ -82,7 +82,7 @@ pub struct CreateSkillInput {
 #[derive(InputObject)]
 pub struct UpdateSkillInput {
     /// The name, unique in the organization. It is a folder's as well: no slashes, no dot at the beginning.
-    #[graphql(directive = bounds::apply(name(80).not_null()))]
+    #[graphql(directive = bounds::apply(folder(80).not_null()))]
     pub name: MaybeUndefined<String>,
     /// What it is good for.
     #[graphql(directive = bounds::apply(length(0, 2000)))]

@@ -19,6 +19,7 @@ use crate::{
     audit,
     enums::Effort,
     error::{Problem, Result},
+    graphql::bounds::is_folder,
     ids::{AgentId, SkillId},
     store::{patch, patch_required},
 };
@@ -163,16 +164,13 @@ fn content_hash(content: &str) -> String {
     hex::encode(Sha256::digest(content.as_bytes()))
 }
 
-/// The name, trimmed, if it can be a folder's: it must not lead out of the agent's volume or hide in it.
+/// The name, trimmed, if it can be a folder's, whoever gives it.
 fn folder_name(name: &str) -> Result<String> {
-    let name = name.trim();
     let refuse = |code, detail: &str| Err(Problem::invalid_at("/name", code, detail));
-    if name.contains(['/', '\\']) || name.chars().any(char::is_control) {
-        return refuse("NOT_ALLOWED", "A skill's name is a folder's: no slashes and no control characters.");
+    if !is_folder(name) {
+        return refuse("NOT_ALLOWED", "A skill's name is a folder's: no slashes, no dot at the beginning.");
     }
-    if name.starts_with('.') {
-        return refuse("NOT_ALLOWED", "A skill's name is a folder's: it can't begin with a dot.");
-    }
+    let name = name.trim();
     if name.len() > NAME_BYTES {
         return refuse("TOO_LONG", "A skill's name is a folder's: at most 240 bytes.");
     }

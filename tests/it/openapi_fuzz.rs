@@ -51,6 +51,8 @@ async fn the_service_keeps_what_the_openapi_document_promises() {
         "org": app.org,
         "ids": {
             "server": all.servers,
+            "image": all.images,
+            "member": all.members,
             "agent": all.agents,
             "approval": all.approvals,
             "conversation": all.conversations,

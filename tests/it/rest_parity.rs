@@ -19,7 +19,7 @@ async fn a_route_answers_what_its_document_answers() {
     let (rest, graphql) = (TestApp::start().await, TestApp::start().await);
     let (all, same) = (rest.populate(4).await, graphql.populate(4).await);
     assert_eq!(all.messages, same.messages);
-    let documents = documents();
+    let documents = documents("schema/rest");
     for call in calls(&all) {
         let url = call.url(rest.org);
         let answer = rest.owner.send(call.method.clone(), &url, &call.body).await;
@@ -32,9 +32,25 @@ async fn a_route_answers_what_its_document_answers() {
     }
 }
 
-/// The texts of the stored operations, each with the fragments that it uses.
-fn documents() -> BTreeMap<String, String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/rest");
+#[tokio::test]
+async fn the_documents_of_the_last_release_still_run() {
+    let app = TestApp::start().await;
+    let all = app.populate(4).await;
+    let (released, calls) = (documents("tests/released/rest"), calls(&all));
+    assert!(released.len() >= 27);
+    let gone: Vec<&String> =
+        released.keys().filter(|name| calls.iter().all(|call| call.operation != name.as_str())).collect();
+    assert!(gone.is_empty(), "no longer there: {gone:?}");
+    for call in calls {
+        let Some(document) = released.get(call.operation) else { continue };
+        let answer = app.owner.gql(document, call.variables(app.org)).await;
+        assert!(answer.body["errors"].is_null(), "{} of the last release: {:#}", call.operation, answer.body);
+    }
+}
+
+/// The texts of a folder's operations, each with the fragments that it uses.
+fn documents(folder: &str) -> BTreeMap<String, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut documents = BTreeMap::new();
     for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
         if file.extension().is_none_or(|extension| extension != "graphql") {
