@@ -17,6 +17,7 @@ use sea_orm::{
 };
 use secrecy::ExposeSecret;
 use sqlx::{
+    Connection,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -177,7 +178,13 @@ async fn open_sqlite(
         .foreign_keys(true)
         .optimize_on_close(true, None)
         .statement_cache_capacity(256);
-    let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+    // A commit that fails (a full disk) has ended SQLite's transaction, but the driver counts it still: what comes next would be
+    // a part of it, acknowledged and never committed. Such a connection is closed instead of lent.
+    let write = SqlitePoolOptions::new()
+        .max_connections(1)
+        .before_acquire(|connection, _| Box::pin(std::future::ready(Ok(!connection.is_in_transaction()))))
+        .connect_with(options.clone())
+        .await?;
     let patience = Duration::from_secs(settings.acquire_timeout_seconds);
     let options = options.pragma("query_only", "ON");
     let readers = Readers::sqlite(options.clone(), settings.max_connections, patience)?;

@@ -131,7 +131,7 @@ fn told(error: MigrateError) -> anyhow::Error {
     let waited = |error: &sqlx::Error| {
         error
             .as_database_error()
-            .and_then(|error| error.code())
+            .and_then(sqlx::error::DatabaseError::code)
             .is_some_and(|code| code == LOCK_NOT_AVAILABLE)
     };
     match error {

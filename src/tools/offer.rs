@@ -220,7 +220,7 @@ fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
 fn with_components(schema: Value, components: JsonObject) -> JsonObject {
     let Value::Object(mut schema) = schema else { return JsonObject::new() };
     if !components.is_empty() {
-        schema.insert("$defs".to_owned(), json!(components));
+        schema.insert("$defs".to_owned(), Value::Object(components));
     }
     schema
 }

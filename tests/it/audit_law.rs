@@ -10,7 +10,6 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use muster::{
     access::token::{Token, TokenKind},
     graphql::Permit,
-    people::{self, NewUser},
 };
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -282,13 +281,7 @@ const EMAIL: &str = "ann@example.org";
 /// What a person does to their own account.
 async fn account(law: &mut Law) {
     let app = TestApp::with_mail().await;
-    let new = NewUser {
-        email: EMAIL.to_owned(),
-        name: "Ann".to_owned(),
-        password: "correct horse".into(),
-        confirmed: false,
-    };
-    let user = people::create_user(&app.muster, new).await.unwrap().0;
+    let user = app.user(EMAIL, false).await;
     let (anyone, by) = (&app.anonymous, By::Session(user));
     let proof = (anyone, By::Proof(user));
     let password = |password: &str| json!({ "email": EMAIL, "password": password });
@@ -304,6 +297,10 @@ async fn account(law: &mut Law) {
     law.run(&app, (&ann, by), "changePassword", passwords).await;
     let email = json!({ "email": "anna@example.org", "password": "another horse" });
     law.run(&app, (&ann, by), "changeEmail", email).await;
+    let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
+               VALUES ($1, 'elsewhere', 'ann', 'ann@example.org', $2, $2) RETURNING id";
+    let linked: i64 = app.one(sql, vec![user.into(), app.clock.now().0.into()]).await;
+    law.run(&app, (&ann, by), "unlinkAccount", json!({ "id": linked })).await;
     law.run(&app, (&ann, by), "revokeOtherSessions", json!({})).await;
     let other = law.run(&app, (anyone, by), "signIn", password("another horse")).await;
     let newest: i64 = app.one("SELECT MAX(id) FROM sessions WHERE user_id = $1", vec![user.into()]).await;
