@@ -43,7 +43,7 @@ impl Change {
     /// the file can't be read.
     pub(super) async fn begin(app: &App) -> Result<Self> {
         let path = app.config.rotatable_keys()?.to_owned();
-        let lock = hold(&path).await?;
+        let lock = hold(&path, TRIES).await?;
         // Read, never made: a file that has gone missing is no reason to begin with other keys.
         let file = KeyFile::load(&path).map_err(Problem::internal)?;
         Ok(Self { file, path, _lock: lock })
@@ -71,11 +71,11 @@ pub async fn rotate_sealing(app: &App, only_prepare: bool) -> Result<(u32, bool)
     Ok((id, is_active))
 }
 
-async fn hold(keys: &Path) -> Result<File> {
+async fn hold(keys: &Path, tries: u32) -> Result<File> {
     let path = beside(keys);
     let failed = |error: io::Error| Problem::internal(anyhow::anyhow!("{}: {error}", path.display()));
     let file = open(&path).map_err(failed)?;
-    for _ in 0..TRIES {
+    for _ in 0..tries {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => tokio::time::sleep(RETRY).await,
@@ -101,4 +101,22 @@ fn open(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_waits_too_long_is_told_and_the_lock_ends_with_its_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("keys.toml");
+        let held = hold(&keys, 1).await.unwrap();
+        let refused = hold(&keys, 2).await.unwrap_err();
+        assert_eq!(refused.code, Code::Conflict);
+        assert!(refused.detail.contains("keys.toml.lock"), "{refused}");
+        drop(held);
+        hold(&keys, 1).await.unwrap();
+        assert!(hold(&folder.path().join("nowhere/keys.toml"), 1).await.is_err());
+    }
 }

@@ -163,6 +163,12 @@ impl Filler<'_> {
             ("expires_at", self.at(i + 604_800_000)),
         ];
         all.invitations.push(self.insert("invitations", row).await);
+        // Of a person, and no organization.
+        let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
+                   VALUES ($1, 'elsewhere', $2, $3, $4, $4)";
+        let (subject, email) = (format!("somebody {n}"), format!("somebody-{n}@example.org"));
+        let values = vec![self.author.user.into(), subject.into(), email.into(), self.at(i)];
+        self.app.execute(sql, values).await;
     }
 
     async fn home(&self, all: &mut Population, i: usize) {
