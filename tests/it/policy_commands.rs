@@ -46,29 +46,23 @@ impl Installation {
 
     /// What people see of it.
     fn text(&self, arguments: &[&str]) -> String {
-        let output = self.program.command(&[&["policy"], arguments].concat()).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        let ran = self.program.run(&[&["policy"], arguments].concat());
+        assert!(ran.good(), "{arguments:?}: {}", ran.err);
+        ran.text
     }
 
     /// What it found, with the exit code 1.
     fn found(&self, arguments: &[&str]) -> Value {
-        let output = self.program.command(&[&["policy"], arguments, &["--json"]].concat()).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        serde_json::from_slice(&output.stdout).unwrap()
+        let ran = self.program.run(&[&["policy"], arguments, &["--json"]].concat());
+        assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.err);
+        ran.out
     }
 
     /// Refused with this exit code, this error code and these words; nothing else is said.
     #[track_caller]
     fn refused(&self, arguments: &[&str], code: i32, error: &str, words: &str) {
-        let output = self.program.command(&[&["policy"], arguments, &["--json"]].concat()).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
-        let said: Value = serde_json::from_str(said.lines().last().unwrap_or_default()).expect(&said);
-        let given = (output.status.code(), said["error"]["code"].as_str());
-        assert_eq!(given, (Some(code), Some(error)), "{said:#}");
-        let detail = said["error"]["detail"].as_str().unwrap();
-        assert!(detail.contains(words), "{detail}");
+        let said = self.program.run(&[&["policy"], arguments, &["--json"]].concat()).refused(code, error);
+        assert!(said.contains(words), "{said}");
     }
 
     /// A copy of the shipped policy with this as House's own file.
@@ -222,14 +216,12 @@ async fn what_is_published_is_asked_of_no_database_that_is_not_there() {
     let file = room.path().join("none.db");
     let url = format!("sqlite://{}", file.display());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    for command in [&["explain", "--live", "--token-cap"][..], &["diff", "--live"]] {
-        let output = program.command(&[&["policy"], command].concat()).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        if command[0] == "explain" {
-            assert!(said.contains("there is no database") && said.contains("none.db"), "{said}");
-        }
-    }
+    let asked = program.run(&["policy", "explain", "--live", "--token-cap", "--json"]).refused(1, "FAILED");
+    assert!(asked.starts_with("there is no database") && asked.contains("none.db"), "{asked}");
+    let folder = tempfile::tempdir().unwrap();
+    policy::write_defaults(folder.path()).unwrap();
+    let diff = ["policy", "diff", "--live", "--dir", folder.path().to_str().unwrap(), "--json"];
+    assert_eq!(program.run(&diff).refused(1, "FAILED"), asked);
     assert!(!file.exists(), "asking makes none");
 }
 

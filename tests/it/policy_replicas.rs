@@ -79,8 +79,28 @@ async fn an_edit_through_one_replica_is_live_on_the_other() {
         assert_eq!(here.is_some(), allow);
         assert_eq!(stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
     }
+    // A third process, which shares its folder with the second.
+    let candidate = shared.path().join("candidate");
+    fs::create_dir_all(candidate.join("orgs")).unwrap();
+    let text = format!("p, OPERATOR, {org}, conversation.view, allow\n");
+    fs::write(candidate.join(format!("orgs/{org}.csv")), &text).unwrap();
+    let candidate = candidate.to_str().unwrap();
+    programs[1].json(&[
+        "policy",
+        "publish",
+        "--org",
+        "House",
+        "--dir",
+        candidate,
+        "--reason",
+        "by the command",
+    ]);
+    for replica in [&first, &second] {
+        let took = until(&operator.at(&replica.base), &path, 200).await;
+        println!("published by a command, live after {took:?}");
+    }
     let history = json(&["policy", "history", "--org", &org]);
     let authors: Vec<_> =
         history["versions"].as_array().unwrap().iter().map(|it| &it["author_kind"]).collect();
-    assert_eq!(authors, ["USER", "USER"], "what a replica writes is no hand edit");
+    assert_eq!(authors, ["OPERATOR", "USER", "USER"], "what a replica writes is no hand edit");
 }

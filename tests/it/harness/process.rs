@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::Duration,
 };
 
@@ -30,13 +30,17 @@ pub async fn muster<K: AsRef<OsStr>, V: AsRef<OsStr>>(arguments: &[&str], variab
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_muster"));
     command.args(arguments).arg("--json").env_clear().kill_on_drop(true);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
-    let output = command.stdin(Stdio::null()).output().await.unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let out = serde_json::from_str(&text).unwrap_or_default();
-    Ran { code: output.status.code(), out, text, err: String::from_utf8_lossy(&output.stderr).into_owned() }
+    Ran::of(command.stdin(Stdio::null()).output().await.unwrap())
 }
 
 impl Ran {
+    fn of(output: Output) -> Self {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let out = serde_json::from_str(&text).unwrap_or_default();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        Self { code: output.status.code(), out, text, err }
+    }
+
     pub fn good(&self) -> bool {
         self.code == Some(0)
     }
@@ -124,11 +128,15 @@ impl Program {
         command
     }
 
+    /// What comes of a command.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command(arguments).output().unwrap())
+    }
+
     /// What a command answers with `--json`; it has to succeed.
+    #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.command(&[arguments, &["--json"]].concat()).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        self.run(&[arguments, &["--json"]].concat()).expect()
     }
 
     pub fn house(&self) -> House {
