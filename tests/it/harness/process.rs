@@ -30,11 +30,11 @@ pub async fn muster<K: AsRef<OsStr>, V: AsRef<OsStr>>(arguments: &[&str], variab
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_muster"));
     command.args(arguments).arg("--json").env_clear().kill_on_drop(true);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
-    Ran::of(command.stdin(Stdio::null()).output().await.unwrap())
+    Ran::of(&command.stdin(Stdio::null()).output().await.unwrap())
 }
 
 impl Ran {
-    fn of(output: Output) -> Self {
+    fn of(output: &Output) -> Self {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let out = serde_json::from_str(&text).unwrap_or_default();
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -130,7 +130,7 @@ impl Program {
 
     /// What comes of a command.
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).output().unwrap())
+        Ran::of(&self.command(arguments).output().unwrap())
     }
 
     /// What a command answers with `--json`; it has to succeed.
