@@ -195,7 +195,39 @@ fn back(text: &str, at: usize, chars: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_is_typed_becomes_quoted_tokens(q in "\\PC{0,120}|[ -~]{0,60}", text in "\\PC{0,300}") {
+            let question = Question::read(&q);
+            for (quote, and) in [('"', " AND "), ('\'', " & ")] {
+                for term in question.terms(ConversationId(5), quote, and).split(and) {
+                    let token = term.strip_prefix(quote).and_then(|term| term.strip_suffix(quote)).unwrap();
+                    prop_assert!(!token.is_empty() && !token.contains([' ', '"', '\'', '\\', '&', '\0']), "{term}");
+                }
+            }
+            let (snippet, ranges) = question.snippet(&text);
+            let length = snippet.chars().count() as i64;
+            prop_assert!(ranges.iter().all(|range| 0 <= range[0] && range[0] < range[1] && range[1] <= length));
+            prop_assert!(ranges.windows(2).all(|pair| pair[0][1] <= pair[1][0]));
+        }
+
+        #[test]
+        fn a_text_is_found_by_each_part_of_itself(text in "\\PC{0,200}|[a-z0-9 京東ァéß'.-]{0,80}", parts in any::<[prop::sample::Index; 2]>()) {
+            let words: Vec<&str> = text.split(' ').collect();
+            let [from, to] = parts.map(|part| part.index(words.len()));
+            let (from, to) = (from.min(to), from.max(to));
+            let question = Question::read(&words[from..=to].join(" "));
+            let known = tokens(&text);
+            for term in question.terms(ConversationId(5), '"', " AND ").split(" AND ").skip(1) {
+                prop_assert!(known.iter().any(|token| *token == term.trim_matches('"')), "{term}: {known:?}");
+            }
+            prop_assert_eq!(question.places(&text).is_empty(), question.runs.is_empty());
+        }
+    }
 
     fn marked(q: &str, text: &str) -> String {
         let (snippet, ranges) = Question::read(q).snippet(text);

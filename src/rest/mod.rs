@@ -17,7 +17,7 @@ mod shapes;
 
 pub use etag::{Current, is_known};
 pub(crate) use operation::id_in_path;
-pub use operation::{Operation, Source};
+pub use operation::{Given, Operation, Source};
 pub use problem::{problem_document, problem_page, problem_response};
 pub use routes::{ROUTES, Route, Routes};
 pub use serve::router;

@@ -1,7 +1,7 @@
 //! Every parser of ours takes any text: it judges, it never panics, and what it has written it reads back. Those of requests
 //! are in `any_bytes.rs`; the policy's own grammar in `src/access/policy`.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, sync::OnceLock};
 
 use muster::{
     access::{
@@ -12,9 +12,11 @@ use muster::{
     clock::Timestamp,
     config::{Config, Limits},
     edge::bearer_of,
-    graphql::Documents,
+    graphql::{Catalogue, Documents},
+    rest::{Given, Routes},
     sealing::KeyFile,
 };
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;
 use secrecy::ExposeSecret;
 
@@ -41,6 +43,16 @@ const PLANS: &str = include_str!("../../src/config/plans.toml");
 
 fn config() -> Config {
     Config::read(None, BTreeMap::new()).unwrap()
+}
+
+/// What reads the requests of `/v1`.
+fn routes() -> &'static (Catalogue, Routes) {
+    static READ: OnceLock<(Catalogue, Routes)> = OnceLock::new();
+    READ.get_or_init(|| {
+        let catalogue = Catalogue::read().unwrap();
+        let routes = Routes::load(&catalogue).unwrap();
+        (catalogue, routes)
+    })
 }
 
 proptest! {
@@ -122,6 +134,40 @@ proptest! {
     )) {
         let limits: Limits = config().limits;
         let _ = Documents::new(&limits).get(&text);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_request_gives_variables_or_says_what_is_wrong(
+        route in any::<prop::sample::Index>(), id in "[0-9]{1,20}|\\PC{0,8}",
+        query in near("page=1&limit=50&before_seq=7&q=a%20b+c"), body in near("{\"name\": \"a\", \"agent_ids\": [1, 2], \"force\": true}")
+    ) {
+        let (catalogue, routes) = routes();
+        let all: Vec<_> = routes.iter().collect();
+        let (route, operation) = all[route.index(all.len())];
+        let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let path = names.map(|name| (name, id.as_str())).collect();
+        match operation.variables(&Given { path, query: &query, body: body.as_bytes() }, catalogue) {
+            Ok(variables) => {
+                let known = |name: &str| operation.inputs.iter().any(|input| input.variable == name);
+                prop_assert!(variables.keys().all(|name| known(name)));
+            }
+            Err(problem) => prop_assert!(problem.code.status().is_client_error(), "{}", problem.detail),
+        }
+    }
+
+    #[test]
+    fn what_a_query_says_is_what_the_operation_gets(q in "[^\\x00]{1,200}", org in 1_i64..1 << 53) {
+        let (catalogue, routes) = routes();
+        let (_, search) = routes.iter().find(|(route, _)| route.path.ends_with("/message/search")).unwrap();
+        let (number, query) = (org.to_string(), format!("q={}", utf8_percent_encode(&q, NON_ALPHANUMERIC)));
+        let path = ["org_id", "agent_id", "conversation_id"].map(|name| (name, number.as_str())).into();
+        let variables = search.variables(&Given { path, query: &query, body: b"" }, catalogue).unwrap();
+        prop_assert_eq!(&variables["q"], &async_graphql::Value::from(q));
+        prop_assert_eq!(&variables["orgId"], &async_graphql::Value::from(org));
     }
 }
 
