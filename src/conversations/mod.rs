@@ -7,7 +7,7 @@
 //! as a turn for the agent's host.
 //!
 //! `panel.rs`: what people do; `append.rs`: how a message comes into being; `list.rs`, `page.rs`, `search.rs`: what is
-//! read; `words.rs`: the tokens of the search index; `attachments.rs`, `files.rs`: files, and their bytes over HTTP.
+//! read; `words.rs`: the tokens of the search index, `places.rs`: where it is asked first; `attachments.rs`, `files.rs`: files, and their bytes over HTTP.
 
 mod append;
 mod attachments;
@@ -17,6 +17,7 @@ pub mod graphql;
 mod list;
 mod page;
 mod panel;
+mod places;
 pub mod search;
 mod state;
 mod words;
@@ -29,7 +30,7 @@ pub use self::{
     append::{Delivery, NewMessage, append},
     attachments::{File, Upload, Uploaded, file, remove_unposted, upload},
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
-    search::{text_of, tokens},
+    search::{merge_index, text_of, tokens},
     state::Happening,
 };
 use crate::{

@@ -22,8 +22,10 @@ use crate::{enums::MessageKind, ids::ConversationId};
 const TOKEN_CHARS: usize = 64;
 /// The most different tokens of a message that can be found: those that come first.
 const TOKENS: usize = 10_000;
-/// The most bytes of a message's text that are looked at: `PostgreSQL` takes a megabyte of tokens at most.
+/// The most bytes of a message's text that are looked at.
 const TEXT_BYTES: usize = 512 * 1024;
+/// The most bytes of its tokens: `PostgreSQL` takes a megabyte of them, with those that say where the message is.
+const TOKEN_BYTES: usize = 1_000_000;
 
 /// The token that a search for messages of one conversation begins with.
 pub(crate) fn conversation_token(id: ConversationId) -> String {
@@ -36,10 +38,12 @@ pub(crate) fn conversation_token(id: ConversationId) -> String {
 pub fn tokens(text: &str) -> Vec<String> {
     let mut known = HashSet::new();
     let mut tokens = Vec::new();
+    let mut bytes = 0;
     let mut before: Option<(String, usize)> = None;
     words(text, |token, range| {
         let mut add = |token: &str| {
-            if known.insert(token.to_owned()) {
+            if bytes + token.len() <= TOKEN_BYTES && known.insert(token.to_owned()) {
+                bytes += token.len();
                 tokens.push(token.to_owned());
             }
         };
@@ -235,6 +239,11 @@ mod tests {
         let long = tokens(&"x".repeat(10_000));
         assert_eq!(long, ["x".repeat(64)]);
         assert!(tokens(&(0..50_000).map(|n| format!("w{n} ")).collect::<String>()).len() <= 10_001);
+        let touching =
+            |n: u32| char::from_u32(0x4e00 + n % 20_000).map(|c| format!("{c}{}", "㌀".repeat(16)));
+        let touching = tokens(&(0..10_000).filter_map(touching).collect::<String>());
+        assert!(touching.iter().map(String::len).sum::<usize>() > 900_000, "as many as there may be");
+        assert!(touching.iter().map(String::len).sum::<usize>() <= 1_000_000);
     }
 
     #[test]

@@ -57,6 +57,11 @@ pub const ROUNDS: &[Round] = &[
         every: Duration::from_secs(3600),
         run: |app| conversations::remove_unposted(app).boxed(),
     },
+    Round {
+        name: "search.merge",
+        every: Duration::from_secs(3600),
+        run: |app| conversations::merge_index(app).boxed(),
+    },
     Round { name: "mail.send", every: Duration::from_secs(2), run: |app| mail::deliver_due(app).boxed() },
     Round { name: "people.tidy", every: Duration::from_secs(600), run: |app| people::tidy(app).boxed() },
     Round {

@@ -17,6 +17,7 @@ mod random;
 mod talk;
 mod threads;
 
+use sea_orm::DbBackend;
 use serde::Serialize;
 use serde_json::json;
 
@@ -84,6 +85,10 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     let mut bulk = Bulk::begin(&scope.app.db).await?;
     // The planner chooses by numbers that would otherwise be noticed much later.
     bulk.run("ANALYZE", &[]).await?;
+    if scope.app.db.backend() == DbBackend::Sqlite {
+        // As the round `search.merge` would do it before long.
+        bulk.run("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')", &[]).await?;
+    }
     bulk.commit().await?;
     note(scope, &seeded).await.map_err(|problem| anyhow::anyhow!(problem.detail))?;
     Ok(seeded)

@@ -3,7 +3,10 @@
 use muster::enums::MessageRole::{Assistant, User};
 use serde_json::{Value, json};
 
-use crate::{harness::TestApp, messages::say};
+use crate::{
+    harness::{TestApp, is_postgres},
+    messages::say,
+};
 
 async fn thread(app: &TestApp, texts: &[&str]) -> (i64, i64) {
     let agent = app.agent().await;
@@ -157,4 +160,69 @@ async fn at_most_a_thousand_are_found_the_newest() {
     let before = app.statements();
     assert_eq!(found(&app, (agent, conversation), "common 5").await, [5], "the whole history");
     assert_eq!(app.statements() - before, 2);
+}
+
+/// A conversation whose next message has this seq, as if there had been others before.
+async fn come_to(app: &TestApp, conversation: i64, seq: i64) {
+    let sql = "UPDATE conversations SET last_seq = $1 WHERE id = $2";
+    app.execute(sql, vec![(seq - 1).into(), conversation.into()]).await;
+}
+
+#[tokio::test]
+async fn a_long_history_is_searched_to_its_beginning_the_newest_first() {
+    let app = TestApp::start().await;
+    let (agent, conversation) = thread(&app, &["first word"]).await;
+    let other = app.conversation(agent).await;
+    // The stages of a million: all before 917,504, from there on, and from 995,328 on.
+    for (seq, count, text) in [
+        (500, 3, "often some early"),
+        (917_502, 4, "often some"),
+        (995_327, 2, "some few"),
+        (995_400, 60, "some"),
+        (999_000, 1001, "often"),
+    ] {
+        come_to(&app, conversation, seq).await;
+        let mut tx = app.scope().begin().await.unwrap();
+        for n in 0..count {
+            let text = if seq == 999_000 && n < 2 { "few" } else { text };
+            let new = muster::conversations::NewMessage::new(
+                muster::ids::ConversationId(conversation),
+                Assistant,
+                muster::enums::MessageKind::Text,
+                json!({ "text": text }),
+            );
+            muster::conversations::append(&mut tx, new).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+    }
+    come_to(&app, other, 999_500).await;
+    say(&app, other, User, "first word often some early few").await;
+    let thread = (agent, conversation);
+    assert_eq!(found(&app, thread, "word first").await, [1], "rare, and at the beginning");
+    assert_eq!(found(&app, thread, "early").await, [500, 501, 502]);
+    assert_eq!(found(&app, thread, "few").await, [995_327, 995_328, 999_000, 999_001], "in two stages");
+    assert_eq!(found(&app, thread, "often early").await, [500, 501, 502]);
+    assert_eq!(found(&app, thread, "often few").await, [0_i64; 0], "both, but never together");
+    let some: Vec<i64> =
+        [500..503, 917_502..917_506, 995_327..995_329, 995_400..995_460].into_iter().flatten().collect();
+    assert_eq!(found(&app, thread, "some").await, some, "in every stage");
+    let often: Vec<i64> = (917_505..917_506).chain(999_002..1_000_001).collect();
+    assert_eq!(found(&app, thread, "often").await, often, "the newest thousand");
+}
+
+#[tokio::test]
+async fn an_index_in_many_pieces_is_merged_and_finds_the_same() {
+    let app = TestApp::start().await;
+    let texts: Vec<String> = (0..60).map(|n| format!("piece {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let thread = thread(&app, &texts).await;
+    let steps = muster::conversations::merge_index(&app.muster).await.unwrap();
+    assert_eq!(steps > 0, !is_postgres(), "{steps}");
+    assert_eq!(muster::conversations::merge_index(&app.muster).await.unwrap(), 0, "nothing is left");
+    say(&app, thread.1, User, "piece 60").await;
+    assert_eq!(found(&app, thread, "piece").await, (1..=61).collect::<Vec<_>>());
+    assert_eq!(found(&app, thread, "17").await, [18]);
+    let hidden =
+        format!("/v1/org/{}/agent/{}/conversation/{}/message/search?q=piece", app.org, thread.0, thread.1);
+    assert_eq!(app.stranger.get(&hidden).await.problem(), (403, "NOT_A_MEMBER"));
 }
