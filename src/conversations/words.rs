@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(long, ["x".repeat(64)]);
         assert!(tokens(&(0..50_000).map(|n| format!("w{n} ")).collect::<String>()).len() <= 10_001);
         let touching =
-            |n: u32| char::from_u32(0x4e00 + n % 20_000).map(|c| format!("{c}{}", "㌀".repeat(16)));
+            |n: u32| char::from_u32(0x4e00 + n % 20_000).map(|c| format!("{c}{}", "カ".repeat(TOKEN_CHARS)));
         let touching = tokens(&(0..10_000).filter_map(touching).collect::<String>());
         assert!(touching.iter().map(String::len).sum::<usize>() > 900_000, "as many as there may be");
         assert!(touching.iter().map(String::len).sum::<usize>() <= 1_000_000);
