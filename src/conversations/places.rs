@@ -86,7 +86,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_message_is_in_a_stage_and_above_its_floor(last in 1_i64..1 << 40, part in any::<prop::sample::Index>()) {
-            let seq = part.index(last as usize) as i64 + 1;
+            let seq = part.index(usize::try_from(last).unwrap()).cast_signed() as i64 + 1;
             let stages = Stages::of(ConversationId(5), last);
             let stage = stages.floors.iter().position(|floor| *floor <= seq).unwrap();
             let known = [format!("'#5//{}'", seq >> 11), format!("'#5/{}'", seq >> 16), "'#5'".to_owned()];

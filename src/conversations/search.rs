@@ -269,7 +269,7 @@ mod tests {
                 }
             }
             let (snippet, ranges) = question.snippet(&text);
-            let length = snippet.chars().count() as i64;
+            let length = snippet.chars().count().cast_signed() as i64;
             prop_assert!(ranges.iter().all(|range| 0 <= range[0] && range[0] < range[1] && range[1] <= length));
             prop_assert!(ranges.windows(2).all(|pair| pair[0][1] <= pair[1][0]));
         }
