@@ -238,3 +238,31 @@ async fn replicas_that_share_a_folder_edit_at_the_same_time_and_lose_nothing() {
     assert_eq!(stranger.code(), "NOT_A_MEMBER");
     other.shut_down().await;
 }
+
+#[tokio::test]
+async fn what_another_replica_wrote_into_a_shared_folder_is_no_hand_edit() {
+    let (app, dir) = with_folder().await;
+    let (org, own) = (app.org, folder());
+    let (beside, apart) = (replica(&app, dir.path()).await, replica(&app, own.path()).await);
+    let texts = ["contact.view", "skill.edit", "mcp.edit"].map(|permission| line(org, permission));
+    edit(&app.owner, org, "none", &texts[0]).await.data();
+    for replica in [&beside, &apart] {
+        replica.policy.reload().unwrap();
+        policies::sync(replica).await.unwrap();
+    }
+    // One writes the second text into the shared folder; one with a folder of its own commits the third.
+    edit(&app.owner, org, &policies::version_of(Some(&texts[0])), &texts[1]).await.data();
+    let third = policies::Edit { version: None, text: texts[2].clone(), reason: "because".to_owned() };
+    policies::edit(&Scope::system(&apart, OrgId(org)), third).await.unwrap();
+    // The replica that knows of neither finds a file that is not what it noted, and not the newest one.
+    beside.policy.reload().unwrap();
+    policies::sync(&beside).await.unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join(format!("orgs/{org}.csv"))).unwrap(), texts[2]);
+    let history = policies::history(&app.scope(), 9).await.unwrap();
+    let authors: Vec<_> = history.iter().map(|version| version.author_kind.as_str()).collect();
+    assert_eq!(authors, ["OPERATOR", "USER", "USER"], "the third edit stands");
+    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    for other in [beside, apart] {
+        other.shut_down().await;
+    }
+}
