@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
     app::App,
@@ -104,12 +104,15 @@ pub const ROUNDS: &[Round] = &[
     },
 ];
 
+/// How long after one round the next begins when the service starts: together they would open a connection each.
+const APART: Duration = Duration::from_millis(10);
+
 /// Starts every round. A round that has begun is finished before the service ends.
 pub fn start(app: &Arc<App>) {
-    for round in ROUNDS {
+    for (n, round) in (0..).zip(ROUNDS) {
         let (worker, stopping) = (Arc::clone(app), app.stopping.clone());
         app.spawn(async move {
-            let mut tick = interval(round.every);
+            let mut tick = interval_at(Instant::now() + APART * n, round.every);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             while stopping.run_until_cancelled(tick.tick()).await.is_some() {
                 match telemetry::round(round.name, (round.run)(&worker)).await {
