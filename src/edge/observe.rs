@@ -124,7 +124,9 @@ fn harden(headers: &mut HeaderMap) {
     ];
     // Grown once.
     headers.reserve(ALWAYS.len() + UNLESS_SAID.len());
-    headers.extend(ALWAYS);
+    for (name, value) in ALWAYS {
+        headers.insert(name, value);
+    }
     for (name, value) in UNLESS_SAID {
         headers.entry(name).or_insert(value);
     }

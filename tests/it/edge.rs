@@ -8,8 +8,11 @@ use crate::harness::{Answer, TestApp, is_postgres};
 #[tokio::test]
 async fn every_answer_carries_a_request_id_and_a_good_one_is_kept() {
     let app = TestApp::start().await;
-    for path in ["/health", "/nothing", "/v1/org/1/agent", "/graphql"] {
+    for path in ["/health", "/nothing", "/v1/org/1/agent", "/graphql", "/sign-in", "/confirm-email"] {
         let own = app.anonymous.get(path).await;
+        for name in own.headers.keys() {
+            assert_eq!(own.headers.get_all(name).iter().count(), 1, "{path}: {name}");
+        }
         assert!(own.header("x-request-id").len() >= 32, "{path}");
         let given = app.anonymous.request(Method::GET, path).header("x-request-id", "trace-7.a");
         let kept = Answer::of(given).await;

@@ -158,7 +158,5 @@ fn redirect(url: &str, cookie: &str) -> Result<Response> {
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, HeaderValue::from_str(url).map_err(Problem::internal)?);
     headers.insert(header::SET_COOKIE, HeaderValue::from_str(cookie).map_err(Problem::internal)?);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
 }
