@@ -13,7 +13,7 @@
 //! - [`cli`]: the command line, a file a command · [`seed`]: plenty of plausible data
 //! - [`outbound`]: calls to others over HTTP
 //! - [`app`]: the service as a value · [`config`], [`telemetry`], [`clock`], [`ids`], [`enums`], [`error`],
-//!   [`sealing`]
+//!   [`sealing`], [`files`]
 
 pub mod access;
 pub mod agents;
@@ -30,6 +30,7 @@ pub mod credentials;
 pub mod edge;
 pub mod enums;
 pub mod error;
+pub mod files;
 pub mod graphql;
 pub mod ids;
 pub mod jobs;

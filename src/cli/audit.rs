@@ -18,6 +18,7 @@ use crate::{
     audit::{self, AuditKey, INSTANCE, PublicKey, Report, Verifier},
     clock::Timestamp,
     error::Problem,
+    files::create_private,
     orgs,
 };
 
@@ -161,6 +162,7 @@ impl Export {
         let output = match self.out {
             Some(path) => {
                 let failed = |error: io::Error| Failure::new(format!("{}: {error}", path.display()));
+                // For its owner alone: names and addresses stand in it.
                 let file = create_private(&path).map_err(failed)?;
                 let written = write(lines, file).await;
                 if written.is_err() {
@@ -192,13 +194,4 @@ async fn write(
     }
     out.flush()?;
     Ok(written)
-}
-
-/// A new file, for its owner alone: names and addresses stand in it.
-fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }

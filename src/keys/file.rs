@@ -8,7 +8,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
     time::Duration,
@@ -17,6 +17,7 @@ use std::{
 use crate::{
     app::App,
     error::{Code, Problem, Result},
+    files,
     sealing::KeyFile,
 };
 
@@ -74,7 +75,7 @@ pub async fn rotate_sealing(app: &App, only_prepare: bool) -> Result<(u32, bool)
 async fn hold(keys: &Path, tries: u32) -> Result<File> {
     let path = beside(keys);
     let failed = |error: io::Error| Problem::internal(anyhow::anyhow!("{}: {error}", path.display()));
-    let file = open(&path).map_err(failed)?;
+    let file = files::private().create(true).truncate(false).open(&path).map_err(failed)?;
     for _ in 0..tries {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -93,14 +94,6 @@ fn beside(keys: &Path) -> PathBuf {
     let mut name = OsString::from(keys);
     name.push(".lock");
     name.into()
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -30,6 +30,7 @@ use serde::Deserialize;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{KeyRing, SecretKey, random_bytes};
+use crate::files::{create_private, put_in_place};
 
 /// What is wrong with the key file. Tells where, never what stands there.
 #[derive(Debug, thiserror::Error)]
@@ -193,6 +194,7 @@ impl KeyFile {
     /// When it can't be written.
     pub fn save(&self, path: &Path) -> Result<(), KeyFileError> {
         let beside = path.with_extension(format!("{:08x}.new", u32::from_be_bytes(random_bytes())));
+        // Still there after a power failure: what is sealed with a new key must not outlive the key.
         let replaced = write_private(&beside, &self.text()).and_then(|()| put_in_place(&beside, path));
         replaced.map_err(|source| {
             // The keys must not stay behind under a name that nobody looks at; the first error is what matters.
@@ -246,22 +248,8 @@ impl SigningKey {
     }
 }
 
-/// In place, and still there after a power failure: what is sealed with a new key must not outlive the key.
-fn put_in_place(beside: &Path, path: &Path) -> io::Result<()> {
-    std::fs::rename(beside, path)?;
-    #[cfg(unix)]
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
-}
-
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = create_private(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

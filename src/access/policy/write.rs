@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{ids::OrgId, sealing::random_bytes};
+use crate::{files::put_in_place, ids::OrgId, sealing::random_bytes};
 
 /// An organization's own file as it is going to be. Dropped, it leaves nothing behind.
 pub struct Prepared {
@@ -55,7 +55,6 @@ pub(super) fn finish(path: &Path, beside: Beside, text: Option<&str>) -> io::Res
 /// A file that nobody takes for one of the policy: hidden, and removed when it is dropped.
 pub(super) struct Beside {
     path: PathBuf,
-    folder: PathBuf,
 }
 
 impl Beside {
@@ -63,15 +62,14 @@ impl Beside {
         // Replicas that share the folder may have the same process id.
         let path = folder.join(format!(".new-{}", hex::encode(random_bytes::<8>())));
         let mut file = fs::File::create_new(&path)?;
-        let this = Self { path, folder: folder.to_owned() };
+        let this = Self { path };
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         Ok(this)
     }
 
     fn take_place_of(self, path: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path)?;
-        fs::File::open(&self.folder)?.sync_all()
+        put_in_place(&self.path, path)
     }
 }
 
