@@ -5,13 +5,13 @@
 //! (`oidc/account.rs`), and the person is told by mail.
 
 use async_graphql::SimpleObject;
-use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect, Statement};
+use sea_orm::{ConnectionTrait, Statement};
 use serde_json::json;
 
 use super::{
     Client,
-    entity::users,
     letters::{Notice, notify},
+    users::hold,
 };
 use crate::{
     access::Person,
@@ -83,7 +83,8 @@ async fn of(app: &App, db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Li
 pub async fn unlink(request: &Request, person: &Person, id: LinkedAccountId) -> Result<()> {
     let app = &request.app;
     let tx = app.db.begin().await?;
-    let user = held(&tx, person.id).await?;
+    // Of two who unlink at once, the second sees what the first has left.
+    let user = hold(&tx, person.id).await?;
     let all = of(app, &tx, user.id).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no linked account {id}."));
     let linked = all.iter().find(|linked| linked.id == id).ok_or_else(gone)?;
@@ -103,11 +104,4 @@ pub async fn unlink(request: &Request, person: &Person, id: LinkedAccountId) -> 
     let changes = json!({ "provider": linked.provider, "email": linked.email });
     record_personal(&tx, request, PersonalEntry::done("unlinkAccount", user.id, changes)).await?;
     Ok(tx.commit().await?)
-}
-
-/// The person, held until the transaction ends: of two who unlink at once, the second sees what the first has left.
-#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-async fn held(db: &impl ConnectionTrait, id: UserId) -> Result<users::Model> {
-    let found = users::Entity::find_by_id(id).lock_exclusive().one(db).await?;
-    found.ok_or_else(|| Problem::new(Code::NotFound, "The user is gone."))
 }

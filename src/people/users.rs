@@ -2,8 +2,8 @@
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter, Set,
-    Statement,
+    ActiveModelTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, ExprTrait, IntoActiveModel, NotSet,
+    QueryFilter, QuerySelect, Set, Statement,
     sea_query::{Expr, Func},
 };
 use secrecy::SecretString;
@@ -217,8 +217,17 @@ pub async fn memberships(app: &App, id: UserId) -> Result<Vec<Membership>> {
 /// The row with this id.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 pub(super) async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users::Model> {
-    let found = users::Entity::find_by_id(id).one(db).await?;
-    found.ok_or_else(|| Problem::new(Code::NotFound, "The user is gone."))
+    users::Entity::find_by_id(id).one(db).await?.ok_or_else(gone)
+}
+
+/// The same, held until the transaction ends.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub(super) async fn hold(tx: &DatabaseTransaction, id: UserId) -> Result<users::Model> {
+    users::Entity::find_by_id(id).lock_exclusive().one(tx).await?.ok_or_else(gone)
+}
+
+fn gone() -> Problem {
+    Problem::new(Code::NotFound, "The user is gone.")
 }
 
 /// Whether it is an address at all.
