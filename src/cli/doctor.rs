@@ -10,7 +10,6 @@ use std::{
 };
 
 use clap::Subcommand;
-use sea_orm::{ConnectionTrait, Statement};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::json;
@@ -165,11 +164,14 @@ fn files(config: &Config) -> Vec<Finding> {
         None => Finding::good("policy", "the built-in one"),
         Some(dir) => {
             let checked = policy::check(dir);
-            let problems: Vec<String> = checked.problems.iter().map(ToString::to_string).collect();
             if checked.ok {
                 Finding::good("policy", format!("{} files without a problem", checked.files))
             } else {
-                Finding::bad("policy", problems.join("; "), "`muster policy check` shows a problem a line")
+                Finding::bad(
+                    "policy",
+                    policy::listed(&checked.problems),
+                    "`muster policy check` shows a problem a line",
+                )
             }
         }
     });
@@ -270,7 +272,7 @@ async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
     let sqlite = db.backend() == sea_orm::DbBackend::Sqlite;
     let version = if sqlite { "SELECT sqlite_version()" } else { "SHOW server_version" };
     let began = Instant::now();
-    let row = db.read().query_one_raw(Statement::from_string(db.backend(), version)).await?;
+    let row = db.one(version.to_owned(), vec![]).await?;
     let version: String = row.map(|row| row.try_get_by(0)).transpose()?.unwrap_or_default();
     let name = if sqlite { "SQLite" } else { "PostgreSQL" };
     let micros = began.elapsed().as_micros();
@@ -299,7 +301,7 @@ async fn skew(db: &Db) -> Result<Finding, sea_orm::DbErr> {
     let clock = Clock::system();
     let before = clock.now().0;
     let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
-    let row = db.read().query_one_raw(Statement::from_string(db.backend(), sql)).await?;
+    let row = db.one(sql.to_owned(), vec![]).await?;
     let after = clock.now().0;
     let there: i64 = row.map(|row| row.try_get_by(0)).transpose()?.unwrap_or(before);
     let off = if there < before { before - there } else { (there - after).max(0) };
@@ -341,7 +343,7 @@ async fn open_one(
     let SealedColumn { table, column: name, organization, record } = *column;
     let key = record.column();
     let sql = format!("SELECT {organization}, {key}, {name} FROM {table} WHERE length({name}) > 0 LIMIT 1");
-    let Some(row) = db.read().query_one_raw(Statement::from_string(db.backend(), sql)).await? else {
+    let Some(row) = db.one(sql, vec![]).await? else {
         return Ok(None);
     };
     let org = OrgId(row.try_get_by(0)?);

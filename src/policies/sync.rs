@@ -72,15 +72,18 @@ pub async fn round(app: &Arc<App>) -> Result<u64> {
 
 /// The same at once, after reading the folder anew.
 pub(super) async fn now(app: &Arc<App>) -> Result<()> {
-    let worker = Arc::clone(app);
-    tokio::task::spawn_blocking(move || worker.policy.refresh()).await.map_err(Problem::internal)?;
+    read_folder(app).await?;
     round(app).await.map(drop)
+}
+
+async fn read_folder(app: &Arc<App>) -> Result<()> {
+    let worker = Arc::clone(app);
+    tokio::task::spawn_blocking(move || worker.policy.refresh()).await.map_err(Problem::internal)
 }
 
 async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
     state.begin(app.policy.dir());
-    let worker = Arc::clone(app);
-    tokio::task::spawn_blocking(move || worker.policy.refresh()).await.map_err(Problem::internal)?;
+    read_folder(app).await?;
     if !app.policy.status().problems.is_empty() {
         return Ok(0);
     }

@@ -14,14 +14,14 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use sea_orm::{ConnectionTrait, DbBackend, Statement};
+use sea_orm::DbBackend;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{Db, steps};
-use crate::{clock::Timestamp, config::Config};
+use crate::{clock::Timestamp, config::Config, files::create_private};
 
 /// The form of the archive.
 const FORMAT: u32 = 1;
@@ -115,8 +115,7 @@ pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Resu
 
 async fn copy_database(db: &Db, copy: &Path) -> anyhow::Result<()> {
     let target = copy.to_str().context("a path that is not UTF-8")?;
-    let statement = Statement::from_sql_and_values(DbBackend::Sqlite, "VACUUM INTO $1", [target.into()]);
-    db.writer().execute_raw(statement).await?;
+    db.execute("VACUUM INTO $1", vec![target.into()]).await?;
     Ok(())
 }
 
@@ -158,11 +157,7 @@ fn entry(name: &str, path: &Path) -> anyhow::Result<Entry> {
 }
 
 fn write_archive(path: &Path, manifest: &Manifest, files: &[(String, PathBuf)]) -> anyhow::Result<()> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut archive = tar::Builder::new(options.open(path)?);
+    let mut archive = tar::Builder::new(create_private(path)?);
     let text = serde_json::to_vec_pretty(manifest)?;
     append(&mut archive, MANIFEST, text.len() as u64, &text[..])?;
     for (name, path) in files {
