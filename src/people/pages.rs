@@ -1,5 +1,5 @@
-//! The pages that links in mails, and sign-ins elsewhere, lead to where there is no panel: two files, which speak with
-//! nobody but this service.
+//! The pages that links in mails, and sign-ins elsewhere, lead to where there is no panel: two files behind one head, which
+//! speak with nobody but this service.
 //!
 //! A page of a mail's link does nothing when it is opened: mail scanners follow links. The token stands behind `#`, which
 //! no server sees, and goes with the mutation once somebody presses the button.
@@ -21,9 +21,9 @@ use http::header;
 use crate::{app::App, edge::policy_of};
 
 /// Markup, style and script of the pages of mails' links.
-const LINKS: &str = include_str!("pages/page.html");
+const LINKS: &str = concat!(include_str!("pages/head.html"), include_str!("pages/page.html"));
 /// The same of the page to sign in.
-const SIGN_IN: &str = include_str!("pages/sign-in.html");
+const SIGN_IN: &str = concat!(include_str!("pages/head.html"), include_str!("pages/sign-in.html"));
 
 /// Only this script and this style run.
 static LINKS_POLICY: LazyLock<String> = LazyLock::new(|| policy_of(LINKS, ""));

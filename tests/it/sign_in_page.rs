@@ -1,4 +1,4 @@
-//! The page to sign in of an installation without a panel: its own script, run as a browser would (`page.mjs`).
+//! The pages of an installation without a panel: their own scripts, run as a browser would (`page.mjs`).
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::{
     oidc::{Browser, EMAIL, FOLDER, House},
 };
 
-/// What the page to sign in does in a browser with this session storage, opened with this fragment, after these steps.
-async fn page(app: &TestApp, fragment: &str, storage: &Value, steps: &Value) -> Value {
-    let shown = app.anonymous.get("/sign-in").await;
+/// What a page does in a browser with this session storage, opened at this address, after these steps.
+async fn page(app: &TestApp, address: &str, storage: &Value, steps: &Value) -> Value {
+    let shown = app.anonymous.get(address.split('#').next().unwrap()).await;
     assert_eq!(shown.status, 200);
     let policy = shown.headers["content-security-policy"].to_str().unwrap();
     assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
     assert_eq!(shown.headers["cache-control"], "no-store");
     let visit = json!({
-        "base": app.base, "fragment": fragment, "storage": storage, "steps": steps, "page": shown.text,
+        "base": app.base, "address": address, "storage": storage, "steps": steps, "page": shown.text,
     });
     let mut node = Command::new("node");
     node.current_dir(FOLDER).arg("page.mjs").arg(visit.to_string()).kill_on_drop(true);
@@ -35,18 +35,17 @@ async fn where_there_is_no_panel_the_services_own_page_takes_the_code() {
     let nothing = json!({});
     // The button begins with a state of the page's own.
     let press = json!([["click", "Sign in with The peer"]]);
-    let left = page(&house.app, "", &nothing, &press).await;
+    let left = page(&house.app, "/sign-in", &nothing, &press).await;
     let (storage, start) = (&left["storage"], left["went"].as_str().unwrap());
     assert!(start.starts_with("/auth/oidc/peer/start?state="), "{start}");
     let mut browser = Browser::new(&house.app);
     let url = browser.at_provider(start, "ann").await;
     let end = browser.arrive(&url).await;
-    let fragment =
-        end.strip_prefix("https://muster.test/sign-in").expect("the service's own page").to_owned();
+    let address = end.strip_prefix("https://muster.test").expect("the service's own page").to_owned();
     // Another browser, which has begun nothing: the code is not even sent.
-    let other = page(&house.app, &fragment, &nothing, &json!([])).await;
+    let other = page(&house.app, &address, &nothing, &json!([])).await;
     assert!(other["said"].as_str().unwrap().contains("not begun here"), "{other:#}");
-    let inside = page(&house.app, &fragment, storage, &json!([["click", "show"]])).await;
+    let inside = page(&house.app, &address, storage, &json!([["click", "show"]])).await;
     assert_eq!((&inside["title"], &inside["who"]), (&json!("Signed in"), &json!(format!("Ann, {EMAIL}"))));
     assert_eq!((&inside["storage"], &inside["address"]), (&nothing, &json!("/sign-in")));
     let ann = house.app.anonymous.with_bearer(inside["token"].as_str().unwrap());
@@ -56,7 +55,8 @@ async fn where_there_is_no_panel_the_services_own_page_takes_the_code() {
     let mut browser = Browser::new(&house.app);
     let url = browser.at_provider(start, "eve").await;
     let end = browser.arrive(&url).await;
-    let refused = page(&house.app, end.split_once("/sign-in").unwrap().1, storage, &json!([])).await;
+    let refused =
+        page(&house.app, end.strip_prefix("https://muster.test").unwrap(), storage, &json!([])).await;
     assert!(refused["said"].as_str().unwrap().contains("does not say that your"), "{refused:#}");
 }
 
@@ -70,10 +70,10 @@ async fn the_page_signs_in_by_password_and_second_factor_and_out() {
     let steps = |more: &[Value], password: &str| {
         json!([fill(password).as_array().unwrap().as_slice(), more].concat())
     };
-    let refused = page(&house.app, "", &json!({}), &fill("wrong horse")).await;
+    let refused = page(&house.app, "/sign-in", &json!({}), &fill("wrong horse")).await;
     assert_eq!(refused["said"], "The e-mail address or the password is wrong.");
     let out = [json!(["click", "show"]), json!(["click", "out"])];
-    let out = page(&house.app, "", &json!({}), &steps(&out, "correct horse")).await;
+    let out = page(&house.app, "/sign-in", &json!({}), &steps(&out, "correct horse")).await;
     assert_eq!(
         (&out["said"], &out["token"], &out["title"]),
         (&json!("You are signed out."), &json!(""), &json!("Sign in"))
@@ -98,7 +98,79 @@ async fn the_page_signs_in_by_password_and_second_factor_and_out() {
     let codes = ann.gql(confirm, json!({ "c": code })).await.data()["confirmTotp"].clone();
     let factor =
         [json!(["fill", "code", codes[0]]), json!(["submit", "factor-form"]), json!(["click", "show"])];
-    let inside = page(&house.app, "", &json!({}), &steps(&factor, "correct horse")).await;
+    let inside = page(&house.app, "/sign-in", &json!({}), &steps(&factor, "correct horse")).await;
     assert_eq!(inside["who"], format!("Ann, {EMAIL}"), "{inside:#}");
     assert!(!inside["token"].as_str().unwrap().is_empty());
+}
+
+const EMAIL_OF: &str = "someone@example.org";
+
+/// What the page to sign in says to whoever has forgotten the password of this address.
+async fn forgotten(app: &TestApp, email: &str) -> Value {
+    let steps = json!([["click", "forgot"], ["fill", "forgot-email", email], ["submit", "forgot-form"]]);
+    page(app, "/sign-in", &json!({}), &steps).await
+}
+
+#[tokio::test]
+async fn who_forgot_a_password_sets_a_new_one_from_page_to_page() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL_OF, false).await;
+    let nothing = json!({});
+    // What was typed is there already, and the keyboard is where it goes on.
+    let typed = json!([["fill", "email", EMAIL_OF], ["click", "forgot"]]);
+    let asked = page(&app, "/sign-in", &nothing, &typed).await;
+    assert_eq!(
+        (&asked["focused"], &asked["title"]),
+        (&json!("forgot-email"), &json!("Forgot your password?"))
+    );
+    let visible = |shown: &Value, id: &str| shown["visible"].as_array().unwrap().contains(&json!(id));
+    assert!(visible(&asked, "forgot-form") && !visible(&asked, "password-form"), "{asked:#}");
+    let back = page(&app, "/sign-in#forgot", &nothing, &json!([["click", "back"]])).await;
+    assert_eq!((&back["focused"], &back["title"]), (&json!("email"), &json!("Sign in")));
+    assert!(visible(&back, "password-form") && !visible(&back, "forgot-form"), "{back:#}");
+    assert!(app.mails().await.is_empty(), "nobody has asked yet");
+
+    let sent = forgotten(&app, EMAIL_OF).await;
+    assert!(sent["said"].as_str().unwrap().starts_with("If there is an account"), "{sent:#}");
+    let mail = app.mail().await;
+    assert_eq!((mail.to.as_str(), mail.subject.as_str()), (EMAIL_OF, "Set a new password"));
+    let link = format!("/reset-password#token={}", mail.token);
+    let set = |password: &str| json!([["fill", "password", password], ["submit", "form"]]);
+    let opened = page(&app, &link, &nothing, &json!([])).await;
+    assert_eq!((&opened["address"], &opened["said"]), (&json!("/reset-password"), &json!("")));
+    let weak = page(&app, &link, &nothing, &set("short")).await;
+    assert_eq!(weak["said"], "Refused: a password has at least 8 characters.");
+    assert!(visible(&weak, "form") && !visible(&weak, "again"), "{weak:#}");
+    let done = page(&app, &link, &nothing, &set("battery staple")).await;
+    assert_eq!(done["said"], "The password is set. You can sign in with it now.");
+    assert!(visible(&done, "next") && !visible(&done, "form"), "{done:#}");
+    let inside = json!([
+        ["fill", "email", EMAIL_OF],
+        ["fill", "password", "battery staple"],
+        ["submit", "password-form"],
+    ]);
+    assert_eq!(page(&app, "/sign-in", &nothing, &inside).await["title"], "Signed in");
+    // A link that was used, or was cut, leads to another one.
+    for link in [link.as_str(), "/reset-password"] {
+        let again = if link.contains('#') { set("battery staple 2") } else { json!([]) };
+        let again = page(&app, link, &nothing, &again).await;
+        assert!(visible(&again, "again") && !visible(&again, "next"), "{again:#}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_tells_nobody_who_has_an_account() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL_OF, false).await;
+    let known = forgotten(&app, EMAIL_OF).await;
+    // The stranger has an account, and is told the same.
+    let stranger: String =
+        app.one("SELECT email FROM users WHERE id = $1", vec![app.stranger.user.unwrap().into()]).await;
+    assert_eq!(forgotten(&app, &stranger).await, known);
+    assert_eq!(forgotten(&app, "nobody@example.org").await, known);
+    let mut told: Vec<String> = app.mails().await.into_iter().map(|mail| mail.to).collect();
+    told.sort();
+    let mut expected = [EMAIL_OF.to_owned(), stranger];
+    expected.sort();
+    assert_eq!(told, expected);
 }

@@ -1,17 +1,18 @@
 // Runs the script of a page as a browser would, as far as our pages use one, and says what it has come to.
 //
-//   node page.mjs '{"page": "<html>…", "base": "http://…", "fragment": "#…", "storage": {}, "steps": [["click", "show"]]}'
+//   node page.mjs '{"page": "<html>…", "base": "http://…", "address": "/sign-in#…", "storage": {}, "steps": [["click", "show"]]}'
 //
 // A step fills an element, submits a form or clicks a button, which is named by its id or by its text; between two steps
 // everything that is under way ends. fetch is Node's own, with the page's addresses below `base`.
 import vm from 'node:vm'
 import { webcrypto } from 'node:crypto'
 
-const { page, base, fragment, storage, steps } = JSON.parse(process.argv[2])
+const { page, base, address: opened, storage, steps } = JSON.parse(process.argv[2])
 const script = page.split('<script>')[1].split('</script>')[0]
 const kept = new Map(Object.entries(storage))
 let went = null
-let address = `/sign-in${fragment}`
+let address = opened
+let focused = null
 let underWay = 0
 
 class Element {
@@ -19,6 +20,7 @@ class Element {
   addEventListener(type, listener) { this.listeners[type] = listener }
   append(child) { this.children.push(child) }
   replaceChildren() { this.children = [] }
+  focus() { focused = this }
 }
 const elements = new Map()
 for (const [tag, id] of page.matchAll(/<[a-z][a-z0-9]*\b[^>]*\bid="([^"]+)"[^>]*>/g)) elements.set(id, new Element(/\bhidden\b/.test(tag)))
@@ -63,12 +65,14 @@ for (const [what, name, value] of steps) {
   const element = find(name)
   if (!element) throw new Error(`there is no ${name}`)
   if (what === 'fill') element.value = value
+  else if (element.hidden) throw new Error(`${name} is not to be seen`)
   else element.listeners[what]({ preventDefault() {} })
   await settle()
 }
-const text = (id) => elements.get(id).textContent
+const text = (id) => elements.get(id)?.textContent
 console.log(JSON.stringify({
-  said: text('said'), title: text('title'), who: text('who'), token: elements.get('token').value,
+  said: text('said'), title: text('title'), who: text('who'), token: elements.get('token')?.value,
+  focused: [...elements].find(([, one]) => one === focused)?.[0],
   visible: [...elements].filter(([, one]) => !one.hidden).map(([id]) => id),
   went, address, storage: Object.fromEntries(kept),
 }))
