@@ -378,8 +378,9 @@ impl Filler<'_> {
         let kind = ["QUESTION", "ACTION", "COST_GUARD"][i % 3];
         let decided = i % 4 == 3;
         let question: Option<Json> = (kind == "QUESTION").then(|| {
-            json!({ "text": "Which?", "options": [{ "id": "a", "label": "A", "description": null }],
-                    "multiple": false, "allow_text": true })
+            let option = |id: &str, label: &str| json!({ "id": id, "label": label, "description": null });
+            json!({ "text": "Which?", "options": [option("a", "A"), option("b", "B")],
+                    "multiple": false, "allow_text": i.is_multiple_of(2) })
         });
         let request: Option<Json> = (kind == "ACTION")
             .then(|| json!({ "tool": "shell", "input": { "cmd": "ls" }, "digest": "d41d8" }));
