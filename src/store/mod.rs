@@ -19,5 +19,5 @@ pub use links::{Link, Relinked, linked, relink};
 pub use names::Word;
 pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
-pub use steps::{Step, breaking};
+pub use steps::{MARK, Step, breaking};
 pub use tx::{Precondition, Tx};

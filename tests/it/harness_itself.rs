@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::TestApp;
+use crate::harness::{TestApp, undocumented};
 
 #[tokio::test]
 async fn the_people_are_who_they_say() {
@@ -56,4 +56,21 @@ async fn there_can_be_some_of_everything() {
     assert_eq!((ours.skills.len(), others.skills.len()), (7, 1));
     let agents = format!("/v1/org/{}/agent?page=1&limit=10", app.org);
     assert_eq!(app.viewer.get(&agents).await.expect(200)["total"], 7);
+}
+
+#[test]
+fn an_answer_that_the_openapi_document_does_not_know_is_found() {
+    let said = |method: &str, path: &str, status: u16, code: &str| {
+        let body = json!({ "code": code }).to_string();
+        undocumented(&method.parse().unwrap(), path, status.try_into().unwrap(), body.as_bytes())
+    };
+    assert_eq!(said("POST", "/v1/org/1/agent/2/start", 200, ""), None);
+    assert_eq!(said("POST", "/v1/org/1/agent/2/start", 409, "AGENT_ALREADY_RUNNING"), None);
+    let wrong = said("POST", "/v1/org/1/agent/2/start", 409, "ARCHIVED");
+    assert_eq!(wrong.as_deref(), Some("StartAgent: 409 ARCHIVED"));
+    let wrong = said("GET", "/v1/org/1", 201, "");
+    assert_eq!(wrong.as_deref(), Some("GetOrganization: 201 "));
+    // What is no route of the document is not looked at.
+    assert_eq!(said("DELETE", "/v1/org/1", 405, "METHOD_NOT_ALLOWED"), None);
+    assert_eq!(said("POST", "/graphql", 200, "ARCHIVED"), None);
 }

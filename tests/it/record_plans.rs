@@ -75,7 +75,7 @@ async fn an_object_of_which_directives_exclude_everything_is_empty() {
         )
         .await
         .data();
-    assert_eq!(data["approvals"]["data"][0], json!({ "question": { "options": [{}] }, "agent": {} }));
+    assert_eq!(data["approvals"]["data"][0], json!({ "question": { "options": [{}, {}] }, "agent": {} }));
 }
 
 async fn check(

@@ -8,11 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use muster::store::{Db, breaking};
+use muster::store::{Db, MARK, breaking};
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 use sqlx::migrate::Migrator;
 
-use crate::harness::{config, connect, empty_database, is_postgres};
+use crate::{
+    harness::{config, connect, empty_database, is_postgres},
+    upgrades_constraints::{constraints, narrowed},
+};
 
 fn folder() -> PathBuf {
     let kind = if is_postgres() { "postgres" } else { "sqlite" };
@@ -36,40 +39,52 @@ fn no_step_takes_anything_away_without_saying_why() {
 }
 
 /// What the old version may say of a table: its columns.
-type Tables = BTreeMap<String, BTreeMap<String, Column>>;
+pub type Tables = BTreeMap<String, BTreeMap<String, Column>>;
 
 #[derive(Clone, Debug)]
-struct Column {
+pub struct Column {
     /// As the database calls its type, in capitals.
     ty: String,
     /// Whether it has to be given.
     required: bool,
+    /// Whether it may be null.
+    pub nullable: bool,
+    /// Whether it is null where nothing is given.
+    pub null_if_absent: bool,
     /// The values that its CHECK lists; none if it has no such CHECK.
     listed: Vec<String>,
 }
 
-async fn lines(database: &DatabaseConnection, sql: &str) -> Vec<String> {
+pub async fn lines(database: &DatabaseConnection, sql: &str) -> Vec<String> {
     let rows =
         database.query_all_raw(Statement::from_string(database.get_database_backend(), sql)).await.unwrap();
     rows.iter().map(|row| row.try_get_by(0).unwrap()).collect()
 }
 
-async fn tables(database: &DatabaseConnection) -> Tables {
+pub async fn tables(database: &DatabaseConnection) -> Tables {
     let sql = if is_postgres() {
         "SELECT table_name || ' ' || column_name || ' ' || (is_nullable = 'NO' AND column_default IS NULL AND \
-         is_identity = 'NO')::text || ' ' || upper(data_type) FROM information_schema.columns \
+         is_identity = 'NO')::text || ' ' || (is_nullable = 'YES')::text || ' ' || \
+         (is_nullable = 'YES' AND column_default IS NULL)::text || ' ' || upper(data_type) \
+         FROM information_schema.columns \
          WHERE table_schema = 'public' AND is_generated = 'NEVER'"
     } else {
         "SELECT m.name || ' ' || c.name || ' ' || CASE WHEN c.\"notnull\" = 1 AND c.dflt_value IS NULL \
-         AND NOT (c.pk = 1 AND c.type = 'INTEGER') THEN 'true' ELSE 'false' END || ' ' || upper(c.type) FROM sqlite_schema m, pragma_table_info(m.name) c \
+         AND NOT (c.pk = 1 AND c.type = 'INTEGER') THEN 'true' ELSE 'false' END || ' ' || \
+         iif(c.\"notnull\" = 0 AND c.pk = 0, 'true', 'false') || ' ' || \
+         iif(c.\"notnull\" = 0 AND c.pk = 0 AND c.dflt_value IS NULL, 'true', 'false') || ' ' || upper(c.type) \
+         FROM sqlite_schema m, pragma_table_info(m.name) c \
          WHERE m.type = 'table' AND m.name NOT LIKE 'messages_fts_%' AND m.name NOT LIKE 'sqlite_%'"
     };
     let mut tables = Tables::new();
     for line in lines(database, sql).await {
-        let parts: Vec<&str> = line.splitn(4, ' ').collect();
-        let [table, column, required, ty] = parts[..] else { panic!("{line}") };
+        let parts: Vec<&str> = line.splitn(6, ' ').collect();
+        let [table, column, required, nullable, null_if_absent, ty] = parts[..] else { panic!("{line}") };
+        let [required, nullable, null_if_absent] =
+            [required, nullable, null_if_absent].map(|is| is == "true");
         if !table.starts_with("_sqlx") {
-            let column_is = Column { ty: ty.to_owned(), required: required == "true", listed: Vec::new() };
+            let (ty, listed) = (ty.to_owned(), Vec::new());
+            let column_is = Column { ty, required, nullable, null_if_absent, listed };
             tables.entry(table.to_owned()).or_default().insert(column.to_owned(), column_is);
         }
     }
@@ -231,6 +246,15 @@ async fn upto(version: i64) -> Migrator {
     migrator
 }
 
+/// New rules for old columns in steps that nobody may edit any more: step, rule, why. The list only shrinks. The first is
+/// SQLite's as well, which lets a table refer to one that is not there yet.
+const EXCUSED: &[(&str, &str, &str)] = &[
+    ("keys", "signing_keys: UNIQUE ", "the versions before had the table, and never wrote to it"),
+    ("servers and agents", "organizations: FOREIGN KEY (id, default_image_id)", NOTHING_YET),
+    ("conversations", "channels: FOREIGN KEY (organization_id, notify_conversation_id)", NOTHING_YET),
+];
+const NOTHING_YET: &str = "what it refers to is of this step: there was nothing to write before";
+
 #[tokio::test]
 async fn after_each_step_the_version_before_goes_on() {
     let place = tempfile::tempdir().unwrap();
@@ -238,7 +262,8 @@ async fn after_each_step_the_version_before_goes_on() {
     // Makes the file, where it is one.
     Db::open(&config(place.path(), &url).database).await.unwrap().close().await;
     let database = connect(&url).await;
-    let mut known = Tables::new();
+    let (mut known, mut rules) = (Tables::new(), BTreeSet::new());
+    let (mut excused, mut refusing) = (BTreeSet::new(), Vec::new());
     for step in Migrator::new(folder()).await.unwrap().iter() {
         let written = rows(&known);
         let before = refused(&database, &written).await;
@@ -266,8 +291,22 @@ async fn after_each_step_the_version_before_goes_on() {
                 );
             }
         }
-        known = now;
+        let rules_now = constraints(&database).await;
+        for narrower in narrowed((&known, &rules), (&now, &rules_now)) {
+            let excuses = |&(name, rule, _): &(&str, &str, &str)| {
+                step.description == name && narrower.starts_with(rule)
+            };
+            match EXCUSED.iter().position(excuses) {
+                Some(excuse) => excused.extend([excuse]),
+                None if step.sql.as_str().contains(MARK) => {}
+                None => refusing.push(format!("{}: {narrower}", step.description)),
+            }
+        }
+        (known, rules) = (now, rules_now);
     }
+    assert!(refusing.is_empty(), "what the version before writes may be refused now: {refusing:#?}");
+    let needed = if is_postgres() { EXCUSED.len() } else { 1 };
+    assert!(rules.len() > 100 && excused.len() == needed, "{} rules, excused: {excused:?}", rules.len());
     let listed: usize =
         known.values().flat_map(BTreeMap::values).filter(|column| !column.listed.is_empty()).count();
     assert!(known.len() > 20 && listed > 50, "{} tables, {listed} lists", known.len());

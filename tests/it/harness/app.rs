@@ -3,13 +3,13 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, LazyLock,
+        Arc, LazyLock, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
-use axum::{body::Body, response::Response};
+use axum::{body::Body, extract::Request, middleware::Next, response::Response};
 use muster::{
     access::{Scope, password::Cost},
     app::{App, Options},
@@ -21,7 +21,7 @@ use reqwest::Client;
 use sea_orm::DatabaseConnection;
 use tempfile::TempDir;
 
-use super::{Actor, database, fixtures};
+use super::{Actor, database, documented, fixtures};
 
 /// Panics of the service itself: its files are `src/…`, those of the tests `tests/…`.
 static PANICS: LazyLock<AtomicU32> = LazyLock::new(|| {
@@ -34,6 +34,15 @@ static PANICS: LazyLock<AtomicU32> = LazyLock::new(|| {
     }));
     AtomicU32::new(0)
 });
+
+/// What the service must not answer, and has.
+#[derive(Default)]
+struct Seen {
+    /// How many answers are failures of the service.
+    failures: AtomicU32,
+    /// What routes have answered and the OpenAPI document does not say.
+    undocumented: Mutex<Vec<String>>,
+}
 
 /// The service on a port of its own, with a database of its own.
 pub struct TestApp {
@@ -56,7 +65,7 @@ pub struct TestApp {
     pub anonymous: Actor,
     pub database: DatabaseConnection,
     pub(super) named: AtomicU32,
-    failures: Arc<AtomicU32>,
+    seen: Arc<Seen>,
     failing_is_expected: AtomicBool,
     pub(super) folder: TempDir,
 }
@@ -87,8 +96,8 @@ impl TestApp {
             audited: true,
         };
         let muster = App::start(config, options).await.unwrap();
-        let failures = Arc::new(AtomicU32::new(0));
-        let base = serve(&muster, &failures).await;
+        let seen = Arc::new(Seen::default());
+        let base = serve(&muster, &seen).await;
         muster::outbound::provide_tls();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
         let anonymous = Actor::anonymous(&client, &base);
@@ -108,7 +117,7 @@ impl TestApp {
             muster,
             clock,
             base,
-            failures,
+            seen,
             folder,
         }
     }
@@ -146,10 +155,15 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        if std::thread::panicking() || self.failing_is_expected.load(Ordering::Relaxed) {
+        if std::thread::panicking() {
             return;
         }
-        let failures = self.failures.load(Ordering::Relaxed);
+        let undocumented = self.seen.undocumented.lock().unwrap();
+        assert!(undocumented.is_empty(), "schema/openapi.json does not say: {undocumented:#?}");
+        if self.failing_is_expected.load(Ordering::Relaxed) {
+            return;
+        }
+        let failures = self.seen.failures.load(Ordering::Relaxed);
         assert!(failures == 0, "the service answered {failures} requests with 5xx");
         let panics = PANICS.load(Ordering::Relaxed);
         assert!(panics == 0, "the service panicked {panics} times");
@@ -167,10 +181,10 @@ pub(super) fn access_token(muster: &App, user: i64, session: i64) -> String {
     muster.jwt.issue(UserId(user), SessionId(session), muster.clock.now(), year).unwrap()
 }
 
-async fn serve(muster: &Arc<App>, failures: &Arc<AtomicU32>) -> String {
-    let counter = Arc::clone(failures);
-    let count = move |response| watch(Arc::clone(&counter), response);
-    let router = muster::edge::router(Arc::clone(muster)).layer(axum::middleware::map_response(count));
+async fn serve(muster: &Arc<App>, seen: &Arc<Seen>) -> String {
+    let seen = Arc::clone(seen);
+    let look = move |request, next| watch(Arc::clone(&seen), request, next);
+    let router = muster::edge::router(Arc::clone(muster)).layer(axum::middleware::from_fn(look));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     muster.spawn(async move {
@@ -180,17 +194,21 @@ async fn serve(muster: &Arc<App>, failures: &Arc<AtomicU32>) -> String {
     format!("http://{address}")
 }
 
-/// Counts the answers that are failures of the service. GraphQL's stand in a body with the status 200.
-async fn watch(failures: Arc<AtomicU32>, response: Response) -> Response {
-    let (parts, body) = response.into_parts();
+/// Counts the answers that are failures of the service (GraphQL's stand in a body with the status 200), and keeps those of
+/// routes that the OpenAPI document does not know.
+async fn watch(seen: Arc<Seen>, request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (parts, body) = next.run(request).await.into_parts();
     let kind = parts.headers.get("content-type").map_or(&b""[..], |kind| kind.as_bytes());
     if !kind.ends_with(b"json") {
-        failures.fetch_add(u32::from(parts.status.is_server_error()), Ordering::Relaxed);
+        seen.failures.fetch_add(u32::from(parts.status.is_server_error()), Ordering::Relaxed);
         return Response::from_parts(parts, body);
     }
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
     let internal = br#""code":"INTERNAL""#;
     let failed = parts.status.is_server_error() || body.windows(internal.len()).any(|part| part == internal);
-    failures.fetch_add(u32::from(failed), Ordering::Relaxed);
+    seen.failures.fetch_add(u32::from(failed), Ordering::Relaxed);
+    let undocumented = documented::undocumented(&method, &path, parts.status, &body);
+    seen.undocumented.lock().unwrap().extend(undocumented);
     Response::from_parts(parts, Body::from(body))
 }

@@ -3,6 +3,7 @@
 mod actor;
 mod app;
 mod database;
+mod documented;
 mod fixtures;
 mod mailbox;
 mod populate;
@@ -12,6 +13,7 @@ mod schema;
 pub use actor::{Actor, Answer};
 pub use app::TestApp;
 pub use database::{config, connect, empty as empty_database, is_postgres};
+pub use documented::{documented, undocumented};
 pub use populate::Population;
 pub use process::{House, Postgres, Program, Ran, Serving, muster};
 pub use schema::{Walker, named};
