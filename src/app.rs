@@ -37,6 +37,8 @@ use crate::{
 pub enum Event {
     /// An agent's record changed.
     Agent(OrgId, AgentId),
+    /// A conversation of an agent began, or its record changed.
+    Conversation(OrgId, AgentId, ConversationId),
     /// A message was added to a conversation or changed in it.
     Message(OrgId, ConversationId, MessageId),
     /// An approval was raised or decided.

@@ -103,6 +103,7 @@ impl NewMessage {
 /// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation: it has to start a new one.
 pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
     let conversation = load(tx, new.conversation).await?;
+    let agent = conversation.agent_id;
     let happening = if new.role == MessageRole::User { Happening::Inbound } else { Happening::Outbound };
     let status = happening.apply(conversation.status)?;
     let seq = conversation.last_seq + 1;
@@ -113,6 +114,7 @@ pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
     let id = insert(tx, new, seq, at).await?;
     index(tx, id, conversation_id, seq, tokens(&text)).await?;
     tx.announce(Event::Message(tx.scope.org, conversation_id, id));
+    tx.announce(Event::Conversation(tx.scope.org, agent, conversation_id));
     Ok(id)
 }
 

@@ -35,6 +35,7 @@ pub use self::{
 };
 use crate::{
     access::Scope,
+    app::Event,
     error::{Problem, Result},
     ids::ConversationId,
     store::Tx,
@@ -65,7 +66,7 @@ pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn await_decision(tx: &Tx, id: ConversationId) -> Result<()> {
+pub async fn await_decision(tx: &mut Tx, id: ConversationId) -> Result<()> {
     happen(tx, id, Happening::Asked).await
 }
 
@@ -74,7 +75,7 @@ pub async fn await_decision(tx: &Tx, id: ConversationId) -> Result<()> {
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn decided(tx: &Tx, id: ConversationId) -> Result<()> {
+pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
     let waiting = tx
         .scope
         .find::<conversations::Entity>()
@@ -89,7 +90,7 @@ pub async fn decided(tx: &Tx, id: ConversationId) -> Result<()> {
 }
 
 /// Moves the conversation as the table says.
-async fn happen(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()> {
+async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result<()> {
     let conversation = load(tx, id).await?;
     let status = happening.apply(conversation.status)?;
     if status == conversation.status {
@@ -103,6 +104,7 @@ async fn happen(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()>
         .col_expr(conversations::Column::UpdatedAt, Expr::value(tx.now.0))
         .exec(tx.connection())
         .await?;
+    tx.announce(Event::Conversation(tx.scope.org, conversation.agent_id, id));
     Ok(())
 }
 

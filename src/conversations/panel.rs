@@ -13,7 +13,9 @@ use super::{
 };
 use crate::{
     access::Scope,
-    agents, audit,
+    agents,
+    app::Event,
+    audit,
     enums::{
         CommandKind, ConversationStatus, MessageKind, MessageRole, MessageStatus, TextFormat, Transport,
     },
@@ -85,9 +87,13 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     .await?;
     record(&tx, "startConversation", conversation.id, json!({ "ref": reference, "agent_id": new.agent }))
         .await?;
-    if let Some(text) = new.text {
-        let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
-        write(&mut tx, &conversation, post).await?;
+    match new.text {
+        Some(text) => {
+            let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
+            write(&mut tx, &conversation, post).await?;
+        }
+        // The message would have told.
+        None => tx.announce(Event::Conversation(tx.scope.org, new.agent, conversation.id)),
     }
     tx.commit().await?;
     Ok(conversation.id)
@@ -128,8 +134,9 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` unless the edit opens it; `VALIDATION_FAILED` for a state that can't be set.
 pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let conversation = load(&tx, id).await?;
+    let agent = conversation.agent_id;
     let status = match edit.status.value() {
         Some(status) => Happening::Set(*status).apply(conversation.status)?,
         None => conversation.status,
@@ -157,6 +164,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     let changes = audit::changed(&conversation);
     conversation.update(tx.connection()).await?;
     record(&tx, "updateConversation", id, changes).await?;
+    tx.announce(Event::Conversation(tx.scope.org, agent, id));
     tx.commit().await
 }
 

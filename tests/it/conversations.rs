@@ -388,19 +388,19 @@ async fn what_is_said_and_asked_moves_a_conversation() {
     assert_eq!(status(&app, id).await, "RESOLVED");
     say(&app, id, MessageRole::User, "one more thing").await;
     assert_eq!(status(&app, id).await, "OPEN");
-    let tx = app.scope().begin().await.unwrap();
+    let mut tx = app.scope().begin().await.unwrap();
     assert!(conversations::exists(&tx, conversation).await.unwrap());
     assert!(!conversations::exists(&tx, ConversationId(id + 500)).await.unwrap());
-    conversations::await_decision(&tx, conversation).await.unwrap();
+    conversations::await_decision(&mut tx, conversation).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(status(&app, id).await, "PENDING");
-    let tx = app.scope().begin().await.unwrap();
-    conversations::decided(&tx, conversation).await.unwrap();
+    let mut tx = app.scope().begin().await.unwrap();
+    conversations::decided(&mut tx, conversation).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(status(&app, id).await, "OPEN");
     set("ARCHIVED").await;
-    let tx = app.scope().begin().await.unwrap();
-    conversations::await_decision(&tx, conversation).await.unwrap();
+    let mut tx = app.scope().begin().await.unwrap();
+    conversations::await_decision(&mut tx, conversation).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(status(&app, id).await, "ARCHIVED");
     let mut tx = app.scope().begin().await.unwrap();
@@ -409,9 +409,9 @@ async fn what_is_said_and_asked_moves_a_conversation() {
     let refused = conversations::append(&mut tx, new).await.unwrap_err();
     assert_eq!(refused.code.as_str(), "ARCHIVED");
     tx.rollback().await.unwrap();
-    let tx = app.other_scope().begin().await.unwrap();
+    let mut tx = app.other_scope().begin().await.unwrap();
     assert!(!conversations::exists(&tx, conversation).await.unwrap());
-    assert!(conversations::await_decision(&tx, conversation).await.is_err());
+    assert!(conversations::await_decision(&mut tx, conversation).await.is_err());
     tx.rollback().await.unwrap();
 }
 

@@ -11,6 +11,12 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest, http::HeaderValue},
 };
 
+use muster::{
+    approvals::{self, NewApproval},
+    enums::ApprovalKind,
+    ids::ConversationId,
+};
+
 use crate::harness::{Actor, TestApp};
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id status server { name } } }";
@@ -207,4 +213,129 @@ async fn events_end_when_the_service_stops() {
         "{text:?}"
     );
     assert_eq!(socket.next().await["closed"], 1001);
+}
+
+const CONVERSATIONS: &str = "subscription($o: Id!, $a: Id) { seen: conversationChanged(orgId: $o, agentId: $a) \
+                             { id status title messageCount agent { id } } }";
+const OF_AGENT: &str =
+    "subscription($o: Id!, $a: Id!) { seen: agentConversationChanged(orgId: $o, agentId: $a) { id status } }";
+
+impl Client {
+    /// What the next change shows.
+    async fn seen(&mut self) -> Value {
+        let next = self.next().await;
+        assert_eq!(next["type"], "next", "{next}");
+        next["payload"]["data"]["seen"].clone()
+    }
+
+    async fn refused(&mut self, query: &str, variables: Value) -> Value {
+        self.subscribe("1", query, variables).await;
+        let refused = self.next().await;
+        assert_eq!(self.next().await, json!({"type": "complete", "id": "1"}));
+        refused["payload"]["errors"][0]["extensions"]["code"].clone()
+    }
+}
+
+/// Starts a conversation in an organization; its id.
+async fn begin(actor: &Actor, org: i64, agent: i64, text: Option<&str>) -> i64 {
+    let start = "mutation($o: Id!, $a: Id!, $t: String) { startConversation(orgId: $o, input: { agentId: $a, text: $t }) { id } }";
+    let data = actor.gql(start, json!({ "o": org, "a": agent, "t": text })).await.data();
+    data["startConversation"]["id"].as_i64().unwrap()
+}
+
+async fn decide_on(app: &TestApp, conversation: i64) -> i64 {
+    let mut tx = app.scope().begin().await.unwrap();
+    let new = NewApproval {
+        conversation_id: Some(ConversationId(conversation)),
+        ..NewApproval::new(ApprovalKind::Action, "May it?")
+    };
+    let id = approvals::raise(&mut tx, new).await.unwrap();
+    tx.commit().await.unwrap();
+    id.0
+}
+
+#[tokio::test]
+async fn every_change_of_a_conversation_is_seen_by_those_who_may_and_once() {
+    let app = TestApp::start().await;
+    let (agent, another) = (app.agent().await, app.agent().await);
+    let (mut all, mut one) = (Client::of(&app, &app.admin).await, Client::of(&app, &app.viewer).await);
+    all.subscribe("1", CONVERSATIONS, json!({ "o": app.org })).await;
+    one.subscribe("1", OF_AGENT, json!({ "o": app.org, "a": agent })).await;
+    settled(&mut all).await;
+    settled(&mut one).await;
+
+    // That of another agent is not for those who watch the one.
+    let quiet = begin(&app.operator, app.org, another, None).await;
+    let seen = all.seen().await;
+    assert_eq!(
+        (&seen["id"], &seen["messageCount"], &seen["agent"]["id"]),
+        (&json!(quiet), &json!(0), &json!(another))
+    );
+    let id = begin(&app.operator, app.org, agent, Some("Hello")).await;
+    assert_eq!(all.seen().await["messageCount"], 1);
+    assert_eq!(one.seen().await, json!({ "id": id, "status": "OPEN" }));
+
+    let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"And?\" }) { id } }";
+    app.operator.gql(post, json!({ "o": app.org, "c": id })).await.data();
+    assert_eq!(all.seen().await["messageCount"], 2);
+    let approval = decide_on(&app, id).await;
+    assert_eq!(all.seen().await["status"], "PENDING");
+    let answer = format!("/v1/org/{}/approval/{approval}/dismiss", app.org);
+    app.operator.patch(&answer, Value::Null).await.expect(200);
+    assert_eq!(all.seen().await["status"], "OPEN");
+    let edit = "mutation($o: Id!, $c: Id!) { updateConversation(orgId: $o, id: $c, \
+                input: { status: RESOLVED, title: \"Done\" }) { id } }";
+    app.admin.gql(edit, json!({ "o": app.org, "c": id })).await.data();
+    let seen = all.seen().await;
+    assert_eq!((&seen["status"], &seen["title"]), (&json!("RESOLVED"), &json!("Done")));
+    for status in ["OPEN", "PENDING", "OPEN", "RESOLVED"] {
+        assert_eq!(one.seen().await, json!({ "id": id, "status": status }));
+    }
+    // What was refused is no change, and nothing comes twice.
+    assert_eq!(app.viewer.gql(edit, json!({ "o": app.org, "c": id })).await.code(), "PERMISSION_DENIED");
+    settled(&mut all).await;
+    settled(&mut one).await;
+}
+
+#[tokio::test]
+async fn a_stranger_hears_of_no_conversation_but_their_own() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let theirs = app.populate_other(1).await.agents[0];
+    let mut stranger = Client::of(&app, &app.stranger).await;
+    for query in [CONVERSATIONS, OF_AGENT] {
+        let ours = json!({ "o": app.org, "a": agent });
+        assert_eq!(stranger.refused(query, ours).await, "NOT_A_MEMBER");
+    }
+    // The list of the whole organization is for those who may see it; an agent's for every member.
+    let mut viewer = Client::of(&app, &app.viewer).await;
+    assert_eq!(viewer.refused(CONVERSATIONS, json!({ "o": app.org })).await, "PERMISSION_DENIED");
+    // Naming our agent within their own organization leads nowhere.
+    stranger.subscribe("2", OF_AGENT, json!({ "o": app.other_org, "a": agent })).await;
+    stranger.subscribe("3", CONVERSATIONS, json!({ "o": app.other_org })).await;
+    settled(&mut stranger).await;
+    begin(&app.operator, app.org, agent, Some("Ours")).await;
+    let id = begin(&app.stranger, app.other_org, theirs, Some("Theirs")).await;
+    let next = stranger.next().await;
+    assert_eq!((&next["id"], &next["payload"]["data"]["seen"]["id"]), (&json!("3"), &json!(id)));
+}
+
+#[tokio::test]
+async fn conversations_are_seen_over_server_sent_events() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let request = app.viewer.request(Method::POST, "/graphql").header("accept", "text/event-stream");
+    let body = json!({ "query": OF_AGENT, "variables": { "o": app.org, "a": agent } });
+    let mut response = request.json(&body).send().await.unwrap();
+    let (mut text, mut begun) = (String::new(), Vec::new());
+    // Nothing tells when the service has begun to watch.
+    while !text.contains("\n\n") && begun.len() < 200 {
+        begun.push(begin(&app.operator, app.org, agent, None).await);
+        if let Ok(chunk) = timeout(Duration::from_millis(100), response.chunk()).await {
+            text.push_str(std::str::from_utf8(&chunk.unwrap().unwrap()).unwrap());
+        }
+    }
+    let shows =
+        |id| text.contains(&format!("data: {{\"data\":{{\"seen\":{{\"id\":{id},\"status\":\"OPEN\"}}}}}}"));
+    assert!(text.starts_with("event: next\n") && begun.into_iter().any(shows), "{text}");
 }

@@ -6,7 +6,7 @@ use futures::{Stream, StreamExt};
 
 use super::{Attachment, Conversation, Message};
 use crate::{
-    access::Permission,
+    access::{Permission, Scope},
     app::Event,
     conversations::{self, ConversationEdit, NewConversation, Post, Upload},
     enums::{ConversationStatus, TextFormat},
@@ -166,6 +166,28 @@ pub struct ConversationSubscription;
 
 #[Subscription]
 impl ConversationSubscription {
+    /// The record of a conversation, each time that one begins or changes: of an agent's, or of every agent's if none is named.
+    #[graphql(directive = permit::apply(Permission::ConversationView))]
+    async fn conversation_changed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Those of an agent.")] agent_id: Option<AgentId>,
+    ) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
+        Ok(changed(&ctx.enter(org_id).await?, Permission::ConversationView, agent_id))
+    }
+
+    /// The record of an agent's conversation, each time that one begins or changes.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn agent_conversation_changed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        agent_id: AgentId,
+    ) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
+        Ok(changed(&ctx.enter(org_id).await?, Permission::AgentOutputView, Some(agent_id)))
+    }
+
     /// Each message that is added to a conversation, or changes in it.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn message_added(
@@ -184,4 +206,18 @@ impl ConversationSubscription {
         });
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }
+}
+
+/// The conversations that change: of an agent, or of all.
+fn changed(
+    scope: &Scope,
+    permission: Permission,
+    agent: Option<AgentId>,
+) -> impl Stream<Item = Result<One<Conversation>>> + use<> {
+    let org = scope.org;
+    let changes = watch(scope, permission, move |event| match event {
+        Event::Conversation(of, by, id) if of == org && agent.is_none_or(|agent| agent == by) => Some(id),
+        _ => None,
+    });
+    changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id)))
 }
