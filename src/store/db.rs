@@ -21,6 +21,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
+use tracing::Instrument;
 
 use super::readers::Readers;
 use crate::{
@@ -152,7 +153,10 @@ impl Db {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
             ..TransactionOptions::default()
         };
-        self.write.begin_with_options(options).await
+        let write = self.write.clone();
+        // A client that goes away while PostgreSQL answers would leave behind a connection that is in a transaction and of
+        // which the driver does not know it: the next single write on it would be acknowledged and never committed.
+        to_the_end(async move { write.begin_with_options(options).await }).await
     }
 
     /// Closes every connection.
@@ -162,6 +166,15 @@ impl Db {
             let _ = connection.close().await;
         }
     }
+}
+
+/// Does work that must not be given up in the middle, whether or not anybody still waits for it.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
+) -> Result<T, DbErr> {
+    #[expect(clippy::disallowed_methods, reason = "a shutdown waits for the connection that it holds")]
+    let working = tokio::spawn(work.in_current_span());
+    working.await.unwrap_or_else(|failed| Err(DbErr::Custom(failed.to_string())))
 }
 
 async fn open_sqlite(

@@ -4,6 +4,7 @@
 use futures::future::BoxFuture;
 use sea_orm::DatabaseTransaction;
 
+use super::db::to_the_end;
 use crate::{access::Scope, app::Event, clock::Timestamp, error::Result};
 
 /// What a request demands of a record before it changes it.
@@ -47,7 +48,7 @@ impl Tx {
         Ok(self.connection.rollback().await?)
     }
 
-    /// Makes it so.
+    /// Makes it so. What has begun to be committed is announced, although who asked for it may have gone.
     ///
     /// # Errors
     /// The database refused or was lost; then nothing has happened.
@@ -55,12 +56,16 @@ impl Tx {
         if let Some(claim) = &self.scope.request.claim {
             claim.mark(&self.connection).await?;
         }
-        self.connection.commit().await?;
-        // What the request has loaded may be changed now; its answer shows the new state.
-        self.scope.request.loaders.forget();
-        for event in self.events {
-            self.scope.app.publish(event);
-        }
-        Ok(())
+        let Self { scope, connection, events, .. } = self;
+        let done = to_the_end(async move {
+            connection.commit().await?;
+            // What the request has loaded may be changed now; its answer shows the new state.
+            scope.request.loaders.forget();
+            for event in events {
+                scope.app.publish(event);
+            }
+            Ok(())
+        });
+        Ok(done.await?)
     }
 }

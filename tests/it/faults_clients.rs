@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -100,6 +101,45 @@ async fn whoever_drips_is_cut_off_and_others_are_answered() {
     rest(&mut heads, 5).await.expect("a head that never ends is cut off");
     let heard = rest(&mut bodies, 5).await.expect("a body that never ends is cut off");
     assert!(heard.is_empty() || heard.contains("503") || heard.contains("408"), "{heard}");
+}
+
+async fn until_no_transaction_is_open(app: &TestApp) {
+    let open =
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'";
+    for _ in 0..100 {
+        if app.one::<i64>(open, vec![]).await == 0 {
+            return;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    panic!("transactions that nobody ends");
+}
+
+/// Whoever leaves while PostgreSQL answers `BEGIN` must not leave a transaction behind: what is written next on that
+/// connection would be acknowledged and lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_go_away_amid_a_change_leave_no_transaction_open() {
+    let app = TestApp::start().await;
+    let create = "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id } }";
+    let new = json!({ "o": app.org, "i": { "name": "manners", "content": "Say please." } });
+    let skill = app.owner.gql(create, new).await.data()["createSkill"]["id"].as_i64().unwrap();
+    let path = format!("/v1/org/{}/skill/{skill}", app.org);
+    for burst in 0..25_u64 {
+        let leaving = (0..16_u64).map(|n| {
+            let patience = Duration::from_micros((burst * 16 + n) * 97 % 39_000);
+            timeout(patience, app.owner.patch(&path, json!({ "description": format!("{burst} {n}") })))
+        });
+        join_all(leaving).await;
+        if is_postgres() {
+            until_no_transaction_is_open(&app).await;
+        }
+    }
+    app.owner.patch(&path, json!({ "description": "the last" })).await.expect(200);
+    // Seen through another connection: what was acknowledged, and each change with its line.
+    let stored = "SELECT description FROM skills WHERE id = $1";
+    assert_eq!(app.one::<String>(stored, vec![skill.into()]).await, "the last");
+    let line = "SELECT changes FROM audit_lines WHERE operation = 'updateSkill' ORDER BY id DESC LIMIT 1";
+    assert_eq!(app.one::<Value>(line, vec![]).await["description"], "the last");
 }
 
 #[tokio::test(flavor = "multi_thread")]
