@@ -243,6 +243,30 @@ CREATE INDEX audit_log_target ON public.audit_log USING btree (organization_id, 
 CREATE INDEX audit_log_unsealed ON public.audit_log USING btree (id) WHERE (chain_seq IS NULL);
 CREATE UNIQUE INDEX audit_log_chain ON public.audit_log USING btree (COALESCE(organization_id, (0)::bigint), chain_seq) WHERE (chain_seq IS NOT NULL);
 
+CREATE TABLE audit_waiting (
+    id bigint NOT NULL DEFAULT nextval('audit_log_id_seq'::regclass),
+    organization_id bigint,
+    at bigint NOT NULL,
+    last_at bigint,
+    count bigint NOT NULL,
+    actor_kind text NOT NULL,
+    actor_id bigint,
+    actor_name text,
+    credential_kind text,
+    credential_id bigint,
+    credential_hint text,
+    operation text NOT NULL,
+    permission text,
+    decided_by text,
+    outcome text NOT NULL,
+    code text,
+    target_kind text,
+    target_id bigint,
+    changes json NOT NULL,
+    request_id text,
+    ip text
+);
+
 CREATE TABLE avatars (
     version bigint NOT NULL,
     organization_id bigint,

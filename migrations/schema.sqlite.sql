@@ -203,6 +203,17 @@ CREATE TABLE audit_checkpoints (
 
 CREATE UNIQUE INDEX audit_checkpoints_seq ON audit_checkpoints (chain, seq, kind);
 
+CREATE VIEW audit_lines AS
+SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, credential_id,
+       credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, request_id, ip,
+       chain_seq
+FROM audit_log
+UNION ALL
+SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, credential_id,
+       credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, request_id, ip,
+       NULL
+FROM audit_waiting;
+
 CREATE TABLE audit_log (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT, -- Null: concerns the whole instance.
@@ -234,6 +245,30 @@ CREATE INDEX audit_log_newest ON audit_log (organization_id, at DESC, id);
 CREATE INDEX audit_log_target ON audit_log (organization_id, target_kind, target_id, at DESC);
 
 CREATE INDEX audit_log_unsealed ON audit_log (id) WHERE chain_seq IS NULL;
+
+CREATE TABLE audit_waiting (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- The one that the line has in the log.
+    organization_id BIGINT,
+    at BIGINT NOT NULL,
+    last_at BIGINT,
+    count BIGINT NOT NULL,
+    actor_kind TEXT NOT NULL,
+    actor_id BIGINT,
+    actor_name TEXT,
+    credential_kind TEXT,
+    credential_id BIGINT,
+    credential_hint TEXT,
+    operation TEXT NOT NULL,
+    permission TEXT,
+    decided_by TEXT,
+    outcome TEXT NOT NULL,
+    code TEXT,
+    target_kind TEXT,
+    target_id BIGINT,
+    changes TEXT NOT NULL,
+    request_id TEXT,
+    ip TEXT
+);
 
 CREATE TABLE avatars (
     version BIGINT NOT NULL, -- Random: whoever knows a picture's address may see it.

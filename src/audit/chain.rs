@@ -8,6 +8,7 @@ use sea_orm::QueryResult;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::line::COLUMNS;
 use crate::{clock::Timestamp, error::Result};
 
 /// What stands before the first line.
@@ -16,28 +17,22 @@ pub const GENESIS: [u8; 32] = [0; 32];
 /// The chain of the instance itself.
 pub const INSTANCE: i64 = 0;
 
-/// What a [`Row`] is read from, in this order.
-pub const COLUMNS: &str = "id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, \
-     credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
-     request_id, ip, chain_seq, prev_hash, hash";
+/// What an [`Entry`] is read from, in this order.
+pub fn columns() -> String {
+    format!("id, {COLUMNS}")
+}
 
-/// A line as the database has it.
-pub struct Row {
+/// What a line says, wherever it stands.
+pub struct Entry {
     /// Which line.
     pub id: i64,
     /// Its organization; 0 for the instance's own.
     pub chain: i64,
-    /// Its place; none until it is sealed.
-    pub seq: Option<i64>,
-    /// The hash of the line before.
-    pub prev_hash: Vec<u8>,
-    /// Its own.
-    pub hash: Vec<u8>,
     content: Map<String, Value>,
 }
 
-impl Row {
-    /// Reads the columns of [`COLUMNS`].
+impl Entry {
+    /// Reads [`columns`].
     ///
     /// # Errors
     /// The database gave something else.
@@ -70,34 +65,52 @@ impl Row {
             "ip": text(20)?,
         });
         let Value::Object(content) = content else { unreachable!("an object was written") };
-        Ok(Self {
-            id,
-            chain: org.unwrap_or(INSTANCE),
-            seq: number(21)?,
-            prev_hash: row.try_get_by::<Option<Vec<u8>>, _>(22)?.unwrap_or_default(),
-            hash: row.try_get_by::<Option<Vec<u8>>, _>(23)?.unwrap_or_default(),
-            content,
-        })
+        Ok(Self { id, chain: org.unwrap_or(INSTANCE), content })
     }
 
     /// What is hashed at this place of the chain.
     #[must_use]
-    pub fn content(&self, seq: i64) -> Value {
-        let mut content = self.content.clone();
-        content.insert("seq".to_owned(), seq.into());
-        Value::Object(content)
+    pub fn at(mut self, seq: i64) -> Value {
+        self.content.insert("seq".to_owned(), seq.into());
+        Value::Object(self.content)
+    }
+}
+
+/// A line at its place.
+pub struct Row {
+    /// What it says.
+    pub entry: Entry,
+    /// Its place.
+    pub seq: i64,
+    /// The hash of the line before.
+    pub prev_hash: Vec<u8>,
+    /// Its own.
+    pub hash: Vec<u8>,
+}
+
+impl Row {
+    /// Reads [`columns`], and behind them the columns `chain_seq`, `prev_hash` and `hash`.
+    ///
+    /// # Errors
+    /// The database gave something else.
+    pub fn read(row: &QueryResult) -> Result<Self> {
+        let bytes = |at: usize| row.try_get_by::<Option<Vec<u8>>, _>(at);
+        Ok(Self {
+            entry: Entry::read(row)?,
+            seq: row.try_get_by(21)?,
+            prev_hash: bytes(22)?.unwrap_or_default(),
+            hash: bytes(23)?.unwrap_or_default(),
+        })
     }
 
     /// The line of an export.
     #[must_use]
-    pub fn exported(&self) -> Value {
-        let mut line = Map::new();
-        line.insert("type".to_owned(), "entry".into());
-        line.extend(self.content.clone());
-        line.insert("seq".to_owned(), self.seq.into());
-        line.insert("prev_hash".to_owned(), hex::encode(&self.prev_hash).into());
-        line.insert("hash".to_owned(), hex::encode(&self.hash).into());
-        Value::Object(line)
+    pub fn exported(self) -> Value {
+        let mut line = self.entry.at(self.seq);
+        line["type"] = "entry".into();
+        line["prev_hash"] = hex::encode(&self.prev_hash).into();
+        line["hash"] = hex::encode(&self.hash).into();
+        line
     }
 }
 

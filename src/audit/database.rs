@@ -5,7 +5,7 @@ use futures::{Stream, stream};
 use serde_json::Value;
 
 use super::{
-    chain::{COLUMNS, GENESIS, INSTANCE, Row},
+    chain::{GENESIS, INSTANCE, Row, columns},
     key::PublicKey,
     seal::{checkpoint, seal},
     statement::{sign, statement, with_signature},
@@ -41,19 +41,19 @@ pub async fn verify(app: &App, chain: i64, keys: &[PublicKey]) -> Result<Report>
     }
     loop {
         let rows = page(app, chain, after, i64::MAX).await?;
-        for row in &rows {
-            let seq = row.seq.unwrap_or_default();
-            verifier.entry(row.content(seq), &row.prev_hash, &row.hash);
-            after = seq;
+        let is_last = rows.len() < PAGE;
+        for row in rows {
+            after = row.seq;
+            verifier.entry(row.entry.at(row.seq), &row.prev_hash, &row.hash);
         }
-        if rows.len() < PAGE {
+        if is_last {
             break;
         }
     }
     let last = "SELECT last_seq FROM audit_chains WHERE chain = $1";
     let last = app.db.one(last.to_owned(), vec![chain.into()]).await?;
     let last = last.map(|row| row.try_get_by(0)).transpose()?;
-    let unsealed = format!("SELECT COUNT(*) FROM audit_log WHERE {} AND chain_seq IS NULL", of(chain));
+    let unsealed = format!("SELECT COUNT(*) FROM audit_lines WHERE {} AND chain_seq IS NULL", of(chain));
     let unsealed = app.db.one(unsealed, vec![]).await?;
     let unsealed: i64 = unsealed.map_or(Ok(0), |row| row.try_get_by(0))?;
     Ok(verifier.finish(last, unsealed.unsigned_abs()))
@@ -85,12 +85,13 @@ pub async fn export(
             return Ok(None);
         }
         let rows = page(&app, chain, after, last).await?;
-        let Some(end) = rows.last().and_then(|row| row.seq) else { return Ok(None) };
+        let Some(end) = rows.last().map(|row| row.seq) else { return Ok(None) };
         let mut said = statements(&app, chain, after + 1, end).await?.into_iter().peekable();
         let mut out = Vec::with_capacity(rows.len() * 700);
-        for row in &rows {
+        for row in rows {
+            let place = row.seq;
             write(&row.exported(), &mut out);
-            while let Some((_, _, said)) = said.next_if(|(seq, ..)| Some(*seq) <= row.seq) {
+            while let Some((_, _, said)) = said.next_if(|(seq, ..)| *seq <= place) {
                 write(&said, &mut out);
             }
         }
@@ -141,8 +142,9 @@ async fn header(app: &App, chain: i64, first: i64, last: i64) -> Result<Value> {
 /// Lines after a place, up to another one.
 async fn page(app: &App, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> {
     let query = format!(
-        "SELECT {COLUMNS} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
-         ORDER BY chain_seq LIMIT {PAGE}"
+        "SELECT {}, chain_seq, prev_hash, hash FROM audit_log WHERE COALESCE(organization_id, 0) = $1 \
+         AND chain_seq > $2 AND chain_seq <= $3 ORDER BY chain_seq LIMIT {PAGE}",
+        columns()
     );
     let rows = app.db.all(query, vec![chain.into(), after.into(), last.into()]).await?;
     rows.iter().map(Row::read).collect()

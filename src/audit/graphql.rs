@@ -24,7 +24,7 @@ impl Record for AuditEntry {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let about = "A line of the audit log: who did what, through which credential, to what.";
-            Spec::new("AuditEntry", "audit_log t", about)
+            Spec::new("AuditEntry", "audit_lines t", about)
                 .permission(Permission::AuditView)
                 .column::<AuditId>("id", "Identifies the line.")
                 .column::<OrgId>("organization_id", "The organization in which it was done.")

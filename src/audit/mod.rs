@@ -1,6 +1,7 @@
 //! The audit log: who did what or was refused what, through which credential, to what.
 //!
 //! - this file: a line for a change, written in the transaction of the change, so that neither exists without the other.
+//! - `line.rs`: what a line holds, and how it is written.
 //! - `changes.rs`: what an edit changed. Secrets never get here: of a secret the log knows that it changed.
 //! - `refusals.rs`: lines for what was refused: kept in memory, written beside the requests.
 //! - `chain.rs`, `statement.rs`, `key.rs`: how a line is hashed, what is signed, with what.
@@ -13,9 +14,9 @@
 mod chain;
 mod changes;
 mod database;
-mod entity;
 pub mod graphql;
 mod key;
+mod line;
 mod personal;
 mod refusals;
 mod retention;
@@ -24,10 +25,11 @@ pub mod serve;
 mod statement;
 mod verify;
 
-use sea_orm::{EntityTrait, NotSet, Set};
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use self::entity::audit_log;
+use self::line::Line;
 pub use self::{
     chain::INSTANCE,
     changes::changed,
@@ -42,8 +44,7 @@ pub use self::{
 use crate::{
     access::{Caller, Membership, Permission, policy::Subject},
     app::App,
-    clock::Timestamp,
-    enums::{ActorKind, AuditOutcome, CredentialUsed},
+    enums::CredentialUsed,
     error::Result,
     graphql::Permit,
     ids::OrgId,
@@ -98,66 +99,17 @@ pub async fn record(tx: &Tx, entry: Entry) -> Result<()> {
     let decided_by = permission.and_then(|permission| {
         deciding_line(&scope.app, scope.org, &scope.membership, &request.caller, permission)
     });
-    let row = audit_log::ActiveModel {
-        organization_id: Set(Some(scope.org)),
-        operation: Set(entry.operation.to_owned()),
-        permission: Set(permission.map(|permission| permission.as_str().to_owned())),
-        decided_by: Set(decided_by),
-        target_kind: Set(Some(entry.target_kind.to_owned())),
-        target_id: Set(Some(entry.target_id)),
-        changes: Set(entry.changes),
-        request_id: Set(Some(request.id.clone())),
-        ip: Set(request.ip.map(|ip| ip.to_string())),
-        ..blank(tx.now)
+    let line = Line {
+        organization_id: Some(scope.org),
+        permission,
+        decided_by,
+        target_kind: Some(entry.target_kind),
+        target_id: Some(entry.target_id),
+        changes: entry.changes,
+        ..Line::of(entry.operation, tx.now)
     };
-    let row = done_by(row, &request.caller);
-    // What was written is not read back: nobody looks at it here.
-    audit_log::Entity::insert(row).exec_without_returning(tx.connection()).await?;
-    Ok(())
-}
-
-/// A line of which nothing is known but when it was written: the service did it.
-fn blank(at: Timestamp) -> audit_log::ActiveModel {
-    audit_log::ActiveModel {
-        id: NotSet,
-        organization_id: Set(None),
-        at: Set(at),
-        actor_kind: Set(ActorKind::System),
-        actor_id: Set(None),
-        actor_name: Set(None),
-        credential_hint: Set(None),
-        operation: NotSet,
-        permission: Set(None),
-        outcome: Set(AuditOutcome::Allowed),
-        target_kind: Set(None),
-        target_id: Set(None),
-        changes: Set(Value::Object(serde_json::Map::new())),
-        request_id: Set(None),
-        ip: Set(None),
-        prev_hash: Set(None),
-        hash: Set(None),
-        credential_kind: Set(None),
-        credential_id: Set(None),
-        decided_by: Set(None),
-        code: Set(None),
-        count: Set(1),
-        last_at: Set(None),
-        chain_seq: Set(None),
-    }
-}
-
-/// The same line with its actor and the credential.
-fn done_by(line: audit_log::ActiveModel, caller: &Caller) -> audit_log::ActiveModel {
-    let (kind, id) = credential(caller);
-    audit_log::ActiveModel {
-        actor_kind: Set(caller.kind()),
-        actor_id: Set(actor(caller)),
-        actor_name: Set(Some(caller.name().to_owned()).filter(|name| !name.is_empty())),
-        credential_kind: Set(kind),
-        credential_id: Set(id),
-        credential_hint: Set(caller.hint().map(str::to_owned)),
-        ..line
-    }
+    let line = line.by(&request.caller).from(request.ip, &request.id);
+    Ok(line::write(tx.connection(), &[line]).await?)
 }
 
 fn actor(caller: &Caller) -> Option<i64> {
@@ -179,14 +131,14 @@ fn deciding_line(
     membership: &Membership,
     caller: &Caller,
     permission: Permission,
-) -> Option<String> {
+) -> Option<Arc<str>> {
     let subject = match caller {
         Caller::Token(token) if !token.permissions.contains(permission) => {
-            return Some("the token's own list of permissions".to_owned());
+            return Some("the token's own list of permissions".into());
         }
         Caller::Token(_) => Subject::ServiceToken,
         _ => Subject::Role(membership.role?),
     };
     let line = app.policy.deciding_line(org, subject, permission);
-    Some(line.map_or_else(|| "no line allows it".to_owned(), |line| line.to_string()))
+    Some(line.unwrap_or_else(|| "no line allows it".into()))
 }

@@ -2,10 +2,10 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use sea_orm::{ActiveModelTrait, ConnectionTrait, Set};
+use sea_orm::ConnectionTrait;
 use serde_json::Value;
 
-use super::{blank, done_by, entity::audit_log};
+use super::line::{self, Line};
 use crate::{
     access::Caller,
     app::App,
@@ -93,28 +93,25 @@ pub async fn record_personal<'a>(
     entry: PersonalEntry<'_>,
 ) -> Result<()> {
     let origin = origin.into();
-    let row = audit_log::ActiveModel {
-        organization_id: Set(entry.organization),
-        operation: Set(entry.operation.to_owned()),
-        target_kind: Set(Some("user".to_owned())),
-        target_id: Set(Some(entry.user.0)),
-        changes: Set(entry.changes),
-        request_id: Set(Some(origin.request_id.to_owned()).filter(|id| !id.is_empty())),
-        ip: Set(origin.ip.map(|ip| ip.to_string())),
-        ..blank(origin.app.clock.now())
+    let line = Line {
+        organization_id: entry.organization,
+        target_kind: Some("user"),
+        target_id: Some(entry.user.0),
+        changes: entry.changes,
+        ..Line::of(entry.operation, origin.app.clock.now())
     };
+    let line = line.from(origin.ip, origin.request_id);
     let is_theirs = matches!(origin.caller, Caller::Anonymous) || entry.session.is_some();
-    let row = match entry.proven.filter(|_| is_theirs) {
-        Some(name) => audit_log::ActiveModel {
-            actor_kind: Set(ActorKind::User),
-            actor_id: Set(Some(entry.user.0)),
-            actor_name: Set(Some(name.to_owned())),
-            credential_kind: Set(entry.session.map(|_| CredentialUsed::Session)),
-            credential_id: Set(entry.session.map(|id| id.0)),
-            ..row
+    let line = match entry.proven.filter(|_| is_theirs) {
+        Some(name) => Line {
+            actor_kind: ActorKind::User,
+            actor_id: Some(entry.user.0),
+            actor_name: Some(name.to_owned()),
+            credential_kind: entry.session.map(|_| CredentialUsed::Session),
+            credential_id: entry.session.map(|id| id.0),
+            ..line
         },
-        None => done_by(row, origin.caller),
+        None => line.by(origin.caller),
     };
-    row.insert(db).await?;
-    Ok(())
+    Ok(line::write(db, &[line]).await?)
 }

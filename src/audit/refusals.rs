@@ -15,9 +15,10 @@ use std::{
     time::Duration,
 };
 
-use sea_orm::{EntityTrait, Set};
-
-use super::{actor, audit_log, blank, credential, deciding_line, done_by};
+use super::{
+    actor, credential, deciding_line,
+    line::{self, Line},
+};
 use crate::{
     access::{Caller, Membership},
     app::App,
@@ -77,7 +78,7 @@ impl Key {
 /// The same refusal, several times.
 struct Burst {
     /// The line as the first of them made it.
-    line: audit_log::ActiveModel,
+    line: Line,
     first: Timestamp,
     last: Timestamp,
     /// How many are not written yet.
@@ -93,7 +94,7 @@ impl Refusals {
         self.lost.load(Ordering::Relaxed)
     }
 
-    fn add(&self, key: Key, now: Timestamp, line: impl FnOnce() -> audit_log::ActiveModel) {
+    fn add(&self, key: Key, now: Timestamp, line: impl FnOnce() -> Line) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(burst) = kept.lines.get_mut(&key) {
             if burst.count == 0 {
@@ -111,7 +112,7 @@ impl Refusals {
     }
 
     /// What is to be written now. `all`: the windows are not waited for.
-    fn take(&self, now: Timestamp, all: bool) -> Vec<(Key, audit_log::ActiveModel, i64)> {
+    fn take(&self, now: Timestamp, all: bool) -> Vec<(Key, Line, i64)> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut due = Vec::new();
         kept.lines.retain(|key, burst| {
@@ -121,10 +122,10 @@ impl Refusals {
             if burst.count == 0 {
                 return false;
             }
-            let line = audit_log::ActiveModel {
-                at: Set(burst.first),
-                last_at: Set((burst.last != burst.first).then_some(burst.last)),
-                count: Set(burst.count),
+            let line = Line {
+                at: burst.first,
+                last_at: (burst.last != burst.first).then_some(burst.last),
+                count: burst.count,
                 ..burst.line.clone()
             };
             due.push((key.clone(), line, burst.count));
@@ -136,13 +137,11 @@ impl Refusals {
     }
 
     /// The database took none of them: they are written with the next ones.
-    fn put_back(&self, now: Timestamp, lines: Vec<(Key, audit_log::ActiveModel, i64)>) {
+    fn put_back(&self, now: Timestamp, lines: Vec<(Key, Line, i64)>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, line, count) in lines {
             if let Some(burst) = kept.lines.get_mut(&key) {
-                if let sea_orm::ActiveValue::Set(first) = line.at {
-                    burst.first = first;
-                }
+                burst.first = line.at;
                 burst.last = burst.last.max(burst.first);
                 burst.count += count;
                 burst.due = now;
@@ -213,22 +212,19 @@ pub fn refused(
     };
     let now = app.clock.now();
     app.audit.refusals.add(key, now, || {
-        let line = audit_log::ActiveModel {
-            organization_id: Set(org),
-            operation: Set(operation.to_owned()),
-            permission: Set(permission.map(|permission| permission.as_str().to_owned())),
-            outcome: Set(AuditOutcome::Refused),
-            code: Set(Some(problem.code.as_str().to_owned())),
-            decided_by: Set(membership.zip(org).zip(permission).and_then(
-                |((membership, org), permission)| deciding_line(app, org, membership, caller, permission),
-            )),
-            target_kind: Set(target.map(|_| "organization".to_owned())),
-            target_id: Set(target.map(|org| org.0)),
-            request_id: Set(Some(request.id.clone()).filter(|id| !id.is_empty())),
-            ip: Set(request.ip.map(|ip| ip.to_string())),
-            ..blank(now)
+        let line = Line {
+            organization_id: org,
+            permission,
+            decided_by: membership.zip(org).zip(permission).and_then(|((membership, org), permission)| {
+                deciding_line(app, org, membership, caller, permission)
+            }),
+            outcome: AuditOutcome::Refused,
+            code: Some(problem.code),
+            target_kind: target.map(|_| "organization"),
+            target_id: target.map(|org| org.0),
+            ..Line::of(operation.to_owned(), now)
         };
-        done_by(line, caller)
+        line.by(caller).from(request.ip, &request.id)
     });
 }
 
@@ -250,16 +246,16 @@ pub fn refused_account(
         ip: ip.map(network),
     };
     let now = app.clock.now();
-    app.audit.refusals.add(key, now, || audit_log::ActiveModel {
-        actor_kind: Set(ActorKind::Anonymous),
-        operation: Set(operation.to_owned()),
-        outcome: Set(AuditOutcome::Refused),
-        code: Set(Some(code.as_str().to_owned())),
-        target_kind: Set(user.map(|_| "user".to_owned())),
-        target_id: Set(user.map(|id| id.0)),
-        request_id: Set(Some(request_id.to_owned()).filter(|id| !id.is_empty())),
-        ip: Set(ip.map(|ip| ip.to_string())),
-        ..blank(now)
+    app.audit.refusals.add(key, now, || {
+        let line = Line {
+            actor_kind: ActorKind::Anonymous,
+            outcome: AuditOutcome::Refused,
+            code: Some(code),
+            target_kind: user.map(|_| "user"),
+            target_id: user.map(|id| id.0),
+            ..Line::of(operation, now)
+        };
+        line.from(ip, request_id)
     });
 }
 
@@ -280,16 +276,13 @@ pub fn rate_limited(app: &App, caller: &Caller, ip: Option<IpAddr>, request_id: 
     };
     let now = app.clock.now();
     app.audit.refusals.add(key, now, || {
-        let line = audit_log::ActiveModel {
-            organization_id: Set(org),
-            operation: Set("request".to_owned()),
-            outcome: Set(AuditOutcome::Refused),
-            code: Set(Some(Code::RateLimited.as_str().to_owned())),
-            request_id: Set(Some(request_id.to_owned()).filter(|id| !id.is_empty())),
-            ip: Set(ip.map(|ip| ip.to_string())),
-            ..blank(now)
+        let line = Line {
+            organization_id: org,
+            outcome: AuditOutcome::Refused,
+            code: Some(Code::RateLimited),
+            ..Line::of("request", now)
         };
-        done_by(line, caller)
+        line.by(caller).from(ip, request_id)
     });
 }
 
@@ -319,20 +312,19 @@ pub async fn write_refusals(app: &App, all: bool) -> Result<usize> {
     written
 }
 
-async fn insert(app: &App, lines: &[(Key, audit_log::ActiveModel, i64)], lost: u64) -> Result<usize> {
-    let mut rows: Vec<audit_log::ActiveModel> = lines.iter().map(|(_, line, _)| line.clone()).collect();
+async fn insert(app: &App, lines: &[(Key, Line, i64)], lost: u64) -> Result<usize> {
+    let mut rows: Vec<Line> = lines.iter().map(|(_, line, _)| line.clone()).collect();
     if lost > 0 {
-        rows.push(audit_log::ActiveModel {
-            operation: Set("auditOverflow".to_owned()),
-            outcome: Set(AuditOutcome::Failed),
-            count: Set(i64::try_from(lost).unwrap_or(i64::MAX)),
-            ..blank(app.clock.now())
+        rows.push(Line {
+            outcome: AuditOutcome::Failed,
+            count: i64::try_from(lost).unwrap_or(i64::MAX),
+            ..Line::of("auditOverflow", app.clock.now())
         });
     }
     let written = rows.len();
     let tx = app.db.begin().await?;
     for batch in rows.chunks(BATCH) {
-        audit_log::Entity::insert_many(batch.to_vec()).exec_without_returning(&tx).await?;
+        line::write(&tx, batch).await?;
     }
     tx.commit().await?;
     Ok(written)
@@ -356,7 +348,7 @@ mod tests {
     }
 
     fn add(refusals: &Refusals, key: Key, at: i64) {
-        refusals.add(key, Timestamp(at), || blank(Timestamp(at)));
+        refusals.add(key, Timestamp(at), || Line::of("a", Timestamp(at)));
     }
 
     #[test]
@@ -399,6 +391,6 @@ mod tests {
         refusals.put_back(Timestamp(4), lines);
         let again = refusals.take(Timestamp(4), false);
         assert_eq!(again[0].2, 2);
-        assert_eq!(again[0].1.at, Set(Timestamp(1)));
+        assert_eq!(again[0].1.at, Timestamp(1));
     }
 }

@@ -1,16 +1,20 @@
 //! The sealer: gives committed lines their place in the chain of their organization, and signs checkpoints.
 //!
-//! Changes are not slowed down by it: a line is written in the transaction of its change without a place, and is sealed a
-//! moment later, whoever wrote it, in the order of ids as far as they are committed. A transaction that commits late gets a
-//! later place: gaps in ids are nothing, gaps in places are. One sealer works at a time: SQLite has one writer, on PostgreSQL
-//! it holds an advisory lock. A line can be told to be changed from the moment it is sealed on.
+//! Changes are not slowed down by it: a line is written in the transaction of its change into a table where it waits, without a
+//! place, and is put into the log a moment later, whoever wrote it, in the order of ids as far as they are committed. A
+//! transaction that commits late gets a later place: gaps in ids are nothing, gaps in places are. One sealer works at a time:
+//! SQLite has one writer, on PostgreSQL it holds an advisory lock. A line can be told to be changed from the moment it is
+//! sealed on.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement, Value};
 
 use super::{
-    chain::{COLUMNS, GENESIS, Row, hash},
+    chain::{Entry, GENESIS, columns, hash},
     statement::{sign, statement},
 };
 use crate::{app::App, clock::Timestamp, error::Result};
@@ -38,30 +42,24 @@ pub async fn seal(app: &App) -> Result<u64> {
 }
 
 async fn seal_batch(app: &App) -> Result<usize> {
-    let waiting = "SELECT id FROM audit_log WHERE chain_seq IS NULL LIMIT 1";
+    let waiting = "SELECT id FROM audit_lines WHERE chain_seq IS NULL LIMIT 1";
     if app.db.one(waiting.to_owned(), vec![]).await?.is_none() {
         return Ok(0);
     }
     let Some(tx) = begin(app).await? else { return Ok(0) };
-    let waiting =
-        format!("SELECT {COLUMNS} FROM audit_log WHERE chain_seq IS NULL ORDER BY id LIMIT {BATCH}");
+    fetch_left(app, &tx).await?;
+    let waiting = format!("SELECT {} FROM audit_waiting ORDER BY id LIMIT {BATCH}", columns());
     let rows = tx.query_all_raw(sql(app, &waiting, vec![])).await?;
-    let rows = rows.iter().map(Row::read).collect::<Result<Vec<_>>>()?;
-    if rows.is_empty() {
-        return Ok(0);
-    }
-    let mut ends = ends(app, &tx, &rows).await?;
-    let mut places = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let (last, prev) = ends.entry(row.chain).or_insert_with(|| (0, GENESIS.to_vec()));
-        let seq = *last + 1;
-        let own = hash(prev, &row.content(seq)).to_vec();
-        places.push((row.id, seq, std::mem::replace(prev, own.clone()), own));
-        *last = seq;
-    }
+    let entries = rows.iter().map(Entry::read).collect::<Result<Vec<_>>>()?;
+    let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(0) };
+    let (sealed, range) = (entries.len(), [first.id.into(), last.id.into()]);
+    let mut ends = ends(app, &tx, &entries).await?;
+    let places: Vec<Place> = entries.into_iter().map(|entry| place(entry, &mut ends)).collect();
     for places in places.chunks(STATEMENT) {
-        place(app, &tx, places).await?;
+        put(app, &tx, places).await?;
     }
+    let done = "DELETE FROM audit_waiting WHERE id IN (SELECT id FROM audit_log WHERE id BETWEEN $1 AND $2)";
+    tx.execute_raw(sql(app, done, range.into())).await?;
     for (chain, (last, end)) in ends {
         let upsert = "INSERT INTO audit_chains (chain, last_seq, last_hash, checkpoint_seq, checkpoint_at) \
                       VALUES ($1, $2, $3, 0, $4) ON CONFLICT (chain) DO UPDATE \
@@ -70,7 +68,18 @@ async fn seal_batch(app: &App) -> Result<usize> {
         tx.execute_raw(sql(app, upsert, values)).await?;
     }
     tx.commit().await?;
-    Ok(rows.len())
+    Ok(sealed)
+}
+
+/// Lines that a version before step 0016 has written into the log itself, where it would have sealed them.
+async fn fetch_left(app: &App, tx: &DatabaseTransaction) -> Result<()> {
+    let (columns, left) = (columns(), "FROM audit_log WHERE chain_seq IS NULL");
+    let fetch = format!("INSERT INTO audit_waiting ({columns}) SELECT {columns} {left}");
+    if tx.execute_raw(sql(app, &fetch, vec![])).await?.rows_affected() > 0 {
+        let fetched = format!("DELETE {left} AND id IN (SELECT id FROM audit_waiting)");
+        tx.execute_raw(sql(app, &fetched, vec![])).await?;
+    }
+    Ok(())
 }
 
 /// A transaction of the one who seals; none while another process does.
@@ -86,11 +95,12 @@ pub(super) async fn begin(app: &App) -> Result<Option<DatabaseTransaction>> {
     Ok(Some(tx))
 }
 
+/// The last place and its hash, by chain.
 type Ends = BTreeMap<i64, (i64, Vec<u8>)>;
 
 /// Where the chains of these lines end.
-async fn ends(app: &App, tx: &DatabaseTransaction, rows: &[Row]) -> Result<Ends> {
-    let chains: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.chain).collect();
+async fn ends(app: &App, tx: &DatabaseTransaction, entries: &[Entry]) -> Result<Ends> {
+    let chains: BTreeSet<i64> = entries.iter().map(|entry| entry.chain).collect();
     let chains: Vec<String> = chains.iter().map(i64::to_string).collect();
     let known =
         format!("SELECT chain, last_seq, last_hash FROM audit_chains WHERE chain IN ({})", chains.join(","));
@@ -98,20 +108,41 @@ async fn ends(app: &App, tx: &DatabaseTransaction, rows: &[Row]) -> Result<Ends>
     rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
 }
 
-async fn place(app: &App, tx: &DatabaseTransaction, places: &[(i64, i64, Vec<u8>, Vec<u8>)]) -> Result<()> {
+/// A line, and what it is sealed with.
+struct Place {
+    id: i64,
+    seq: i64,
+    prev_hash: Vec<u8>,
+    hash: Vec<u8>,
+}
+
+/// The next place of its chain for a line.
+fn place(entry: Entry, ends: &mut Ends) -> Place {
+    let (id, chain) = (entry.id, entry.chain);
+    let (last, end) = ends.entry(chain).or_insert_with(|| (0, GENESIS.to_vec()));
+    *last += 1;
+    let own = hash(end, &entry.at(*last)).to_vec();
+    let prev_hash = std::mem::replace(end, own.clone());
+    Place { id, seq: *last, prev_hash, hash: own }
+}
+
+/// Puts lines that wait into the log.
+async fn put(app: &App, tx: &DatabaseTransaction, places: &[Place]) -> Result<()> {
     let mut rows = String::new();
     let mut values: Vec<Value> = Vec::with_capacity(places.len() * 4);
-    for (n, (id, seq, prev, own)) in places.iter().enumerate() {
+    for (n, place) in places.iter().enumerate() {
         let comma = if n > 0 { "," } else { "" };
         let at = n * 4;
         let _ = write!(rows, "{comma}(${},${},${},${})", at + 1, at + 2, at + 3, at + 4);
-        values.extend([(*id).into(), (*seq).into(), prev.clone().into(), own.clone().into()]);
+        let (prev_hash, hash) = (place.prev_hash.clone(), place.hash.clone());
+        values.extend([place.id.into(), place.seq.into(), prev_hash.into(), hash.into()]);
     }
-    let update = format!(
-        "UPDATE audit_log SET chain_seq = v.column2, prev_hash = v.column3, hash = v.column4 \
-         FROM (VALUES {rows}) AS v WHERE audit_log.id = v.column1 AND audit_log.chain_seq IS NULL"
+    let columns = columns();
+    let insert = format!(
+        "INSERT INTO audit_log ({columns}, chain_seq, prev_hash, hash) \
+         SELECT {columns}, v.column2, v.column3, v.column4 FROM audit_waiting JOIN (VALUES {rows}) AS v ON v.column1 = id"
     );
-    tx.execute_raw(sql(app, &update, values)).await?;
+    tx.execute_raw(sql(app, &insert, values)).await?;
     Ok(())
 }
 

@@ -183,7 +183,7 @@ async fn settings_are_edited_and_checked() {
         (&json!("/input/timezone"), &json!("/input/backupCron"))
     );
     let audit: Vec<String> =
-        app.column("SELECT CAST(changes AS TEXT) FROM audit_log WHERE operation = 'updateAgent'").await;
+        app.column("SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'updateAgent'").await;
     assert!(audit.iter().all(|line| !line.contains("sk-very-secret")), "{audit:?}");
     assert!(audit[0].contains("\"changed\""), "{audit:?}");
 }

@@ -278,11 +278,11 @@ async fn of_two_who_answer_at_once_exactly_one_decides() {
         assert!(lost.iter().all(|answer| answer.problem() == (409, "APPROVAL_NOT_PENDING")));
         let commands: i64 = app.one("SELECT COUNT(*) FROM outbox WHERE kind = 'ANSWER'", vec![]).await;
         let lines: i64 =
-            app.one("SELECT COUNT(*) FROM audit_log WHERE operation = 'answerApproval'", vec![]).await;
+            app.one("SELECT COUNT(*) FROM audit_lines WHERE operation = 'answerApproval'", vec![]).await;
         assert_eq!(commands, lines);
         let last: i64 = app
             .one(
-                "SELECT COUNT(*) FROM audit_log WHERE target_kind = 'approval' AND target_id = $1",
+                "SELECT COUNT(*) FROM audit_lines WHERE target_kind = 'approval' AND target_id = $1",
                 vec![id.into()],
             )
             .await;
@@ -347,7 +347,7 @@ async fn what_nobody_decides_expires_and_fails_closed() {
     assert_eq!(seen["approval"], expired);
     assert_eq!(list(&app, true).await, [lasting]);
     let by: Vec<String> =
-        app.column("SELECT actor_kind FROM audit_log WHERE operation = 'expireApproval'").await;
+        app.column("SELECT actor_kind FROM audit_lines WHERE operation = 'expireApproval'").await;
     assert_eq!(by, ["SYSTEM"]);
     let told: i64 = app.one("SELECT COUNT(*) FROM outbox WHERE kind = 'ANSWER'", vec![]).await;
     assert_eq!(told, 1);

@@ -203,7 +203,7 @@ async fn archiving_hides_a_thing_and_keeps_who_had_it() {
         let again = kind.switch(&app, &app.operator, "unarchive", id).await.data();
         assert_eq!(again["it"], restored["it"], "restoring twice is restoring once");
         assert_eq!(app.marked_agents().await, [0; 0]);
-        let sql = format!("SELECT COUNT(*) FROM audit_log WHERE operation LIKE '%archive{}'", kind.name);
+        let sql = format!("SELECT COUNT(*) FROM audit_lines WHERE operation LIKE '%archive{}'", kind.name);
         assert_eq!(app.one::<i64>(&sql, vec![]).await, 2, "what changes nothing is not in the log");
     }
 }

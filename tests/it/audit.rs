@@ -23,7 +23,7 @@ async fn log(app: &TestApp, actor: &Actor, filter: Value) -> Value {
 }
 
 async fn lines(app: &TestApp) -> i64 {
-    app.one("SELECT COUNT(*) FROM audit_log", vec![]).await
+    app.one("SELECT COUNT(*) FROM audit_lines", vec![]).await
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn secrets_do_not_reach_the_log() {
     let server =
         app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "dock" })).await.expect(201);
     let token = server["provisioning_token"].as_str().unwrap();
-    let changes: Vec<String> = app.column("SELECT CAST(changes AS TEXT) FROM audit_log").await;
+    let changes: Vec<String> = app.column("SELECT CAST(changes AS TEXT) FROM audit_lines").await;
     assert!(changes.iter().any(|line| line.contains("https://models.example")), "{changes:?}");
     assert!(changes.iter().all(|line| !line.contains("canary") && !line.contains(token)), "{changes:?}");
 }

@@ -61,7 +61,7 @@ impl Law {
         };
         let (declared, passed, selection) = (list(declared), list(passed), self.selection(&field.ty));
         let document = format!("mutation{declared} {{ {name}{passed} {selection} }}");
-        let before: i64 = app.one("SELECT COALESCE(MAX(id), 0) FROM audit_log", vec![]).await;
+        let before: i64 = app.one("SELECT COALESCE(MAX(id), 0) FROM audit_lines", vec![]).await;
         let answer = actor.gql(&document, given).await;
         assert!(answer.body["errors"].is_null(), "{name}: {:#}", answer.body);
         let permission = match permit {
@@ -98,7 +98,7 @@ impl Law {
              || COALESCE(credential_kind, '-') || '|' || COALESCE(CAST(credential_id AS TEXT), '-') || '|' \
              || COALESCE(ip, '-') || '|' || outcome || '|' || COALESCE(permission, '-') || '|' \
              || COALESCE(CAST(organization_id AS TEXT), '-') || '|' || COALESCE(request_id, '-') \
-             FROM audit_log WHERE id > {before} AND operation = '{name}'"
+             FROM audit_lines WHERE id > {before} AND operation = '{name}'"
         );
         let mut lines: Vec<String> = app.column(&sql).await;
         // What is answered before it is done (nobody is to see whether there is an account) is done soon.
@@ -245,7 +245,7 @@ async fn organization(law: &mut Law) {
     // What the stranger may not do leaves no line as if they had.
     let refused = "mutation($o: Id!) { createServer(orgId: $o, input: { name: \"theirs\" }) { id } }";
     assert_eq!(app.stranger.gql(refused, json!({ "o": app.org })).await.code(), "NOT_A_MEMBER");
-    let theirs = "SELECT COUNT(*) FROM audit_log WHERE actor_id = $1 AND outcome = 'ALLOWED'";
+    let theirs = "SELECT COUNT(*) FROM audit_lines WHERE actor_id = $1 AND outcome = 'ALLOWED'";
     assert_eq!(app.one::<i64>(theirs, vec![app.stranger.user.unwrap().into()]).await, 0);
 }
 

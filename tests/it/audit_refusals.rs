@@ -28,7 +28,7 @@ async fn instance(app: &TestApp) -> Vec<String> {
     write(app).await;
     app.column(
         "SELECT operation || ' ' || COALESCE(code, '-') || ' ' || COALESCE(CAST(target_id AS TEXT), '-') \
-         FROM audit_log WHERE organization_id IS NULL ORDER BY id",
+         FROM audit_lines WHERE organization_id IS NULL ORDER BY id",
     )
     .await
 }
@@ -114,8 +114,8 @@ async fn a_bad_credential_has_a_line_without_the_credential() {
     assert_eq!(bad.get(&format!("/v1/org/{}", app.org)).await.problem(), (401, "UNAUTHENTICATED"));
     bad.gql("{ viewer { user { id } } }", json!({})).await;
     assert_eq!(instance(&app).await, ["authenticate UNAUTHENTICATED -"]);
-    assert_eq!(app.one::<i64>("SELECT count FROM audit_log", vec![]).await, 2);
-    let text: Vec<String> = app.column("SELECT CAST(changes AS TEXT) || operation FROM audit_log").await;
+    assert_eq!(app.one::<i64>("SELECT count FROM audit_lines", vec![]).await, 2);
+    let text: Vec<String> = app.column("SELECT CAST(changes AS TEXT) || operation FROM audit_lines").await;
     assert!(text.iter().all(|line| !line.contains("canary")));
 }
 
@@ -133,7 +133,8 @@ async fn a_flood_is_few_lines_and_what_was_lost_is_counted() {
     assert_eq!(write(&app).await, 0, "the rest of the burst waits");
     app.clock.advance(Duration::from_secs(61));
     assert_eq!(write(&app).await, 1);
-    let counts: Vec<i64> = app.column("SELECT count FROM audit_log WHERE code IS NOT NULL ORDER BY id").await;
+    let counts: Vec<i64> =
+        app.column("SELECT count FROM audit_lines WHERE code IS NOT NULL ORDER BY id").await;
     assert_eq!(counts, [40, 10]);
     // Strangers of one address: each organization that they knock at is another line, up to a bound.
     for org in 1..100 {
@@ -141,9 +142,10 @@ async fn a_flood_is_few_lines_and_what_was_lost_is_counted() {
     }
     let written = write(&app).await;
     assert!((2..60).contains(&written), "{written}");
-    let lost: i64 = app.one("SELECT count FROM audit_log WHERE operation = 'auditOverflow'", vec![]).await;
-    let noted: i64 =
-        app.one("SELECT CAST(SUM(count) AS BIGINT) FROM audit_log WHERE code = 'NOT_A_MEMBER'", vec![]).await;
+    let lost: i64 = app.one("SELECT count FROM audit_lines WHERE operation = 'auditOverflow'", vec![]).await;
+    let noted: i64 = app
+        .one("SELECT CAST(SUM(count) AS BIGINT) FROM audit_lines WHERE code = 'NOT_A_MEMBER'", vec![])
+        .await;
     assert_eq!(lost + noted, 99);
 }
 
@@ -159,7 +161,7 @@ async fn who_is_too_fast_has_a_line() {
         token.get(&format!("/v1/org/{}", app.org)).await;
     }
     assert_eq!(write(&app).await, 1);
-    let sql = "SELECT count FROM audit_log WHERE code = 'RATE_LIMITED' AND organization_id = $1 AND actor_kind = 'SERVICE_TOKEN'";
+    let sql = "SELECT count FROM audit_lines WHERE code = 'RATE_LIMITED' AND organization_id = $1 AND actor_kind = 'SERVICE_TOKEN'";
     assert_eq!(app.one::<i64>(sql, vec![app.org.into()]).await, 4);
 }
 
@@ -207,7 +209,7 @@ async fn signing_in_and_out_and_trying_to_have_lines() {
     ];
     assert_eq!(lines, expected);
     let text: Vec<String> = app
-        .column("SELECT CAST(changes AS TEXT) || COALESCE(actor_name, '') || COALESCE(request_id, '') FROM audit_log")
+        .column("SELECT CAST(changes AS TEXT) || COALESCE(actor_name, '') || COALESCE(request_id, '') FROM audit_lines")
         .await;
     assert!(text.iter().all(|line| !line.contains("canary")), "{text:?}");
 }
@@ -227,11 +229,11 @@ async fn every_operation_that_changes_something_leaves_a_line() {
         let (_, body) = operation.split_once('{').unwrap();
         let root = body.trim().split('(').next().unwrap();
         let before: i64 =
-            app.one("SELECT COUNT(*) FROM audit_log WHERE operation = $1", vec![root.into()]).await;
+            app.one("SELECT COUNT(*) FROM audit_lines WHERE operation = $1", vec![root.into()]).await;
         let answer = app.owner.send(call.method.clone(), &call.url(app.org), &call.body).await;
         assert_eq!(answer.status, call.status, "{}", call.operation);
         let after: i64 =
-            app.one("SELECT COUNT(*) FROM audit_log WHERE operation = $1", vec![root.into()]).await;
+            app.one("SELECT COUNT(*) FROM audit_lines WHERE operation = $1", vec![root.into()]).await;
         assert_eq!(after, before + 1, "{} has no line as {root}", call.operation);
     }
 }

@@ -278,7 +278,7 @@ async fn secrets_never_come_back() {
     }
     let listed = app.owner.get(&path(&app)).await;
     assert!(!listed.text.contains("canary"), "{}", listed.text);
-    for change in app.column::<Value>("SELECT changes FROM audit_log").await {
+    for change in app.column::<Value>("SELECT changes FROM audit_lines").await {
         assert!(!change.to_string().contains("canary"), "{change}");
     }
 }

@@ -94,7 +94,7 @@ async fn nothing_is_lost_or_halved(url: &str, heard: &Heard) {
     let lost: Vec<_> = made.difference(&stored).collect();
     assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
     let lines =
-        "SELECT CAST(target_id AS TEXT) FROM audit_log WHERE operation = 'createServer' ORDER BY target_id";
+        "SELECT CAST(target_id AS TEXT) FROM audit_lines WHERE operation = 'createServer' ORDER BY target_id";
     let ids = strings(url, "SELECT CAST(id AS TEXT) FROM servers ORDER BY id").await;
     assert_eq!(strings(url, lines).await, ids, "a change and its line are one");
 }

@@ -39,7 +39,7 @@ async fn linked_accounts_are_seen_and_unlinked_by_their_owner_alone() {
     assert_eq!(ann.gql(UNLINK, unlink).await.code(), "NOT_FOUND");
     assert_eq!(house.app.mail().await.subject, "A way to sign in was removed");
     let sql =
-        "SELECT CAST(changes AS TEXT) FROM audit_log WHERE operation = 'unlinkAccount' AND actor_id = $1";
+        "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'unlinkAccount' AND actor_id = $1";
     let changes: String = house.app.one(sql, vec![id.into()]).await;
     let changes: Value = serde_json::from_str(&changes).unwrap();
     assert_eq!(changes, json!({ "provider": "peer", "email": EMAIL }));

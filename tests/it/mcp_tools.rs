@@ -225,7 +225,7 @@ async fn a_call_does_what_the_route_does() {
     let started = call(&app.operator, "start_agent", json!({ "id": agent["id"] })).await;
     assert_eq!(started["structuredContent"]["status"], "SPAWNING");
     let operations: Vec<String> =
-        app.column("SELECT operation FROM audit_log WHERE actor_kind = 'USER'").await;
+        app.column("SELECT operation FROM audit_lines WHERE actor_kind = 'USER'").await;
     assert!(operations.contains(&"createAgent".to_owned()) && operations.contains(&"startAgent".to_owned()));
 }
 

@@ -226,7 +226,7 @@ async fn a_message_from_the_panel_gives_the_agent_a_turn() {
     assert_eq!(kind, "TURN");
     let audited: i64 = app
         .one(
-            "SELECT COUNT(*) FROM audit_log WHERE operation = 'postMessage' AND target_id = $1",
+            "SELECT COUNT(*) FROM audit_lines WHERE operation = 'postMessage' AND target_id = $1",
             vec![conversation.into()],
         )
         .await;

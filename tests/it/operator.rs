@@ -89,7 +89,7 @@ async fn a_backup_made_while_people_write_is_restored_whole() {
     };
     let servers = count("SELECT COUNT(*) FROM servers WHERE name LIKE '%-%'").await;
     assert!(servers >= i64::from(before), "{servers} of {before}: what was acknowledged before is in it");
-    let lines = count("SELECT COUNT(*) FROM audit_log WHERE operation = 'createServer'").await;
+    let lines = count("SELECT COUNT(*) FROM audit_lines WHERE operation = 'createServer'").await;
     let all = count("SELECT COUNT(*) FROM servers").await;
     assert!(lines <= all && lines >= servers, "a change and its line are one");
     assert_eq!(count(&format!("SELECT COUNT(*) FROM agents WHERE id = {agent}")).await, 1);

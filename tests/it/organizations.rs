@@ -89,7 +89,7 @@ async fn admins_edit_settings_and_operators_do_not() {
     assert_eq!((&after["backupCron"], &after["taxId"]), (&json!(null), &json!("PT1")));
     assert_eq!(update(&app, &app.operator, json!({ "name": "Mine" })).await.code(), "PERMISSION_DENIED");
     let lines: i64 =
-        app.one("SELECT COUNT(*) FROM audit_log WHERE operation = 'updateOrganization'", vec![]).await;
+        app.one("SELECT COUNT(*) FROM audit_lines WHERE operation = 'updateOrganization'", vec![]).await;
     assert_eq!(lines, 2);
 }
 
@@ -147,7 +147,7 @@ async fn secrets_are_sealed_and_never_come_back() {
         app.one("SELECT voice_key_sealed FROM organizations WHERE id = $1", vec![app.org.into()]).await;
     assert!(!String::from_utf8_lossy(&sealed).contains("canary"));
     let changes: Value =
-        app.one("SELECT changes FROM audit_log WHERE operation = 'updateOrganization'", vec![]).await;
+        app.one("SELECT changes FROM audit_lines WHERE operation = 'updateOrganization'", vec![]).await;
     assert_eq!(changes["voice_key_sealed"], "changed");
     assert!(!changes.to_string().contains("canary"));
     let after = update(&app, &app.owner, json!({ "voiceKey": null })).await.data();

@@ -97,7 +97,7 @@ async fn is_refused_and_changes_nothing(app: &TestApp) {
     let folder = app.muster.config.policy_dir.as_ref().unwrap();
     assert!(!refused.text.contains(folder.to_str().unwrap()), "where the folder is, is nobody's business");
     assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 0);
-    let lines = "SELECT COUNT(*) FROM audit_log WHERE operation = 'editPolicy' AND organization_id = $1";
+    let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'editPolicy' AND organization_id = $1";
     assert_eq!(app.one::<i64>(lines, vec![org.into()]).await, 0);
     assert!(!app.muster.policy.allows(OrgId(org), Role::Viewer, Permission::ContactView));
     assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");

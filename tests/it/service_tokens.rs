@@ -117,7 +117,7 @@ async fn without_an_overlap_the_old_secret_ends_at_once_and_revoking_ends_both()
     app.owner.gql(revoke, json!({ "o": app.org, "id": issued["id"] })).await.data();
     assert_eq!((used(&app, &second).await.0, used(&app, &third).await.0), (401, 401));
     assert_eq!(rotate(&app, &app.owner, &issued["id"], Value::Null).await.code(), "CONFLICT");
-    let operations: Vec<String> = app.column("SELECT operation FROM audit_log ORDER BY id").await;
+    let operations: Vec<String> = app.column("SELECT operation FROM audit_lines ORDER BY id").await;
     assert_eq!(operations.iter().filter(|name| *name == "rotateServiceToken").count(), 2);
 }
 

@@ -59,7 +59,7 @@ async fn an_answer_that_got_lost_is_given_once_more_and_what_was_lost_is_dead() 
     // Once is enough to be told.
     assert_eq!(refresh(&app, &lost_refresh).await.code(), "UNAUTHENTICATED");
     assert!(app.mails().await.is_empty());
-    let sql = "SELECT COUNT(*) FROM audit_log WHERE operation = 'refreshTokenReused'";
+    let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'refreshTokenReused'";
     assert_eq!(app.one::<i64>(sql, vec![]).await, 1);
 }
 

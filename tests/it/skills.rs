@@ -129,7 +129,7 @@ async fn the_log_has_the_hash_of_a_content_and_not_the_content() {
     let app = TestApp::start().await;
     let (_, path, _) = assigned(&app).await;
     app.operator.patch(&path, json!({ "content": "Whisper it." })).await.expect(200);
-    let sql = "SELECT CAST(changes AS TEXT) FROM audit_log WHERE operation = 'updateSkill'";
+    let sql = "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'updateSkill'";
     let changes: Vec<String> = app.column(sql).await;
     assert_eq!(changes.len(), 1);
     assert!(changes[0].contains("content_hash") && !changes[0].contains("Whisper"), "{changes:?}");

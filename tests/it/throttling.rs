@@ -125,7 +125,7 @@ async fn nothing_typed_is_kept_and_what_makes_one_wait_is_noted() {
     let keys: Vec<Vec<u8>> = app.column("SELECT key_hash FROM sign_in_throttle").await;
     assert!(keys.len() >= 5 && keys.iter().all(|key| key.len() == 32));
     muster::audit::write_refusals(&app.muster, true).await.unwrap();
-    let sql = "SELECT COUNT(*) FROM audit_log WHERE operation = 'signIn' AND outcome = 'REFUSED' AND target_id = $1 AND organization_id IS NULL";
+    let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'signIn' AND outcome = 'REFUSED' AND target_id = $1 AND organization_id IS NULL";
     assert!(app.one::<i64>(sql, vec![id.into()]).await >= 1);
     // The stranger is nobody special here.
     assert_eq!(sign_in(&app, "stranger@example.com", "a guess").await.code(), "SIGN_IN_FAILED");

@@ -35,6 +35,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use moka::sync::Cache;
 use serde::Serialize;
 
 pub use self::{
@@ -61,8 +62,13 @@ struct Compiled {
     table: Table,
     /// What the table came of, for questions why.
     book: Book,
+    /// Deciding lines that were asked for: every change has its own in the audit log.
+    decided: Cache<(Option<OrgId>, Subject, Permission), Option<Arc<str>>>,
     loaded_at: Timestamp,
 }
+
+/// How many deciding lines are kept, as text.
+const DECIDED: u64 = 10_000;
 
 /// The policy in force. Cheap to clone; all clones are the same policy.
 #[derive(Clone)]
@@ -187,7 +193,7 @@ fn build(sources: Sources, before: Option<&Compiled>) -> Result<Compiled, Vec<Li
     if !unmet.is_empty() {
         return Err(unmet);
     }
-    Ok(Compiled { table, book, loaded_at: Clock::system().now() })
+    Ok(Compiled { table, book, decided: Cache::new(DECIDED), loaded_at: Clock::system().now() })
 }
 
 impl Policy {
@@ -236,10 +242,11 @@ impl Policy {
     }
 
     /// The line that decides whether `subject` may do `permission` in `org`; none if no line speaks of it, which
-    /// refuses it. Looks at the few lines of two files: for the log and for refusals, not for checks.
+    /// refuses it. Looks through the lines of two files when it is first asked: for the log and for refusals, not for
+    /// checks.
     #[must_use]
-    pub fn deciding_line(&self, org: OrgId, subject: Subject, permission: Permission) -> Option<Line> {
-        self.0.live.load().book.deciding_line(Some(org), subject, permission)
+    pub fn deciding_line(&self, org: OrgId, subject: Subject, permission: Permission) -> Option<Arc<str>> {
+        self.0.live.load().deciding_line(org, subject, permission)
     }
 
     /// Why `subject` may or may not do `permission` in `org`; without one, in every organization that has no file
@@ -306,6 +313,14 @@ impl Policy {
 impl Compiled {
     fn version(&self) -> &str {
         &self.book.sources.version
+    }
+
+    fn deciding_line(&self, org: OrgId, subject: Subject, permission: Permission) -> Option<Arc<str>> {
+        // Where no line is an organization's own, one answer is everybody's.
+        let org = Some(org).filter(|org| !self.book.rules.own(*org).is_empty());
+        self.decided.get_with((org, subject, permission), || {
+            self.book.deciding_line(org, subject, permission).map(|line| line.to_string().into())
+        })
     }
 }
 
