@@ -23,7 +23,7 @@ use sqlx::{
 };
 use tracing::Instrument;
 
-use super::readers::Readers;
+use super::{flights::Flights, readers::Readers};
 use crate::{
     config::Database,
     telemetry::{self, metrics::Pool, traces},
@@ -36,6 +36,7 @@ pub struct Db {
     read: DatabaseConnection,
     write: DatabaseConnection,
     statements: Arc<AtomicU64>,
+    flights: Flights<(String, Vec<i64>), Result<Vec<Arc<QueryResult>>, DbErr>>,
 }
 
 impl Db {
@@ -63,7 +64,7 @@ impl Db {
         write.set_metric_callback(|statement| {
             telemetry::statement(Pool::Write, &statement.statement.sql, statement.elapsed, statement.failed);
         });
-        Ok(Self { readers, read, write, statements })
+        Ok(Self { readers, read, write, statements, flights: Flights::default() })
     }
 
     /// The rows of one statement outside of a transaction: what requests read with.
@@ -83,15 +84,29 @@ impl Db {
         Ok(self.all(sql, values).await?.into_iter().next())
     }
 
+    /// The rows of a statement that finds records by their keys: whoever asks the same at the same time shares them.
+    ///
+    /// # Errors
+    /// Those of [`Self::all`].
+    pub async fn shared(&self, sql: String, keys: Vec<i64>) -> Result<Vec<Arc<QueryResult>>, DbErr> {
+        let (db, question) = (self.clone(), (sql.clone(), keys.clone()));
+        let ask = async move {
+            let rows = db.all(sql, keys.into_iter().map(Value::from).collect()).await?;
+            Ok(rows.into_iter().map(Arc::new).collect())
+        };
+        self.flights.share(question, ask).await
+    }
+
     /// One writing statement that belongs to no transaction of a scope; how many rows it touched.
     pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<u64, DbErr> {
         let statement = Statement::from_sql_and_values(self.backend(), sql, values);
         Ok(self.write.execute_raw(statement).await?.rows_affected())
     }
 
-    /// Closes connections that nobody has needed lately.
+    /// Lets go of what nobody has needed lately.
     pub fn trim(&self) {
         self.readers.trim();
+        self.flights.trim();
     }
 
     /// For sea-orm's finders outside of a transaction.

@@ -6,6 +6,7 @@
 
 pub mod backup;
 mod db;
+mod flights;
 mod links;
 mod names;
 mod patch;

@@ -150,6 +150,21 @@ impl<R: Record> Rows<R> {
     }
 
     pub(super) async fn fetch(&self, plan: &Plan, with_total: bool) -> Result<Vec<QueryResult>> {
+        let (sql, values) = self.statement(plan, with_total);
+        Ok(self.scope.app.db.all(sql, values).await?)
+    }
+
+    /// The rows, if it is by keys alone that they are found: shared with whoever asks for the same just now.
+    pub(super) async fn fetch_shared(&self, plan: &Plan) -> Result<Vec<Arc<QueryResult>>> {
+        let (sql, values) = self.statement(plan, false);
+        let key = |value: &Value| if let Value::BigInt(key) = value { *key } else { None };
+        match values.iter().map(key).collect::<Option<Vec<i64>>>() {
+            Some(keys) => Ok(self.scope.app.db.shared(sql, keys).await?),
+            None => Ok(shared(self.scope.app.db.all(sql, values).await?)),
+        }
+    }
+
+    fn statement(&self, plan: &Plan, with_total: bool) -> (String, Vec<Value>) {
         let spec = R::spec();
         let mut sql = String::with_capacity(plan.columns.len() + self.conditions.len() * 2 + 160);
         let _ = write!(sql, "SELECT {}", plan.columns);
@@ -166,7 +181,7 @@ impl<R: Record> Rows<R> {
             values.push(Value::BigInt(Some(limit.cast_signed())));
             values.push(Value::BigInt(Some(self.offset.cast_signed())));
         }
-        Ok(self.scope.app.db.all(sql, values).await?)
+        (sql, values)
     }
 
     /// How many rows there are, the window aside.
@@ -202,6 +217,11 @@ impl<R: Record> Rows<R> {
     pub(super) fn is_offset(&self) -> bool {
         self.offset > 0
     }
+}
+
+/// Rows that may be held more than once.
+pub(super) fn shared(rows: Vec<QueryResult>) -> Vec<Arc<QueryResult>> {
+    rows.into_iter().map(Arc::new).collect()
 }
 
 /// Rows with everything that their plan relates them to.

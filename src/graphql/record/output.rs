@@ -13,7 +13,7 @@ use sea_orm::QueryResult;
 use secrecy::SecretString;
 
 use super::{
-    fetch::{Level, Rows, expand},
+    fetch::{Level, Rows, expand, shared},
     plan::{Plan, Planner, json_string, lead},
     schema::{ObjectOf, meta_field, object_type, register_list},
     spec::Record,
@@ -69,11 +69,11 @@ impl<R: Record> OutputType for One<R> {
         answer(ctx, field, async {
             let shape = shape(ctx, field, |planner, set| Shape::Rows(planner.plan(R::spec(), &[set], None)));
             let Shape::Rows(plan) = &*shape else { return Err(wrong_shape()) };
-            let rows = self.rows.fetch(plan, false).await?;
+            let rows = self.rows.fetch_shared(plan).await?;
             if rows.is_empty() {
                 return Err(Problem::not_found(&kind(R::spec().name), self.id));
             }
-            let mut level = expand(&self.rows.scope, plan, shared(rows)).await?;
+            let mut level = expand(&self.rows.scope, plan, rows).await?;
             level.secret.clone_from(&self.secret);
             let mut out = Vec::with_capacity(plan.width * 32);
             write::object(plan, &level, 0, &mut out)?;
@@ -371,10 +371,6 @@ fn write_level<R: Record>(source: &Rows<R>, plan: &Plan, level: &Level, out: &mu
     } else {
         write::array(plan, level, 0..count, out)
     }
-}
-
-fn shared(rows: Vec<QueryResult>) -> Vec<Arc<QueryResult>> {
-    rows.into_iter().map(Arc::new).collect()
 }
 
 fn wrong_shape() -> Problem {
