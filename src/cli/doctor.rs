@@ -21,6 +21,7 @@ use crate::{
     config::{Config, ConfigError},
     ids::OrgId,
     keys::{Record, SEALED, SealedColumn},
+    policies,
     sealing::{KeyFile, KeyFileError, Locator},
     store::Db,
 };
@@ -29,6 +30,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The least room on the disk, in bytes: below it is bad, below ten times as much is worth a look.
 const LEAST_ROOM: u64 = 100 << 20;
+/// How many files a finding names.
+const NAMED: usize = 10;
 /// How far the database's clock may be away, in milliseconds.
 const SKEW: i64 = 2_000;
 
@@ -252,16 +255,47 @@ async fn database(config: &Config) -> Vec<Finding> {
         Ok(Err(error)) => vec![Finding::bad(CHECK, error.to_string(), advice)],
         Err(_) => vec![Finding::bad(CHECK, "it does not answer", advice)],
     };
-    if let (Ok(keys), true) = (existing_keys(config), findings.iter().all(|found| found.level != Level::Bad))
-    {
-        findings.push(
-            canary(&db, &keys)
-                .await
-                .unwrap_or_else(|error| Finding::bad("sealed values", error.to_string(), advice)),
-        );
+    // What has not all of its tables is not asked for more.
+    if findings.iter().all(|found| found.level != Level::Bad) {
+        if let Ok(keys) = existing_keys(config) {
+            findings.push(
+                canary(&db, &keys)
+                    .await
+                    .unwrap_or_else(|error| Finding::bad("sealed values", error.to_string(), advice)),
+            );
+        }
+        if let Some(dir) = config.policy_dir() {
+            findings.push(policy_files(&db, dir).await);
+        }
     }
     db.close().await;
     findings
+}
+
+/// Whether the folder has what is in force. A service that could not write a file decides by the newest version all the
+/// same, so nobody notices until the folder is copied or edited.
+async fn policy_files(db: &Db, dir: &Path) -> Finding {
+    const CHECK: &str = "policy files";
+    let unwritten = match policies::unwritten(db, dir).await {
+        Ok(unwritten) => unwritten,
+        Err(problem) => return Finding::bad(CHECK, problem.to_string(), "check the database"),
+    };
+    if unwritten.is_empty() {
+        return Finding::good(CHECK, "each organization's own has its newest version");
+    }
+    let found = unwritten.iter().map(|it| format!("{} does not have version {}", it.file, it.version));
+    let found: Vec<String> = found.take(NAMED).collect();
+    let more = match unwritten.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let advice = format!(
+        "let the service write and replace files in {}: rights, a read-only mount, a file that is mounted by itself, room \
+         (its log says why: policy.file_not_written). It tries again within a minute; where none is running, the next start \
+         writes them. The versions are in force all the same; don't edit these files until then",
+        dir.join("orgs").display()
+    );
+    Finding::look(CHECK, format!("{}{more}", found.join("; ")), advice)
 }
 
 fn existing_keys(config: &Config) -> Result<KeyFile, KeyFileError> {

@@ -16,14 +16,18 @@ use crate::{
     rest::problem_response,
 };
 
-/// The process lives. Says nothing about the database, whose loss no restart mends; a refused policy shows here.
+/// The process lives. Says nothing about the database, whose loss no restart mends; a refused policy shows here, and one that is in force and not in its folder.
 pub async fn health(State(app): State<Arc<App>>) -> Response {
     let policy = app.policy.status();
     let problems: Vec<String> = policy.problems.iter().map(ToString::to_string).collect();
     Json(json!({
         "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
-        "policy": {"version": policy.version, "loaded_at": policy.loaded_at, "problems": problems},
+        "policy": {
+            "version": policy.version, "loaded_at": policy.loaded_at, "problems": problems,
+            // How many, not whose: anybody may ask.
+            "unwritten": policy.unwritten,
+        },
     }))
     .into_response()
 }

@@ -37,6 +37,11 @@ pub const ROUNDS: &[Round] = &[
         run: |app| policies::sync(app).boxed(),
     },
     Round {
+        name: "policies.remove_leftovers",
+        every: Duration::from_mins(10),
+        run: |app| policies::sweep(app).boxed(),
+    },
+    Round {
         name: "policies.write_decisions",
         every: Duration::from_secs(5),
         run: |app| policies::flush_decisions(app).boxed(),

@@ -13,8 +13,10 @@ mod entity;
 pub mod graphql;
 mod lines;
 mod place;
+mod retry;
 mod simulate;
 mod sync;
+mod unwritten;
 mod versions;
 
 /// What the process keeps about policies beside the policy itself.
@@ -30,7 +32,9 @@ pub use self::{
     break_glass::{Aside, Broken, break_glass, set_aside},
     decisions::{Decision, Decisions, Outcome, flush as flush_decisions, prune as prune_decisions},
     edit::{Edit, edit, revert, revert_operators, set_permission},
+    place::sweep,
     simulate::{Flip, Simulation, simulate},
     sync::{Synced, round as sync},
+    unwritten::{Unwritten, unwritten},
     versions::{NO_FILE, Version, history, operator_history, owner_of, published, version_of},
 };

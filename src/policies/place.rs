@@ -3,7 +3,7 @@
 //! An edit prepares its file before it commits, so that a folder that can't be written refuses it. What goes wrong
 //! after the commit refuses nothing: the text is in force from memory, and the rounds (`sync`) try the file again.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use super::{
     sync::State,
@@ -94,13 +94,8 @@ async fn place(
     put: impl FnOnce(&Policy) -> Result<Placed, Vec<LintProblem>> + Send + 'static,
 ) -> anyhow::Result<bool> {
     let worker = Arc::clone(app);
-    let placed = tokio::task::spawn_blocking(move || {
-        let tried_before = worker.policy.unwritten().contains(&org);
-        put(&worker.policy).map(|placed| (placed, tried_before))
-    });
-    let placed = placed.await?;
-    let (placed, tried_before) =
-        placed.map_err(|problems| anyhow::anyhow!("organization {org}: {}", listed(&problems)))?;
+    let placed = tokio::task::spawn_blocking(move || put(&worker.policy)).await?;
+    let placed = placed.map_err(|problems| anyhow::anyhow!("organization {org}: {}", listed(&problems)))?;
     // Whoever is being served on the strength of the old policy is asked for anew.
     app.sessions.forget();
     match placed {
@@ -109,13 +104,35 @@ async fn place(
             tracing::info!(organization = org.0, "policy.file_written");
             Ok(true)
         }
-        // Told once; the gauge tells it for as long as it lasts.
-        Placed::Held(_) if tried_before => Ok(false),
         Placed::Held(error) => {
-            tracing::error!(organization = org.0, %error, "policy.file_not_written; in force all the same");
+            let failures = state.retries.failed(org, version, app.clock.elapsed());
+            // Told ever more rarely; the gauge, /health and `muster doctor` tell it for as long as it lasts.
+            if failures.is_power_of_two() {
+                tracing::error!(organization = org.0, %error, failures, "policy.file_not_written; in force all the same");
+            }
             Ok(false)
         }
     }
+}
+
+/// How old a prepared file has to be for nobody to be about to put it in place any more. Between the two is a
+/// transaction, which takes seconds. The file's age is what the folder's own clock wrote on it (on a network file system the
+/// server's) against the service's: this is far more than two clocks that somebody looks after are apart. Should it
+/// be too little all the same, the rename fails, and the text is written anew by the rounds.
+const LEFT_BEHIND: Duration = Duration::from_mins(15);
+
+/// Removes what was prepared and never put in place, because its process was killed in between: how many files.
+///
+/// # Errors
+/// Never for the folder's sake: leftovers harm nobody, so it is told in the log.
+pub async fn sweep(app: &Arc<App>) -> Result<u64> {
+    let (worker, before) = (Arc::clone(app), app.clock.now().minus(LEFT_BEHIND));
+    let swept = tokio::task::spawn_blocking(move || worker.policy.sweep(before));
+    let swept = swept.await.map_err(Problem::internal)?;
+    Ok(swept.unwrap_or_else(|error| {
+        tracing::warn!(%error, "policy.leftovers_not_removed");
+        0
+    }))
 }
 
 /// A file that the database overrules is not lost.

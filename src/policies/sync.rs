@@ -11,9 +11,13 @@
 //!
 //! Only a folder that is good as a whole is looked at: what is refused is not in force and becomes no version.
 //!
-//! A file that can't be written is tried again each round; until then its text is in force from memory, and the note
-//! keeps the version that the file still has. Files are written while the organization is locked in the database, and
-//! always with the newest version: replicas that share a folder don't overtake each other.
+//! A file that can't be written is tried again, ever more rarely (`retry`); until then its text is in force from memory, and
+//! the note keeps the version that the file still has. Files are written while the organization is locked in the database,
+//! and always with the newest version: replicas that share a folder don't overtake each other.
+//!
+//! The order matters where a process can be killed or another replica can come in between, and
+//! `tests/it/policies_order.rs` stops it at each such point: first the file, then the note of it; first the mark of what
+//! there is, then what there is.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,10 +31,14 @@ use tokio::sync::Mutex;
 use super::{
     edit::AUDITED_LINES,
     place,
+    retry::Retries,
     versions::{self, Author, NO_FILE, version_of},
 };
 use crate::{
-    access::{Scope, policy::changed_lines},
+    access::{
+        Scope,
+        policy::{changed_lines, write_whole},
+    },
     app::App,
     audit,
     error::{Problem, Result},
@@ -49,8 +57,27 @@ pub(super) struct State {
     begun: bool,
     /// The version that folder and database had in common, by organization.
     pub(super) noted: BTreeMap<OrgId, String>,
-    /// The database and the folder when all was well.
-    seen: Option<((i64, i64), String)>,
+    /// What there was when all was well.
+    seen: Option<Seen>,
+    /// When files that could not be written are tried again.
+    pub(super) retries: Retries,
+    /// Whether the note could not be written; told when it begins.
+    noteless: bool,
+}
+
+/// Tells whether anything was changed: in the database, in what is in force, or in what is not in the folder.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    mark: (i64, i64),
+    in_force: String,
+    unwritten: Vec<OrgId>,
+}
+
+impl Seen {
+    async fn now(app: &App) -> Result<Self> {
+        let mark = versions::mark(app).await?;
+        Ok(Self { mark, in_force: app.policy.status().version, unwritten: app.policy.unwritten() })
+    }
 }
 
 /// The note's name: hidden, so that it is no file of the policy.
@@ -62,18 +89,21 @@ const NOTE: &str = ".synced.json";
 /// The database is out of reach, or the folder can't be written.
 pub async fn round(app: &Arc<App>) -> Result<u64> {
     let mut state = app.policies.synced.0.lock().await;
-    let (mark, folder) = (versions::mark(app).await?, app.policy.status().version);
-    let seen = state.seen.as_ref().is_some_and(|seen| seen.0 == mark && seen.1 == folder);
-    if seen && app.policy.unwritten().is_empty() {
+    if !state.is_called_for(app).await? {
         return Ok(0);
     }
+    read_folder(app).await?;
     together(app, &mut state).await
 }
 
-/// The same at once, after reading the folder anew.
+/// The same, but the folder is read in any case: what was edited by hand a moment ago, nobody has seen yet.
 pub(super) async fn now(app: &Arc<App>) -> Result<()> {
+    let mut state = app.policies.synced.0.lock().await;
     read_folder(app).await?;
-    round(app).await.map(drop)
+    if state.is_called_for(app).await? {
+        together(app, &mut state).await?;
+    }
+    Ok(())
 }
 
 async fn read_folder(app: &Arc<App>) -> Result<()> {
@@ -81,27 +111,31 @@ async fn read_folder(app: &Arc<App>) -> Result<()> {
     tokio::task::spawn_blocking(move || worker.policy.refresh()).await.map_err(Problem::internal)
 }
 
+/// Of a folder that was just read.
 async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
     state.begin(app.policy.dir());
-    read_folder(app).await?;
     if !app.policy.status().problems.is_empty() {
         return Ok(0);
     }
     // Before what they tell of is read: a change that comes meanwhile is looked at in the next round.
-    let seen = (versions::mark(app).await?, app.policy.status().version);
-    let newest: BTreeMap<OrgId, String> = versions::known(app).await?.into_iter().collect();
+    let seen = Seen::now(app).await?;
+    let newest = versions::known(&app.db).await?.into_iter().map(|(org, _, version)| (org, version));
+    let newest: BTreeMap<OrgId, String> = newest.collect();
     let files: BTreeMap<OrgId, String> = app.policy.org_texts().into_iter().collect();
     let mut done = 0;
     let orgs: BTreeSet<OrgId> =
         newest.keys().chain(files.keys()).chain(state.noted.keys()).copied().collect();
-    let unwritten = app.policy.unwritten();
+    let now = app.clock.elapsed();
+    state.retries.keep(&seen.unwritten);
     for org in orgs {
         let version = version_of(files.get(&org).map(String::as_str));
         let there = newest.get(&org).map_or(NO_FILE, String::as_str);
-        if version == there && !unwritten.contains(&org) {
-            state.noted.insert(org, version);
-        } else {
+        let unwritten = seen.unwritten.contains(&org);
+        // Another text than the one that could not be written is tried at once.
+        if version != there || (unwritten && state.retries.is_due(org, now)) {
             done += u64::from(settle(app, state, org).await?);
+        } else if !unwritten {
+            state.noted.insert(org, version);
         }
     }
     done += note_operators(app).await?;
@@ -123,9 +157,8 @@ async fn settle(app: &Arc<App>, state: &mut State, org: OrgId) -> Result<bool> {
     let scope = Scope::system(app, org);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
-    // Another replica may have been here since the folder was read.
-    let worker = Arc::clone(app);
-    tokio::task::spawn_blocking(move || worker.policy.refresh()).await.map_err(Problem::internal)?;
+    // Another replica may have been here since the folder was read. Only with the lock it tells what is there.
+    read_folder(app).await?;
     if !app.policy.status().problems.is_empty() {
         tx.rollback().await?;
         return Ok(false);
@@ -194,21 +227,34 @@ impl State {
             return;
         }
         self.begun = true;
-        let note = dir.and_then(|dir| std::fs::read_to_string(dir.join(NOTE)).ok());
-        let note: Option<BTreeMap<OrgId, String>> = note.and_then(|note| serde_json::from_str(&note).ok());
-        self.noted = note.unwrap_or_default();
+        self.noted = dir.map(read_note).unwrap_or_default();
+    }
+
+    /// Whether there is anything to look at.
+    async fn is_called_for(&self, app: &App) -> Result<bool> {
+        let (seen, now) = (Some(Seen::now(app).await?), app.clock.elapsed());
+        let due = |org: &OrgId| self.retries.is_due(*org, now);
+        Ok(self.seen != seen || app.policy.unwritten().iter().any(due))
     }
 
     /// A folder that can't be written has no note; then this process alone remembers.
-    pub(super) fn write_note(&self, dir: Option<&Path>) {
+    pub(super) fn write_note(&mut self, dir: Option<&Path>) {
         let Some(dir) = dir else { return };
         let note = serde_json::to_string(&self.noted).unwrap_or_default();
         let path = dir.join(NOTE);
-        if std::fs::read_to_string(&path).is_ok_and(|known| known == note) {
-            return;
-        }
-        if let Err(error) = crate::access::policy::write_whole(&path, &note) {
+        let known = std::fs::read_to_string(&path).is_ok_and(|known| known == note);
+        let written = if known { Ok(()) } else { write_whole(&path, &note) };
+        if let Err(error) = &written
+            && !self.noteless
+        {
             tracing::warn!(%error, "policy.note_not_written");
         }
+        self.noteless = written.is_err();
     }
+}
+
+/// The versions that a folder and the database had in common when they were last seen.
+pub(super) fn read_note(dir: &Path) -> BTreeMap<OrgId, String> {
+    let note = std::fs::read_to_string(dir.join(NOTE)).ok();
+    note.and_then(|note| serde_json::from_str(&note).ok()).unwrap_or_default()
 }

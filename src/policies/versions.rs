@@ -244,13 +244,14 @@ pub(super) async fn mark(app: &App) -> Result<(i64, i64)> {
     }
 }
 
-/// The newest version of every organization's own file.
-pub(super) async fn known(app: &App) -> Result<Vec<(OrgId, String)>> {
-    let sql = "SELECT organization_id, version FROM policy_versions WHERE id IN \
+/// The newest version of every organization's own file: whose it is, its number, and what identifies its text.
+pub(super) async fn known(db: &Db) -> Result<Vec<(OrgId, PolicyVersionId, String)>> {
+    let sql = "SELECT organization_id, id, version FROM policy_versions WHERE id IN \
                (SELECT MAX(id) FROM policy_versions WHERE organization_id IS NOT NULL GROUP BY organization_id)";
     let mut newest = Vec::new();
-    for row in app.db.all(sql.to_owned(), vec![]).await? {
-        newest.push((OrgId(row.try_get_by_index(0)?), row.try_get_by_index(1)?));
+    for row in db.all(sql.to_owned(), vec![]).await? {
+        let id = PolicyVersionId(row.try_get_by_index(1)?);
+        newest.push((OrgId(row.try_get_by_index(0)?), id, row.try_get_by_index(2)?));
     }
     Ok(newest)
 }

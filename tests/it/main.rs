@@ -53,6 +53,7 @@ mod parsers;
 mod people;
 mod permits;
 mod policies;
+mod policies_order;
 mod policies_places;
 mod policy_commands;
 mod policy_files;

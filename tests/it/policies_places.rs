@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use muster::{
@@ -17,11 +18,12 @@ use muster::{
     app::{App, Options},
     ids::OrgId,
     policies,
+    telemetry::metrics,
 };
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, Ran, TestApp, muster};
 
 const EDIT: &str =
     "mutation($o: Id!, $input: EditPolicyInput!) { editPolicy(orgId: $o, input: $input) { version text } }";
@@ -185,8 +187,9 @@ async fn a_file_that_cannot_be_replaced_after_the_commit_is_in_force_and_written
     assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 3, "no hand has edited anything");
     assert_eq!(fs::read_to_string(&file).unwrap(), texts[0]);
     drop(pinned);
+    app.clock.advance(Duration::from_mins(1));
     policies::sync(&app.muster).await.unwrap();
-    assert_eq!(fs::read_to_string(&file).unwrap(), texts[2], "healed in the next round");
+    assert_eq!(fs::read_to_string(&file).unwrap(), texts[2], "healed when it is tried again");
     assert!(app.muster.policy.unwritten().is_empty());
     // From then on the file is the file again: a hand edit is one.
     fs::write(&file, &texts[0]).unwrap();
@@ -265,4 +268,178 @@ async fn what_another_replica_wrote_into_a_shared_folder_is_no_hand_edit() {
     for other in [beside, apart] {
         other.shut_down().await;
     }
+}
+
+/// An organization's folder that can't be written, whoever tries: a link to nowhere. Nobody has a file in it.
+fn unwritable(dir: &Path) -> PathBuf {
+    let orgs = dir.join("orgs");
+    fs::remove_dir_all(&orgs).unwrap();
+    std::os::unix::fs::symlink(dir.join("nowhere"), &orgs).unwrap();
+    orgs
+}
+
+fn mend(orgs: &Path) {
+    fs::remove_file(orgs).unwrap();
+    fs::create_dir(orgs).unwrap();
+}
+
+async fn publish(replica: &Arc<App>, org: i64, text: &str) {
+    let edit = policies::Edit { version: None, text: text.to_owned(), reason: "because".to_owned() };
+    policies::edit(&Scope::system(replica, OrgId(org)), edit).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_is_tried_ever_more_rarely_and_a_newer_text_at_once() {
+    let dir = folder();
+    let app = TestApp::start_with(|config| {
+        config.policy_dir = Some(dir.path().to_owned());
+        config.metrics.listen = Some("127.0.0.1:0".parse().unwrap());
+    });
+    let (app, own) = (app.await, folder());
+    let (org, orgs, elsewhere) = (app.org, unwritable(dir.path()), replica(&app, own.path()).await);
+    let texts = ["contact.view", "skill.edit"].map(|permission| line(org, permission));
+    // How often it was tried, after as many rounds as one likes at this moment.
+    let tried = async || {
+        for _ in 0..5 {
+            policies::sync(&app.muster).await.unwrap();
+        }
+        let page = metrics::page(&app.muster, metrics::begin()).await;
+        let sample =
+            page.lines().find_map(|line| line.strip_prefix("muster_policy_file_writes_failed_total "));
+        sample.unwrap().parse::<f64>().unwrap() as u64
+    };
+    let in_force = || app.muster.policy.org_text(OrgId(org));
+    let millisecond = Duration::from_millis(1);
+    let mut expected = 0;
+    for (text, pauses) in texts.iter().zip([&[1, 2, 4, 8, 16, 32, 60, 60][..], &[1, 2][..]]) {
+        publish(&elsewhere, org, text).await;
+        expected += 1;
+        assert_eq!(tried().await, expected, "a newer text is tried at once");
+        assert_eq!(in_force().as_ref(), Some(text));
+        for pause in pauses {
+            app.clock.advance(Duration::from_secs(*pause) - millisecond);
+            assert_eq!(tried().await, expected, "not before {pause} s");
+            app.clock.advance(millisecond);
+            expected += 1;
+            assert_eq!(tried().await, expected, "after {pause} s");
+        }
+    }
+    // Meanwhile the database is looked at as before: only that one file waits.
+    publish(&elsewhere, app.other_org, &line(app.other_org, "contact.view")).await;
+    assert_eq!(tried().await, expected + 1);
+    assert!(app.muster.policy.allows(OrgId(app.other_org), Role::Viewer, Permission::ContactView));
+    mend(&orgs);
+    tried().await;
+    assert_eq!(files(&orgs), BTreeSet::new());
+    app.clock.advance(Duration::from_secs(4));
+    assert_eq!(tried().await, expected + 1);
+    assert_eq!(fs::read_to_string(orgs.join(format!("{org}.csv"))).unwrap(), texts[1]);
+    assert_eq!(files(&orgs).len(), 2);
+    assert!(app.muster.policy.unwritten().is_empty());
+    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    elsewhere.shut_down().await;
+}
+
+#[tokio::test]
+async fn what_is_in_force_and_not_in_its_file_is_shown_where_an_operator_looks() {
+    let (app, dir) = with_folder().await;
+    let (org, own, orgs) = (app.org, folder(), dir.path().join("orgs"));
+    policies::sync(&app.muster).await.unwrap();
+    let (elsewhere, file) = (replica(&app, own.path()).await, format!("orgs/{org}.csv"));
+    let doctor = async || {
+        let folder = ("MUSTER_POLICY_DIR".to_owned(), dir.path().to_str().unwrap().to_owned());
+        let ran: Ran = muster(&["doctor"], &[app.variables(), vec![folder]].concat()).await;
+        assert!(ran.good(), "{}: it works, and somebody should look", ran.text);
+        let findings = ran.out["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["check"] == "policy files").unwrap().clone()
+    };
+    let health = async || {
+        // To anybody: how many, and not whose.
+        let [health, same] = [&app.anonymous, &app.stranger].map(async |actor| actor.get("/health").await);
+        let (health, same) = (health.await, same.await);
+        assert_eq!((health.status, &health.body), (200, &same.body));
+        assert!(health.body["status"] == "ok" && !health.text.contains("orgs/"), "{}", health.text);
+        assert_eq!(app.anonymous.get("/ready").await.expect(200)["status"], "ready");
+        health.body["policy"]["unwritten"].as_i64().unwrap()
+    };
+    assert_eq!((doctor().await["level"].as_str(), health().await), (Some("good"), 0));
+    let texts = ["contact.view", "skill.edit"].map(|permission| line(org, permission));
+    unwritable(dir.path());
+    publish(&elsewhere, org, &texts[1]).await;
+    policies::sync(&app.muster).await.unwrap();
+    assert!(app.muster.policy.allows(OrgId(org), Role::Viewer, Permission::SkillEdit));
+    assert_eq!(health().await, 1);
+    let version = policies::history(&app.scope(), 1).await.unwrap()[0].id;
+    let found = doctor().await;
+    assert_eq!(found["level"], "look", "{found:#}");
+    assert_eq!(found["found"], format!("{file} does not have version {version}"));
+    let advice = found["advice"].as_str().unwrap();
+    assert!(
+        advice.contains(orgs.to_str().unwrap()) && advice.contains("policy.file_not_written"),
+        "{advice}"
+    );
+    mend(&orgs);
+    app.clock.advance(Duration::from_secs(1));
+    policies::sync(&app.muster).await.unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join(&file)).unwrap(), texts[1]);
+    assert_eq!((doctor().await["level"].as_str(), health().await), (Some("good"), 0));
+    // A hand edit that no service has seen yet is not behind: it is going to be a version itself.
+    fs::write(dir.path().join(&file), &texts[0]).unwrap();
+    assert_eq!(doctor().await["level"], "good");
+    // A version that this folder's service has not seen yet, for it was stopped.
+    fs::write(dir.path().join(&file), &texts[1]).unwrap();
+    publish(&elsewhere, org, &texts[0]).await;
+    assert_eq!(doctor().await["level"], "look");
+    elsewhere.shut_down().await;
+}
+
+#[tokio::test]
+async fn what_a_killed_process_has_prepared_is_removed_and_nothing_else() {
+    let (app, dir) = with_folder().await;
+    let (org, orgs) = (app.org, dir.path().join("orgs"));
+    publish(&app.muster, org, &line(org, "contact.view")).await;
+    // Made by a real prepare, and left as by a kill.
+    let left = |folder: &Path, minutes: u64| {
+        let before = files(&orgs);
+        let prepared = app.muster.policy.prepare(OrgId(org), Some("# never put\n".to_owned())).unwrap();
+        let name = files(&orgs).difference(&before).next().unwrap().clone();
+        let path = folder.join(&name);
+        fs::rename(orgs.join(&name), &path).unwrap();
+        std::mem::forget(prepared);
+        age(&path, &app, minutes);
+        path
+    };
+    let old = [left(&orgs, 16), left(&orgs, 60 * 24 * 365), left(dir.path(), 16)];
+    let fresh = [left(&orgs, 0), left(&orgs, 14), left(dir.path(), 14)];
+    let others =
+        [".new-", ".new-0123", ".new-0123456789abcdeg", ".new-0123456789abcdef0", ".1.csv.replaced", "x~"];
+    let others = others.map(|name| orgs.join(name));
+    for path in &others {
+        fs::write(path, "somebody's own").unwrap();
+        age(path, &app, 600);
+    }
+    let folder = orgs.join(".new-0123456789abcdef");
+    fs::create_dir(&folder).unwrap();
+    age(&folder, &app, 600);
+    let before = files(&orgs).len();
+    assert_eq!(policies::sweep(&app.muster).await.unwrap(), 3);
+    assert_eq!(files(&orgs).len(), before - 2);
+    assert!(old.iter().all(|path| !path.exists()));
+    assert!(fresh.iter().chain(&others).chain([&folder]).all(|path| path.exists()));
+    assert_eq!(policies::sync(&app.muster).await.unwrap(), 0, "none of it is a file of the policy");
+    assert_eq!(policies::sweep(&app.muster).await.unwrap(), 0);
+    app.clock.advance(Duration::from_mins(2));
+    assert_eq!(policies::sweep(&app.muster).await.unwrap(), 2);
+    assert_eq!(fs::read_to_string(orgs.join(format!("{org}.csv"))).unwrap(), line(org, "contact.view"));
+    // A folder that is gone is none of its business.
+    fs::remove_dir_all(&orgs).unwrap();
+    assert_eq!(policies::sweep(&app.muster).await.unwrap(), 0);
+    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+}
+
+/// A file, or a folder, that was last written so many minutes before the service's present.
+fn age(path: &Path, app: &TestApp, minutes: u64) {
+    let at = app.clock.now().minus(Duration::from_mins(minutes));
+    let at = UNIX_EPOCH + Duration::from_millis(at.0.unsigned_abs());
+    fs::File::open(path).unwrap().set_modified(at).unwrap();
 }

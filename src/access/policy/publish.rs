@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, io, sync::Arc};
 
 use super::{LastRead, LintProblem, Policy, Prepared, build, source::Sources, write};
-use crate::{ids::OrgId, telemetry::metrics};
+use crate::{clock::Timestamp, ids::OrgId, telemetry::metrics};
 
 /// What became of a text that was put in force.
 #[derive(Debug)]
@@ -96,6 +96,15 @@ impl Policy {
         let compiled = build(live.book.sources.clone().with_org(org, text), Some(&live))?;
         self.0.live.store(Arc::new(compiled));
         Ok(())
+    }
+
+    /// Removes what was prepared before that instant and never put in place: how many files. Touches the disk.
+    ///
+    /// # Errors
+    /// The folder can't be read or written.
+    pub fn sweep(&self, before: Timestamp) -> io::Result<u64> {
+        let Some(dir) = self.dir() else { return Ok(0) };
+        Ok(write::sweep(dir, before)? + write::sweep(&dir.join("orgs"), before)?)
     }
 
     /// The organizations whose file could not be written with the text that is in force.

@@ -7,9 +7,15 @@ use std::{
     fs, io,
     io::Write,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
-use crate::{files::put_in_place, ids::OrgId, sealing::random_bytes};
+use crate::{clock::Timestamp, files::put_in_place, ids::OrgId, sealing::random_bytes};
+
+/// How the name of a file that is being prepared begins; random hexadecimal digits follow.
+const BESIDE: &str = ".new-";
+/// How many bytes those digits stand for.
+const RANDOM: usize = 8;
 
 /// An organization's own file as it is going to be. Dropped, it leaves nothing behind.
 pub struct Prepared {
@@ -60,7 +66,7 @@ pub(super) struct Beside {
 impl Beside {
     fn write(folder: &Path, text: &str) -> io::Result<Self> {
         // Replicas that share the folder may have the same process id.
-        let path = folder.join(format!(".new-{}", hex::encode(random_bytes::<8>())));
+        let path = folder.join(format!("{BESIDE}{}", hex::encode(random_bytes::<RANDOM>())));
         let mut file = fs::File::create_new(&path)?;
         let this = Self { path };
         file.write_all(text.as_bytes())?;
@@ -78,6 +84,44 @@ impl Drop for Beside {
         // After a rename there is nothing of that name any more.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Removes the files in `folder` that were prepared before that instant, and nothing else: how many. A process that was
+/// killed has left them.
+pub(super) fn sweep(folder: &Path, before: Timestamp) -> io::Result<u64> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    let mut swept = 0;
+    for entry in entries {
+        let entry = entry?;
+        if !is_beside(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        match sweep_one(&entry, before) {
+            // Put in place, or swept by another replica.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => swept += u64::from(removed?),
+        }
+    }
+    Ok(swept)
+}
+
+fn is_beside(name: &str) -> bool {
+    let digits = name.strip_prefix(BESIDE).unwrap_or_default();
+    digits.len() == 2 * RANDOM && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+fn sweep_one(entry: &fs::DirEntry, before: Timestamp) -> io::Result<bool> {
+    // Not that of what a link leads to.
+    let about = entry.metadata()?;
+    let written = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    if !about.is_file() || written.as_millis() >= u128::from(before.0.max(0).unsigned_abs()) {
+        return Ok(false);
+    }
+    fs::remove_file(entry.path())?;
+    Ok(true)
 }
 
 /// Puts a text in the place of a file, whole or not at all.

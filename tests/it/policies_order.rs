@@ -1,0 +1,312 @@
+//! The order in publishing: what comes in between neither overtakes, nor is overlooked, nor undoes anything.
+//!
+//! A piece of work is stopped at every point where it waits for the database or the disk, one point after the other, and
+//! there another replica edits, or the process is killed. So these tests don't know what is done in which order, and fail
+//! where it is the wrong one: where the organization is not held while its file is put in place, where the mark is taken
+//! after what it marks, where the note comes before the file.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, mpsc},
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use muster::{
+    access::{Scope, policy},
+    app::{App, Options},
+    enums::PolicyAuthor,
+    error::Result,
+    ids::OrgId,
+    policies::{self, Version},
+};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::{Notify, oneshot},
+    task::spawn_blocking,
+    time::timeout,
+};
+
+use crate::harness::TestApp;
+
+/// How long who comes in between is waited for: he goes on at once, or has to wait for the work's end.
+const PATIENCE: Duration = Duration::from_millis(150);
+
+type Work = BoxFuture<'static, Result<()>>;
+
+struct Wakes(Notify);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
+/// Where work is done that is to be stopped: one thread does what it wants of the disk.
+fn stoppable() -> Runtime {
+    Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap()
+}
+
+/// Keeps that thread busy until it is dropped.
+async fn gate() -> mpsc::Sender<()> {
+    let (open, shut) = mpsc::channel();
+    let (busy, is_busy) = oneshot::channel();
+    spawn_blocking(move || {
+        let _ = busy.send(());
+        let _ = shut.recv();
+    });
+    is_busy.await.unwrap();
+    open
+}
+
+/// Polls `work` so many times. What it wants of the disk in a poll, it gets after the poll; in the last one, when the gate
+/// that is answered opens. None if it has ended before.
+async fn polled(work: &mut Work, times: usize) -> Option<mpsc::Sender<()>> {
+    let wakes = Arc::new(Wakes(Notify::new()));
+    let waker = Waker::from(Arc::clone(&wakes));
+    for _ in 1..times {
+        let gate = gate().await;
+        if let Poll::Ready(done) = work.poll_unpin(&mut Context::from_waker(&waker)) {
+            done.unwrap();
+            return None;
+        }
+        drop(gate);
+        wakes.0.notified().await;
+    }
+    let gate = gate().await;
+    match work.poll_unpin(&mut Context::from_waker(&waker)) {
+        Poll::Pending => Some(gate),
+        Poll::Ready(done) => {
+            done.unwrap();
+            None
+        }
+    }
+}
+
+async fn publish(app: Arc<App>, org: OrgId, text: String) -> Result<()> {
+    let edit = policies::Edit { version: None, text, reason: "because".to_owned() };
+    policies::edit(&Scope::system(&app, org), edit).await
+}
+
+/// A text that no file has had before.
+fn text(org: OrgId, whose: &str, at: usize) -> String {
+    format!("# {whose}, stopped at {at}\np, VIEWER, {org}, contact.view, allow\n")
+}
+
+fn folder() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    policy::write_defaults(dir.path()).unwrap();
+    dir
+}
+
+/// A service with a folder, and replicas over the same database.
+struct Scene {
+    app: TestApp,
+    org: OrgId,
+    dir: TempDir,
+    /// Where the service runs.
+    main: Runtime,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let main = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let dir = folder();
+        let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned()));
+        let app = main.block_on(app);
+        Self { org: OrgId(app.org), app, dir, main }
+    }
+
+    fn replica(&self, runtime: &Runtime, dir: &Path) -> Arc<App> {
+        let mut config = self.app.muster.config.clone();
+        config.policy_dir = Some(dir.to_owned());
+        let options = Options { clock: self.app.clock.clone(), ..Options::default() };
+        runtime.block_on(App::start(config, options)).unwrap()
+    }
+
+    /// Does `work`; the service edits in between, at the `at`-th point where the work waits. Whether there is such a point.
+    fn interrupted(&self, slow: &Runtime, mut work: Work, at: usize, org: OrgId, text: String) -> bool {
+        slow.block_on(async {
+            let Some(gate) = polled(&mut work, at).await else { return false };
+            let mut edit = self.main.spawn(publish(Arc::clone(&self.app.muster), org, text));
+            let edited = timeout(PATIENCE, &mut edit).await;
+            drop(gate);
+            work.await.unwrap();
+            match edited {
+                Ok(edited) => edited,
+                Err(_) => edit.await,
+            }
+            .unwrap()
+            .unwrap();
+            true
+        })
+    }
+
+    fn history(&self) -> Vec<Version> {
+        self.main.block_on(policies::history(&self.app.scope(), 1_000)).unwrap()
+    }
+
+    /// The stranger has no part in any of it.
+    fn end(self) {
+        let revert =
+            "mutation($o: Id!) { revertPolicy(orgId: $o, input: { versionId: 1, reason: \"me\" }) { text } }";
+        let refused = self.main.block_on(self.app.stranger.gql(revert, json!({ "o": self.app.org })));
+        assert_eq!(refused.code(), "NOT_A_MEMBER");
+    }
+}
+
+fn file(dir: &Path, org: OrgId) -> Option<String> {
+    fs::read_to_string(dir.join(format!("orgs/{org}.csv"))).ok()
+}
+
+fn by_hand(history: &[Version]) -> usize {
+    history.iter().filter(|version| version.author_kind == PolicyAuthor::File).count()
+}
+
+/// A replica in the service's folder does `work`, which publishes one version of its own or of somebody else; the service
+/// publishes another one meanwhile, at every point of it.
+fn the_newest_version_wins(scene: Scene, work: impl Fn(&Scene, &Arc<App>, usize) -> Work) {
+    let (slow, org) = (stoppable(), scene.org);
+    let other = scene.replica(&slow, scene.dir.path());
+    let mut points = 0;
+    for at in 1.. {
+        let work = work(&scene, &other, at);
+        let stopped = scene.interrupted(&slow, work, at, org, text(org, "quick", at));
+        let newest = scene.history().remove(0).text;
+        assert_eq!(file(scene.dir.path(), org), newest, "stopped at {at}: the file has the newest version");
+        scene.main.block_on(policies::sync(&scene.app.muster)).unwrap();
+        slow.block_on(policies::sync(&other)).unwrap();
+        for replica in [&scene.app.muster, &other] {
+            assert_eq!(
+                replica.policy.org_text(org),
+                newest,
+                "stopped at {at}: all replicas have it in force"
+            );
+        }
+        let history = scene.history();
+        assert_eq!(by_hand(&history), 0, "stopped at {at}: nobody has edited by hand");
+        if !stopped {
+            break;
+        }
+        points = at;
+        assert_eq!(history.len(), 2 * at, "stopped at {at}: every edit is kept");
+    }
+    println!("stopped at {points} points");
+    assert!(points > 3, "{points}");
+    slow.block_on(other.shut_down());
+    scene.end();
+}
+
+#[test]
+fn an_edit_while_another_replica_publishes_one_is_not_overwritten() {
+    the_newest_version_wins(Scene::new(), |scene, other, at| {
+        publish(Arc::clone(other), scene.org, text(scene.org, "slow", at)).boxed()
+    });
+}
+
+#[test]
+fn an_edit_while_another_replica_brings_the_folder_up_to_date_is_not_overwritten() {
+    let (scene, own) = (Scene::new(), folder());
+    let elsewhere = scene.replica(&scene.main, own.path());
+    the_newest_version_wins(scene, move |scene, other, at| {
+        let (elsewhere, other) = (Arc::clone(&elsewhere), Arc::clone(other));
+        scene.main.block_on(publish(elsewhere, scene.org, text(scene.org, "elsewhere", at))).unwrap();
+        async move { policies::sync(&other).await.map(drop) }.boxed()
+    });
+}
+
+#[test]
+fn a_version_that_comes_while_a_replica_looks_is_found_in_its_next_round() {
+    let (scene, slow, own) = (Scene::new(), stoppable(), folder());
+    let (org, second) = (scene.org, OrgId(scene.app.other_org));
+    let other = scene.replica(&slow, own.path());
+    let mut points = 0;
+    for at in 1.. {
+        let texts = [text(org, "first", at), text(second, "second", at)];
+        let first = publish(Arc::clone(&scene.app.muster), org, texts[0].clone());
+        scene.main.block_on(first).unwrap();
+        let looking = Arc::clone(&other);
+        let work = async move { policies::sync(&looking).await.map(drop) }.boxed();
+        let stopped = scene.interrupted(&slow, work, at, second, texts[1].clone());
+        slow.block_on(policies::sync(&other)).unwrap();
+        assert_eq!(other.policy.org_text(org).as_ref(), Some(&texts[0]), "stopped at {at}");
+        if !stopped {
+            break;
+        }
+        points = at;
+        assert_eq!(other.policy.org_text(second).as_ref(), Some(&texts[1]), "stopped at {at}: overlooked");
+        assert_eq!(file(own.path(), second).as_ref(), Some(&texts[1]), "stopped at {at}");
+    }
+    println!("stopped at {points} points");
+    assert!(points > 3, "{points}");
+    slow.block_on(other.shut_down());
+    scene.end();
+}
+
+/// A replica with a folder of its own is killed at every point of its `work`, and started again. `check` sees the history
+/// before the work and after the start.
+fn killed_and_started(
+    work: impl Fn(&Arc<App>, &Path, OrgId, usize) -> Work,
+    check: impl Fn(&[Version], &[Version], usize),
+) {
+    let (scene, own) = (Scene::new(), folder());
+    let (org, mut before) = (scene.org, None::<Vec<Version>>);
+    let mut alive = true;
+    for at in 0.. {
+        let slow = stoppable();
+        let replica = scene.replica(&slow, own.path());
+        slow.block_on(policies::sync(&replica)).unwrap();
+        let history = scene.history();
+        if let Some(before) = &before {
+            check(before, &history, at);
+            let newest = history.first().and_then(|newest| newest.text.clone());
+            assert_eq!(file(own.path(), org), newest, "killed at {at}: the file has the newest version");
+            assert_eq!(replica.policy.org_text(org), newest, "killed at {at}");
+        }
+        if !alive {
+            println!("killed at {} points", at - 1);
+            assert!(at > 4, "{at}");
+            break;
+        }
+        before = Some(history);
+        let mut work = work(&replica, own.path(), org, at + 1);
+        let gate = slow.block_on(polled(&mut work, at + 1));
+        alive = gate.is_some();
+        slow.block_on(async { drop(work) });
+        // What stands in line for the disk is not done any more.
+        slow.shutdown_background();
+        drop(gate);
+    }
+    scene.end();
+}
+
+#[test]
+fn an_edit_that_is_killed_is_made_or_is_not_and_is_never_taken_back() {
+    killed_and_started(
+        |replica, _, org, at| publish(Arc::clone(replica), org, text(org, "edit", at)).boxed(),
+        |before, after, at| {
+            assert_eq!(by_hand(after), 0, "killed at {at}: nobody has edited by hand");
+            assert!(after.len() - before.len() <= 1, "killed at {at}");
+        },
+    );
+}
+
+#[test]
+fn a_hand_edit_is_not_lost_when_its_taking_is_killed() {
+    killed_and_started(
+        |replica, dir, org, at| {
+            fs::write(dir.join(format!("orgs/{org}.csv")), text(org, "hand", at)).unwrap();
+            replica.policy.reload().unwrap();
+            let replica = Arc::clone(replica);
+            async move { policies::sync(&replica).await.map(drop) }.boxed()
+        },
+        |before, after, at| {
+            assert_eq!(after.len() - before.len(), 1, "killed at {at}: it is one version");
+            assert_eq!(by_hand(after), after.len(), "killed at {at}");
+        },
+    );
+}
