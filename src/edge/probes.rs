@@ -16,7 +16,8 @@ use crate::{
     rest::problem_response,
 };
 
-/// The process lives. Says nothing about the database, whose loss no restart mends; a refused policy shows here, and one that is in force and not in its folder.
+/// The process lives. Says nothing about the database, whose loss no restart mends; a refused policy shows here, and one
+/// that is in force and could not be written.
 pub async fn health(State(app): State<Arc<App>>) -> Response {
     let policy = app.policy.status();
     let problems: Vec<String> = policy.problems.iter().map(ToString::to_string).collect();

@@ -157,7 +157,7 @@ async fn settle(app: &Arc<App>, state: &mut State, org: OrgId) -> Result<bool> {
     let scope = Scope::system(app, org);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
-    // Another replica may have been here since the folder was read. Only with the lock it tells what is there.
+    // Another replica, or a hand, may have been here since the folder was read.
     read_folder(app).await?;
     if !app.policy.status().problems.is_empty() {
         tx.rollback().await?;

@@ -34,7 +34,40 @@ use tokio::{
 use crate::harness::TestApp;
 
 /// How long who comes in between is waited for: he goes on at once, or has to wait for the work's end.
-const PATIENCE: Duration = Duration::from_millis(150);
+const PATIENCE: Duration = Duration::from_millis(400);
+/// Who is not answered for so long while the disk does nothing waits for the disk.
+const QUIET: Duration = Duration::from_millis(60);
+/// When so many points in a row are not reached, there are none any more. One alone may be missed: an answer of the database
+/// that is there at once is no point.
+const BEYOND: usize = 3;
+
+/// Where work is stopped.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    /// Where it waits for the nth time, for the database or the disk.
+    Wait(usize),
+    /// Where it waits for the disk for the nth time.
+    Disk(usize),
+}
+
+/// Every point, for as long as `stops` says that it has come there.
+fn at_every_point(mut stops: impl FnMut(Stop) -> bool) {
+    for kind in [Stop::Wait as fn(usize) -> Stop, Stop::Disk] {
+        let (mut reached, mut missed) = (0, 0);
+        for n in 1.. {
+            if stops(kind(n)) {
+                (reached, missed) = (n, 0);
+            } else {
+                missed += 1;
+            }
+            if missed == BEYOND {
+                break;
+            }
+        }
+        println!("{:?} was the last point", kind(reached));
+        assert!(reached > 1);
+    }
+}
 
 type Work = BoxFuture<'static, Result<()>>;
 
@@ -63,28 +96,36 @@ async fn gate() -> mpsc::Sender<()> {
     open
 }
 
-/// Polls `work` so many times. What it wants of the disk in a poll, it gets after the poll; in the last one, when the gate
-/// that is answered opens. None if it has ended before.
-async fn polled(work: &mut Work, times: usize) -> Option<mpsc::Sender<()>> {
+/// Polls `work` up to a point. What it wants of the disk in a poll, it gets after the poll; in the last one, when the gate
+/// that is answered opens. None if the work has ended before.
+async fn polled(work: &mut Work, stop: Stop) -> Option<mpsc::Sender<()>> {
     let wakes = Arc::new(Wakes(Notify::new()));
     let waker = Waker::from(Arc::clone(&wakes));
-    for _ in 1..times {
+    let mut disk = 0;
+    for wait in 1.. {
         let gate = gate().await;
         if let Poll::Ready(done) = work.poll_unpin(&mut Context::from_waker(&waker)) {
             done.unwrap();
             return None;
         }
+        let here = match stop {
+            Stop::Wait(n) => wait == n,
+            Stop::Disk(n) => {
+                let woken = timeout(QUIET, wakes.0.notified()).await.is_ok();
+                if woken {
+                    wakes.0.notify_one();
+                }
+                disk += usize::from(!woken);
+                disk == n && !woken
+            }
+        };
+        if here {
+            return Some(gate);
+        }
         drop(gate);
         wakes.0.notified().await;
     }
-    let gate = gate().await;
-    match work.poll_unpin(&mut Context::from_waker(&waker)) {
-        Poll::Pending => Some(gate),
-        Poll::Ready(done) => {
-            done.unwrap();
-            None
-        }
-    }
+    None
 }
 
 async fn publish(app: Arc<App>, org: OrgId, text: String) -> Result<()> {
@@ -93,8 +134,8 @@ async fn publish(app: Arc<App>, org: OrgId, text: String) -> Result<()> {
 }
 
 /// A text that no file has had before.
-fn text(org: OrgId, whose: &str, at: usize) -> String {
-    format!("# {whose}, stopped at {at}\np, VIEWER, {org}, contact.view, allow\n")
+fn text(org: OrgId, whose: &str, at: Stop) -> String {
+    format!("# {whose}, stopped at {at:?}\np, VIEWER, {org}, contact.view, allow\n")
 }
 
 fn folder() -> TempDir {
@@ -128,8 +169,8 @@ impl Scene {
         runtime.block_on(App::start(config, options)).unwrap()
     }
 
-    /// Does `work`; the service edits in between, at the `at`-th point where the work waits. Whether there is such a point.
-    fn interrupted(&self, slow: &Runtime, mut work: Work, at: usize, org: OrgId, text: String) -> bool {
+    /// Does `work`; the service edits in between, at that point. Whether there is such a point.
+    fn interrupted(&self, slow: &Runtime, mut work: Work, at: Stop, org: OrgId, text: String) -> bool {
         slow.block_on(async {
             let Some(gate) = polled(&mut work, at).await else { return false };
             let mut edit = self.main.spawn(publish(Arc::clone(&self.app.muster), org, text));
@@ -169,34 +210,30 @@ fn by_hand(history: &[Version]) -> usize {
 
 /// A replica in the service's folder does `work`, which publishes one version of its own or of somebody else; the service
 /// publishes another one meanwhile, at every point of it.
-fn the_newest_version_wins(scene: Scene, work: impl Fn(&Scene, &Arc<App>, usize) -> Work) {
+fn the_newest_version_wins(scene: Scene, work: impl Fn(&Scene, &Arc<App>, Stop) -> Work) {
     let (slow, org) = (stoppable(), scene.org);
     let other = scene.replica(&slow, scene.dir.path());
-    let mut points = 0;
-    for at in 1.. {
+    let mut versions = 0;
+    at_every_point(|at| {
         let work = work(&scene, &other, at);
         let stopped = scene.interrupted(&slow, work, at, org, text(org, "quick", at));
         let newest = scene.history().remove(0).text;
-        assert_eq!(file(scene.dir.path(), org), newest, "stopped at {at}: the file has the newest version");
+        assert_eq!(file(scene.dir.path(), org), newest, "stopped at {at:?}: the file has the newest version");
         scene.main.block_on(policies::sync(&scene.app.muster)).unwrap();
         slow.block_on(policies::sync(&other)).unwrap();
         for replica in [&scene.app.muster, &other] {
             assert_eq!(
                 replica.policy.org_text(org),
                 newest,
-                "stopped at {at}: all replicas have it in force"
+                "stopped at {at:?}: all replicas have it in force"
             );
         }
         let history = scene.history();
-        assert_eq!(by_hand(&history), 0, "stopped at {at}: nobody has edited by hand");
-        if !stopped {
-            break;
-        }
-        points = at;
-        assert_eq!(history.len(), 2 * at, "stopped at {at}: every edit is kept");
-    }
-    println!("stopped at {points} points");
-    assert!(points > 3, "{points}");
+        assert_eq!(by_hand(&history), 0, "stopped at {at:?}: nobody has edited by hand");
+        versions += 1 + usize::from(stopped);
+        assert_eq!(history.len(), versions, "stopped at {at:?}: every edit is kept");
+        stopped
+    });
     slow.block_on(other.shut_down());
     scene.end();
 }
@@ -224,8 +261,7 @@ fn a_version_that_comes_while_a_replica_looks_is_found_in_its_next_round() {
     let (scene, slow, own) = (Scene::new(), stoppable(), folder());
     let (org, second) = (scene.org, OrgId(scene.app.other_org));
     let other = scene.replica(&slow, own.path());
-    let mut points = 0;
-    for at in 1.. {
+    at_every_point(|at| {
         let texts = [text(org, "first", at), text(second, "second", at)];
         let first = publish(Arc::clone(&scene.app.muster), org, texts[0].clone());
         scene.main.block_on(first).unwrap();
@@ -233,16 +269,12 @@ fn a_version_that_comes_while_a_replica_looks_is_found_in_its_next_round() {
         let work = async move { policies::sync(&looking).await.map(drop) }.boxed();
         let stopped = scene.interrupted(&slow, work, at, second, texts[1].clone());
         slow.block_on(policies::sync(&other)).unwrap();
-        assert_eq!(other.policy.org_text(org).as_ref(), Some(&texts[0]), "stopped at {at}");
-        if !stopped {
-            break;
+        for (org, text) in [org, second].into_iter().zip(&texts).take(1 + usize::from(stopped)) {
+            assert_eq!(other.policy.org_text(org).as_ref(), Some(text), "stopped at {at:?}: overlooked");
+            assert_eq!(file(own.path(), org).as_ref(), Some(text), "stopped at {at:?}");
         }
-        points = at;
-        assert_eq!(other.policy.org_text(second).as_ref(), Some(&texts[1]), "stopped at {at}: overlooked");
-        assert_eq!(file(own.path(), second).as_ref(), Some(&texts[1]), "stopped at {at}");
-    }
-    println!("stopped at {points} points");
-    assert!(points > 3, "{points}");
+        stopped
+    });
     slow.block_on(other.shut_down());
     scene.end();
 }
@@ -250,37 +282,40 @@ fn a_version_that_comes_while_a_replica_looks_is_found_in_its_next_round() {
 /// A replica with a folder of its own is killed at every point of its `work`, and started again. `check` sees the history
 /// before the work and after the start.
 fn killed_and_started(
-    work: impl Fn(&Arc<App>, &Path, OrgId, usize) -> Work,
-    check: impl Fn(&[Version], &[Version], usize),
+    work: impl Fn(&Arc<App>, &Path, OrgId, Stop) -> Work,
+    check: impl Fn(&[Version], &[Version], Stop),
 ) {
     let (scene, own) = (Scene::new(), folder());
-    let (org, mut before) = (scene.org, None::<Vec<Version>>);
-    let mut alive = true;
-    for at in 0.. {
+    let org = scene.org;
+    let start = || {
         let slow = stoppable();
         let replica = scene.replica(&slow, own.path());
         slow.block_on(policies::sync(&replica)).unwrap();
-        let history = scene.history();
-        if let Some(before) = &before {
-            check(before, &history, at);
-            let newest = history.first().and_then(|newest| newest.text.clone());
-            assert_eq!(file(own.path(), org), newest, "killed at {at}: the file has the newest version");
-            assert_eq!(replica.policy.org_text(org), newest, "killed at {at}");
-        }
-        if !alive {
-            println!("killed at {} points", at - 1);
-            assert!(at > 4, "{at}");
-            break;
-        }
-        before = Some(history);
-        let mut work = work(&replica, own.path(), org, at + 1);
-        let gate = slow.block_on(polled(&mut work, at + 1));
-        alive = gate.is_some();
-        slow.block_on(async { drop(work) });
-        // What stands in line for the disk is not done any more.
+        (slow, replica)
+    };
+    let mut running = Some(start());
+    at_every_point(|at| {
+        let before = scene.history();
+        let (slow, replica) = running.take().unwrap();
+        let mut work = work(&replica, own.path(), org, at);
+        let gate = slow.block_on(polled(&mut work, at));
+        slow.block_on(async {
+            drop(work);
+            replica.db.close().await;
+        });
         slow.shutdown_background();
-        drop(gate);
-    }
+        let stopped = gate.is_some();
+        // Never opened: what stands in line for the disk is not done any more.
+        std::mem::forget(gate);
+        let (slow, replica) = start();
+        let after = scene.history();
+        check(&before, &after, at);
+        let newest = after.first().and_then(|newest| newest.text.clone());
+        assert_eq!(file(own.path(), org), newest, "killed at {at:?}: the file has the newest version");
+        assert_eq!(replica.policy.org_text(org), newest, "killed at {at:?}");
+        running = Some((slow, replica));
+        stopped
+    });
     scene.end();
 }
 
@@ -289,8 +324,8 @@ fn an_edit_that_is_killed_is_made_or_is_not_and_is_never_taken_back() {
     killed_and_started(
         |replica, _, org, at| publish(Arc::clone(replica), org, text(org, "edit", at)).boxed(),
         |before, after, at| {
-            assert_eq!(by_hand(after), 0, "killed at {at}: nobody has edited by hand");
-            assert!(after.len() - before.len() <= 1, "killed at {at}");
+            assert_eq!(by_hand(after), 0, "killed at {at:?}: nobody has edited by hand");
+            assert!(after.len() - before.len() <= 1, "killed at {at:?}");
         },
     );
 }
@@ -305,8 +340,8 @@ fn a_hand_edit_is_not_lost_when_its_taking_is_killed() {
             async move { policies::sync(&replica).await.map(drop) }.boxed()
         },
         |before, after, at| {
-            assert_eq!(after.len() - before.len(), 1, "killed at {at}: it is one version");
-            assert_eq!(by_hand(after), after.len(), "killed at {at}");
+            assert_eq!(after.len() - before.len(), 1, "killed at {at:?}: it is one version");
+            assert_eq!(by_hand(after), after.len(), "killed at {at:?}");
         },
     );
 }

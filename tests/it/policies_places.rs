@@ -317,7 +317,7 @@ async fn a_file_that_cannot_be_written_is_tried_ever_more_rarely_and_a_newer_tex
         assert_eq!(tried().await, expected, "a newer text is tried at once");
         assert_eq!(in_force().as_ref(), Some(text));
         for pause in pauses {
-            app.clock.advance(Duration::from_secs(*pause) - millisecond);
+            app.clock.advance(Duration::from_secs(*pause).saturating_sub(millisecond));
             assert_eq!(tried().await, expected, "not before {pause} s");
             app.clock.advance(millisecond);
             expected += 1;
