@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    time::{Duration, Instant},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use muster::access::policy;
@@ -62,6 +62,10 @@ async fn an_edit_through_one_replica_is_live_on_the_other() {
     let session =
         |email| json(&["session", "create", "--email", email])["access_token"].as_str().unwrap().to_owned();
     let [owner, operator, stranger] = ["a@example.org", "o@example.org", "s@example.org"].map(session);
+    // What a process that was killed long ago has left, and what one has prepared just now.
+    let [old, fresh] = [0x0123, 0x4567].map(|n| folders[0].join(format!("orgs/.new-{n:016x}")));
+    fs::write(&fresh, "").unwrap();
+    fs::File::create(&old).unwrap().set_modified(UNIX_EPOCH).unwrap();
     let [first, second] = programs.each_ref().map(Program::serve);
     let owner = first.actor(&house).with_bearer(owner);
     let operator = second.actor(&house).with_bearer(operator);
@@ -103,4 +107,5 @@ async fn an_edit_through_one_replica_is_live_on_the_other() {
     let authors: Vec<_> =
         history["versions"].as_array().unwrap().iter().map(|it| &it["author_kind"]).collect();
     assert_eq!(authors, ["OPERATOR", "USER", "USER"], "what a replica writes is no hand edit");
+    assert!(!old.exists() && fresh.exists(), "the start has swept");
 }
