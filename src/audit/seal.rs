@@ -6,23 +6,23 @@
 //! SQLite has one writer, on PostgreSQL it holds an advisory lock. A line can be told to be changed from the moment it is
 //! sealed on.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement, Value};
+use serde::Serialize;
 
 use super::{
     chain::{Entry, GENESIS, columns, hash},
     statement::{sign, statement},
 };
-use crate::{app::App, clock::Timestamp, error::Result};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Problem, Result},
+};
 
 /// How many lines one transaction seals.
 const BATCH: usize = 500;
-/// How many one statement does.
-const STATEMENT: usize = 100;
 /// Whoever holds this lock of PostgreSQL seals.
 const LOCK: i64 = 7_210_012;
 
@@ -55,9 +55,7 @@ async fn seal_batch(app: &App) -> Result<usize> {
     let (sealed, range) = (entries.len(), [first.id.into(), last.id.into()]);
     let mut ends = ends(app, &tx, &entries).await?;
     let places: Vec<Place> = entries.into_iter().map(|entry| place(entry, &mut ends)).collect();
-    for places in places.chunks(STATEMENT) {
-        put(app, &tx, places).await?;
-    }
+    put(app, &tx, &places).await?;
     let done = "DELETE FROM audit_waiting WHERE id IN (SELECT id FROM audit_log WHERE id BETWEEN $1 AND $2)";
     tx.execute_raw(sql(app, done, range.into())).await?;
     for (chain, (last, end)) in ends {
@@ -109,40 +107,45 @@ async fn ends(app: &App, tx: &DatabaseTransaction, entries: &[Entry]) -> Result<
 }
 
 /// A line, and what it is sealed with.
+#[derive(Serialize)]
 struct Place {
-    id: i64,
+    line: i64,
     seq: i64,
-    prev_hash: Vec<u8>,
-    hash: Vec<u8>,
+    /// The hash of the line before, and its own, in hexadecimal.
+    prev: String,
+    own: String,
 }
 
 /// The next place of its chain for a line.
 fn place(entry: Entry, ends: &mut Ends) -> Place {
-    let (id, chain) = (entry.id, entry.chain);
+    let (line, chain) = (entry.id, entry.chain);
     let (last, end) = ends.entry(chain).or_insert_with(|| (0, GENESIS.to_vec()));
     *last += 1;
     let own = hash(end, &entry.at(*last)).to_vec();
-    let prev_hash = std::mem::replace(end, own.clone());
-    Place { id, seq: *last, prev_hash, hash: own }
+    let place = Place { line, seq: *last, prev: hex::encode(&*end), own: hex::encode(&own) };
+    *end = own;
+    place
 }
 
-/// Puts lines that wait into the log.
+/// Puts lines that wait into the log. The statement's text does not depend on their number: it is prepared once.
 async fn put(app: &App, tx: &DatabaseTransaction, places: &[Place]) -> Result<()> {
-    let mut rows = String::new();
-    let mut values: Vec<Value> = Vec::with_capacity(places.len() * 4);
-    for (n, place) in places.iter().enumerate() {
-        let comma = if n > 0 { "," } else { "" };
-        let at = n * 4;
-        let _ = write!(rows, "{comma}(${},${},${},${})", at + 1, at + 2, at + 3, at + 4);
-        let (prev_hash, hash) = (place.prev_hash.clone(), place.hash.clone());
-        values.extend([place.id.into(), place.seq.into(), prev_hash.into(), hash.into()]);
-    }
+    let of = match app.db.backend() {
+        DbBackend::Postgres => {
+            "SELECT line, seq, decode(prev, 'hex') AS prev, decode(own, 'hex') AS own \
+             FROM jsonb_to_recordset($1::jsonb) AS r (line BIGINT, seq BIGINT, prev TEXT, own TEXT)"
+        }
+        _ => {
+            "SELECT value ->> 'line' AS line, value ->> 'seq' AS seq, unhex(value ->> 'prev') AS prev, \
+             unhex(value ->> 'own') AS own FROM json_each($1)"
+        }
+    };
     let columns = columns();
     let insert = format!(
         "INSERT INTO audit_log ({columns}, chain_seq, prev_hash, hash) \
-         SELECT {columns}, v.column2, v.column3, v.column4 FROM audit_waiting JOIN (VALUES {rows}) AS v ON v.column1 = id"
+         SELECT {columns}, v.seq, v.prev, v.own FROM audit_waiting JOIN ({of}) AS v ON v.line = id"
     );
-    tx.execute_raw(sql(app, &insert, values)).await?;
+    let places = serde_json::to_string(places).map_err(Problem::internal)?;
+    tx.execute_raw(sql(app, &insert, vec![places.into()])).await?;
     Ok(())
 }
 
