@@ -29,6 +29,9 @@ use crate::{
     telemetry::{self, metrics::Pool, traces},
 };
 
+/// Records that several may have asked for.
+type Found = Result<Vec<Arc<QueryResult>>, DbErr>;
+
 /// The database, open.
 #[derive(Clone, Debug)]
 pub struct Db {
@@ -36,7 +39,8 @@ pub struct Db {
     read: DatabaseConnection,
     write: DatabaseConnection,
     statements: Arc<AtomicU64>,
-    flights: Flights<(String, Vec<i64>), Result<Vec<Arc<QueryResult>>, DbErr>>,
+    /// Who finds records by keys just now.
+    finding: Flights<(String, Vec<i64>), Found>,
 }
 
 impl Db {
@@ -64,7 +68,7 @@ impl Db {
         write.set_metric_callback(|statement| {
             telemetry::statement(Pool::Write, &statement.statement.sql, statement.elapsed, statement.failed);
         });
-        Ok(Self { readers, read, write, statements, flights: Flights::default() })
+        Ok(Self { readers, read, write, statements, finding: Flights::default() })
     }
 
     /// The rows of one statement outside of a transaction: what requests read with.
@@ -88,13 +92,13 @@ impl Db {
     ///
     /// # Errors
     /// Those of [`Self::all`].
-    pub async fn shared(&self, sql: String, keys: Vec<i64>) -> Result<Vec<Arc<QueryResult>>, DbErr> {
+    pub async fn shared(&self, sql: String, keys: Vec<i64>) -> Found {
         let (db, question) = (self.clone(), (sql.clone(), keys.clone()));
         let ask = async move {
             let rows = db.all(sql, keys.into_iter().map(Value::from).collect()).await?;
             Ok(rows.into_iter().map(Arc::new).collect())
         };
-        self.flights.share(question, ask).await
+        self.finding.share(question, ask).await
     }
 
     /// One writing statement that belongs to no transaction of a scope; how many rows it touched.
@@ -106,7 +110,7 @@ impl Db {
     /// Lets go of what nobody has needed lately.
     pub fn trim(&self) {
         self.readers.trim();
-        self.flights.trim();
+        self.finding.trim();
     }
 
     /// For sea-orm's finders outside of a transaction.
