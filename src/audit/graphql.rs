@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use async_graphql::{Context, Json, Object};
 
+use super::settle;
 use crate::{
     access::Permission,
     clock::Timestamp,
@@ -24,7 +25,7 @@ impl Record for AuditEntry {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let about = "A line of the audit log: who did what, through which credential, to what.";
-            Spec::new("AuditEntry", "audit_lines t", about)
+            Spec::new("AuditEntry", "audit_log t", about)
                 .permission(Permission::AuditView)
                 .column::<AuditId>("id", "Identifies the line.")
                 .column::<OrgId>("organization_id", "The organization in which it was done.")
@@ -94,7 +95,12 @@ impl AuditQuery {
         #[graphql(desc = "Only before this instant.")] to: Option<Timestamp>,
     ) -> Answer<Page<AuditEntry>> {
         answer(async {
-            let rows = Rows::of(&ctx.enter(org_id).await?)
+            let scope = ctx.enter(org_id).await?;
+            // What was done a moment ago is shown as well; what can't be sealed now is not a reason to show nothing.
+            if let Err(problem) = settle(&scope.app).await {
+                tracing::warn!(%problem, "audit.not_sealed");
+            }
+            let rows = Rows::of(&scope)
                 .filter_if("t.operation = ?", operation)
                 .filter_if("t.target_kind = ?", target_kind)
                 .filter_if("t.target_id = ?", target_id.map(|id| id.0))

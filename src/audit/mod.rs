@@ -38,7 +38,7 @@ pub use self::{
     personal::{Origin, PersonalEntry, record_personal},
     refusals::{Refusals, rate_limited, refused, refused_account, refused_credential, write_refusals},
     retention::retain,
-    seal::{checkpoint, seal},
+    seal::{checkpoint, seal, settle},
     verify::{Broken, Fault, Report, Verifier},
 };
 use crate::{

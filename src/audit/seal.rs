@@ -26,27 +26,46 @@ const BATCH: usize = 500;
 /// Whoever holds this lock of PostgreSQL seals.
 const LOCK: i64 = 7_210_012;
 
-/// Seals what has been committed. Returns how many lines that were.
+/// Seals what has been committed, unless another process does so just now. Returns how many lines that were.
 ///
 /// # Errors
 /// The database is out of reach.
 pub async fn seal(app: &App) -> Result<u64> {
     let mut sealed = 0;
-    loop {
-        let now = seal_batch(app).await?;
+    while is_waiting(app).await? {
+        let Some(tx) = begin(app).await? else { break };
+        let now = seal_batch(app, tx).await?;
         sealed += now as u64;
         if now < BATCH {
-            return Ok(sealed);
+            break;
         }
     }
+    Ok(sealed)
 }
 
-async fn seal_batch(app: &App) -> Result<usize> {
-    let waiting = "SELECT id FROM audit_lines WHERE chain_seq IS NULL LIMIT 1";
-    if app.db.one(waiting.to_owned(), vec![]).await?.is_none() {
-        return Ok(0);
+/// Seals what has been committed by now, after whoever does so just now: whoever reads the log next finds it there.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn settle(app: &App) -> Result<()> {
+    while is_waiting(app).await? {
+        let tx = app.db.begin().await?;
+        if app.db.backend() == DbBackend::Postgres {
+            tx.execute_raw(sql(app, "SELECT pg_advisory_xact_lock($1)", vec![LOCK.into()])).await?;
+        }
+        if seal_batch(app, tx).await? < BATCH {
+            break;
+        }
     }
-    let Some(tx) = begin(app).await? else { return Ok(0) };
+    Ok(())
+}
+
+async fn is_waiting(app: &App) -> Result<bool> {
+    let waiting = "SELECT id FROM audit_lines WHERE chain_seq IS NULL LIMIT 1";
+    Ok(app.db.one(waiting.to_owned(), vec![]).await?.is_some())
+}
+
+async fn seal_batch(app: &App, tx: DatabaseTransaction) -> Result<usize> {
     fetch_left(app, &tx).await?;
     let waiting = format!("SELECT {} FROM audit_waiting ORDER BY id LIMIT {BATCH}", columns());
     let rows = tx.query_all_raw(sql(app, &waiting, vec![])).await?;
@@ -127,7 +146,8 @@ fn place(entry: Entry, ends: &mut Ends) -> Place {
     place
 }
 
-/// Puts lines that wait into the log. The statement's text does not depend on their number: it is prepared once.
+/// Puts lines that wait into the log. The statement's text does not depend on their number: it is prepared once. (To SQLite a
+/// CROSS JOIN says which side comes first; the other way round it would read the places for each line anew.)
 async fn put(app: &App, tx: &DatabaseTransaction, places: &[Place]) -> Result<()> {
     let of = match app.db.backend() {
         DbBackend::Postgres => {
@@ -142,7 +162,7 @@ async fn put(app: &App, tx: &DatabaseTransaction, places: &[Place]) -> Result<()
     let columns = columns();
     let insert = format!(
         "INSERT INTO audit_log ({columns}, chain_seq, prev_hash, hash) \
-         SELECT {columns}, v.seq, v.prev, v.own FROM audit_waiting JOIN ({of}) AS v ON v.line = id"
+         SELECT {columns}, v.seq, v.prev, v.own FROM ({of}) AS v CROSS JOIN audit_waiting WHERE id = v.line"
     );
     let places = serde_json::to_string(places).map_err(Problem::internal)?;
     tx.execute_raw(sql(app, &insert, vec![places.into()])).await?;
