@@ -211,7 +211,7 @@ FROM audit_log
 UNION ALL
 SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, credential_id,
        credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, request_id, ip,
-       NULL
+       CAST(NULL AS BIGINT)
 FROM audit_waiting;
 
 CREATE TABLE audit_log (
