@@ -166,7 +166,7 @@ mod tests {
         let_first.send(()).unwrap();
         let_second.send(()).unwrap();
         assert_eq!(third.await, 0);
-        let mut alone = asks(&flights, &stored).0;
+        let (mut alone, _never) = asks(&flights, &stored);
         assert!(poll!(&mut alone).is_pending());
         drop(alone);
         flights.trim();
