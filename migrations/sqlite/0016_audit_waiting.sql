@@ -25,8 +25,9 @@ CREATE TABLE audit_waiting (
     request_id TEXT,
     ip TEXT
 );
--- Lines that wait are numbered on from where the log is.
-INSERT INTO sqlite_sequence (name, seq) SELECT 'audit_waiting', COALESCE(MAX(id), 0) FROM audit_log;
+-- Lines that wait are numbered on from where the log was, whatever retention has removed of it.
+INSERT INTO sqlite_sequence (name, seq)
+SELECT 'audit_waiting', COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'audit_log'), 0);
 
 -- Every line, whether or not it is sealed.
 CREATE VIEW audit_lines AS
