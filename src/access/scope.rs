@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc};
 
 use super::{
     Caller, Membership, Permission,
-    policy::{Explanation, Subject},
+    policy::{Explanation, NO_LINE, Subject},
 };
 
 use crate::{
@@ -20,9 +20,6 @@ use crate::{
 /// (`graphql/context.rs`).
 #[derive(Clone)]
 pub struct Scope(Arc<Inner>);
-
-/// What decides where no line speaks.
-const NO_LINE: &str = "no line allows it";
 
 /// What a [`Scope`] holds.
 pub struct Inner {

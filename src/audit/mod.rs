@@ -42,7 +42,10 @@ pub use self::{
     verify::{Broken, Fault, Report, Verifier},
 };
 use crate::{
-    access::{Caller, Membership, Permission, policy::Subject},
+    access::{
+        Caller, Membership, Permission,
+        policy::{NO_LINE, Subject},
+    },
     app::App,
     enums::CredentialUsed,
     error::Result,
@@ -140,5 +143,5 @@ fn deciding_line(
         _ => Subject::Role(membership.role?),
     };
     let line = app.policy.deciding_line(org, subject, permission);
-    Some(line.unwrap_or_else(|| "no line allows it".into()))
+    Some(line.unwrap_or_else(|| NO_LINE.into()))
 }

@@ -31,16 +31,7 @@ const LOCK: i64 = 7_210_012;
 /// # Errors
 /// The database is out of reach.
 pub async fn seal(app: &App) -> Result<u64> {
-    let mut sealed = 0;
-    while is_waiting(app).await? {
-        let Some(tx) = begin(app).await? else { break };
-        let now = seal_batch(app, tx).await?;
-        sealed += now as u64;
-        if now < BATCH {
-            break;
-        }
-    }
-    Ok(sealed)
+    seal_all(app, Others::Left).await
 }
 
 /// Seals what has been committed by now, after whoever does so just now: whoever reads the log next finds it there.
@@ -48,16 +39,33 @@ pub async fn seal(app: &App) -> Result<u64> {
 /// # Errors
 /// The database is out of reach.
 pub async fn settle(app: &App) -> Result<()> {
+    seal_all(app, Others::Awaited).await.map(drop)
+}
+
+/// What a sealer does about another process that seals just now.
+#[derive(Clone, Copy)]
+enum Others {
+    /// It leaves the lines to it.
+    Left,
+    /// It waits for its end.
+    Awaited,
+}
+
+async fn seal_all(app: &App, others: Others) -> Result<u64> {
+    let mut sealed = 0;
     while is_waiting(app).await? {
-        let tx = app.db.begin().await?;
-        if app.db.backend() == DbBackend::Postgres {
-            tx.execute_raw(sql(app, "SELECT pg_advisory_xact_lock($1)", vec![LOCK.into()])).await?;
-        }
-        if seal_batch(app, tx).await? < BATCH {
+        let tx = match others {
+            Others::Left => begin(app).await?,
+            Others::Awaited => Some(begin_after_others(app).await?),
+        };
+        let Some(tx) = tx else { break };
+        let now = seal_batch(app, tx).await?;
+        sealed += now as u64;
+        if now < BATCH {
             break;
         }
     }
-    Ok(())
+    Ok(sealed)
 }
 
 async fn is_waiting(app: &App) -> Result<bool> {
@@ -110,6 +118,15 @@ pub(super) async fn begin(app: &App) -> Result<Option<DatabaseTransaction>> {
         }
     }
     Ok(Some(tx))
+}
+
+/// The same, when the other process is done.
+async fn begin_after_others(app: &App) -> Result<DatabaseTransaction> {
+    let tx = app.db.begin().await?;
+    if app.db.backend() == DbBackend::Postgres {
+        tx.execute_raw(sql(app, "SELECT pg_advisory_xact_lock($1)", vec![LOCK.into()])).await?;
+    }
+    Ok(tx)
 }
 
 /// The last place and its hash, by chain.

@@ -232,9 +232,9 @@ impl State {
 
     /// Whether there is anything to look at.
     async fn is_called_for(&self, app: &App) -> Result<bool> {
-        let (seen, now) = (Some(Seen::now(app).await?), app.clock.elapsed());
-        let due = |org: &OrgId| self.retries.is_due(*org, now);
-        Ok(self.seen != seen || app.policy.unwritten().iter().any(due))
+        let (seen, now) = (Seen::now(app).await?, app.clock.elapsed());
+        let is_due = seen.unwritten.iter().any(|org| self.retries.is_due(*org, now));
+        Ok(is_due || self.seen.as_ref() != Some(&seen))
     }
 
     /// A folder that can't be written has no note; then this process alone remembers.

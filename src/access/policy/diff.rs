@@ -5,7 +5,7 @@ use std::fmt;
 use async_graphql::SimpleObject;
 use serde::Serialize;
 
-use super::{Compiled, Line, Subject, compile::Table};
+use super::{Compiled, Line, NO_LINE, Subject, compile::Table};
 use crate::{
     access::permit::{Permission, Role},
     ids::OrgId,
@@ -38,7 +38,7 @@ impl fmt::Display for CellChange {
         }
         match &self.decided_by {
             Some(line) => write!(f, "   ({line})"),
-            None => f.write_str("   (no line allows it)"),
+            None => write!(f, "   ({NO_LINE})"),
         }
     }
 }

@@ -111,6 +111,9 @@ pub(super) struct Book {
     pub rules: Rules,
 }
 
+/// What decides where no line speaks.
+pub const NO_LINE: &str = "no line allows it";
+
 /// The name of the file for every organization.
 pub(super) const POLICY_CSV: &str = "policy.csv";
 
@@ -256,7 +259,7 @@ fn reason(
     let mut reason = format!("{who} {may} {permission}: ");
     match decided_by {
         Some(line) => reason.push_str(&line.to_string()),
-        None => reason.push_str("no line allows it"),
+        None => reason.push_str(NO_LINE),
     }
     if inheritance.len() > 1 {
         let roles: Vec<&str> = inheritance.iter().map(|role| role.as_str()).collect();

@@ -42,7 +42,7 @@ pub use self::{
     candidate::Candidate,
     compile::Table,
     diff::{CellChange, lines as changed_lines},
-    explain::{ChangeKind, Explanation, Line, Remedy, org_file},
+    explain::{ChangeKind, Explanation, Line, NO_LINE, Remedy, org_file},
     lint::{LintProblem, listed},
     matrix::matrix,
     publish::Placed,

@@ -3,7 +3,10 @@
 use std::{fmt::Write, path::PathBuf};
 
 use super::{Cli, Failure, Output};
-use crate::{access::policy::Candidate, orgs, policies};
+use crate::{
+    access::policy::{Candidate, NO_LINE},
+    orgs, policies,
+};
 
 /// What `muster policy simulate` takes.
 #[derive(Debug, clap::Args)]
@@ -32,8 +35,7 @@ impl Simulate {
         let mut text = String::new();
         for flip in &found.flips {
             let sign = if flip.allowed { '+' } else { '-' };
-            let by =
-                flip.decided_by.as_ref().map_or_else(|| "no line allows it".to_owned(), ToString::to_string);
+            let by = flip.decided_by.as_ref().map_or_else(|| NO_LINE.to_owned(), ToString::to_string);
             let (count, operation, subject, org) =
                 (flip.count, &flip.operation, &flip.subject, flip.organization_id);
             let permission = flip.permission;
