@@ -105,7 +105,7 @@ pub async fn assign<E: Assignable>(
     }
     touch::<E>(&tx, id).await?;
     super::mark_for_sync(&mut tx, &change.touched()).await?;
-    record::<E>(&tx, operation, id, json!({ "added": change.added, "removed": change.removed })).await?;
+    record::<E>(&tx, operation, id, json!({ "added": change.added, "removed": change.removed }));
     tx.commit().await
 }
 
@@ -172,7 +172,7 @@ async fn set_archived<E: Assignable>(
         change.col_expr(E::ARCHIVED_AT, Expr::value(at)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
     mark_assigned::<E>(&mut tx, id).await?;
-    record::<E>(&tx, operation, id, json!({ "name": E::name(row) })).await?;
+    record::<E>(&tx, operation, id, json!({ "name": E::name(row) }));
     tx.commit().await
 }
 
@@ -196,16 +196,8 @@ pub async fn touch<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
 }
 
 /// The audit line of a change to the record.
-///
-/// # Errors
-/// The database refused.
-pub async fn record<E: Assignable>(
-    tx: &Tx,
-    operation: &'static str,
-    id: E::Id,
-    changes: Value,
-) -> Result<()> {
-    audit::record(tx, audit::Entry { operation, target_kind: E::KIND, target_id: id.into(), changes }).await
+pub fn record<E: Assignable>(tx: &Tx, operation: &'static str, id: E::Id, changes: Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: E::KIND, target_id: id.into(), changes });
 }
 
 fn spoken<E: Assignable>() -> String {

@@ -274,7 +274,7 @@ async fn require_free_name(tx: &Tx, name: &str, except: Option<AgentId>) -> Resu
 }
 
 async fn finish(mut tx: Tx, operation: &'static str, id: AgentId, changes: serde_json::Value) -> Result<()> {
-    audit::record(&tx, audit::Entry { operation, target_kind: "agent", target_id: id.0, changes }).await?;
+    audit::record(&tx, audit::Entry { operation, target_kind: "agent", target_id: id.0, changes });
     tx.announce(Event::Agent(tx.scope.org, id));
     tx.commit().await
 }

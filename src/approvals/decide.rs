@@ -163,7 +163,7 @@ pub(super) async fn follow(
 ) -> Result<()> {
     let changes = changes(end);
     let entry = audit::Entry { operation, target_kind: "approval", target_id: approval.id.0, changes };
-    audit::record(tx, entry).await?;
+    audit::record(tx, entry);
     if let Some(agent) = approval.agent_id.filter(|_| is_awaited(approval.kind)) {
         let payload = json!({ "approval_id": approval.id });
         agents::send(tx, agent, CommandKind::Answer, payload).await?;

@@ -1,14 +1,10 @@
-//! A line that is to be written, and the one statement that writes lines.
+//! A line that is to be written, and the one place that writes lines.
 //!
 //! They are put into `audit_waiting`, beside what they tell of and in its transaction; `seal.rs` takes them from there.
 
-use std::{
-    borrow::Cow,
-    net::IpAddr,
-    sync::{Arc, LazyLock},
-};
+use std::{borrow::Cow, net::IpAddr, sync::Arc};
 
-use sea_orm::{ConnectionTrait, DbErr, Statement, Value};
+use sea_orm::Value;
 
 use super::{actor, credential};
 use crate::{
@@ -17,6 +13,7 @@ use crate::{
     enums::{ActorKind, AuditOutcome, CredentialUsed},
     error::Code,
     ids::OrgId,
+    store::{Rows, Transaction},
 };
 
 /// Who did what, or was refused it. It holds names as they were, and refers to nothing that may be deleted.
@@ -98,8 +95,8 @@ impl Line {
     }
 
     /// What stands in [`COLUMNS`].
-    fn values(&self) -> [Value; WIDTH] {
-        [
+    fn values(&self) -> Vec<Value> {
+        vec![
             self.organization_id.into(),
             self.at.into(),
             self.last_at.into(),
@@ -129,21 +126,8 @@ pub(super) const COLUMNS: &str = "organization_id, at, last_at, count, actor_kin
      credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
      request_id, ip";
 
-/// How many they are.
-const WIDTH: usize = 20;
-
-/// Writes lines: a few at most, each has as many parameters as columns.
-pub(super) async fn write(db: &impl ConnectionTrait, lines: &[Line]) -> Result<(), DbErr> {
-    static ONE: LazyLock<String> = LazyLock::new(|| insert(1));
-    let sql = if lines.len() == 1 { ONE.clone() } else { insert(lines.len()) };
-    let values = lines.iter().flat_map(Line::values);
-    db.execute_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?;
-    Ok(())
-}
-
-fn insert(lines: usize) -> String {
-    let joined = |parts: &mut dyn Iterator<Item = String>| parts.collect::<Vec<_>>().join(", ");
-    let row = |line: usize| joined(&mut (1..=WIDTH).map(|column| format!("${}", line * WIDTH + column)));
-    let rows = joined(&mut (0..lines).map(|line| format!("({})", row(line))));
-    format!("INSERT INTO audit_waiting ({COLUMNS}) VALUES {rows}")
+/// Writes lines with the commit of what they tell of.
+pub(super) fn write(tx: &Transaction, lines: &[Line]) {
+    let values = lines.iter().map(Line::values).collect();
+    tx.insert_last(Rows { table: "audit_waiting", columns: COLUMNS, values });
 }

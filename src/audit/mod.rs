@@ -48,7 +48,6 @@ use crate::{
     },
     app::App,
     enums::CredentialUsed,
-    error::Result,
     graphql::Permit,
     ids::OrgId,
     sealing::KeyFile,
@@ -86,14 +85,11 @@ pub struct Entry {
     pub changes: Value,
 }
 
-/// Writes a line as the transaction's caller.
-///
-/// # Errors
-/// The database refused; then the change does not happen either.
-pub async fn record(tx: &Tx, entry: Entry) -> Result<()> {
+/// Writes a line as the transaction's caller, when it commits.
+pub fn record(tx: &Tx, entry: Entry) {
     let (scope, request) = (&tx.scope, &tx.scope.request);
     if !scope.app.audit.audited {
-        return Ok(());
+        return;
     }
     let permission = match scope.app.catalogue.permit(entry.operation) {
         Some(Permit::InOrganization { permission, .. }) => Some(permission),
@@ -112,7 +108,7 @@ pub async fn record(tx: &Tx, entry: Entry) -> Result<()> {
         ..Line::of(entry.operation, tx.now)
     };
     let line = line.by(&request.caller).from(request.ip, &request.id);
-    Ok(line::write(tx.connection(), &[line]).await?)
+    line::write(tx.connection(), &[line]);
 }
 
 fn actor(caller: &Caller) -> Option<i64> {

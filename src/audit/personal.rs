@@ -2,7 +2,6 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use sea_orm::ConnectionTrait;
 use serde_json::Value;
 
 use super::line::{self, Line};
@@ -10,9 +9,9 @@ use crate::{
     access::Caller,
     app::App,
     enums::{ActorKind, CredentialUsed},
-    error::Result,
     graphql::Request,
     ids::{OrgId, SessionId, UserId},
+    store::Transaction,
 };
 
 /// What happened to an account.
@@ -83,15 +82,8 @@ impl<'a> From<&'a Arc<Request>> for Origin<'a> {
     }
 }
 
-/// Writes a line beside the change, in its transaction.
-///
-/// # Errors
-/// The database refused; then the change does not happen either.
-pub async fn record_personal<'a>(
-    db: &impl ConnectionTrait,
-    origin: impl Into<Origin<'a>>,
-    entry: PersonalEntry<'_>,
-) -> Result<()> {
+/// Writes a line beside the change, when its transaction commits.
+pub fn record_personal<'a>(tx: &Transaction, origin: impl Into<Origin<'a>>, entry: PersonalEntry<'_>) {
     let origin = origin.into();
     let line = Line {
         organization_id: entry.organization,
@@ -113,5 +105,5 @@ pub async fn record_personal<'a>(
         },
         None => line.by(origin.caller),
     };
-    Ok(line::write(db, &[line]).await?)
+    line::write(tx, &[line]);
 }

@@ -324,7 +324,7 @@ async fn insert(app: &App, lines: &[(Key, Line, i64)], lost: u64) -> Result<usiz
     let written = rows.len();
     let tx = app.db.begin().await?;
     for batch in rows.chunks(BATCH) {
-        line::write(&tx, batch).await?;
+        line::write(&tx, batch);
     }
     tx.commit().await?;
     Ok(written)

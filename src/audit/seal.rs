@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
 use serde::Serialize;
 
 use super::{
@@ -19,6 +19,7 @@ use crate::{
     app::App,
     clock::Timestamp,
     error::{Problem, Result},
+    store::Transaction,
 };
 
 /// How many lines one transaction seals.
@@ -73,7 +74,7 @@ async fn is_waiting(app: &App) -> Result<bool> {
     Ok(app.db.one(waiting.to_owned(), vec![]).await?.is_some())
 }
 
-async fn seal_batch(app: &App, tx: DatabaseTransaction) -> Result<usize> {
+async fn seal_batch(app: &App, tx: Transaction) -> Result<usize> {
     fetch_left(app, &tx).await?;
     let waiting = format!("SELECT {} FROM audit_waiting ORDER BY id LIMIT {BATCH}", columns());
     let rows = tx.query_all_raw(sql(app, &waiting, vec![])).await?;
@@ -97,7 +98,7 @@ async fn seal_batch(app: &App, tx: DatabaseTransaction) -> Result<usize> {
 }
 
 /// Lines that a version before step 0016 has written into the log itself, where it would have sealed them.
-async fn fetch_left(app: &App, tx: &DatabaseTransaction) -> Result<()> {
+async fn fetch_left(app: &App, tx: &Transaction) -> Result<()> {
     let (columns, left) = (columns(), "FROM audit_log WHERE chain_seq IS NULL");
     let fetch = format!("INSERT INTO audit_waiting ({columns}) SELECT {columns} {left}");
     if tx.execute_raw(sql(app, &fetch, vec![])).await?.rows_affected() > 0 {
@@ -108,7 +109,7 @@ async fn fetch_left(app: &App, tx: &DatabaseTransaction) -> Result<()> {
 }
 
 /// A transaction of the one who seals; none while another process does.
-pub(super) async fn begin(app: &App) -> Result<Option<DatabaseTransaction>> {
+pub(super) async fn begin(app: &App) -> Result<Option<Transaction>> {
     let tx = app.db.begin().await?;
     if app.db.backend() == DbBackend::Postgres {
         let lock = sql(app, "SELECT pg_try_advisory_xact_lock($1)", vec![LOCK.into()]);
@@ -121,7 +122,7 @@ pub(super) async fn begin(app: &App) -> Result<Option<DatabaseTransaction>> {
 }
 
 /// The same, when the other process is done.
-async fn begin_after_others(app: &App) -> Result<DatabaseTransaction> {
+async fn begin_after_others(app: &App) -> Result<Transaction> {
     let tx = app.db.begin().await?;
     if app.db.backend() == DbBackend::Postgres {
         tx.execute_raw(sql(app, "SELECT pg_advisory_xact_lock($1)", vec![LOCK.into()])).await?;
@@ -133,7 +134,7 @@ async fn begin_after_others(app: &App) -> Result<DatabaseTransaction> {
 type Ends = BTreeMap<i64, (i64, Vec<u8>)>;
 
 /// Where the chains of these lines end.
-async fn ends(app: &App, tx: &DatabaseTransaction, entries: &[Entry]) -> Result<Ends> {
+async fn ends(app: &App, tx: &Transaction, entries: &[Entry]) -> Result<Ends> {
     let chains: BTreeSet<i64> = entries.iter().map(|entry| entry.chain).collect();
     let chains: Vec<String> = chains.iter().map(i64::to_string).collect();
     let known =
@@ -165,7 +166,7 @@ fn place(entry: Entry, ends: &mut Ends) -> Place {
 
 /// Puts lines that wait into the log. The statement's text does not depend on their number: it is prepared once. (To SQLite a
 /// CROSS JOIN says which side comes first; the other way round it would read the places for each line anew.)
-async fn put(app: &App, tx: &DatabaseTransaction, places: &[Place]) -> Result<()> {
+async fn put(app: &App, tx: &Transaction, places: &[Place]) -> Result<()> {
     let of = match app.db.backend() {
         DbBackend::Postgres => {
             "SELECT line, seq, decode(prev, 'hex') AS prev, decode(own, 'hex') AS own \
@@ -224,7 +225,7 @@ pub async fn checkpoint(app: &App, only: Option<i64>) -> Result<u64> {
 /// Signs and stores a statement.
 pub(super) async fn store(
     app: &App,
-    tx: &DatabaseTransaction,
+    tx: &Transaction,
     kind: &str,
     (chain, seq, end): (i64, i64, &[u8]),
     at: Timestamp,

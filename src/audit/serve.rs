@@ -49,7 +49,7 @@ async fn export(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Resu
     let tx = scope.begin().await?;
     let changes = json!({ "from": from, "to": to });
     let (target_kind, target_id) = ("organization", scope.org.0);
-    super::record(&tx, Entry { operation: "exportAudit", target_kind, target_id, changes }).await?;
+    super::record(&tx, Entry { operation: "exportAudit", target_kind, target_id, changes });
     tx.commit().await?;
     let lines = database::export(Arc::clone(app), scope.org.0, (from, to)).await?;
     let request_id = arrival.request_id.clone();

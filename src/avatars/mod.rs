@@ -106,14 +106,13 @@ pub async fn set_user(request: &Request, person: &Person, picture: Option<Pictur
     people::set_avatar(&tx, user, version, now).await?;
     replace(&tx, Owner::User(user), version.zip(picture), now).await?;
     let entry = PersonalEntry::done("setViewerAvatar", user, json!({ "avatar": "changed" }));
-    record_personal(&tx, request, entry).await?;
+    record_personal(&tx, request, entry);
     tx.commit().await?;
     Ok(())
 }
 
 async fn finish(tx: Tx, operation: &'static str, target_kind: &'static str, target_id: i64) -> Result<()> {
-    audit::record(&tx, Entry { operation, target_kind, target_id, changes: json!({ "avatar": "changed" }) })
-        .await?;
+    audit::record(&tx, Entry { operation, target_kind, target_id, changes: json!({ "avatar": "changed" }) });
     tx.commit().await
 }
 

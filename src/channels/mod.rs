@@ -122,7 +122,7 @@ async fn finish(
     agent: AgentId,
     changes: serde_json::Value,
 ) -> Result<()> {
-    audit::record(&tx, audit::Entry { operation, target_kind: "channel", target_id: id.0, changes }).await?;
+    audit::record(&tx, audit::Entry { operation, target_kind: "channel", target_id: id.0, changes });
     tx.announce(Event::Agent(tx.scope.org, agent));
     tx.commit().await
 }

@@ -98,7 +98,7 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
     let changes = json!({ "filename": filename, "size_bytes": size });
     let entry =
         audit::Entry { operation: "uploadAttachment", target_kind: "attachment", target_id: id.0, changes };
-    audit::record(&tx, entry).await?;
+    audit::record(&tx, entry);
     tx.commit().await?;
     let url = format!("/v1/org/{}/attachment/{id}", scope.org);
     Ok(Uploaded { id, filename, mime_type, size_bytes: size, url, uploaded_by_agent_id: None })

@@ -85,8 +85,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     }
     .insert(tx.connection())
     .await?;
-    record(&tx, "startConversation", conversation.id, json!({ "ref": reference, "agent_id": new.agent }))
-        .await?;
+    record(&tx, "startConversation", conversation.id, json!({ "ref": reference, "agent_id": new.agent }));
     match new.text {
         Some(text) => {
             let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
@@ -107,7 +106,7 @@ pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<Messa
     let mut tx = scope.begin().await?;
     let conversation = load(&tx, id).await?;
     let message = write(&mut tx, &conversation, post).await?;
-    record(&tx, "postMessage", id, json!({ "message_id": message })).await?;
+    record(&tx, "postMessage", id, json!({ "message_id": message }));
     tx.commit().await?;
     Ok(message)
 }
@@ -163,7 +162,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     conversation.updated_at = Set(tx.now);
     let changes = audit::changed(&conversation);
     conversation.update(tx.connection()).await?;
-    record(&tx, "updateConversation", id, changes).await?;
+    record(&tx, "updateConversation", id, changes);
     tx.announce(Event::Conversation(tx.scope.org, agent, id));
     tx.commit().await
 }
@@ -189,13 +188,8 @@ pub fn reference(random: [u8; 5]) -> String {
     (0..8).rev().map(|place| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize])).collect()
 }
 
-async fn record(
-    tx: &Tx,
-    operation: &'static str,
-    id: ConversationId,
-    changes: serde_json::Value,
-) -> Result<()> {
-    audit::record(tx, audit::Entry { operation, target_kind: "conversation", target_id: id.0, changes }).await
+fn record(tx: &Tx, operation: &'static str, id: ConversationId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "conversation", target_id: id.0, changes });
 }
 
 #[cfg(test)]

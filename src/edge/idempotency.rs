@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use sea_orm::{ConnectionTrait, DatabaseTransaction, QueryResult, Statement, Value};
+use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
@@ -34,6 +34,7 @@ use crate::{
     error::{Code, Problem, Result},
     ids::OrgId,
     sealing::{SealContext, random_bytes},
+    store::Transaction,
 };
 
 /// The header that carries a key.
@@ -253,7 +254,7 @@ impl Claim {
     ///
     /// # Errors
     /// `IDEMPOTENCY_IN_PROGRESS` if another request holds the key by now: then this change must not happen.
-    pub async fn mark(&self, tx: &DatabaseTransaction) -> Result<()> {
+    pub async fn mark(&self, tx: &Transaction) -> Result<()> {
         let sql = "UPDATE idempotency_keys SET changed = TRUE WHERE organization_id = $1 AND caller = $2 \
                    AND idempotency_key = $3 AND holder = $4";
         let marked = tx.execute_raw(self.statement(sql, [self.holder.clone().into()])).await?;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use moka::sync::Cache;
-use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, QueryResult, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use secrecy::ExposeSecret;
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
@@ -25,6 +25,7 @@ use crate::{
     error::{Code, Problem, Result},
     ids::OrgId,
     sealing::{SealContext, SigningKey},
+    store::Transaction,
 };
 
 /// How often a replica looks at the table.
@@ -275,7 +276,7 @@ fn due(app: &App, known: &[Row]) -> Option<Step> {
     (ends <= earliest).then(|| Step::Publish(ends.max(earliest)))
 }
 
-async fn make(app: &App, tx: &DatabaseTransaction, step: &Step) -> Result<()> {
+async fn make(app: &App, tx: &Transaction, step: &Step) -> Result<()> {
     let now = app.clock.now();
     match step {
         Step::Publish(at) => {
@@ -296,7 +297,7 @@ async fn make(app: &App, tx: &DatabaseTransaction, step: &Step) -> Result<()> {
 }
 
 /// Writes a new key that becomes active then.
-async fn publish(app: &App, tx: &DatabaseTransaction, at: Timestamp) -> Result<String> {
+async fn publish(app: &App, tx: &Transaction, at: Timestamp) -> Result<String> {
     let key = SigningKey::generate();
     insert(app, tx, &key, Some(at), None, None).await?;
     Ok(key.kid)
@@ -319,7 +320,7 @@ async fn import(app: &App) -> Result<()> {
 
 async fn insert(
     app: &App,
-    tx: &DatabaseTransaction,
+    tx: &Transaction,
     key: &SigningKey,
     activate_at: Option<Timestamp>,
     activated_at: Option<Timestamp>,
@@ -380,7 +381,7 @@ fn place(kid: &str) -> SealContext<'_> {
 }
 
 /// A transaction in which nobody else changes the keys.
-async fn locked(app: &App) -> Result<DatabaseTransaction> {
+async fn locked(app: &App) -> Result<Transaction> {
     let tx = app.db.begin().await?;
     if app.db.backend() == DbBackend::Postgres {
         tx.execute_unprepared("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE").await?;
@@ -388,7 +389,7 @@ async fn locked(app: &App) -> Result<DatabaseTransaction> {
     Ok(tx)
 }
 
-async fn execute(app: &App, tx: &DatabaseTransaction, sql: &str, values: Vec<Value>) -> Result<()> {
+async fn execute(app: &App, tx: &Transaction, sql: &str, values: Vec<Value>) -> Result<()> {
     tx.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
     Ok(())
 }

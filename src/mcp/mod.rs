@@ -89,7 +89,7 @@ pub async fn create(scope: &Scope, new: NewMcpServer) -> Result<McpServerId> {
     .insert(tx.connection())
     .await?;
     let changes = json!({ "name": name, "transport": new.transport });
-    assignments::record::<mcp_servers::Entity>(&tx, "createMcpServer", server.id, changes).await?;
+    assignments::record::<mcp_servers::Entity>(&tx, "createMcpServer", server.id, changes);
     tx.commit().await?;
     Ok(server.id)
 }
@@ -124,7 +124,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: McpServerEdit) -> Resu
     let changes = audit::changed(&server);
     server.update(tx.connection()).await?;
     assignments::mark_assigned::<mcp_servers::Entity>(&mut tx, id).await?;
-    assignments::record::<mcp_servers::Entity>(&tx, "updateMcpServer", id, changes).await?;
+    assignments::record::<mcp_servers::Entity>(&tx, "updateMcpServer", id, changes);
     tx.commit().await
 }
 

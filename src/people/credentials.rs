@@ -4,7 +4,7 @@
 //! has an account is told to nobody who has not shown that it is theirs: a reset is answered before anything is looked
 //! up, and a change to an address that somebody has is answered like any other, and brings no mail.
 
-use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseTransaction, IntoActiveModel, Set, Statement};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
 use secrecy::SecretString;
 use serde_json::json;
 
@@ -23,6 +23,7 @@ use crate::{
     error::{Code, Problem, Result, Violation},
     graphql::Request,
     ids::UserId,
+    store::Transaction,
 };
 
 /// Sends a link that confirms the person's address; nothing if it is confirmed.
@@ -42,8 +43,7 @@ pub async fn request_email_confirmation(request: &Request, person: &Person) -> R
         &tx,
         request,
         PersonalEntry::done("requestEmailConfirmation", user.id, json!({})).by(&user.name),
-    )
-    .await?;
+    );
     Ok(tx.commit().await?)
 }
 
@@ -73,8 +73,7 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
     row.updated_at = Set(app.clock.now());
     row.update(&tx).await?;
     throttle::refund(app, &tx, &address).await?;
-    record_personal(&tx, request, PersonalEntry::done("confirmEmail", user.id, changes).by(&user.name))
-        .await?;
+    record_personal(&tx, request, PersonalEntry::done("confirmEmail", user.id, changes).by(&user.name));
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -107,7 +106,7 @@ async fn send_reset(request: &Request, email: &str) -> Result<()> {
     links::send(app, &tx, &user, Purpose::Reset, &user.email).await?;
     // Whoever asked has not shown who they are: the line says ANONYMOUS.
     let entry = PersonalEntry::done("requestPasswordReset", user.id, json!({}));
-    record_personal(&tx, request, entry).await?;
+    record_personal(&tx, request, entry);
     Ok(tx.commit().await?)
 }
 
@@ -137,8 +136,7 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
         &tx,
         request,
         PersonalEntry::done("resetPassword", user.id, json!({ "password": "changed" })).by(&user.name),
-    )
-    .await?;
+    );
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -170,8 +168,7 @@ pub async fn change_password(
         &tx,
         request,
         PersonalEntry::done("changePassword", user.id, json!({ "password": "changed" })).by(&user.name),
-    )
-    .await?;
+    );
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -181,7 +178,7 @@ pub async fn change_password(
 /// for that of `keep`, and the links that could set another one.
 async fn set_password(
     app: &App,
-    tx: &DatabaseTransaction,
+    tx: &Transaction,
     user: &users::Model,
     hash: String,
     keep: Option<&Person>,
@@ -242,8 +239,7 @@ pub async fn change_email(
         &tx,
         request,
         PersonalEntry::done("changeEmail", user.id, json!({ "requested": email })).by(&user.name),
-    )
-    .await?;
+    );
     Ok(tx.commit().await?)
 }
 
@@ -263,8 +259,7 @@ pub async fn change_name(request: &Request, person: &Person, name: &str) -> Resu
         &tx,
         request,
         PersonalEntry::done("changeName", user.id, json!({ "name": name })).by(&user.name),
-    )
-    .await?;
+    );
     tx.commit().await?;
     app.sessions.forget();
     Ok(())

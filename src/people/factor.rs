@@ -93,8 +93,7 @@ pub async fn begin(request: &Request, person: &Person) -> Result<Enrolment> {
         &tx,
         request,
         PersonalEntry::done("beginTotp", person.id, json!({ "totp_secret": "changed" })),
-    )
-    .await?;
+    );
     tx.commit().await?;
     Ok(Enrolment { secret: totp.secret().to_base32(), url })
 }
@@ -125,8 +124,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
         &tx,
         request,
         PersonalEntry::done("confirmTotp", user.id, json!({ "second_factor": true })),
-    )
-    .await?;
+    );
     tx.commit().await?;
     app.sessions.forget();
     Ok(codes)
@@ -158,8 +156,7 @@ pub async fn disable(
         &tx,
         request,
         PersonalEntry::done("disableTotp", user.id, json!({ "second_factor": false })),
-    )
-    .await?;
+    );
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
@@ -179,18 +176,13 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
         &tx,
         request,
         PersonalEntry::done("regenerateRecoveryCodes", person.id, json!({ "recovery_codes": "changed" })),
-    )
-    .await?;
+    );
     tx.commit().await?;
     Ok(codes)
 }
 
 /// A transaction in which the person's second factor was shown.
-async fn prove(
-    request: &Request,
-    person: &Person,
-    code: &SecretString,
-) -> Result<sea_orm::DatabaseTransaction> {
+async fn prove(request: &Request, person: &Person, code: &SecretString) -> Result<crate::store::Transaction> {
     let app = &request.app;
     charge(app, person.id, code).await?;
     let tx = app.db.begin().await?;

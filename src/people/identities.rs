@@ -102,6 +102,6 @@ pub async fn unlink(request: &Request, person: &Person, id: LinkedAccountId) -> 
     tx.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, [user.id.0.into()])).await?;
     notify(app, &tx, &user, &user.email, Notice::AccountUnlinked, &Client::of(request)).await?;
     let changes = json!({ "provider": linked.provider, "email": linked.email });
-    record_personal(&tx, request, PersonalEntry::done("unlinkAccount", user.id, changes)).await?;
+    record_personal(&tx, request, PersonalEntry::done("unlinkAccount", user.id, changes));
     Ok(tx.commit().await?)
 }

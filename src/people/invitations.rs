@@ -99,7 +99,7 @@ pub async fn invite(
     if delivery == Delivery::Mail {
         post(&tx, &row).await?;
     }
-    record(&tx, "inviteMember", row.id, json!({ "email": email, "role": role })).await?;
+    record(&tx, "inviteMember", row.id, json!({ "email": email, "role": role }));
     tx.commit().await?;
     Ok((row.id, (delivery == Delivery::ByHand).then_some(token)))
 }
@@ -191,7 +191,7 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     row.invited_by = Set(scope.request.caller.user());
     let row = row.update(tx.connection()).await?;
     post(&tx, &row).await?;
-    record(&tx, "resendInvitation", id, json!({ "expires_at": row.expires_at })).await?;
+    record(&tx, "resendInvitation", id, json!({ "expires_at": row.expires_at }));
     tx.commit().await
 }
 
@@ -204,7 +204,7 @@ pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
     let row = load(scope, tx.connection(), id).await?;
     require_reach(&tx, row.role)?;
     end(&tx, row).await?;
-    record(&tx, "revokeInvitation", id, json!({ "revoked_at": tx.now })).await?;
+    record(&tx, "revokeInvitation", id, json!({ "revoked_at": tx.now }));
     tx.commit().await
 }
 
@@ -213,8 +213,8 @@ async fn load(scope: &Scope, db: &impl ConnectionTrait, id: InvitationId) -> Res
     found.one(db).await?.ok_or_else(|| Problem::not_found("open invitation", id))
 }
 
-async fn record(tx: &Tx, operation: &'static str, id: InvitationId, changes: Value) -> Result<()> {
-    audit::record(tx, audit::Entry { operation, target_kind: "invitation", target_id: id.0, changes }).await
+fn record(tx: &Tx, operation: &'static str, id: InvitationId, changes: Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "invitation", target_id: id.0, changes });
 }
 
 /// The token of an invitation that is just being sent; none if it is over.
@@ -284,7 +284,7 @@ pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Accepta
     )
     .by(&user.name)
     .in_org(scope.org);
-    record_personal(tx.connection(), request, entry).await?;
+    record_personal(tx.connection(), request, entry);
     tx.commit().await?;
     app.sessions.forget();
     Ok(Accepted { org: row.organization_id, user: user.id, role: row.role })
@@ -437,7 +437,7 @@ pub(super) async fn accept_vouched(
         PersonalEntry::done("acceptInvitation", user, json!({ "invitation_id": row.id, "role": row.role }))
             .by(&person.name)
             .in_org(scope.org);
-    record_personal(tx.connection(), request, entry).await?;
+    record_personal(tx.connection(), request, entry);
     tx.commit().await?;
     request.app.sessions.forget();
     Ok(())

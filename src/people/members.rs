@@ -84,7 +84,8 @@ pub async fn add_to(tx: &Tx, user: UserId, role: Role) -> Result<()> {
         created_at: Set(tx.now),
     };
     member.insert(tx.connection()).await?;
-    record(tx, "addMember", user, json!({ "role": role })).await
+    record(tx, "addMember", user, json!({ "role": role }));
+    Ok(())
 }
 
 /// Changes what a member is.
@@ -104,7 +105,7 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
     let mut member = member.into_active_model();
     member.role = Set(role);
     member.update(tx.connection()).await?;
-    record(&tx, "updateMember", user, json!({ "role": role, "was": was })).await?;
+    record(&tx, "updateMember", user, json!({ "role": role, "was": was }));
     tx.commit().await?;
     scope.app.sessions.forget();
     Ok(())
@@ -138,7 +139,7 @@ async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Resul
     let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
     rows.exec(tx.connection()).await?;
     channels::forget_recipient(&tx, user).await?;
-    record(&tx, operation, user, json!({ "was": member.role })).await?;
+    record(&tx, operation, user, json!({ "was": member.role }));
     tx.commit().await?;
     scope.app.sessions.forget();
     Ok(())
@@ -179,6 +180,6 @@ async fn load(tx: &Tx, user: UserId) -> Result<members::Model> {
     find(tx, user).await?.ok_or_else(|| Problem::not_found("member", user))
 }
 
-async fn record(tx: &Tx, operation: &'static str, user: UserId, changes: Value) -> Result<()> {
-    audit::record(tx, audit::Entry { operation, target_kind: "member", target_id: user.0, changes }).await
+fn record(tx: &Tx, operation: &'static str, user: UserId, changes: Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "member", target_id: user.0, changes });
 }

@@ -13,8 +13,8 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel,
-    NotSet, QueryFilter, QueryOrder, QuerySelect, Set, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter,
+    QueryOrder, QuerySelect, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
 use serde_json::json;
@@ -36,6 +36,7 @@ use crate::{
     error::{Code, Problem, Result},
     graphql::Request,
     ids::{SessionId, UserId},
+    store::Transaction,
 };
 
 /// For how long a used refresh token is taken once more.
@@ -109,7 +110,7 @@ pub async fn open_session(app: &App, user: UserId, client: Client) -> Result<Sig
     }
     let family = uuid::Uuid::from_bytes(crate::sealing::random_bytes()).to_string();
     let signed_in = open(app, &tx, user.id, (family, 0), &client).await?;
-    note(app, &tx, "signIn", &user, signed_in.session, &client).await?;
+    note(app, &tx, "signIn", &user, signed_in.session, &client);
     tx.commit().await?;
     Ok(signed_in)
 }
@@ -145,7 +146,7 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
         return Err(Problem::new(Code::TokenExpired, "The session has ended; sign in again."));
     }
     let signed_in = open(app, &tx, user.id, (session.family, generation), &client).await?;
-    note(app, &tx, "refreshSession", &user, signed_in.session, &client).await?;
+    note(app, &tx, "refreshSession", &user, signed_in.session, &client);
     tx.commit().await?;
     if !later.is_empty() {
         app.sessions.forget();
@@ -162,7 +163,7 @@ fn is_lost_answer(app: &App, session: &sessions::Model, heir: &sessions::Model, 
 /// A used token has come again: ends the family, and says so, once.
 async fn reused(
     request: &Request,
-    tx: DatabaseTransaction,
+    tx: Transaction,
     session: &sessions::Model,
     later: &[sessions::Model],
 ) -> Result<Problem> {
@@ -178,7 +179,7 @@ async fn reused(
     let user = by_id(&tx, session.user_id).await?;
     notify(app, &tx, &user, &user.email, Notice::RefreshTokenReused, &Client::of(request)).await?;
     let entry = PersonalEntry::done("refreshTokenReused", user.id, json!({ "sessions": "revoked" }));
-    record_personal(&tx, request, entry.by(&user.name).through(session.id)).await?;
+    record_personal(&tx, request, entry.by(&user.name).through(session.id));
     tx.commit().await?;
     app.sessions.forget();
     Ok(refused)
@@ -208,26 +209,25 @@ async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &
         sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
     revoke(app, &tx, person.id, &found.ok_or_else(gone)?.family).await?;
-    record_personal(&tx, request, PersonalEntry::done(operation, person.id, json!({ "session": id })))
-        .await?;
+    record_personal(&tx, request, PersonalEntry::done(operation, person.id, json!({ "session": id })));
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
 }
 
 /// A line for a session that was opened or renewed.
-async fn note(
+fn note(
     app: &App,
-    db: &impl ConnectionTrait,
+    tx: &Transaction,
     operation: &'static str,
     user: &users::Model,
     session: SessionId,
     client: &Client,
-) -> Result<()> {
+) {
     let origin =
         Origin { app, caller: &Caller::Anonymous, ip: client.ip, request_id: client.request_id.as_str() };
     let entry = PersonalEntry::done(operation, user.id, json!({})).by(&user.name).through(session);
-    record_personal(db, origin, entry).await
+    record_personal(tx, origin, entry);
 }
 
 /// Ends a person's other sessions; how many there were is not told.
@@ -242,8 +242,7 @@ pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result
         &tx,
         request,
         PersonalEntry::done("revokeOtherSessions", person.id, json!({ "sessions": "revoked" })),
-    )
-    .await?;
+    );
     tx.commit().await?;
     app.sessions.forget();
     Ok(())

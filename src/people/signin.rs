@@ -175,7 +175,7 @@ pub async fn complete_sign_in(
         json!({})
     };
     let entry = PersonalEntry::done("completeSignIn", user.id, changes).by(&user.name);
-    record_personal(&tx, request, entry).await?;
+    record_personal(&tx, request, entry);
     tx.commit().await?;
     open_session(app, user.id, client).await
 }
@@ -199,7 +199,7 @@ pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
     use_up(app, &tx, hash).await?;
     throttle::refund(app, &tx, &address).await?;
     let entry = PersonalEntry::done("exchangeSignInCode", user.id, json!({})).by(&user.name);
-    record_personal(&tx, request, entry).await?;
+    record_personal(&tx, request, entry);
     tx.commit().await?;
     admit(request, &user).await
 }

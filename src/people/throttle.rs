@@ -11,7 +11,7 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement};
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     edge::limits,
     error::{Code, Problem, Result},
     ids::UserId,
+    store::Transaction,
 };
 
 /// Failures are forgotten after so long without one.
@@ -147,7 +148,7 @@ pub(super) async fn charge(app: &App, keys: &[Key]) -> Result<Duration> {
 }
 
 /// A counter, held until the transaction ends: failures, and until when it blocks.
-async fn held(app: &App, tx: &DatabaseTransaction, key: &Key) -> Result<(i64, i64)> {
+async fn held(app: &App, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
     let (backend, now) = (app.db.backend(), app.clock.now());
     let sql = "INSERT INTO sign_in_throttle (key_hash, failures, blocked_until, updated_at) VALUES ($1, 0, 0, $2) \
                ON CONFLICT (key_hash) DO NOTHING";

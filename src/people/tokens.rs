@@ -97,7 +97,7 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
     .insert(tx.connection())
     .await?;
     let changes = json!({ "name": name, "permissions": permissions, "expires_at": expires_at });
-    record(&tx, "createServiceToken", row.id, changes).await?;
+    record(&tx, "createServiceToken", row.id, changes);
     tx.commit().await?;
     scope.app.sessions.forget();
     Ok((row.id, token))
@@ -139,7 +139,7 @@ pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Resu
     row.previous_expires_at = Set(Some(ends));
     row.previous_last_used_at = Set(old_use);
     row.update(tx.connection()).await?;
-    record(&tx, "rotateServiceToken", id, changes).await?;
+    record(&tx, "rotateServiceToken", id, changes);
     tx.commit().await?;
     scope.app.sessions.forget();
     Ok(token)
@@ -182,7 +182,7 @@ pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result
         return Ok(());
     }
     row.update(tx.connection()).await?;
-    record(&tx, "updateServiceToken", id, changes).await?;
+    record(&tx, "updateServiceToken", id, changes);
     tx.commit().await?;
     scope.app.sessions.forget();
     Ok(())
@@ -201,7 +201,7 @@ pub async fn revoke_token(scope: &Scope, id: TokenId) -> Result<()> {
     let mut row = row.into_active_model();
     row.revoked_at = Set(Some(tx.now));
     row.update(tx.connection()).await?;
-    record(&tx, "revokeServiceToken", id, json!({ "revoked_at": tx.now })).await?;
+    record(&tx, "revokeServiceToken", id, json!({ "revoked_at": tx.now }));
     tx.commit().await?;
     scope.app.sessions.forget();
     Ok(())
@@ -295,7 +295,6 @@ fn refuse(violations: Vec<Violation>) -> Result<()> {
     if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
 }
 
-async fn record(tx: &Tx, operation: &'static str, id: TokenId, changes: serde_json::Value) -> Result<()> {
-    audit::record(tx, audit::Entry { operation, target_kind: "service token", target_id: id.0, changes })
-        .await
+fn record(tx: &Tx, operation: &'static str, id: TokenId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "service token", target_id: id.0, changes });
 }

@@ -2,8 +2,8 @@
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, ExprTrait, IntoActiveModel, NotSet,
-    QueryFilter, QuerySelect, Set, Statement,
+    ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter,
+    QuerySelect, Set, Statement,
     sea_query::{Expr, Func},
 };
 use secrecy::SecretString;
@@ -16,6 +16,7 @@ use crate::{
     error::{Code, Problem, Result, Violation},
     ids::{OrgId, UserId},
     store::Db,
+    store::Transaction,
 };
 
 /// What a new user is given.
@@ -222,7 +223,7 @@ pub(super) async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users
 
 /// The same, held until the transaction ends.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-pub(super) async fn hold(tx: &DatabaseTransaction, id: UserId) -> Result<users::Model> {
+pub(super) async fn hold(tx: &Transaction, id: UserId) -> Result<users::Model> {
     users::Entity::find_by_id(id).lock_exclusive().one(tx).await?.ok_or_else(gone)
 }
 

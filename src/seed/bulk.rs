@@ -7,10 +7,10 @@
 use std::{borrow::Cow, fmt::Write};
 
 use anyhow::{Context, anyhow};
-use sea_orm::DbBackend;
-use sqlx::{AssertSqlSafe, Postgres, Sqlite, Transaction};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value};
+use sqlx::{AssertSqlSafe, PgConnection, Sqlite, SqliteConnection};
 
-use crate::store::Db;
+use crate::store::{Db, Driver, Transaction};
 
 /// How many values one statement of SQLite may bind; its own limit is 32,766.
 const MOST_VALUES: usize = 30_000;
@@ -89,12 +89,7 @@ impl Sheet {
 }
 
 /// A transaction for many rows.
-pub enum Bulk {
-    /// SQLite's one writer.
-    Sqlite(Transaction<'static, Sqlite>),
-    /// A connection of PostgreSQL's pool.
-    Postgres(Transaction<'static, Postgres>),
-}
+pub struct Bulk(Transaction);
 
 impl Bulk {
     /// Begins a transaction.
@@ -102,10 +97,13 @@ impl Bulk {
     /// # Errors
     /// The database is out of reach.
     pub async fn begin(db: &Db) -> anyhow::Result<Self> {
-        Ok(match db.backend() {
-            DbBackend::Postgres => Self::Postgres(db.writer().get_postgres_connection_pool().begin().await?),
-            _ => Self::Sqlite(db.writer().get_sqlite_connection_pool().begin_with("BEGIN IMMEDIATE").await?),
-        })
+        Ok(Self(db.begin().await?))
+    }
+
+    /// Which of the two databases it is.
+    #[must_use]
+    pub fn is_postgres(&self) -> bool {
+        self.0.get_database_backend() == DbBackend::Postgres
     }
 
     /// Makes it so.
@@ -113,11 +111,7 @@ impl Bulk {
     /// # Errors
     /// The database refused; then nothing of this transaction has happened.
     pub async fn commit(self) -> anyhow::Result<()> {
-        match self {
-            Self::Sqlite(tx) => tx.commit().await?,
-            Self::Postgres(tx) => tx.commit().await?,
-        }
-        Ok(())
+        Ok(self.0.commit().await?)
     }
 
     /// `count` new ids of a table.
@@ -126,43 +120,25 @@ impl Bulk {
     /// The database refused.
     pub async fn ids(&mut self, table: &'static str, count: usize) -> anyhow::Result<Vec<i64>> {
         let count = i64::try_from(count)?;
-        match self {
-            // Nobody else writes while this transaction lasts.
-            Self::Sqlite(tx) => {
-                let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?";
-                let last: Option<i64> = sqlx::query_scalar(sql).bind(table).fetch_optional(&mut **tx).await?;
-                let first = last.unwrap_or(0) + 1;
-                Ok((first..first + count).collect())
-            }
+        if self.is_postgres() {
             // Others may take ids in between; these are ours all the same.
-            Self::Postgres(tx) => {
-                let sql = "SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2)";
-                Ok(sqlx::query_scalar(sql).bind(table).bind(count).fetch_all(&mut **tx).await?)
-            }
+            let sql = "SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2)";
+            let rows = self.all(sql, vec![table.into(), count.into()]).await?;
+            return rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect();
         }
+        // Nobody else writes while this transaction lasts.
+        let rows = self.all("SELECT seq FROM sqlite_sequence WHERE name = $1", vec![table.into()]).await?;
+        let last: i64 = rows.first().map_or(Ok(0), |row| row.try_get_by(0))?;
+        Ok((last + 1..=last + count).collect())
     }
 
     /// Runs one statement with integers and texts for its `$1`, `$2`, …
     ///
     /// # Errors
     /// The database refused.
-    pub async fn run(&mut self, sql: &'static str, values: &[Cell]) -> anyhow::Result<()> {
-        match self {
-            Self::Sqlite(tx) => {
-                let query = values.iter().fold(sqlx::query(sql), bind_sqlite);
-                query.execute(&mut **tx).await?;
-            }
-            Self::Postgres(tx) => {
-                let query = values.iter().fold(sqlx::query(sql), |query, cell| match cell {
-                    Cell::Null => query.bind(None::<String>),
-                    Cell::Int(value) => query.bind(*value),
-                    Cell::Float(value) => query.bind(*value),
-                    Cell::Bool(value) => query.bind(*value),
-                    Cell::Text(value) => query.bind(value.to_string()),
-                });
-                query.execute(&mut **tx).await?;
-            }
-        }
+    pub async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> anyhow::Result<()> {
+        let statement = Statement::from_sql_and_values(self.0.get_database_backend(), sql, values);
+        self.0.execute_raw(statement).await?;
         Ok(())
     }
 
@@ -171,10 +147,8 @@ impl Bulk {
     /// # Errors
     /// The database refused.
     pub async fn pairs(&mut self, sql: &'static str, org: i64) -> anyhow::Result<Vec<(i64, String)>> {
-        Ok(match self {
-            Self::Sqlite(tx) => sqlx::query_as(sql).bind(org).fetch_all(&mut **tx).await?,
-            Self::Postgres(tx) => sqlx::query_as(sql).bind(org).fetch_all(&mut **tx).await?,
-        })
+        let rows = self.all(sql, vec![org.into()]).await?;
+        rows.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
     }
 
     /// Writes the rows of a sheet and empties it.
@@ -186,11 +160,16 @@ impl Bulk {
             return Ok(());
         }
         let cells = std::mem::take(&mut sheet.cells);
-        match self {
-            Self::Sqlite(tx) => insert(tx, sheet, &cells).await,
-            Self::Postgres(tx) => copy(tx, sheet, &cells).await,
-        }
-        .with_context(|| sheet.table)
+        let write = async |driver: &mut Driver| match driver {
+            Driver::Sqlite(connection) => insert(connection, sheet, &cells).await,
+            Driver::Postgres(connection) => copy(connection, sheet, &cells).await,
+        };
+        self.0.directly(write).await.with_context(|| sheet.table)
+    }
+
+    async fn all(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<QueryResult>, DbErr> {
+        let statement = Statement::from_sql_and_values(self.0.get_database_backend(), sql, values);
+        self.0.query_all_raw(statement).await
     }
 }
 
@@ -206,7 +185,7 @@ fn bind_sqlite<'q>(query: SqliteQuery<'q>, cell: &Cell) -> SqliteQuery<'q> {
     }
 }
 
-async fn insert(tx: &mut Transaction<'static, Sqlite>, sheet: &Sheet, cells: &[Cell]) -> anyhow::Result<()> {
+async fn insert(connection: &mut SqliteConnection, sheet: &Sheet, cells: &[Cell]) -> anyhow::Result<()> {
     let width = sheet.columns.len();
     let row = format!("({})", vec!["?"; width].join(","));
     // Full statements have the same text, so they are prepared once.
@@ -214,15 +193,15 @@ async fn insert(tx: &mut Transaction<'static, Sqlite>, sheet: &Sheet, cells: &[C
         let rows = vec![row.as_str(); part.len() / width].join(",");
         let sql = format!("INSERT INTO {} ({}) VALUES {rows}", sheet.table, sheet.columns.join(","));
         let query = part.iter().fold(sqlx::query(AssertSqlSafe(sql)), bind_sqlite);
-        query.execute(&mut **tx).await?;
+        query.execute(&mut *connection).await?;
     }
     Ok(())
 }
 
-async fn copy(tx: &mut Transaction<'static, Postgres>, sheet: &Sheet, cells: &[Cell]) -> anyhow::Result<()> {
+async fn copy(connection: &mut PgConnection, sheet: &Sheet, cells: &[Cell]) -> anyhow::Result<()> {
     let width = sheet.columns.len();
     let sql = format!("COPY {} ({}) FROM STDIN", sheet.table, sheet.columns.join(","));
-    let mut copy = tx.copy_in_raw(&sql).await?;
+    let mut copy = connection.copy_in_raw(&sql).await?;
     let mut out = String::new();
     for row in cells.chunks(width) {
         for (n, cell) in row.iter().enumerate() {

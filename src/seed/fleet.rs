@@ -98,8 +98,8 @@ async fn widen(bulk: &mut Bulk, org: OrgId) -> anyhow::Result<()> {
     let servers = "UPDATE organizations SET max_servers_override = (SELECT COUNT(*) FROM servers s \
          WHERE s.organization_id = $1) WHERE id = $1 AND (SELECT COUNT(*) FROM servers s WHERE s.organization_id = $1) \
          > COALESCE(max_servers_override, (SELECT p.max_servers FROM plans p WHERE p.plan = organizations.plan))";
-    bulk.run(agents, &[org.0.into()]).await?;
-    bulk.run(servers, &[org.0.into()]).await
+    bulk.run(agents, vec![org.0.into()]).await?;
+    bulk.run(servers, vec![org.0.into()]).await
 }
 
 async fn servers(
@@ -225,7 +225,7 @@ async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i
     }
     bulk.write(&mut sheet).await?;
     let sql = "UPDATE organizations SET default_image_id = $2 WHERE id = $1 AND default_image_id IS NULL";
-    bulk.run(sql, &[org.0.into(), ids[0].into()]).await?;
+    bulk.run(sql, vec![org.0.into(), ids[0].into()]).await?;
     Ok(ids)
 }
 

@@ -84,10 +84,10 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     seeded.contacts = fleet.contacts.len() as u64;
     let mut bulk = Bulk::begin(&scope.app.db).await?;
     // The planner chooses by numbers that would otherwise be noticed much later.
-    bulk.run("ANALYZE", &[]).await?;
+    bulk.run("ANALYZE", vec![]).await?;
     if scope.app.db.backend() == DbBackend::Sqlite {
         // As the round `search.merge` would do it before long.
-        bulk.run("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')", &[]).await?;
+        bulk.run("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')", vec![]).await?;
     }
     bulk.commit().await?;
     note(scope, &seeded).await.map_err(|problem| anyhow::anyhow!(problem.detail))?;
@@ -102,6 +102,6 @@ async fn note(scope: &Scope, seeded: &Seeded) -> crate::error::Result<()> {
         target_id: scope.org.0,
         changes: json!(seeded),
     };
-    audit::record(&tx, entry).await?;
+    audit::record(&tx, entry);
     tx.commit().await
 }

@@ -265,7 +265,7 @@ impl Writer<'_> {
         let mut bulk = Bulk::begin(self.db).await?;
         bulk.write(&mut self.approvals).await?;
         let ids = bulk.ids("messages", drafts.len()).await?;
-        let postgres = matches!(bulk, Bulk::Postgres(_));
+        let postgres = bulk.is_postgres();
         let mut messages = Sheet::new("messages", MESSAGE);
         let mut index =
             if postgres { Sheet::new("message_search", SEARCH) } else { Sheet::new("messages_fts", FTS) };
@@ -334,7 +334,7 @@ impl Writer<'_> {
              resolved_at = CASE WHEN resolved_at IS NULL THEN NULL ELSE $7 END, \
              archived_at = CASE WHEN archived_at IS NULL THEN NULL ELSE $7 END \
              WHERE organization_id = $1 AND id = $2";
-        let values = [
+        let values = vec![
             self.org.0.into(),
             id.into(),
             seq.into(),
@@ -343,7 +343,7 @@ impl Writer<'_> {
             preview(&last.text).into(),
             last.at.into(),
         ];
-        bulk.run(sql, &values).await
+        bulk.run(sql, values).await
     }
 }
 

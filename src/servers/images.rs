@@ -72,7 +72,7 @@ pub async fn add_image(tx: &Tx, new: NewImage) -> Result<ImageId> {
     }
     .insert(tx.connection())
     .await?;
-    record(tx, "createImage", image.id, json!({ "name": name })).await?;
+    record(tx, "createImage", image.id, json!({ "name": name }));
     Ok(image.id)
 }
 
@@ -97,7 +97,7 @@ pub async fn update_image(scope: &Scope, id: ImageId, edit: ImageEdit) -> Result
     image.updated_at = Set(tx.now);
     let changed = audit::changed(&image);
     image.update(tx.connection()).await?;
-    record(&tx, "updateImage", id, changed).await?;
+    record(&tx, "updateImage", id, changed);
     tx.commit().await
 }
 
@@ -121,7 +121,7 @@ pub async fn archive_image(scope: &Scope, id: ImageId) -> Result<()> {
     image.archived_at = Set(Some(tx.now));
     image.updated_at = Set(tx.now);
     image.update(tx.connection()).await?;
-    record(&tx, "archiveImage", id, json!({})).await?;
+    record(&tx, "archiveImage", id, json!({}));
     tx.commit().await
 }
 
@@ -163,6 +163,6 @@ async fn require_free_name(tx: &Tx, name: &str, except: Option<ImageId>) -> Resu
     if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("image", name)) }
 }
 
-async fn record(tx: &Tx, operation: &'static str, id: ImageId, changes: serde_json::Value) -> Result<()> {
-    audit::record(tx, audit::Entry { operation, target_kind: "image", target_id: id.0, changes }).await
+fn record(tx: &Tx, operation: &'static str, id: ImageId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "image", target_id: id.0, changes });
 }

@@ -96,7 +96,7 @@ pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretSt
     }
     .insert(tx.connection())
     .await?;
-    record(&tx, "createServer", server.id, json!({ "name": name })).await?;
+    record(&tx, "createServer", server.id, json!({ "name": name }));
     tx.commit().await?;
     Ok((server.id, token))
 }
@@ -120,7 +120,7 @@ pub async fn update(scope: &Scope, id: ServerId, edit: ServerEdit) -> Result<()>
     server.updated_at = Set(tx.now);
     let changed = audit::changed(&server);
     server.update(tx.connection()).await?;
-    record(&tx, "updateServer", id, changed).await?;
+    record(&tx, "updateServer", id, changed);
     tx.commit().await
 }
 
@@ -137,7 +137,7 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
     server.host_token_hash = Set(None);
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;
-    record(&tx, "regenerateProvisioningToken", id, json!({ "provisioning_token": "changed" })).await?;
+    record(&tx, "regenerateProvisioningToken", id, json!({ "provisioning_token": "changed" }));
     tx.commit().await?;
     Ok(token)
 }
@@ -155,7 +155,7 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
         return Err(Problem::new(Code::InUse, detail).with("agents", agents));
     }
     scope.delete::<servers::Entity>().filter(servers::Column::Id.eq(id)).exec(tx.connection()).await?;
-    record(&tx, "deleteServer", id, json!({ "name": server.name })).await?;
+    record(&tx, "deleteServer", id, json!({ "name": server.name }));
     tx.commit().await
 }
 
@@ -181,6 +181,6 @@ async fn require_free_name(tx: &Tx, name: &str, except: Option<ServerId>) -> Res
     if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("server", name)) }
 }
 
-async fn record(tx: &Tx, operation: &'static str, id: ServerId, changes: serde_json::Value) -> Result<()> {
-    audit::record(tx, audit::Entry { operation, target_kind: "server", target_id: id.0, changes }).await
+fn record(tx: &Tx, operation: &'static str, id: ServerId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "server", target_id: id.0, changes });
 }

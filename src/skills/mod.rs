@@ -83,7 +83,7 @@ pub async fn create(scope: &Scope, new: NewSkill) -> Result<SkillId> {
     }
     .insert(tx.connection())
     .await?;
-    assignments::record::<skills::Entity>(&tx, "createSkill", skill.id, json!({ "name": name })).await?;
+    assignments::record::<skills::Entity>(&tx, "createSkill", skill.id, json!({ "name": name }));
     tx.commit().await?;
     Ok(skill.id)
 }
@@ -120,7 +120,7 @@ pub async fn update(scope: &Scope, id: SkillId, edit: SkillEdit) -> Result<()> {
         return Ok(());
     }
     assignments::mark_assigned::<skills::Entity>(&mut tx, id).await?;
-    assignments::record::<skills::Entity>(&tx, "updateSkill", id, changes).await?;
+    assignments::record::<skills::Entity>(&tx, "updateSkill", id, changes);
     tx.commit().await
 }
 

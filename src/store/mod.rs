@@ -5,20 +5,23 @@
 //! and only a [`Tx`], opened by [`Scope::begin`](crate::access::Scope::begin), can write.
 
 pub mod backup;
+mod connections;
 mod db;
 mod flights;
 mod links;
 mod names;
 mod patch;
-mod readers;
 mod scoped;
 mod steps;
+mod transaction;
 mod tx;
 
+pub use connections::{Connections, Driver};
 pub use db::Db;
 pub use links::{Link, Relinked, linked, relink};
 pub use names::Word;
 pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
 pub use steps::{MARK, Step, breaking};
+pub use transaction::{Rows, Transaction};
 pub use tx::{Precondition, Tx};

@@ -9,11 +9,11 @@ use anyhow::Context;
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, Statement};
 use serde::Serialize;
 use sqlx::{
-    Connection, Executor,
+    Connection, Executor, PgConnection,
     migrate::{MigrateError, Migrator},
 };
 
-use super::Db;
+use super::{Db, Driver};
 
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
 static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -59,26 +59,16 @@ impl Db {
     /// # Errors
     /// A step fails, or the database holds steps that this version does not know.
     pub async fn migrate(&self) -> anyhow::Result<()> {
-        match self.backend() {
-            DbBackend::Postgres => self.migrate_postgres().await,
-            _ => Ok(SQLITE.run(self.writer().get_sqlite_connection_pool()).await?),
+        // A connection of its own, so that what is set on it ends with it, and the lock as well.
+        match self.connect().await? {
+            Driver::Postgres(connection) => migrate_postgres(connection).await,
+            Driver::Sqlite(mut connection) => {
+                let done = SQLITE.run(&mut connection).await;
+                let _ = connection.close().await;
+                Ok(done?)
+            }
         }
         .context("migrating the database")
-    }
-
-    async fn migrate_postgres(&self) -> anyhow::Result<()> {
-        // A connection of its own, so that what is set on it ends with it, and the lock as well.
-        let mut connection = self.writer().get_postgres_connection_pool().acquire().await?.detach();
-        let lock = connection.execute(sqlx::query("SELECT pg_advisory_lock($1)").bind(LOCK));
-        tokio::time::timeout(PATIENCE, lock)
-            .await
-            .context("another replica migrates, and does not end")??;
-        let timeout = sqlx::query("SELECT set_config('lock_timeout', $1, false)");
-        connection.execute(timeout.bind(format!("{LOCK_SECONDS}s"))).await?;
-        let done = POSTGRES.run(&mut connection).await;
-        // Errors of closing would hide that of a step.
-        let _ = connection.close().await;
-        done.map_err(told)
     }
 
     /// The steps that the database lacks, in their order.
@@ -124,6 +114,17 @@ impl Db {
         let applied = self.applied().await?;
         Ok(steps(self.backend()).iter().all(|step| applied.contains(&step.version)))
     }
+}
+
+async fn migrate_postgres(mut connection: PgConnection) -> anyhow::Result<()> {
+    let lock = connection.execute(sqlx::query("SELECT pg_advisory_lock($1)").bind(LOCK));
+    tokio::time::timeout(PATIENCE, lock).await.context("another replica migrates, and does not end")??;
+    let timeout = sqlx::query("SELECT set_config('lock_timeout', $1, false)");
+    connection.execute(timeout.bind(format!("{LOCK_SECONDS}s"))).await?;
+    let done = POSTGRES.run(&mut connection).await;
+    // Errors of closing would hide that of a step.
+    let _ = connection.close().await;
+    done.map_err(told)
 }
 
 /// The error of a step, for who has to do something about it.

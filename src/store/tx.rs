@@ -2,9 +2,8 @@
 //! that all of it happens with the change or not at all.
 
 use futures::future::BoxFuture;
-use sea_orm::DatabaseTransaction;
 
-use super::db::to_the_end;
+use super::{Transaction, db::to_the_end};
 use crate::{access::Scope, app::Event, clock::Timestamp, error::Result};
 
 /// What a request demands of a record before it changes it.
@@ -19,19 +18,19 @@ pub struct Tx {
     pub scope: Scope,
     /// When: one instant for everything that the transaction writes.
     pub now: Timestamp,
-    connection: DatabaseTransaction,
+    connection: Transaction,
     events: Vec<Event>,
 }
 
 impl Tx {
-    pub(super) fn new(scope: Scope, connection: DatabaseTransaction) -> Self {
+    pub(super) fn new(scope: Scope, connection: Transaction) -> Self {
         let now = scope.app.clock.now();
         Self { scope, now, connection, events: Vec::new() }
     }
 
     /// What sea-orm's statements run on.
     #[must_use]
-    pub fn connection(&self) -> &DatabaseTransaction {
+    pub fn connection(&self) -> &Transaction {
         &self.connection
     }
 

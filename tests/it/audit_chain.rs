@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use muster::audit::{self, AuditKey, Fault, PublicKey, Report, Verifier};
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use sea_orm::{ConnectionTrait, Statement};
 use serde_json::{Value, json};
 
 use crate::harness::{TestApp, is_postgres};
@@ -123,7 +125,11 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
         target_id: agent,
         changes: json!({ "n": n }),
     };
-    audit::record(&late, entry(0)).await.unwrap();
+    // Its line has its id before those of the others, as one that is long in being committed.
+    let line = "INSERT INTO audit_waiting (organization_id, at, count, actor_kind, operation, outcome, changes) \
+                VALUES ($1, 0, 1, 'SYSTEM', 'startAgent', 'ALLOWED', '{}')";
+    let line = Statement::from_sql_and_values(app.muster.db.backend(), line, [app.org.into()]);
+    late.connection().execute_raw(line).await.unwrap();
     if is_postgres() {
         app.other_agent().await;
         app.agent().await;
@@ -135,7 +141,7 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
         let scope = app.scope();
         async move {
             let tx = scope.begin().await.unwrap();
-            audit::record(&tx, entry(n)).await.unwrap();
+            audit::record(&tx, entry(n));
             tx.commit().await.unwrap();
         }
     });
@@ -152,6 +158,46 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
     let lines: i64 =
         app.one("SELECT COUNT(*) FROM audit_log WHERE organization_id = $1", vec![app.org.into()]).await;
     assert_eq!(i64::try_from(report.lines).unwrap(), lines);
+}
+
+#[tokio::test]
+async fn a_line_says_what_was_written_whatever_that_is() {
+    let app = TestApp::start().await;
+    let create = "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id } }";
+    let new = json!({ "o": app.org, "i": { "name": "known", "content": "#" } });
+    let skill = app.admin.gql(create, new).await.data()["createSkill"]["id"].clone();
+    let path = format!("/v1/org/{}/skill/{skill}", app.org);
+    // Lines go to PostgreSQL as text, together with the commit.
+    let mean = [
+        "'",
+        "''",
+        "\\",
+        "\\'",
+        "E'\\''",
+        "$1",
+        "?",
+        "'; DROP TABLE audit_waiting; --",
+        "\n\r\t\u{8}\u{1a}\u{7f}",
+        "%_\"`",
+        "\u{feff}ſ̈☃𝄞",
+        "\\x00",
+        "\\u0041",
+        "*/ COMMIT; /*",
+    ];
+    let any =
+        proptest::collection::vec(any::<char>().prop_filter("no database takes it", |c| *c != '\0'), 1..40);
+    let mut runner = TestRunner::default();
+    let any = std::iter::repeat_with(|| {
+        any.new_tree(&mut runner).unwrap().current().into_iter().collect::<String>()
+    });
+    for text in mean.iter().map(|text| (*text).to_owned()).chain(any.take(60)) {
+        let answer = app.admin.patch(&path, json!({ "description": text })).await;
+        assert_eq!(answer.status, 200, "{text:?}: {}", answer.text);
+        let written: String =
+            app.one("SELECT CAST(changes AS TEXT) FROM audit_lines ORDER BY id DESC LIMIT 1", vec![]).await;
+        let written: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(written["description"], answer.body["description"], "{text:?}");
+    }
 }
 
 #[tokio::test]
@@ -195,7 +241,7 @@ async fn an_export_verifies_by_itself_whole_and_in_part() {
     for n in 0..540 {
         let changes = json!({ "n": n });
         let (operation, target_kind) = ("startAgent", "agent");
-        audit::record(&tx, audit::Entry { operation, target_kind, target_id: n, changes }).await.unwrap();
+        audit::record(&tx, audit::Entry { operation, target_kind, target_id: n, changes });
     }
     tx.commit().await.unwrap();
     let lines = export(&app, "").await;

@@ -151,7 +151,7 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
     let entry =
         PersonalEntry::done("linkAccount", user.id, json!({ "provider": provider.name, "email": email }))
             .by(&user.name);
-    record_personal(&tx, request, entry).await?;
+    record_personal(&tx, request, entry);
     tx.commit().await?;
     app.sessions.forget();
     Ok(user.id)

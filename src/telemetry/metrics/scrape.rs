@@ -34,7 +34,7 @@ pub async fn page(app: &App, meters: &Meters) -> String {
         page.value(POOL_CONNECTIONS, &[("pool", pool), ("state", "used")], size.saturating_sub(idle) as f64);
     }
     for (pool, _, _, most) in app.db.pools() {
-        page.value(POOL_MAX, &[("pool", pool)], f64::from(most));
+        page.value(POOL_MAX, &[("pool", pool)], most as f64);
     }
     outbox(app, &mut page).await;
     let policy = app.policy.status();

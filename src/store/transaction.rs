@@ -1,0 +1,208 @@
+//! A transaction on a connection of its own. Nobody but [`Tx`](super::Tx) and what has no scope (the sealer, accounts, keys)
+//! opens one.
+//!
+//! Each statement is a journey to the database, which costs more than what most statements do there. So rows that nobody reads
+//! before the commit, as the lines of the audit log, go along with it: [`Transaction::insert_last`].
+
+use std::{
+    convert::Infallible,
+    fmt::Write,
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use sea_orm::{
+    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, Value, Values,
+    prelude::async_trait::async_trait,
+};
+use tokio::sync::Mutex;
+
+use super::connections::{Driver, Lent};
+
+/// A transaction that is open. Dropping it undoes everything.
+pub struct Transaction {
+    lent: Mutex<Lent>,
+    backend: DbBackend,
+    /// What goes along with the commit.
+    last: std::sync::Mutex<Vec<Rows>>,
+    /// Whether a statement was refused. PostgreSQL undoes such a transaction whatever is said at its end, without an error.
+    is_refused: AtomicBool,
+}
+
+/// New rows of one table.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// The table.
+    pub table: &'static str,
+    /// Its columns, with commas.
+    pub columns: &'static str,
+    /// A value for each column: an integer, text, JSON, or nothing.
+    pub values: Vec<Vec<Value>>,
+}
+
+impl Transaction {
+    pub(super) fn new(lent: Lent, backend: DbBackend) -> Self {
+        let (lent, last, is_refused) =
+            (Mutex::new(lent), std::sync::Mutex::default(), AtomicBool::new(false));
+        Self { lent, backend, last, is_refused }
+    }
+
+    /// Inserts rows, when everything else is done: nothing in the transaction sees them.
+    pub fn insert_last(&self, rows: Rows) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).push(rows);
+    }
+
+    /// Makes it so.
+    ///
+    /// # Errors
+    /// The database refused, now or before, or was lost; then nothing has happened.
+    pub async fn commit(self) -> Result<(), DbErr> {
+        if self.is_refused.into_inner() {
+            return Err(DbErr::Custom("a statement of the transaction was refused".to_owned()));
+        }
+        let last = self.last.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut lent = self.lent.into_inner();
+        // What metrics and traces are told holds no values.
+        let told = "COMMIT";
+        match (self.backend, last.as_slice()) {
+            (_, []) => lent.run(told, told).await?,
+            (DbBackend::Postgres, rows) => lent.run(told, &literal(rows)?).await?,
+            (_, rows) => {
+                let (sql, values) = bound(rows);
+                lent.execute_as(told, sql, values).await?
+            }
+        };
+        lent.is_done();
+        Ok(())
+    }
+
+    /// Undoes everything now; a dropped transaction is undone a moment later.
+    ///
+    /// # Errors
+    /// The database was lost; then nothing has happened either.
+    pub async fn rollback(self) -> Result<(), DbErr> {
+        let mut lent = self.lent.into_inner();
+        lent.run("ROLLBACK", "ROLLBACK").await?;
+        lent.is_done();
+        Ok(())
+    }
+
+    /// Does something with the connection itself. Where that fails, the transaction is lost, with its connection.
+    pub(crate) async fn directly<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Driver) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let lent = self.lent.get_mut();
+        let done = work(lent.driver()?).await?;
+        lent.at_rest();
+        Ok(done)
+    }
+
+    fn noted<T>(&self, done: Result<T, DbErr>) -> Result<T, DbErr> {
+        if done.is_err() {
+            self.is_refused.store(true, Ordering::Relaxed);
+        }
+        done
+    }
+}
+
+#[async_trait]
+impl ConnectionTrait for Transaction {
+    fn get_database_backend(&self) -> DbBackend {
+        self.backend
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        self.noted(self.lent.lock().await.execute(statement).await)
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.noted(self.lent.lock().await.run(sql, sql).await)
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        Ok(self.query_all_raw(statement).await?.into_iter().next())
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        let values = statement.values.unwrap_or(Values(Vec::new()));
+        self.noted(self.lent.lock().await.rows(&statement.sql.into(), values).await)
+    }
+}
+
+/// For SQLite: statements with their values. The texts for one row are the same each time, so they are prepared once.
+fn bound(rows: &[Rows]) -> (Arc<str>, Values) {
+    let (mut sql, mut values) = (String::new(), Vec::new());
+    for rows in rows {
+        insert(&mut sql, rows, |sql, value| {
+            values.push(value.clone());
+            sql.push('?');
+            Ok::<_, Infallible>(())
+        })
+        .unwrap_or_else(|never| match never {});
+    }
+    sql.push_str("COMMIT");
+    (sql.into(), Values(values))
+}
+
+/// For PostgreSQL, which takes several statements at once only without values: they stand in the text.
+fn literal(rows: &[Rows]) -> Result<String, DbErr> {
+    let mut sql = String::new();
+    for rows in rows {
+        insert(&mut sql, rows, quote)?;
+    }
+    sql.push_str("COMMIT");
+    Ok(sql)
+}
+
+fn insert<E>(
+    sql: &mut String,
+    rows: &Rows,
+    mut put: impl FnMut(&mut String, &Value) -> Result<(), E>,
+) -> Result<(), E> {
+    let _ = write!(sql, "INSERT INTO {} ({}) VALUES ", rows.table, rows.columns);
+    for (n, row) in rows.values.iter().enumerate() {
+        sql.push_str(if n == 0 { "(" } else { ", (" });
+        for (n, value) in row.iter().enumerate() {
+            if n > 0 {
+                sql.push_str(", ");
+            }
+            put(sql, value)?;
+        }
+        sql.push(')');
+    }
+    sql.push_str("; ");
+    Ok(())
+}
+
+/// Writes a value as PostgreSQL reads it.
+fn quote(sql: &mut String, value: &Value) -> Result<(), DbErr> {
+    match value {
+        Value::BigInt(None) | Value::String(None) | Value::Json(None) => sql.push_str("NULL"),
+        Value::BigInt(Some(number)) => {
+            let _ = write!(sql, "{number}");
+        }
+        Value::String(Some(text)) => quote_text(sql, text)?,
+        Value::Json(Some(json)) => quote_text(sql, &json.to_string())?,
+        other => return Err(DbErr::Type(format!("{other:?} can't go along with a commit"))),
+    }
+    Ok(())
+}
+
+/// As libpq's `PQescapeLiteral` does it: right whatever `standard_conforming_strings` is.
+fn quote_text(sql: &mut String, text: &str) -> Result<(), DbErr> {
+    if text.contains('\0') {
+        return Err(DbErr::Type("a text with a NUL character".to_owned()));
+    }
+    sql.push_str(if text.contains('\\') { " E'" } else { "'" });
+    for c in text.chars() {
+        if matches!(c, '\'' | '\\') {
+            sql.push(c);
+        }
+        sql.push(c);
+    }
+    sql.push('\'');
+    Ok(())
+}
