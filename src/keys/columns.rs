@@ -1,4 +1,4 @@
-//! THE list of sealed columns. Rotation walks it; a law (`tests/it/keys.rs`) holds it against the tables of both
+//! THE list of sealed columns. Rotation walks it; a law (`tests/it/sealing_keys.rs`) holds it against the tables of both
 //! databases, so that no column whose name ends in `_sealed` can be forgotten.
 
 use crate::{
