@@ -2,7 +2,9 @@
 //!
 //! Complexity is the executor's own limit (see [`build`](super::build)); here is what it does not bound: the size of
 //! the text, the number of selections, aliases and root fields; and the depth, which the executor would count
-//! for introspection too: the query of every code generator nests deeper than data ever should.
+//! for introspection too: the query of every code generator nests deeper than data ever should. Validation and execution
+//! walk a fragment wherever it is spread, so it counts there each time: thirty fragments of which each spreads the
+//! next one twice are a short text and a thousand million selections.
 
 use std::collections::HashMap;
 
@@ -17,7 +19,9 @@ use crate::{config::Limits, error::Code};
 const LONGEST_TEXT: usize = 64 << 10;
 /// The most fields, fragments spreads and inline fragments that one document may hold.
 const MOST_SELECTIONS: usize = 2_000;
-/// The most fields at the root of an operation.
+/// The most of them with every fragment written out where it is spread.
+const MOST_WRITTEN_OUT: usize = 10_000;
+/// The most fields at the root of an operation, those of fragments included.
 const MOST_ROOTS: usize = 30;
 /// The deepest that braces, brackets and parentheses may nest: the parser is recursive.
 const DEEPEST_NESTING: usize = 64;
@@ -56,10 +60,6 @@ pub fn check_text(text: &str) -> Result<(), ServerError> {
 pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<(), ServerError> {
     let mut count = Count::default();
     for (_, operation) in document.operations.iter() {
-        let roots = operation.node.selection_set.node.items.len();
-        if roots > MOST_ROOTS {
-            return Err(too_complex(format!("An operation takes at most {MOST_ROOTS} root fields.")));
-        }
         count.add(&operation.node.selection_set.node);
     }
     for fragment in document.fragments.values() {
@@ -72,8 +72,18 @@ pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<
         return Err(too_complex(format!("A document takes at most {} aliases.", limits.graphql_aliases)));
     }
     let mut depths = Depths { fragments: &document.fragments, known: HashMap::new() };
+    let mut written_out = 0_usize;
     for (_, operation) in document.operations.iter() {
         let depth = depths.of(&operation.node.selection_set.node);
+        if depth.roots > MOST_ROOTS {
+            return Err(too_complex(format!("An operation takes at most {MOST_ROOTS} root fields.")));
+        }
+        written_out = written_out.saturating_add(depth.written_out);
+        if written_out > MOST_WRITTEN_OUT {
+            let detail =
+                format!("Its fragments written out, a document takes at most {MOST_WRITTEN_OUT} selections.");
+            return Err(too_complex(detail));
+        }
         if depth.fields > limits.graphql_depth {
             return Err(too_complex(format!("A document nests at most {} fields.", limits.graphql_depth)));
         }
@@ -84,7 +94,7 @@ pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<
     Ok(())
 }
 
-/// How deep a selection nests.
+/// How deep a selection nests, and how much it is.
 #[derive(Clone, Copy, Default)]
 struct Depth {
     /// In fields.
@@ -94,6 +104,10 @@ struct Depth {
     /// The same two, where they stand below `__schema` and `__type`.
     schema_fields: usize,
     schema_lists: usize,
+    /// Its fields, without what they select in their turn.
+    roots: usize,
+    /// Everything in it, with every fragment written out.
+    written_out: usize,
 }
 
 /// Measures selections. A fragment is measured once, so that fragments which spread each other cost nothing.
@@ -115,6 +129,8 @@ impl<'a> Depths<'a> {
                 lists: deepest.lists.max(depth.lists),
                 schema_fields: deepest.schema_fields.max(depth.schema_fields),
                 schema_lists: deepest.schema_lists.max(depth.schema_lists),
+                roots: deepest.roots.saturating_add(depth.roots),
+                written_out: deepest.written_out.saturating_add(depth.written_out).saturating_add(1),
             }
         })
     }
@@ -123,11 +139,13 @@ impl<'a> Depths<'a> {
         let name = field.name.node.as_str();
         let below = self.of(&field.selection_set.node);
         if name == "__schema" || name == "__type" {
-            return Depth { fields: 1, lists: 0, schema_fields: below.fields, schema_lists: below.lists };
+            let (schema_fields, schema_lists) = (below.fields, below.lists);
+            return Depth { fields: 1, lists: 0, schema_fields, schema_lists, roots: 1, ..below };
         }
         Depth {
             fields: below.fields + 1,
             lists: below.lists + usize::from(INTROSPECTED_LISTS.contains(&name)),
+            roots: 1,
             ..below
         }
     }

@@ -190,6 +190,14 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
         .map(|n| format!("fragment F{n} on Agent {{ ...F{m} ...F{m} }} ", m = n + 1))
         .chain(["fragment F40 on Agent { id }".to_owned()])
         .collect();
+    // Each as deep as the parser lets fragments nest, so that nothing but their number is wrong with them.
+    let doubled = |ty: &str, leaf: &str| -> String {
+        (0..30)
+            .map(|n| format!("fragment D{n} on {ty} {{ ...D{m} ...D{m} }} ", m = n + 1))
+            .chain([format!("fragment D30 on {ty} {{ {leaf} }}")])
+            .collect()
+    };
+    let hidden: String = (0..90).map(|n| format!("h{n}: viewer {{ __typename }} ")).collect();
     let introspection =
         (0..12).fold("name".to_owned(), |inner, _| format!("fields {{ type {{ {inner} }} }}"));
     let documents = [
@@ -198,6 +206,11 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
         format!("{{ {roots} }}"),
         circle,
         format!("{} {doubling}", list("...F0")),
+        format!("{} {}", list("...D0"), doubled("Agent", "id")),
+        format!("{{ ...D0 }} {}", doubled("Query", "__typename")),
+        format!("{{ __schema {{ ...D0 }} }} {}", doubled("__Schema", "__typename")),
+        format!("{{ ... on Query {{ {hidden} }} }}"),
+        format!("{{ {} }} fragment H on Query {{ {hidden} }}", "...H ".repeat(29)),
         format!("{{ __schema {{ types {{ {introspection} }} }} }}"),
         list(&"id ".repeat(40_000)),
         "{".repeat(60_000),
