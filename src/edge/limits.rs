@@ -254,7 +254,9 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, settings: &config::Conf
     }
     let forwarded = settings.proxy_header == config::ProxyHeader::Forwarded;
     let name = if forwarded { "forwarded" } else { "x-forwarded-for" };
-    let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+    // One that can't be read is no address, and ends the list: what stands before it may be the client's own invention.
+    let values: Vec<&str> =
+        headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default()).collect();
     let mut client = peer;
     for element in values.iter().rev().flat_map(|value| value.rsplit(',')) {
         let named = if forwarded { named_by_forwarded(element) } else { address(element) };
@@ -305,7 +307,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         for name in ["x-forwarded-for", "forwarded"] {
             for value in values {
-                headers.append(name, value.parse().unwrap());
+                headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
             }
         }
         client_address(peer.parse().unwrap(), &headers, &settings(header)).to_string()
@@ -325,6 +327,7 @@ mod tests {
         assert_eq!(client("10.0.0.1", XForwardedFor, &["203.0.113.7", "198.51.100.1"]), "198.51.100.1");
         assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1:4711"]), "198.51.100.1");
         assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1, nonsense"]), "10.0.0.1");
+        assert_eq!(client("10.0.0.1", XForwardedFor, &["203.0.113.7", "é, 198.51.100.1"]), "10.0.0.1");
         assert_eq!(client("10.0.0.1", XForwardedFor, &[]), "10.0.0.1");
         assert_eq!(client("fd00::1", XForwardedFor, &["2001:db8::7"]), "2001:db8::7");
         assert_eq!(
