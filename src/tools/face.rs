@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_graphql::indexmap::IndexMap;
-use http::request::Parts;
+use http::{StatusCode, request::Parts};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -126,7 +126,12 @@ impl Face {
     async fn usable(&self, caller: &Caller) -> Result<Vec<Tool>> {
         let mut places: Vec<(OrgId, PermissionSet)> = Vec::new();
         for org in self.organizations(caller).await? {
-            places.push((org, membership(&self.app, caller, org).await?.permissions));
+            match membership(&self.app, caller, org).await {
+                Ok(membership) => places.push((org, membership.permissions)),
+                // One that wants a second factor first, or that was left just now, keeps nobody out of the others.
+                Err(problem) if problem.code.status() == StatusCode::FORBIDDEN => {}
+                Err(problem) => return Err(problem),
+            }
         }
         let tools = self.offers.all().iter().filter_map(|offer| {
             let Permit::InOrganization { permission, confirmed_email } = offer.operation.permit else {

@@ -201,6 +201,15 @@ async fn a_caller_is_shown_what_they_may_do_and_where() {
     assert_eq!(stranger[0]["inputSchema"]["properties"]["org_id"]["enum"], json!([app.other_org]));
     let nobody = app.token(&["token.edit"]).await;
     assert_eq!(tools(&nobody).await.len(), 0);
+    // An organization that keeps somebody out does not keep them out of the others.
+    let sql = "INSERT INTO members (organization_id, user_id, role, created_at) VALUES ($1, $2, 'VIEWER', 1)";
+    app.execute(sql, vec![app.other_org.into(), app.viewer.user.into()]).await;
+    let sql = "UPDATE organizations SET require_second_factor = TRUE WHERE id = $1";
+    app.execute(sql, vec![app.other_org.into()]).await;
+    app.forget_sessions();
+    let both = tools(&app.viewer).await;
+    let list = both.iter().find(|tool| tool["name"] == "list_agents").unwrap();
+    assert_eq!(list["inputSchema"]["properties"]["org_id"]["enum"], json!([app.org]));
     // Without a confirmed address some things can't be done.
     let unconfirmed = app.person("OWNER", false).await;
     assert!(!names(&tools(&unconfirmed).await).contains("create_channel"));
