@@ -13,6 +13,7 @@ use super::{
     entity::users,
     letters::{Notice, notify},
     links::{self, Purpose},
+    sessions::hold_unchanged,
     throttle::{self, Key},
     users::{by_email, by_id, is_email},
 };
@@ -101,7 +102,7 @@ async fn send_reset(request: &Request, email: &str) -> Result<()> {
     let app = &request.app;
     let user = by_email(app.db.read(), email).await?;
     let Some(user) = user.filter(|user| user.disabled_at.is_none()) else { return Ok(()) };
-    throttle::charge(app, &[Key::mail(&user.email)]).await?;
+    throttle::charge(app, &[Key::reset(&user.email)]).await?;
     let tx = app.db.begin().await?;
     links::send(app, &tx, &user, Purpose::Reset, &user.email).await?;
     // Whoever asked has not shown who they are: the line says ANONYMOUS.
@@ -153,8 +154,7 @@ pub async fn change_password(
     new: &SecretString,
 ) -> Result<()> {
     let app = &request.app;
-    require_password(request, person.id, Some(current)).await?;
-    let user = by_id(app.db.read(), person.id).await?;
+    let user = require_password(request, person.id, Some(current)).await?;
     if user.password_hash.is_none() {
         let detail = "The account has no password yet; set one with `requestPasswordReset`.";
         return Err(Problem::new(Code::Conflict, detail));
@@ -162,6 +162,7 @@ pub async fn change_password(
     check_password(new, &user.email, "newPassword")?;
     let hash = app.passwords.hash(new).await.map_err(Problem::internal)?;
     let tx = app.db.begin().await?;
+    let user = hold_unchanged(&tx, &user).await?;
     set_password(app, &tx, &user, hash, Some(person)).await?;
     notify(app, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request)).await?;
     record_personal(
@@ -175,7 +176,8 @@ pub async fn change_password(
 }
 
 /// Stores a password; a link of the person that was used to get here has proved their address. Ends their sessions, but
-/// for that of `keep`, and the links that could set another one.
+/// for that of `keep`, and the links that could set another one: also those that would make another address theirs, which
+/// whoever knew the old password may have asked for.
 async fn set_password(
     app: &App,
     tx: &Transaction,
@@ -192,6 +194,7 @@ async fn set_password(
     row.updated_at = Set(now);
     row.update(tx).await?;
     links::withdraw(app, tx, user.id, Purpose::Reset).await?;
+    links::withdraw_others(app, tx, user.id, &user.email).await?;
     end_sessions(app, tx, user.id, keep).await
 }
 
@@ -227,10 +230,10 @@ pub async fn change_email(
         let detail = format!("`{email}` is no e-mail address.");
         return Err(Problem::invalid(vec![Violation::parameter("email", "NOT_ALLOWED", detail)]));
     }
-    require_password(request, person.id, password).await?;
+    let user = require_password(request, person.id, password).await?;
     throttle::charge(app, &[Key::mail(email)]).await?;
     let tx = app.db.begin().await?;
-    let user = by_id(&tx, person.id).await?;
+    let user = hold_unchanged(&tx, &user).await?;
     let taken = by_email(&tx, email).await?.is_some_and(|other| other.id != user.id);
     if !taken {
         links::send(app, &tx, &user, Purpose::Confirm, email).await?;
@@ -266,15 +269,15 @@ pub async fn change_name(request: &Request, person: &Person, name: &str) -> Resu
 }
 
 /// Refuses whoever does not know the person's password, where they have one: a session that was left open is not enough
-/// for what could take the account over.
+/// for what could take the account over. The person as they were then: comparing takes its time.
 pub(super) async fn require_password(
     request: &Request,
     user: UserId,
     password: Option<&SecretString>,
-) -> Result<()> {
+) -> Result<users::Model> {
     let app = &request.app;
     let user = by_id(app.db.read(), user).await?;
-    let Some(stored) = user.password_hash.as_deref() else { return Ok(()) };
+    let Some(stored) = user.password_hash.as_deref() else { return Ok(user) };
     let wrong = || Problem::new(Code::SignInFailed, "The password is wrong.");
     let password = password.ok_or_else(wrong)?;
     let counter = Key::password(user.id);
@@ -282,7 +285,8 @@ pub(super) async fn require_password(
     if !app.passwords.verify(password, Some(stored)).await.map_err(Problem::internal)? {
         return Err(wrong());
     }
-    throttle::forgive(app, app.db.writer(), &[counter]).await
+    throttle::forgive(app, app.db.writer(), &[counter]).await?;
+    Ok(user)
 }
 
 pub(super) fn check_password(new: &SecretString, email: &str, argument: &str) -> Result<()> {

@@ -20,7 +20,7 @@ use super::{
     links,
     members::{add_to, require_reach},
     throttle::{self, Key},
-    users::{blank, by_email, by_id, is_email},
+    users::{blank, by_email, by_id, folded, is_email},
 };
 use crate::{
     access::{
@@ -115,7 +115,7 @@ async fn check_new(tx: &Tx, email: &str) -> Result<()> {
     for row in open_ones(tx).await? {
         if row.expires_at <= tx.now {
             end(tx, row).await?;
-        } else if row.email.eq_ignore_ascii_case(email) || row.email.to_lowercase() == email.to_lowercase() {
+        } else if folded(&row.email) == folded(email) {
             let detail = "This address is invited already; send that invitation again.";
             return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
         } else {
@@ -353,7 +353,9 @@ async fn prove(
 async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
     let Some(inviter) = row.invited_by else { return Ok(()) };
     let member: Option<members::Model> = super::members::find(tx, inviter).await?;
-    if member.is_some_and(|member| !row.role.is_above(member.role)) { Ok(()) } else { Err(links::invalid()) }
+    let is_enabled = by_id(tx.connection(), inviter).await?.disabled_at.is_none();
+    let holds = is_enabled && member.is_some_and(|member| !row.role.is_above(member.role));
+    if holds { Ok(()) } else { Err(links::invalid()) }
 }
 
 /// An account that was there: the link has proved its address.
@@ -414,7 +416,7 @@ pub(super) async fn open_for(app: &App, email: &str) -> Result<Vec<invitations::
         .filter(is_open())
         .all(app.db.read())
         .await?;
-    Ok(found)
+    Ok(found.into_iter().filter(|invitation| folded(&invitation.email) == folded(email)).collect())
 }
 
 /// Accepts an invitation for somebody whose address a provider vouches for.

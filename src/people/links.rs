@@ -100,6 +100,25 @@ pub(super) async fn withdraw(
     Ok(())
 }
 
+/// Ends the person's links that would make another address than `email` theirs.
+#[expect(clippy::disallowed_methods, reason = "a link belongs to a person, whose id is in the filter")]
+pub(super) async fn withdraw_others(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    email: &str,
+) -> Result<()> {
+    email_tokens::Entity::update_many()
+        .col_expr(email_tokens::Column::UsedAt, Expr::value(app.clock.now().0))
+        .filter(email_tokens::Column::UserId.eq(user))
+        .filter(email_tokens::Column::Kind.eq(Purpose::Confirm.as_str()))
+        .filter(email_tokens::Column::Email.ne(email))
+        .filter(email_tokens::Column::UsedAt.is_null())
+        .exec(db)
+        .await?;
+    Ok(())
+}
+
 /// The token of a link that is just being sent; none if it is over.
 #[expect(clippy::disallowed_methods, reason = "a link belongs to a person, and is named by the mail's row")]
 pub(super) async fn mint(app: &App, id: i64) -> Result<Option<SecretString>> {

@@ -14,7 +14,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use async_graphql::SimpleObject;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter,
-    QueryOrder, QuerySelect, Set, sea_query::Expr,
+    QueryOrder, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
 use serde_json::json;
@@ -23,7 +23,7 @@ use super::{
     credentials::end_sessions,
     entity::{sessions, users},
     letters::{Notice, notify},
-    users::by_id,
+    users::{by_id, hold},
 };
 use crate::{
     access::{
@@ -103,8 +103,17 @@ pub struct OpenSession {
 /// # Errors
 /// `SIGN_IN_FAILED` for an account that is disabled.
 pub async fn open_session(app: &App, user: UserId, client: Client) -> Result<SignedIn> {
+    let known = by_id(app.db.read(), user).await?;
+    open_for(app, &known, client).await
+}
+
+/// The same for a person as they were when they showed who they are.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for an account that is disabled, or that has another password or second factor by now.
+pub(super) async fn open_for(app: &App, known: &users::Model, client: Client) -> Result<SignedIn> {
     let tx = app.db.begin().await?;
-    let user = by_id(&tx, user).await?;
+    let user = hold_unchanged(&tx, known).await?;
     if user.disabled_at.is_some() {
         return Err(Problem::new(Code::SignInFailed, "The account is disabled."));
     }
@@ -113,6 +122,17 @@ pub async fn open_session(app: &App, user: UserId, client: Client) -> Result<Sig
     note(app, &tx, "signIn", &user, signed_in.session, &client);
     tx.commit().await?;
     Ok(signed_in)
+}
+
+/// The person, held until the transaction ends, if what they sign in with is what it was when they showed it. Somebody
+/// whose password is replaced while it is compared (which takes its time) does not get in with the old one.
+pub(super) async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
+    let user = hold(tx, known.id).await?;
+    let credentials = |user: &users::Model| (user.password_hash.clone(), user.totp_confirmed_at);
+    if credentials(&user) == credentials(known) {
+        return Ok(user);
+    }
+    Err(Problem::new(Code::SignInFailed, "The account was changed meanwhile; sign in again."))
 }
 
 /// Renews a session by its refresh token.
@@ -125,8 +145,9 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
     let tx = app.db.begin().await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
-    // The family is held until the end: of two who refresh in it at a time, the second comes second, and sees the first.
-    hold(&tx, &session.family).await?;
+    // Whoever opens or ends sessions holds the person until the end: of two who refresh at a time the second sees the first,
+    // and who ends a session ends what is just being made of it as well.
+    let user = hold(&tx, session.user_id).await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
     let later = later(&tx, &session).await?;
     let mut generation = session.generation + 1;
@@ -138,7 +159,6 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
         end(app, &tx, heir).await?;
         generation += 1;
     }
-    let user = by_id(&tx, session.user_id).await?;
     if session.revoked_at.is_some() || user.disabled_at.is_some() {
         return Err(unknown());
     }
@@ -205,6 +225,7 @@ pub async fn revoke_session(request: &Request, person: &Person, id: SessionId) -
 async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &'static str) -> Result<()> {
     let app = &request.app;
     let tx = app.db.begin().await?;
+    hold(&tx, person.id).await?;
     let found =
         sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
@@ -237,6 +258,7 @@ fn note(
 pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result<()> {
     let app = &request.app;
     let tx = app.db.begin().await?;
+    hold(&tx, person.id).await?;
     end_sessions(app, &tx, person.id, Some(person)).await?;
     record_personal(
         &tx,
@@ -323,16 +345,6 @@ async fn open(
 async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<sessions::Model>> {
     let same = sessions::Column::RefreshTokenHash.eq(hash.as_bytes().to_vec());
     Ok(sessions::Entity::find().filter(same).one(db).await?)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
-async fn hold(db: &impl ConnectionTrait, family: &str) -> Result<()> {
-    let generations = sessions::Entity::find()
-        .filter(sessions::Column::Family.eq(family))
-        .order_by_asc(sessions::Column::Id)
-        .lock_exclusive();
-    generations.all(db).await?;
-    Ok(())
 }
 
 /// The generations that came of it, the first one first.

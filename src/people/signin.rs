@@ -15,7 +15,7 @@ use super::{
     entity::users,
     factor,
     letters::{Notice, notify},
-    sessions::open_session,
+    sessions::{hold_unchanged, open_for},
     throttle::{self, Key},
     users::{by_email, by_id},
 };
@@ -79,7 +79,7 @@ pub async fn sign_in(request: &Request, email: &str, password: &SecretString) ->
     let wait = throttle::charge(app, &counters).await?;
     let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
     let matches = app.passwords.verify(password, stored).await.map_err(Problem::internal)?;
-    let Some(user) = user else {
+    let Some(mut user) = user else {
         note_failure(request, None, "signIn", wait);
         return Err(refused());
     };
@@ -92,7 +92,7 @@ pub async fn sign_in(request: &Request, email: &str, password: &SecretString) ->
         throttle::refund(app, app.db.writer(), &Key::address(request.ip)).await?;
     }
     if user.password_hash.as_deref().is_some_and(|stored| app.passwords.is_outdated(stored)) {
-        rehash(app, user.id, password).await?;
+        rehash(app, &mut user, password).await?;
     }
     admit(request, &user).await
 }
@@ -124,25 +124,33 @@ fn note_failure(request: &Request, user: Option<UserId>, operation: &'static str
     audit::refused_account(&request.app, operation, user, Code::SignInFailed, from);
 }
 
-/// Stores the password at today's cost.
+/// Stores the password at today's cost, unless another has taken its place meanwhile.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-async fn rehash(app: &App, user: UserId, password: &SecretString) -> Result<()> {
+async fn rehash(app: &App, user: &mut users::Model, password: &SecretString) -> Result<()> {
     let hash = app.passwords.hash(password).await.map_err(Problem::internal)?;
-    users::Entity::update_many()
-        .col_expr(users::Column::PasswordHash, Expr::value(hash))
-        .filter(users::Column::Id.eq(user))
+    let stored = users::Entity::update_many()
+        .col_expr(users::Column::PasswordHash, Expr::value(hash.as_str()))
+        .filter(users::Column::Id.eq(user.id))
+        .filter(users::Column::PasswordHash.eq(user.password_hash.clone()))
         .exec(app.db.writer())
         .await?;
+    if stored.rows_affected == 1 {
+        user.password_hash = Some(hash);
+    }
     Ok(())
 }
 
 /// A session for a person whose first factor is known, or a challenge if they have a second one.
 async fn admit(request: &Request, user: &users::Model) -> Result<Step> {
+    let app = &request.app;
     if user.totp_confirmed_at.is_some() {
-        let (token, expires_at) = challenge(&request.app, user.id, Awaited::SecondFactor).await?;
+        let tx = app.db.begin().await?;
+        hold_unchanged(&tx, user).await?;
+        let (token, expires_at) = challenge(app, &tx, user.id, Awaited::SecondFactor).await?;
+        tx.commit().await?;
         return Ok(Step::Challenge(Challenge { token, expires_at }));
     }
-    Ok(Step::Session(open_session(&request.app, user.id, Client::of(request)).await?))
+    Ok(Step::Session(open_for(app, user, Client::of(request)).await?))
 }
 
 /// Completes a sign-in by the code of the second factor, or by a recovery code.
@@ -177,12 +185,12 @@ pub async fn complete_sign_in(
     let entry = PersonalEntry::done("completeSignIn", user.id, changes).by(&user.name);
     record_personal(&tx, request, entry);
     tx.commit().await?;
-    open_session(app, user.id, client).await
+    open_for(app, &user, client).await
 }
 
 /// A code that [`exchange`] takes once, for a person who has shown elsewhere who they are.
 pub(super) async fn issue_code(app: &App, user: UserId) -> Result<SecretString> {
-    Ok(challenge(app, user, Awaited::Exchange).await?.0)
+    Ok(challenge(app, app.db.writer(), user, Awaited::Exchange).await?.0)
 }
 
 /// A session, or a challenge, for the code with which a sign-in elsewhere has ended.
@@ -204,15 +212,20 @@ pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
     admit(request, &user).await
 }
 
-async fn challenge(app: &App, user: UserId, awaited: Awaited) -> Result<(SecretString, Timestamp)> {
+async fn challenge(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    awaited: Awaited,
+) -> Result<(SecretString, Timestamp)> {
     let (kind, token_kind, ttl) = awaited.parts();
     let (token, hash) = Token::generate(token_kind);
     let now = app.clock.now();
     let expires_at = now.plus(ttl);
     let sql = "INSERT INTO sign_in_challenges (user_id, kind, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
     let values =
-        vec![user.0.into(), kind.into(), hash.as_bytes().to_vec().into(), now.0.into(), expires_at.0.into()];
-    app.db.execute(sql, values).await?;
+        [user.0.into(), kind.into(), hash.as_bytes().to_vec().into(), now.0.into(), expires_at.0.into()];
+    db.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
     Ok((token, expires_at))
 }
 

@@ -14,6 +14,7 @@ use std::{net::IpAddr, time::Duration};
 use sea_orm::{ConnectionTrait, DbBackend, Statement};
 use sha2::{Digest, Sha256};
 
+use super::users::folded;
 use crate::{
     app::App,
     edge::limits,
@@ -68,12 +69,12 @@ impl Key {
 
     /// Tries of one account's password from one address.
     pub(super) fn pair(email: &str, ip: Option<IpAddr>) -> Self {
-        Self::new("pair", &format!("{} {}", network(ip), email.trim().to_lowercase()))
+        Self::new("pair", &format!("{} {}", network(ip), folded(email)))
     }
 
     /// Tries of one account's password from anywhere.
     pub(super) fn account(email: &str) -> Self {
-        Self::new("account", &email.trim().to_lowercase())
+        Self::new("account", &folded(email))
     }
 
     /// Tries from one address, whatever is tried.
@@ -98,14 +99,22 @@ impl Key {
 
     /// Mails that somebody has sent to an address.
     pub(super) fn mail(email: &str) -> Self {
-        Self::new("mail", &email.trim().to_lowercase())
+        Self::new("mail", &folded(email))
+    }
+
+    /// Mails that lead to a new password of the account with an address. Apart from others: who invites an address, or wants
+    /// it for themselves, is charged even where no mail leaves, and must not keep its owner from getting in again.
+    pub(super) fn reset(email: &str) -> Self {
+        Self::new("reset", &folded(email))
     }
 
     fn rule(&self) -> Rule {
         match self.kind {
             "address" | "elsewhere" => Rule { free: 40, first: SECOND, most: QUARTER },
             "account" => Rule { free: 20, first: SECOND, most: QUARTER },
-            "mail" => Rule { free: 3, first: Duration::from_mins(1), most: Duration::from_hours(1) },
+            "mail" | "reset" => {
+                Rule { free: 3, first: Duration::from_mins(1), most: Duration::from_hours(1) }
+            }
             // Six digits: at this pace a year of guessing finds a code with a chance of about one in forty.
             "factor" => Rule { free: 5, first: SECOND, most: Duration::from_hours(1) },
             _ => Rule { free: 5, first: SECOND, most: QUARTER },

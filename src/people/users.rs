@@ -243,7 +243,22 @@ pub(super) fn is_email(email: &str) -> bool {
 pub(super) async fn by_email(db: &impl ConnectionTrait, email: &str) -> Result<Option<users::Model>> {
     let lower = Func::lower(Expr::col(users::Column::Email));
     let same = Expr::expr(lower).eq(Func::lower(Expr::val(email.trim())));
-    Ok(users::Entity::find().filter(same).one(db).await?)
+    let found = users::Entity::find().filter(same).one(db).await?;
+    Ok(found.filter(|user| folded(&user.email) == folded(email)))
+}
+
+/// An address without its case. Letters that only a database takes for a plain one stay what they are: a locale's `lower`
+/// makes `i` of `İ` (U+0130) and `k` of `K` (U+212A), and whoever has the mailbox of the one would be the other.
+pub(super) fn folded(email: &str) -> String {
+    let mut out = String::with_capacity(email.len());
+    for letter in email.trim().chars() {
+        if letter.is_ascii() || letter.to_lowercase().any(|lower| lower.is_ascii()) {
+            out.push(letter.to_ascii_lowercase());
+        } else {
+            out.extend(letter.to_lowercase());
+        }
+    }
+    out
 }
 
 pub(super) fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
@@ -269,4 +284,19 @@ fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()>
         violations.push(Violation::at("/password", "NOT_ALLOWED", format!("Refused: {rule}.")));
     }
     if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folded;
+
+    #[test]
+    fn no_letter_passes_for_a_plain_one() {
+        assert_eq!(folded(" Élise@Example.COM"), "élise@example.com");
+        assert_eq!(folded("ΟΔΟΣ@example.org"), folded("οδοσ@example.org"));
+        for (strange, plain) in [("vİctim@example.org", "victim@example.org"), ("a@\u{212a}.org", "a@k.org")]
+        {
+            assert_ne!(folded(strange), folded(plain), "{strange}");
+        }
+    }
 }

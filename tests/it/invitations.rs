@@ -20,7 +20,11 @@ async fn invite(app: &TestApp, by: &Actor, email: &str, role: &str) -> Answer {
 }
 
 async fn invited(app: &TestApp, email: &str, role: &str) -> (Value, String) {
-    let invitation = invite(app, &app.admin, email, role).await.data()["inviteMember"].clone();
+    invited_by(app, &app.admin, email, role).await
+}
+
+async fn invited_by(app: &TestApp, by: &Actor, email: &str, role: &str) -> (Value, String) {
+    let invitation = invite(app, by, email, role).await.data()["inviteMember"].clone();
     (invitation["id"].clone(), app.mail().await.token)
 }
 
@@ -163,8 +167,14 @@ async fn an_invitation_is_worth_what_its_sender_is() {
     assert_eq!(refused.code(), "LINK_INVALID");
     let made: i64 = app.one("SELECT COUNT(*) FROM users WHERE email = 'new@example.org'", vec![]).await;
     assert_eq!(made, 0, "nothing is left of what was refused");
+    // Nor is one of somebody who has the role still, and can't sign in any more.
+    let (_, of_disabled) = invited_by(&app, &app.owner, "late@example.org", "OWNER").await;
+    app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.owner.user.into()]).await;
+    let refused = accept(&app.anonymous, &of_disabled, Some("Late"), Some("correct horse")).await;
+    assert_eq!(refused.code(), "LINK_INVALID");
+    app.execute("UPDATE users SET disabled_at = NULL WHERE id = $1", vec![app.owner.user.into()]).await;
     // Whoever sends it again answers for it.
-    let id: i64 = app.one("SELECT id FROM invitations", vec![]).await;
+    let id: i64 = app.one("SELECT id FROM invitations WHERE email LIKE 'new@%'", vec![]).await;
     app.owner.gql(RESEND, json!({ "o": app.org, "id": id })).await.data();
     let token = app.mail().await.token;
     accept(&app.anonymous, &token, Some("New"), Some("correct horse")).await.data();

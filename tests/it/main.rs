@@ -61,6 +61,7 @@ mod policy_replicas;
 mod query_count;
 mod rate_limits;
 mod record_plans;
+mod recovery;
 mod rest_parity;
 mod sealing_keys;
 mod search;

@@ -1,0 +1,147 @@
+//! Getting an account back: what an intruder has begun does not outlive a new password or the end of a session, and nobody
+//! keeps its owner from it.
+
+use std::time::Duration;
+
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, Answer, TestApp, is_postgres};
+
+const CONFIRM: &str = "mutation($t: SecretString!) { confirmEmail(token: $t) }";
+const REQUEST_RESET: &str = "mutation($e: String!) { requestPasswordReset(email: $e) }";
+const RESET: &str =
+    "mutation($t: SecretString!, $p: SecretString!) { resetPassword(token: $t, newPassword: $p) }";
+const CHANGE_PASSWORD: &str =
+    "mutation($c: SecretString!, $n: SecretString!) { changePassword(currentPassword: $c, newPassword: $n) }";
+const CHANGE_EMAIL: &str = "mutation($e: String!, $p: SecretString) { changeEmail(email: $e, password: $p) }";
+const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken } }";
+const REFRESH: &str =
+    "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
+const EMAIL: &str = "someone@example.org";
+
+async fn sign_in(app: &TestApp, email: &str, password: &str) -> Answer {
+    app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
+}
+
+/// The tokens of a sign-in: the access token's holder, and the refresh token.
+async fn signed_in(app: &TestApp, password: &str) -> (Actor, String) {
+    pair(app, &sign_in(app, EMAIL, password).await.data()["signIn"])
+}
+
+fn pair(app: &TestApp, session: &Value) -> (Actor, String) {
+    let text = |key: &str| session[key].as_str().unwrap().to_owned();
+    (app.anonymous.with_bearer(text("accessToken")), text("refreshToken"))
+}
+
+/// Does `work` while nobody can be charged for a try, and another password has taken the old one's place at its end.
+async fn while_the_password_is_replaced(app: &TestApp, work: impl Future<Output = Answer>) -> Answer {
+    let tx = app.database.begin().await.unwrap();
+    if is_postgres() {
+        tx.execute_unprepared("LOCK TABLE sign_in_throttle IN EXCLUSIVE MODE").await.unwrap();
+    }
+    let sql = format!("UPDATE users SET password_hash = 'another' WHERE email = '{EMAIL}'");
+    tx.execute_unprepared(&sql).await.unwrap();
+    let commit = async {
+        // The work has read the old password by then, and waits.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        tx.commit().await.unwrap();
+    };
+    tokio::join!(work, commit).0
+}
+
+#[tokio::test]
+async fn a_new_password_ends_what_would_make_another_address_the_accounts() {
+    for by_link in [true, false] {
+        let app = TestApp::with_mail().await;
+        app.user(EMAIL, true).await;
+        let (intruder, _) = signed_in(&app, "correct horse").await;
+        let wanted = json!({ "e": "intruder@example.net", "p": "correct horse" });
+        intruder.gql(CHANGE_EMAIL, wanted).await.data();
+        let theirs = app.mail().await;
+        assert_eq!(theirs.to, "intruder@example.net");
+        if by_link {
+            app.anonymous.gql(REQUEST_RESET, json!({ "e": EMAIL })).await.data();
+            let token = app.mail().await.token;
+            app.anonymous.gql(RESET, json!({ "t": token, "p": "battery staple" })).await.data();
+        } else {
+            let (owner, _) = signed_in(&app, "correct horse").await;
+            owner.gql(CHANGE_PASSWORD, json!({ "c": "correct horse", "n": "battery staple" })).await.data();
+        }
+        let late = app.anonymous.gql(CONFIRM, json!({ "t": theirs.token })).await;
+        assert_eq!(late.code(), "LINK_INVALID");
+        signed_in(&app, "battery staple").await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_who_wants_an_address_keeps_its_owner_from_a_new_password() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL, true).await;
+    // Somebody has the address, so that none of these brings a mail; each is charged all the same.
+    let mut codes = Vec::new();
+    for _ in 0..5 {
+        let answer = app.stranger.gql(CHANGE_EMAIL, json!({ "e": EMAIL })).await;
+        codes.push(if answer.body["errors"].is_null() { String::new() } else { answer.code() });
+    }
+    assert_eq!(codes.last().unwrap(), "RATE_LIMITED");
+    app.anonymous.gql(REQUEST_RESET, json!({ "e": EMAIL })).await.data();
+    let mail = app.mail().await;
+    assert_eq!((mail.to.as_str(), mail.subject.as_str()), (EMAIL, "Set a new password"));
+}
+
+#[tokio::test]
+async fn whoever_signs_in_while_the_password_is_replaced_does_not_get_in_with_the_old_one() {
+    let app = TestApp::start().await;
+    app.user(EMAIL, true).await;
+    let late = while_the_password_is_replaced(&app, sign_in(&app, EMAIL, "correct horse")).await;
+    assert_eq!(late.code(), "SIGN_IN_FAILED");
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM sessions WHERE user_agent IS NOT NULL", vec![]).await, 0);
+}
+
+#[tokio::test]
+async fn whoever_changes_the_password_while_it_is_replaced_does_not_undo_that() {
+    let app = TestApp::start().await;
+    app.user(EMAIL, true).await;
+    let (intruder, _) = signed_in(&app, "correct horse").await;
+    let change = json!({ "c": "correct horse", "n": "intruder's own" });
+    let late = while_the_password_is_replaced(&app, intruder.gql(CHANGE_PASSWORD, change)).await;
+    assert_eq!(late.code(), "SIGN_IN_FAILED");
+    let stored: String =
+        app.one("SELECT password_hash FROM users WHERE email = $1", vec![EMAIL.into()]).await;
+    assert_eq!(stored, "another");
+}
+
+#[tokio::test]
+async fn whoever_refreshes_while_the_session_is_ended_is_left_with_none() {
+    let app = TestApp::start().await;
+    app.user(EMAIL, true).await;
+    for round in 0..30 {
+        let (actor, token) = signed_in(&app, "correct horse").await;
+        let end = if round % 2 == 0 { "mutation { signOut }" } else { "mutation { revokeOtherSessions }" };
+        let (owner, _) = signed_in(&app, "correct horse").await;
+        let ender = if round % 2 == 0 { &actor } else { &owner };
+        let (renewed, ended) =
+            tokio::join!(app.anonymous.gql(REFRESH, json!({ "t": token })), ender.gql(end, json!({})),);
+        ended.data();
+        if renewed.body["errors"].is_null() {
+            let (heir, token) = pair(&app, &renewed.data()["refreshSession"]);
+            let viewer = heir.gql("{ viewer { user { id } } }", json!({})).await;
+            assert_eq!(viewer.code(), "UNAUTHENTICATED", "round {round}");
+            assert_eq!(app.anonymous.gql(REFRESH, json!({ "t": token })).await.code(), "UNAUTHENTICATED");
+        } else {
+            assert_eq!(renewed.code(), "UNAUTHENTICATED");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_letter_that_a_database_takes_for_another_opens_no_account() {
+    let app = TestApp::start().await;
+    app.user("kim@example.org", true).await;
+    // PostgreSQL's `lower` makes k of U+212A and i of U+0130.
+    for strange in ["\u{212a}im@example.org", "k\u{130}m@example.org"] {
+        assert_eq!(sign_in(&app, strange, "correct horse").await.code(), "SIGN_IN_FAILED", "{strange}");
+    }
+    sign_in(&app, "KIM@Example.org", "correct horse").await.data();
+}
