@@ -111,6 +111,13 @@ async fn check(tx: &Tx, agent: &agents::Model, edit: &AgentEdit) -> Result<()> {
     }
     if let MaybeUndefined::Value(url) = &edit.model_credential_base_url {
         violations.extend(crate::orgs::check_url("/model_credential_base_url", url));
+        // Whoever may edit must not learn the credential by having it sent to a host of their own.
+        let moved = agent.model_credential_base_url.as_ref() != Some(url);
+        if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
+            let detail =
+                "`model_credential` is required: a credential is kept for the address that it was given for.";
+            violations.push(Violation::at("/model_credential", "REQUIRED", detail));
+        }
     }
     if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
 }

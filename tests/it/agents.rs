@@ -218,3 +218,26 @@ async fn one_failing_root_field_leaves_the_others_alone() {
     assert_eq!(answer.code(), "NOT_FOUND");
     assert_eq!(answer.body["errors"][0]["path"], json!(["gone"]));
 }
+
+#[tokio::test]
+async fn a_model_credential_is_not_sent_to_another_address_than_it_was_given_for() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let update = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { id } }";
+    let edit = |input: Value| app.operator.gql(update, json!({ "o": app.org, "id": agent, "i": input }));
+    let (theirs, elsewhere) = ("https://models.example/v1", "https://listener.example/v1");
+    edit(json!({ "modelCredentialBaseUrl": theirs, "modelCredential": "a key" })).await.data();
+    edit(json!({ "modelCredentialBaseUrl": theirs, "name": "the same address" })).await.data();
+    for moved in [
+        json!({ "modelCredentialBaseUrl": elsewhere }),
+        json!({ "modelCredentialBaseUrl": "http://models.example/v1" }),
+    ] {
+        assert_eq!(edit(moved).await.wrong_inputs(), [("/input/modelCredential", "REQUIRED")]);
+    }
+    edit(json!({ "modelCredentialBaseUrl": null })).await.data();
+    let back = edit(json!({ "modelCredentialBaseUrl": elsewhere })).await;
+    assert_eq!(back.wrong_inputs(), [("/input/modelCredential", "REQUIRED")]);
+    edit(json!({ "modelCredentialBaseUrl": elsewhere, "modelCredential": "another key" })).await.data();
+    edit(json!({ "modelCredential": null })).await.data();
+    edit(json!({ "modelCredentialBaseUrl": theirs })).await.data();
+}
