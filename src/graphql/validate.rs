@@ -18,6 +18,9 @@ use crate::{
     error::{At, Violation},
 };
 
+/// How many unknown keys of an object are named: a body has room for a hundred thousand, each held against all known ones.
+const MOST_UNKNOWN: usize = 100;
+
 /// How the keys of input objects are spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
@@ -150,8 +153,12 @@ impl<'a> Validator<'a> {
                 checked.insert(async_graphql::Name::new(name), value);
             }
         }
-        for key in given.keys() {
-            let known: Vec<String> = declared.keys().map(|name| self.spell(name)).collect();
+        let known: Vec<String> = if given.is_empty() {
+            Vec::new()
+        } else {
+            declared.keys().map(|name| self.spell(name)).collect()
+        };
+        for key in given.keys().take(MOST_UNKNOWN) {
             let detail = format!("Unknown key `{key}`{}.", meant(key, known.iter().map(String::as_str)));
             self.wrong(&format!("{pointer}/{}", escape(key)), "UNKNOWN_KEY", detail);
         }

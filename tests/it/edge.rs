@@ -102,3 +102,15 @@ async fn head_is_get_without_a_body() {
     assert_eq!(head.header("content-type"), "application/json");
     assert_eq!(app.stranger.send(Method::HEAD, &path, &Value::Null).await.status, 403);
 }
+
+#[tokio::test]
+async fn a_body_full_of_unknown_keys_is_refused_in_few_words() {
+    let app = TestApp::start().await;
+    let keys: serde_json::Map<String, Value> =
+        (0..5_000).map(|n| (format!("unknown{n}"), json!(0))).collect();
+    let answer = app.admin.post(&format!("/v1/org/{}/server", app.org), Value::Object(keys.clone())).await;
+    assert_eq!(answer.problem(), (422, "VALIDATION_FAILED"));
+    assert_eq!(answer.body["errors"].as_array().map(Vec::len), Some(101), "a hundred of them, and the name");
+    let hidden = app.stranger.post(&format!("/v1/org/{}/server", app.org), Value::Object(keys)).await;
+    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
+}
