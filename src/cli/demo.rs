@@ -44,13 +44,18 @@ pub struct Demo {
     /// The folder for everything that the demonstration keeps
     #[arg(long, value_name = "FOLDER", default_value = "data/demo")]
     data_dir: PathBuf,
-    /// Address and port to serve on
+    /// Address and port to serve on: of this machine alone, since everybody knows the password
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 }
 
 impl Demo {
     pub(super) async fn run(self, cli: &Cli) -> std::result::Result<Output, Failure> {
+        if !self.listen.ip().is_loopback() {
+            let detail = "everybody knows the demonstration's password: it is served to this machine alone. Take an address \
+                          such as 127.0.0.1:8080, or `muster serve` with accounts of your own";
+            return Err(Failure::new(format!("{}: {detail}", self.listen)));
+        }
         let mut config = Config::in_folder(&self.data_dir)?;
         config.listen = self.listen;
         // A folder of its own, so that editing policies can be tried: docs/policies.md does.

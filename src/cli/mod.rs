@@ -31,6 +31,7 @@ pub use self::{failure::Failure, output::Output, serve::serve};
 use crate::{
     app::{App, Options},
     config::{Config, ConfigError},
+    files,
     ids::OrgId,
     keys, orgs,
     store::{self, Db},
@@ -234,6 +235,11 @@ async fn open_tables(config: Config) -> Result<Arc<App>, Failure> {
     telemetry::init(&config)?;
     std::fs::create_dir_all(&config.data_dir)
         .map_err(|error| Failure::new(format!("{}: {error}", config.data_dir.display())))?;
+    if let Ok(file) = store::backup::database_file(&config) {
+        // For its owner alone, like the keys and the backups; SQLite makes the files beside it like it. Whatever is in the
+        // way, opening the database tells.
+        let _ = files::create_private(&file);
+    }
     let plans = config.plans()?;
     let app = App::start(config, Options::default()).await?;
     app.db.migrate().await?;

@@ -236,3 +236,35 @@ async fn a_plan_is_shown_and_changes_nothing() {
     assert!(shown.good() && shown.out["pending"] == json!([]), "{} {:#}", shown.err, shown.out);
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_a_new_installation_keeps_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    if is_postgres() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let create = ["org", "create", "--name", "House", "--owner-email", "a@example.org", "--plan", "FREE"];
+    muster(&create, &elsewhere(&data)).await.expect();
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(&data).unwrap().map(Result::unwrap) {
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", entry.path().display());
+        kept.push(entry.file_name());
+    }
+    assert!(kept.contains(&"muster.db".into()) && kept.contains(&"keys.toml".into()), "{kept:?}");
+}
+
+#[tokio::test]
+async fn the_demonstration_whose_password_everybody_knows_is_served_to_this_machine_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("demo");
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+        let demo = ["demo", "--data-dir", data.to_str().unwrap(), "--listen", address];
+        let said = muster(&demo, &elsewhere(&data)).await.refused(1, "FAILED");
+        assert!(said.contains("this machine alone"), "{said}");
+        assert!(!data.exists(), "nothing was made");
+    }
+}
