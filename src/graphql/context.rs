@@ -1,6 +1,9 @@
 //! What a resolver is given: the request, and the one way into an organization.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::IpAddr,
+    sync::{Arc, atomic::AtomicUsize},
+};
 
 use async_graphql::{ContextBase, Positioned, parser::types::Field};
 
@@ -36,6 +39,8 @@ pub struct Request {
     pub via: DecidedVia,
     /// The data loaders; they live as long as the request.
     pub loaders: Loaders,
+    /// How many bytes its root fields have been answered with.
+    pub answered: AtomicUsize,
     /// The plans of the document, where the service keeps the document.
     pub plans: Option<Arc<Plans>>,
     /// Whether root values may be JSON bytes, which only our own edges know how to write.
@@ -96,6 +101,7 @@ impl Request {
             user_agent: None,
             via: DecidedVia::System,
             loaders: Loaders::default(),
+            answered: AtomicUsize::new(0),
             plans: None,
             raw: false,
             validated: false,

@@ -235,3 +235,30 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
     assert!(answer.status < 500);
     assert_eq!(app.stranger.gql(&list("id"), json!({})).await.code(), "NOT_A_MEMBER");
 }
+
+#[tokio::test]
+async fn relations_that_multiply_are_answered_up_to_a_size_whatever_the_number_of_root_fields() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let more = "INSERT INTO agents (organization_id, server_id, image_id, name, created_at, updated_at) \
+                SELECT organization_id, server_id, image_id, name || $2, created_at, updated_at FROM agents WHERE id = $1";
+    for n in 1..20 {
+        app.execute(more, vec![agent.into(), format!(" {n}").into()]).await;
+    }
+    // 20 × 20 × 64 KiB.
+    app.execute("UPDATE agents SET description = $1", vec!["x".repeat(64 << 10).into()]).await;
+    let multiplied = "server { agents { description } }";
+    let root = |alias: &str| {
+        format!("{alias}: agents(orgId: {}, page: 1, limit: 200) {{ data {{ {multiplied} }} }}", app.org)
+    };
+    let alone = app.viewer.gql(&format!("{{ {} }}", root("a")), json!({})).await;
+    assert!(alone.text.len() > 20 << 20 && alone.body["errors"].is_null(), "{}", alone.text.len());
+    let together: String = ["a", "b", "c", "d"].map(root).concat();
+    let together = app.viewer.gql(&format!("{{ {together} }}"), json!({})).await;
+    assert_eq!(together.code(), "QUERY_TOO_COMPLEX");
+    assert!(together.text.len() < 70 << 20, "{}", together.text.len());
+    // What the executor takes apart needs more room.
+    let apart = app.viewer.gql(&format!("{{ ... on Query {{ {} }} }}", root("a")), json!({})).await;
+    assert_eq!(apart.code(), "QUERY_TOO_COMPLEX");
+    assert_eq!(app.stranger.gql(&format!("{{ {} }}", root("a")), json!({})).await.code(), "NOT_A_MEMBER");
+}

@@ -24,6 +24,7 @@ use crate::{
     app::App,
     clock::Timestamp,
     error::{Problem, Result},
+    graphql::Request,
     ids::OrgId,
 };
 
@@ -234,6 +235,8 @@ pub(super) struct Level {
     pub secret: Option<SecretString>,
     /// When the rows were read.
     pub now: Timestamp,
+    /// Whose answer they are a part of.
+    pub request: Arc<Request>,
 }
 
 /// The rows of one relation: for each key a range of `level`.
@@ -252,7 +255,8 @@ pub(super) fn expand<'a>(
         let relations =
             try_join_all(plan.relations.iter().map(|relation| related(scope, relation, &rows))).await?;
         let callers = plan.callers.iter().map(|json| json(scope)).collect();
-        Ok(Level { rows, relations, callers, secret: None, now: scope.app.clock.now() })
+        let (now, request) = (scope.app.clock.now(), Arc::clone(&scope.request));
+        Ok(Level { rows, relations, callers, secret: None, now, request })
     }
     .boxed()
 }

@@ -1,6 +1,10 @@
 //! What root fields answer with: one record, a list, or a page; all resolved by plan, fetch and write.
 
-use std::{borrow::Cow, marker::PhantomData, sync::Arc};
+use std::{
+    borrow::Cow,
+    marker::PhantomData,
+    sync::{Arc, atomic::Ordering},
+};
 
 use async_graphql::{
     ContextSelectionSet, OutputType, Positioned, ServerResult, Value,
@@ -341,6 +345,9 @@ fn answer<'a>(
     steps: impl Future<Output = Result<Vec<u8>>> + Send + 'a,
 ) -> impl Future<Output = ServerResult<Value>> + Send + 'a {
     steps.boxed().map(|done| {
+        if let Ok(json) = &done {
+            ctx.request().answered.fetch_add(json.len(), Ordering::Relaxed);
+        }
         let value = match done {
             // The edge copies the bytes into the response as they are.
             Ok(json) if ctx.request().raw => Ok(Value::Binary(json.into())),

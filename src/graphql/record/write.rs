@@ -1,5 +1,7 @@
 //! Step three: rows become JSON, by column position, in one pass.
 
+use std::sync::atomic::Ordering;
+
 use sea_orm::QueryResult;
 use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
@@ -15,8 +17,10 @@ use crate::{
     error::{Code, Problem, Result},
 };
 
-/// The largest response body, in bytes. Relations multiply; this bounds what one request may take.
-pub(super) const MAX_RESPONSE: usize = 64 << 20;
+/// The largest answer to one request, in bytes, all of its root fields together. Relations multiply.
+const MAX_RESPONSE: usize = 64 << 20;
+/// The same where the executor takes the answer apart, which needs some twenty times as much room.
+const MAX_TAKEN_APART: usize = 8 << 20;
 
 /// Reads a column by position. Types are not checked against the column's declared one: the spec is the
 /// declaration, and SQLite has none for expressions.
@@ -56,7 +60,9 @@ pub(super) fn array<'a>(
 
 /// Writes one row of a level as a JSON object.
 pub(super) fn object(plan: &Plan, level: &Level, row: usize, out: &mut Vec<u8>) -> Result<()> {
-    if out.len() > MAX_RESPONSE {
+    let request = &level.request;
+    let most = if request.raw { MAX_RESPONSE } else { MAX_TAKEN_APART };
+    if out.len() + request.answered.load(Ordering::Relaxed) > most {
         return Err(Problem::new(
             Code::QueryTooComplex,
             "The response is larger than one request may ask for.",
