@@ -252,7 +252,8 @@ fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
         ensure!(is_safe(&name), "{name} is no name of a file in a backup");
         let target = work.path(&name);
         fs::create_dir_all(target.parent().unwrap_or(&target))?;
-        let mut writing = Tee(File::create_new(&target)?, Hashing(Sha256::new(), 0));
+        let made = if name == DATABASE { create_private(&target) } else { File::create_new(&target) };
+        let mut writing = Tee(made?, Hashing(Sha256::new(), 0));
         io::copy(&mut entry, &mut writing).with_context(|| name.clone())?;
         let Tee(_, Hashing(hash, bytes)) = writing;
         ensure!(bytes == known.bytes && hex::encode(hash.finalize()) == known.sha256, "{name} is damaged");

@@ -248,8 +248,11 @@ async fn what_a_new_installation_keeps_is_for_its_owner_alone() {
     let data = folder.path().join("data");
     let create = ["org", "create", "--name", "House", "--owner-email", "a@example.org", "--plan", "FREE"];
     muster(&create, &elsewhere(&data)).await.expect();
+    let (backup, restored) = (folder.path().join("backup"), folder.path().join("restored"));
+    muster(&["backup", "--out", backup.to_str().unwrap()], &elsewhere(&data)).await.expect();
+    muster(&["restore", backup.to_str().unwrap()], &elsewhere(&restored)).await.expect();
     let mut kept = Vec::new();
-    for entry in fs::read_dir(&data).unwrap().map(Result::unwrap) {
+    for entry in fs::read_dir(&data).unwrap().chain(fs::read_dir(&restored).unwrap()).map(Result::unwrap) {
         let mode = entry.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{}: {mode:o}", entry.path().display());
         kept.push(entry.file_name());
