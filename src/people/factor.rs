@@ -69,11 +69,13 @@ fn totp(secret: &[u8], email: &str) -> Result<Totp> {
 }
 
 /// Begins to set up a second factor. It counts once [`confirm`] has seen a code of it; a second begin replaces the first.
+/// It takes the password: whoever found a session open could keep its owner out for good.
 ///
 /// # Errors
-/// `CONFLICT` where there is one.
-pub async fn begin(request: &Request, person: &Person) -> Result<Enrolment> {
+/// `SIGN_IN_FAILED` for a wrong password; `CONFLICT` where there is a second factor; `RATE_LIMITED`.
+pub async fn begin(request: &Request, person: &Person, password: Option<&SecretString>) -> Result<Enrolment> {
     let app = &request.app;
+    require_password(request, person.id, password).await?;
     let tx = app.db.begin().await?;
     let user = by_id(&tx, person.id).await?;
     if user.totp_confirmed_at.is_some() {

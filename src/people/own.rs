@@ -152,9 +152,19 @@ impl OwnMutation {
 
     /// Begins to set up a second factor; `confirmTotp` makes it count.
     #[graphql(directive = open::apply("SIGNED_IN"))]
-    async fn begin_totp(&self, ctx: &Context<'_>) -> Answer<TotpEnrolment> {
+    async fn begin_totp(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(
+            desc = "The caller's password, where they have one.",
+            directive = bounds::apply(length(1, 256))
+        )]
+        password: Option<SecretText>,
+    ) -> Answer<TotpEnrolment> {
         answer(async {
-            let begun = super::begin_totp(ctx.request(), ctx.admit()?.person()?).await?;
+            let (request, person) = (ctx.request(), ctx.admit()?.person()?);
+            let password = password.map(|secret| secret.0);
+            let begun = super::begin_totp(request, person, password.as_ref()).await?;
             Ok(TotpEnrolment { secret: begun.secret, url: begun.url })
         })
         .await

@@ -331,7 +331,7 @@ async fn second_factor(law: &mut Law, app: &TestApp, user: i64) {
     let password = json!({ "email": EMAIL, "password": "the third horse" });
     let session = law.run(app, (anyone, by), "signIn", password.clone()).await;
     let ann = anyone.with_bearer(session["accessToken"].as_str().unwrap());
-    let begun = law.run(app, (&ann, by), "beginTotp", json!({})).await;
+    let begun = law.run(app, (&ann, by), "beginTotp", json!({ "password": "the third horse" })).await;
     let phone = Totp::from_url(begun["url"].as_str().unwrap()).unwrap();
     let code = || {
         app.clock.advance(std::time::Duration::from_secs(30));

@@ -246,8 +246,8 @@ async fn live_with_an_account(app: &TestApp, witness: &Witness<'_>) -> Vec<Strin
     for _ in 0..2 {
         witness.note(&app.anonymous.gql(confirm, json!({ "t": link })).await.text);
     }
-    let begun =
-        person.gql("mutation { beginTotp { secret url } }", json!({})).await.data()["beginTotp"].clone();
+    let begin = "mutation($p: SecretString) { beginTotp(password: $p) { secret url } }";
+    let begun = person.gql(begin, json!({ "p": SENT[10] })).await.data()["beginTotp"].clone();
     keep(&begun["secret"]);
     let phone = totp_rs::Totp::from_url(begun["url"].as_str().unwrap()).unwrap();
     let code = phone.generate(u64::try_from(app.clock.now().unix_seconds()).unwrap()).to_string();

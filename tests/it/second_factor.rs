@@ -9,7 +9,7 @@ use crate::harness::{Actor, Answer, TestApp};
 
 const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken user { id } challenge { token expiresAt } } }";
 const COMPLETE: &str = "mutation($t: SecretString!, $c: SecretString, $r: SecretString) { completeSignIn(challenge: $t, code: $c, recoveryCode: $r) { accessToken refreshToken user { hasSecondFactor } challenge { token } } }";
-const BEGIN: &str = "mutation { beginTotp { secret url } }";
+const BEGIN: &str = "mutation($p: SecretString) { beginTotp(password: $p) { secret url } }";
 const CONFIRM: &str = "mutation($c: SecretString!) { confirmTotp(code: $c) }";
 const DISABLE: &str = "mutation($p: SecretString, $c: SecretString!) { disableTotp(password: $p, code: $c) }";
 const REGENERATE: &str = "mutation($c: SecretString!) { regenerateRecoveryCodes(code: $c) }";
@@ -37,7 +37,7 @@ async fn password(app: &TestApp) -> Value {
 }
 
 async fn set_up(app: &TestApp, actor: &Actor) -> (Phone, Vec<String>) {
-    let begun = actor.gql(BEGIN, json!({})).await.data()["beginTotp"].clone();
+    let begun = actor.gql(BEGIN, json!({ "p": "correct horse" })).await.data()["beginTotp"].clone();
     let url = begun["url"].as_str().unwrap();
     assert!(url.starts_with("otpauth://totp/Muster:") && url.contains(begun["secret"].as_str().unwrap()));
     let phone = Phone(Totp::from_url(url).unwrap());
@@ -145,7 +145,7 @@ async fn secrets_are_sealed_and_codes_are_hashed() {
     let sealed: Vec<u8> =
         app.one("SELECT totp_secret_sealed FROM users WHERE totp_secret_sealed IS NOT NULL", vec![]).await;
     assert!(sealed.len() > 100 && sealed[0] == 1);
-    assert_eq!(actor.gql(BEGIN, json!({})).await.code(), "CONFLICT");
+    assert_eq!(actor.gql(BEGIN, json!({ "p": "correct horse" })).await.code(), "CONFLICT");
     let nothing_begun = app.stranger.gql(CONFIRM, json!({ "c": "123456" })).await;
     assert_eq!(nothing_begun.code(), "CONFLICT");
 }
@@ -203,4 +203,20 @@ async fn an_organization_keeps_out_members_without_one() {
     // Who removes theirs is out at once.
     app.owner.gql(DISABLE, json!({ "c": phone.next(&app) })).await.data();
     assert_eq!(app.owner.get(&path).await.problem(), (403, "SECOND_FACTOR_REQUIRED"));
+}
+
+#[tokio::test]
+async fn a_session_that_was_left_open_is_not_enough_to_set_one_up() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL, true).await;
+    let session = password(&app).await;
+    let found = app.anonymous.with_bearer(session["accessToken"].as_str().unwrap());
+    for guess in [json!({}), json!({ "p": "a guess" })] {
+        assert_eq!(found.gql(BEGIN, guess).await.code(), "SIGN_IN_FAILED");
+    }
+    // The stranger's own password is asked for, of which there is none.
+    app.stranger.gql(BEGIN, json!({})).await.data();
+    let begun: i64 = app.one("SELECT COUNT(*) FROM users WHERE totp_secret_sealed IS NOT NULL", vec![]).await;
+    assert_eq!(begun, 1);
+    set_up(&app, &found).await;
 }

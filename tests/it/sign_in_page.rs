@@ -91,7 +91,8 @@ async fn the_page_signs_in_by_password_and_second_factor_and_out() {
         .await
         .data();
     let ann = house.actor(&ann["signIn"]);
-    let begun = ann.gql("mutation { beginTotp { url } }", json!({})).await.data();
+    let begun =
+        ann.gql("mutation { beginTotp(password: \"correct horse\") { url } }", json!({})).await.data();
     let phone = Totp::from_url(begun["beginTotp"]["url"].as_str().unwrap()).unwrap();
     let code = phone.generate(u64::try_from(house.app.clock.now().unix_seconds()).unwrap()).to_string();
     let confirm = "mutation($c: SecretString!) { confirmTotp(code: $c) }";
