@@ -98,13 +98,5 @@ pub mod agents {
         pub archived_at: Option<Timestamp>,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 }

@@ -52,13 +52,5 @@ pub mod approvals {
         pub updated_at: Timestamp,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 }

@@ -78,15 +78,7 @@ pub mod channels {
         pub archived_at: Option<Timestamp>,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 }
 
 /// Who may write to a channel. An empty list admits nobody where senders assert themselves.
@@ -111,15 +103,7 @@ pub mod channel_whitelist {
         pub created_at: Timestamp,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 }
 
 /// People on the far side of channels.
@@ -147,13 +131,5 @@ pub mod contacts {
         pub archived_at: Option<Timestamp>,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 }

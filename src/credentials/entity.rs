@@ -28,15 +28,7 @@ pub mod credentials {
         pub archived_at: Option<Timestamp>,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 
     impl crate::agents::assignments::Assignable for Entity {
         type Assignments = super::credential_agents::Entity;
@@ -82,15 +74,7 @@ pub mod credential_fields {
         pub value_sealed: Option<Vec<u8>>,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 }
 
 /// Which agents may use a credential.
@@ -115,15 +99,7 @@ pub mod credential_agents {
         pub assigned_at: Timestamp,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 
     impl crate::store::Link for Entity {
         type Member = AgentId;
@@ -169,15 +145,7 @@ pub mod credential_members {
         pub granted_at: Timestamp,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 
     impl crate::store::Link for Entity {
         type Member = UserId;

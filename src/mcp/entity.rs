@@ -32,15 +32,7 @@ pub mod mcp_servers {
         pub archived_at: Option<Timestamp>,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 
     impl crate::agents::assignments::Assignable for Entity {
         type Assignments = super::mcp_server_agents::Entity;
@@ -84,15 +76,7 @@ pub mod mcp_server_agents {
         pub assigned_at: Timestamp,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
-
-    impl crate::store::TenantEntity for Entity {
-        const ORG: Column = Column::OrganizationId;
-    }
+    crate::store::tenant_entity!();
 
     impl crate::store::Link for Entity {
         type Member = AgentId;

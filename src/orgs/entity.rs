@@ -73,11 +73,7 @@ pub mod organizations {
         pub updated_at: Timestamp,
     }
 
-    /// Relations are loaded by the read path, never through sea-orm.
-    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
+    crate::store::entity!();
 
     impl crate::store::TenantEntity for Entity {
         const ORG: Column = Column::Id;

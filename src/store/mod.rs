@@ -22,6 +22,7 @@ pub use links::{Link, Relinked, linked, relink};
 pub use names::Word;
 pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
+pub(crate) use scoped::{entity, tenant_entity};
 pub use steps::{MARK, Step, breaking};
 pub use transaction::{Rows, Transaction};
 pub use tx::{Precondition, Tx};

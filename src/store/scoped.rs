@@ -12,6 +12,30 @@ pub trait TenantEntity: EntityTrait {
     const ORG: Self::Column;
 }
 
+/// What sea-orm wants of an entity besides its columns.
+macro_rules! entity {
+    () => {
+        /// Relations are loaded by the read path, never through sea-orm.
+        #[derive(Clone, Copy, Debug, sea_orm::EnumIter, sea_orm::DeriveRelation)]
+        pub enum Relation {}
+
+        impl sea_orm::ActiveModelBehavior for ActiveModel {}
+    };
+}
+
+/// The same for an entity whose column `organization_id` says whose a row is.
+macro_rules! tenant_entity {
+    () => {
+        $crate::store::entity!();
+
+        impl $crate::store::TenantEntity for Entity {
+            const ORG: Column = Column::OrganizationId;
+        }
+    };
+}
+
+pub(crate) use {entity, tenant_entity};
+
 #[expect(clippy::disallowed_methods, reason = "the one place that adds the organization")]
 impl Scope {
     /// Rows of the scope's organization.
