@@ -165,6 +165,11 @@ impl Violation {
         Self { at: At::Pointer(pointer.into()), code, detail: detail.into() }
     }
 
+    /// An id of something that the organization does not have.
+    pub fn unknown(pointer: impl Into<String>, kind: &str, id: impl std::fmt::Display) -> Self {
+        Self::at(pointer, "NOT_FOUND", format!("There is no {kind} {id}."))
+    }
+
     /// The same place as GraphQL callers know it: below the field's arguments, in camelCase.
     fn in_graphql(&self) -> Self {
         let at = match &self.at {
@@ -236,6 +241,14 @@ impl Problem {
         Self { errors, ..Self::new(Code::ValidationFailed, detail) }
     }
 
+    /// Refuses wrong values, if there are any.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn refuse(errors: Vec<Violation>) -> Result<()> {
+        if errors.is_empty() { Ok(()) } else { Err(Self::invalid(errors)) }
+    }
+
     /// One wrong value.
     pub fn invalid_at(pointer: impl Into<String>, code: &'static str, detail: impl Into<String>) -> Self {
         Self::invalid(vec![Violation::at(pointer, code, detail)])
@@ -243,16 +256,18 @@ impl Problem {
 
     /// A failure of our own: the caller learns only that it happened.
     pub fn internal(cause: impl Into<anyhow::Error>) -> Self {
-        let mut problem = Self::new(Code::Internal, "The service failed; the log has the cause.");
-        problem.cause = Some(Arc::new(cause.into()));
-        problem
+        Self::new(Code::Internal, "The service failed; the log has the cause.").because(cause)
     }
 
     /// The database can't be reached.
     pub fn unavailable(cause: impl Into<anyhow::Error>) -> Self {
-        let mut problem = Self::new(Code::Unavailable, "The database is out of reach; try again.");
-        problem.cause = Some(Arc::new(cause.into()));
-        problem
+        Self::new(Code::Unavailable, "The database is out of reach; try again.").because(cause)
+    }
+
+    /// Keeps the cause for the log.
+    fn because(mut self, cause: impl Into<anyhow::Error>) -> Self {
+        self.cause = Some(Arc::new(cause.into()));
+        self
     }
 
     /// What only the log and the operator may know.
@@ -313,20 +328,15 @@ impl From<sea_orm::DbErr> for Problem {
             _ => false,
         };
         match error.sql_err() {
-            Some(sea_orm::SqlErr::UniqueConstraintViolation(violated)) => {
-                Self { cause: Some(Arc::new(error.into())), ..exists(&violated) }
+            Some(sea_orm::SqlErr::UniqueConstraintViolation(violated)) => exists(&violated).because(error),
+            Some(sea_orm::SqlErr::ForeignKeyConstraintViolation(_)) => {
+                let detail = "A record that this one refers to is gone, or still refers to it.";
+                Self::new(Code::Conflict, detail).because(error)
             }
-            Some(sea_orm::SqlErr::ForeignKeyConstraintViolation(_)) => Self {
-                cause: Some(Arc::new(error.into())),
-                ..Self::new(
-                    Code::Conflict,
-                    "A record that this one refers to is gone, or still refers to it.",
-                )
-            },
-            _ if is_full(&error) => Self {
-                cause: Some(Arc::new(error.into())),
-                ..Self::new(Code::StorageFull, "The database has no room for this; nothing was changed.")
-            },
+            _ if is_full(&error) => {
+                let detail = "The database has no room for this; nothing was changed.";
+                Self::new(Code::StorageFull, detail).because(error)
+            }
             _ if lost => Self::unavailable(error),
             _ => Self::internal(error),
         }

@@ -109,7 +109,18 @@ pub async fn assign<E: Assignable>(
     tx.commit().await
 }
 
-/// Names every place of a list of ids that holds an unknown one.
+/// Every place of a list of ids that holds an unknown one.
+pub fn unknown<T: Copy + PartialEq + Display>(
+    pointer: &str,
+    given: &[T],
+    missing: &[T],
+    kind: &str,
+) -> impl Iterator<Item = Violation> {
+    let places = given.iter().enumerate().filter(|(_, id)| missing.contains(id));
+    places.map(move |(n, id)| Violation::unknown(format!("{pointer}/{n}"), kind, id))
+}
+
+/// Refuses a list of ids with unknown ones; every one is named.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
@@ -119,13 +130,7 @@ pub fn require_known<T: Copy + PartialEq + Display>(
     missing: &[T],
     kind: &str,
 ) -> Result<()> {
-    let unknown = given.iter().enumerate().filter(|(_, id)| missing.contains(id));
-    let violations: Vec<_> = unknown
-        .map(|(n, id)| {
-            Violation::at(format!("{pointer}/{n}"), "NOT_FOUND", format!("There is no {kind} {id}."))
-        })
-        .collect();
-    if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(unknown(pointer, given, missing, kind).collect())
 }
 
 /// Archives a thing; again does nothing. Its assignments are kept.

@@ -95,13 +95,13 @@ async fn check(tx: &Tx, agent: &agents::Model, edit: &AgentEdit) -> Result<()> {
         && server != agent.server_id
         && !servers::exists(tx, server).await?
     {
-        violations.push(Violation::at("/server_id", "NOT_FOUND", format!("There is no server {server}.")));
+        violations.push(Violation::unknown("/server_id", "server", server));
     }
     if let MaybeUndefined::Value(image) = edit.image_id
         && image != agent.image_id
         && !servers::image_is_usable(tx, image).await?
     {
-        violations.push(Violation::at("/image_id", "NOT_FOUND", format!("There is no image {image}.")));
+        violations.push(Violation::unknown("/image_id", "image", image));
     }
     if let MaybeUndefined::Value(zone) = &edit.timezone {
         violations.extend(crate::orgs::check_timezone("/timezone", zone));
@@ -119,7 +119,7 @@ async fn check(tx: &Tx, agent: &agents::Model, edit: &AgentEdit) -> Result<()> {
             violations.push(Violation::at("/model_credential", "REQUIRED", detail));
         }
     }
-    if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)
 }
 
 async fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: AgentEdit, id: AgentId) -> Result<()> {

@@ -87,5 +87,6 @@ fn range(query: &str) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
             }
         }
     }
-    if violations.is_empty() { Ok((from, to)) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)?;
+    Ok((from, to))
 }

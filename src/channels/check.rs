@@ -9,9 +9,11 @@ use super::{
     merge::Secrets,
 };
 use crate::{
+    agents::assignments,
     conversations,
     enums::{ChannelDirection, Transport},
     error::{Result, Violation},
+    graphql::SecretText,
     orgs, people,
     store::Tx,
 };
@@ -142,65 +144,75 @@ fn repeated_calendars(choices: &[ChannelCalendarChoiceInput]) -> impl Iterator<I
     })
 }
 
+/// What is missing so far.
+#[derive(Default)]
+struct Missing(Vec<Violation>);
+
+impl Missing {
+    fn require(&mut self, present: bool, pointer: &str, why: &str) {
+        if !present {
+            let name = pointer.rsplit('/').next().unwrap_or_default();
+            self.0.push(Violation::at(pointer, "REQUIRED", format!("`{name}` is required: {why}")));
+        }
+    }
+}
+
 /// What the row that comes of an edit lacks: what its transport needs, in the directions in which it works.
 /// `before` is the row as it was; a new channel's is empty.
 pub(super) fn needs(before: &Model, after: &Model, secrets: &Secrets) -> Vec<Violation> {
-    let sends = after.direction != ChannelDirection::Inbound;
-    let receives = after.direction != ChannelDirection::Outbound;
-    let mut missing = Vec::new();
-    let mut require = |present: bool, pointer: &str, why: &str| {
-        if !present {
-            let name = pointer.rsplit('/').next().unwrap_or_default();
-            missing.push(Violation::at(pointer, "REQUIRED", format!("`{name}` is required: {why}")));
-        }
-    };
-    let has = |edit: &MaybeUndefined<_>, stored: &Option<Vec<u8>>| match edit {
-        MaybeUndefined::Undefined => stored.is_some(),
-        MaybeUndefined::Null => false,
-        MaybeUndefined::Value(_) => true,
-    };
+    let mut missing = Missing::default();
     match after.transport {
         Transport::Telegram | Transport::Discord | Transport::Slack => {
-            let token = has(&secrets.bot_token, &before.bot_token_sealed);
-            require(token, "/bot_token", "a bot signs in with it.");
+            let token = has(&secrets.bot_token, before.bot_token_sealed.as_ref());
+            missing.require(token, "/bot_token", "a bot signs in with it.");
         }
         Transport::Webhook => {
-            let url = !sends || after.webhook_outbound_url.is_some();
-            require(url, "/webhook/outbound_url", "the channel sends.");
+            let url = after.direction == ChannelDirection::Inbound || after.webhook_outbound_url.is_some();
+            missing.require(url, "/webhook/outbound_url", "the channel sends.");
         }
-        Transport::Email => {
-            let (fetches, sends) =
-                (receives || after.email_imap_port.is_some(), sends || after.email_smtp_port.is_some());
-            let pass = has(&secrets.imap_pass, &before.email_imap_pass_sealed);
-            require(
-                !fetches || after.email_imap_host.is_some(),
-                "/email/imap/host",
-                "mail is fetched there.",
-            );
-            require(!fetches || after.email_imap_user.is_some(), "/email/imap/user", "mail is fetched.");
-            require(!fetches || pass, "/email/imap/pass", "mail is fetched.");
-            require(!sends || after.email_smtp_host.is_some(), "/email/smtp/host", "mail is sent there.");
-            require(!sends || after.email_smtp_from.is_some(), "/email/smtp/from", "mail is sent.");
-            // Whoever may edit must not learn a password by sending it to a host of their own.
-            let moved = |before: &Option<String>, after: &Option<String>, pass: &MaybeUndefined<_>| {
-                before.is_some() && before != after && after.is_some() && pass.is_undefined()
-            };
-            let imap = moved(&before.email_imap_host, &after.email_imap_host, &secrets.imap_pass);
-            let smtp = moved(&before.email_smtp_host, &after.email_smtp_host, &secrets.smtp_pass)
-                && before.email_smtp_pass_sealed.is_some();
-            require(!imap, "/email/imap/pass", "a password is kept for the host that it was given for.");
-            require(!smtp, "/email/smtp/pass", "a password is kept for the host that it was given for.");
-        }
+        Transport::Email => mail_needs(before, after, secrets, &mut missing),
         Transport::CodeHost => {
             let installed = after.code_host_installation_id.is_some();
-            require(installed, "/code_host/installation_id", "it names the app's installation.");
+            missing.require(installed, "/code_host/installation_id", "it names the app's installation.");
         }
         Transport::Drive => {
-            require(after.drive_folder_id.is_some(), "/drive/folder_id", "it names the folder.");
+            missing.require(after.drive_folder_id.is_some(), "/drive/folder_id", "it names the folder.");
         }
         Transport::Calendar | Transport::Internal => {}
     }
-    missing
+    missing.0
+}
+
+/// Whether there is a secret after an edit.
+fn has(edit: &MaybeUndefined<SecretText>, stored: Option<&Vec<u8>>) -> bool {
+    match edit {
+        MaybeUndefined::Undefined => stored.is_some(),
+        MaybeUndefined::Null => false,
+        MaybeUndefined::Value(_) => true,
+    }
+}
+
+fn mail_needs(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Missing) {
+    if after.direction != ChannelDirection::Outbound || after.email_imap_port.is_some() {
+        let pass = has(&secrets.imap_pass, before.email_imap_pass_sealed.as_ref());
+        missing.require(after.email_imap_host.is_some(), "/email/imap/host", "mail is fetched there.");
+        missing.require(after.email_imap_user.is_some(), "/email/imap/user", "mail is fetched.");
+        missing.require(pass, "/email/imap/pass", "mail is fetched.");
+    }
+    if after.direction != ChannelDirection::Inbound || after.email_smtp_port.is_some() {
+        missing.require(after.email_smtp_host.is_some(), "/email/smtp/host", "mail is sent there.");
+        missing.require(after.email_smtp_from.is_some(), "/email/smtp/from", "mail is sent.");
+    }
+    // Whoever may edit must not learn a password by sending it to a host of their own.
+    let moved = |before: &Option<String>, after: &Option<String>, pass: &MaybeUndefined<_>| {
+        before.is_some() && before != after && after.is_some() && pass.is_undefined()
+    };
+    let imap = moved(&before.email_imap_host, &after.email_imap_host, &secrets.imap_pass);
+    let smtp = moved(&before.email_smtp_host, &after.email_smtp_host, &secrets.smtp_pass)
+        && before.email_smtp_pass_sealed.is_some();
+    let why = "a password is kept for the host that it was given for.";
+    missing.require(!imap, "/email/imap/pass", why);
+    missing.require(!smtp, "/email/smtp/pass", why);
 }
 
 /// What an edit refers to, and the organization does not have.
@@ -209,17 +221,11 @@ pub(super) async fn references(tx: &Tx, edit: &UpdateChannelInput) -> Result<Vec
     if let MaybeUndefined::Value(id) = edit.notify_conversation_id
         && !conversations::exists(tx, id).await?
     {
-        let detail = format!("There is no conversation {id}.");
-        violations.push(Violation::at("/notify_conversation_id", "NOT_FOUND", detail));
+        violations.push(Violation::unknown("/notify_conversation_id", "conversation", id));
     }
     if let MaybeUndefined::Value(users) = &edit.alert_recipient_user_ids {
         let strangers = people::missing(tx, users).await?;
-        violations.extend(users.iter().enumerate().filter(|(_, user)| strangers.contains(user)).map(
-            |(n, user)| {
-                let detail = format!("There is no member {user}.");
-                Violation::at(format!("/alert_recipient_user_ids/{n}"), "NOT_FOUND", detail)
-            },
-        ));
+        violations.extend(assignments::unknown("/alert_recipient_user_ids", users, &strangers, "member"));
     }
     Ok(violations)
 }

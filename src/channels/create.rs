@@ -57,7 +57,7 @@ async fn prepare(tx: &Tx, input: CreateChannelInput) -> Result<(Model, Secrets)>
         violations.push(Violation::at("/transport", "NOT_ALLOWED", detail));
     }
     if !agents::missing(tx, &[agent]).await?.is_empty() {
-        violations.push(Violation::at("/agent_id", "NOT_FOUND", format!("There is no agent {agent}.")));
+        violations.push(Violation::unknown("/agent_id", "agent", agent));
     }
     let edit = input.into_edit();
     violations.extend(check::input(transport, &edit));
@@ -65,7 +65,8 @@ async fn prepare(tx: &Tx, input: CreateChannelInput) -> Result<(Model, Secrets)>
     let mut channel = nothing.clone();
     let secrets = merge(&mut channel, edit);
     violations.extend(check::needs(&nothing, &channel, &secrets));
-    if violations.is_empty() { Ok((channel, secrets)) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)?;
+    Ok((channel, secrets))
 }
 
 /// A channel of which nothing was said yet. A webhook's path is as good as a secret: 144 random bits.

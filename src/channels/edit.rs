@@ -36,9 +36,7 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let mut after = before.clone();
     let secrets = merge(&mut after, edit);
     violations.extend(check::needs(&before, &after, &secrets));
-    if !violations.is_empty() {
-        return Err(Problem::invalid(violations));
-    }
+    Problem::refuse(violations)?;
     check_use(&tx, &before, &after).await?;
     let agent = before.agent_id;
     let mut row = changed(before, &after);

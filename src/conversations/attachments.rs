@@ -145,7 +145,7 @@ pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> R
             violations.push(Violation::at(format!("/attachment_ids/{n}"), "NOT_FOUND", detail));
         }
     }
-    if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)
 }
 
 /// How long a file waits for its message, in milliseconds.

@@ -132,7 +132,8 @@ fn filename(query: &str) -> Result<String> {
         }
         Some(_) => {}
     }
-    if violations.is_empty() { Ok(filename.unwrap_or_default()) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)?;
+    Ok(filename.unwrap_or_default())
 }
 
 fn etag(file: &File) -> String {

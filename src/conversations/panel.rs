@@ -19,7 +19,7 @@ use crate::{
     enums::{
         CommandKind, ConversationStatus, MessageKind, MessageRole, MessageStatus, TextFormat, Transport,
     },
-    error::{Code, Problem, Result},
+    error::{Code, Problem, Result, Violation},
     ids::{AgentId, AttachmentId, ConversationId, MessageId},
     sealing::random_bytes,
     store::{Tx, patch},
@@ -63,8 +63,7 @@ pub struct ConversationEdit {
 pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId> {
     let mut tx = scope.begin().await?;
     if !agents::missing(&tx, &[new.agent]).await?.is_empty() {
-        let detail = format!("There is no agent {}.", new.agent);
-        return Err(Problem::invalid_at("/agent_id", "NOT_FOUND", detail));
+        return Err(Problem::invalid(vec![Violation::unknown("/agent_id", "agent", new.agent)]));
     }
     let reference = free_reference(&tx).await?;
     let conversation = conversations::ActiveModel {

@@ -22,7 +22,8 @@ pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
             destinations.push(text.to_owned());
         }
     }
-    if violations.is_empty() { Ok(destinations) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)?;
+    Ok(destinations)
 }
 
 fn is_destination(text: &str) -> bool {

@@ -157,7 +157,8 @@ fn checked(
             violations.push(Violation::at(format!("/fields/{n}/value"), code, detail));
         }
     }
-    if violations.is_empty() { Ok(fields) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)?;
+    Ok(fields)
 }
 
 /// What is wrong with a value; the value itself is not repeated.

@@ -236,5 +236,5 @@ fn validate(ctx: &async_graphql::Context<'_>) -> Result<()> {
             }
         }
     }
-    if validator.violations.is_empty() { Ok(()) } else { Err(Problem::invalid(validator.violations)) }
+    Problem::refuse(validator.violations)
 }

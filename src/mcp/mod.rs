@@ -179,5 +179,5 @@ fn check_endpoint(
             None => Some(required("/url")),
         });
     }
-    if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)
 }

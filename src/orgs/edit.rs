@@ -119,11 +119,7 @@ async fn check(tx: &Tx, edit: &OrganizationEdit) -> Result<()> {
     if let MaybeUndefined::Value(image) = edit.default_image_id
         && !servers::image_is_usable(tx, image).await?
     {
-        violations.push(Violation::at(
-            "/default_image_id",
-            "NOT_FOUND",
-            format!("There is no image {image}."),
-        ));
+        violations.push(Violation::unknown("/default_image_id", "image", image));
     }
     if edit.require_second_factor == MaybeUndefined::Value(true)
         && let Some(user) = tx.scope.request.caller.user()
@@ -141,7 +137,7 @@ async fn check(tx: &Tx, edit: &OrganizationEdit) -> Result<()> {
     if let MaybeUndefined::Value(until) = edit.support_access_until {
         violations.extend(check_support_access(until, tx.now));
     }
-    if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)
 }
 
 fn check_support_access(until: Timestamp, now: Timestamp) -> Option<Violation> {

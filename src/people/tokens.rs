@@ -72,7 +72,7 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
         MaybeUndefined::Value(at) => Some(at),
     };
     check_end(&tx, expires_at, &mut violations);
-    refuse(violations)?;
+    Problem::refuse(violations)?;
     // As a set: each once, and in the order of the policy.
     let permissions: PermissionSet = new.permissions.iter().copied().collect();
     let (token, hash) = Token::generate(TokenKind::Service);
@@ -164,7 +164,7 @@ pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result
             require_all_of(&tx, &row)?;
         }
     }
-    refuse(violations)?;
+    Problem::refuse(violations)?;
     let mut row = row.into_active_model();
     if let Some(name) = edit.name {
         row.name = Set(name.trim().to_owned());
@@ -289,10 +289,6 @@ fn check_end(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Violat
         let detail = format!("A service token of this installation lasts {days} days at most.");
         violations.push(Violation::at("/expires_at", "TOO_LARGE", detail));
     }
-}
-
-fn refuse(violations: Vec<Violation>) -> Result<()> {
-    if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
 }
 
 fn record(tx: &Tx, operation: &'static str, id: TokenId, changes: serde_json::Value) {

@@ -283,7 +283,7 @@ fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()>
     if let Some(Err(rule)) = password.map(|password| password::check_rules(password, email)) {
         violations.push(Violation::at("/password", "NOT_ALLOWED", format!("Refused: {rule}.")));
     }
-    if violations.is_empty() { Ok(()) } else { Err(Problem::invalid(violations)) }
+    Problem::refuse(violations)
 }
 
 #[cfg(test)]

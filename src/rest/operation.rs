@@ -180,7 +180,8 @@ impl Operation {
             refuse_body(given.body, &mut violations)?;
         }
         violations.extend(validator.violations);
-        if violations.is_empty() { Ok(variables) } else { Err(Problem::invalid(violations)) }
+        Problem::refuse(violations)?;
+        Ok(variables)
     }
 
     /// The variables that one object gives: its keys are the names of all parameters, and those of the body's keys.
@@ -209,11 +210,8 @@ impl Operation {
                 Violation::at(format!("/{key}"), "UNKNOWN_KEY", detail)
             })),
         }
-        if validator.violations.is_empty() {
-            Ok(variables)
-        } else {
-            Err(Problem::invalid(validator.violations))
-        }
+        Problem::refuse(validator.violations)?;
+        Ok(variables)
     }
 
     /// The query parameters; unknown and repeated ones are violations.
