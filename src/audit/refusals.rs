@@ -45,6 +45,7 @@ const BATCH: usize = 100;
 #[derive(Default)]
 pub struct Refusals {
     kept: Mutex<Kept>,
+    /// How many there was no room for, and no line says so yet.
     lost: AtomicU64,
 }
 
@@ -88,12 +89,6 @@ struct Burst {
 }
 
 impl Refusals {
-    /// How many refusals there was no room for, and no line says so yet.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
-    }
-
     fn add(&self, key: Key, now: Timestamp, line: impl FnOnce() -> Line) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(burst) = kept.lines.get_mut(&key) {
@@ -376,7 +371,7 @@ mod tests {
             add(&refusals, key(Some(7), &format!("o{n}")), 1);
         }
         add(&refusals, key(Some(8), "a"), 1);
-        assert_eq!(refusals.lost() as usize, 20_000 - MOST_UNKNOWN - MOST_OF_ONE);
+        assert_eq!(refusals.lost.load(Ordering::Relaxed) as usize, 20_000 - MOST_UNKNOWN - MOST_OF_ONE);
         let taken = refusals.take(Timestamp(1), false);
         assert_eq!(taken.len(), MOST_UNKNOWN + MOST_OF_ONE + 1);
         assert!(taken.iter().any(|(key, ..)| key.actor.1 == Some(8)));

@@ -129,7 +129,7 @@ impl<'a> Verifier<'a> {
 
     /// A line that could not even be read.
     pub fn unreadable(&mut self, why: &str) {
-        self.fail(self.next, None, Fault::Unreadable, why.to_owned());
+        self.fail(self.next, None, Fault::Unreadable, why);
     }
 
     /// A signed statement. Those about lines to come are kept until these come.
@@ -195,7 +195,7 @@ impl<'a> Verifier<'a> {
             return;
         }
         if content["organization_id"].as_i64() != self.report.organization_id {
-            return self.fail(self.next, id, Fault::Inserted, "it is of another organization".to_owned());
+            return self.fail(self.next, id, Fault::Inserted, "it is of another organization");
         }
         self.report.first_seq.get_or_insert(seq);
         if seq > self.next {
@@ -215,12 +215,11 @@ impl<'a> Verifier<'a> {
             return self.fail(seq, id, fault, detail);
         }
         if prev != self.prev && self.report.lines > 0 {
-            let detail = "it was changed and hashed anew: the line after it continues another one".to_owned();
+            let detail = "it was changed and hashed anew: the line after it continues another one";
             return self.fail(seq - 1, None, Fault::Changed, detail);
         }
         if prev != self.prev {
-            let detail =
-                "the first line continues another one than what is known to come before it".to_owned();
+            let detail = "the first line continues another one than what is known to come before it";
             return self.fail(seq, id, Fault::Missing, detail);
         }
         (self.next, self.prev) = (seq + 1, own.to_vec());
@@ -246,8 +245,8 @@ impl<'a> Verifier<'a> {
         self.fail(seq, None, Fault::Changed, detail);
     }
 
-    fn fail(&mut self, seq: i64, id: Option<i64>, fault: Fault, detail: String) {
-        self.report.broken.get_or_insert(Broken { seq, id, fault, detail });
+    fn fail(&mut self, seq: i64, id: Option<i64>, fault: Fault, detail: impl Into<String>) {
+        self.report.broken.get_or_insert_with(|| Broken { seq, id, fault, detail: detail.into() });
     }
 
     /// What was found. `last`: where the chain ends by what else is known.

@@ -37,14 +37,6 @@ pub struct Delivery {
     pub sent_at: Option<Timestamp>,
 }
 
-impl Delivery {
-    /// A delivery that nobody has begun.
-    #[must_use]
-    pub fn pending() -> Self {
-        Self { status: DeliveryStatus::Pending, attempts: 0, error: None, sent_at: None }
-    }
-}
-
 /// A message to be added.
 #[derive(Clone, Debug)]
 pub struct NewMessage {

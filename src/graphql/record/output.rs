@@ -153,7 +153,6 @@ impl Numbers for NoNumbers {
 /// A page of records: `data`, `total`, and the numbers of `N`.
 pub struct Paged<R, N> {
     rows: Rows<R>,
-    total: Option<i64>,
     numbers: Vec<i64>,
     numbered: PhantomData<N>,
 }
@@ -171,7 +170,7 @@ impl<R: Record> Page<R> {
     pub fn numbered(rows: Rows<R>, page: i64, limit: i64) -> Self {
         let offset = page.saturating_sub(1).saturating_mul(limit).max(0).cast_unsigned();
         let rows = rows.window(limit.max(0).cast_unsigned(), offset);
-        Self { rows, total: None, numbers: vec![page, limit], numbered: PhantomData }
+        Self { rows, numbers: vec![page, limit], numbered: PhantomData }
     }
 }
 
@@ -180,7 +179,7 @@ impl<R: Record> OffsetPage<R> {
     #[must_use]
     pub fn at(rows: Rows<R>, limit: i64, offset: i64) -> Self {
         let rows = rows.window(limit.max(0).cast_unsigned(), offset.max(0).cast_unsigned());
-        Self { rows, total: None, numbers: vec![limit, offset], numbered: PhantomData }
+        Self { rows, numbers: vec![limit, offset], numbered: PhantomData }
     }
 }
 
@@ -188,19 +187,13 @@ impl<R: Record> Counted<R> {
     /// Parts of a record that keeps their number (see [`Rows::parts_of`]).
     #[must_use]
     pub fn parts(rows: Rows<R>) -> Self {
-        Self { rows, total: None, numbers: Vec::new(), numbered: PhantomData }
-    }
-
-    /// Rows whose total is known already (and counts more than they are).
-    #[must_use]
-    pub fn of(rows: Rows<R>, total: i64) -> Self {
-        Self { rows, total: Some(total), numbers: Vec::new(), numbered: PhantomData }
+        Self { rows, numbers: Vec::new(), numbered: PhantomData }
     }
 }
 
 impl<R: Record, N: Numbers> Paged<R, N> {
     async fn write(&self, page: &PageShape) -> Result<Vec<u8>> {
-        let mut total = self.total.filter(|_| page.wants_total);
+        let mut total: Option<i64> = None;
         let mut levels = Vec::with_capacity(page.lists.len());
         for plan in &page.lists {
             let count_in_row = total.is_none() && (page.wants_total || self.rows.are_parts());
