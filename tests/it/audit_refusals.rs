@@ -11,7 +11,6 @@ use crate::{calls::calls, harness::TestApp};
 
 const REFUSED: &str = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 50, outcome: REFUSED) { total data {
     operation permission outcome code count actorKind actorId actorName credentialKind credentialId ip lastAt requestId } } }";
-const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken } }";
 const REFRESH: &str = "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { refreshToken } }";
 
 async fn write(app: &TestApp) -> usize {
@@ -179,15 +178,12 @@ async fn the_end_of_the_service_writes_what_is_left() {
 async fn signing_in_and_out_and_trying_to_have_lines() {
     let app = TestApp::start().await;
     let user = app.user("someone@example.org", true).await;
-    let sign_in = async |email: &str, password: &str| {
-        app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
-    };
-    assert_eq!(sign_in("someone@example.org", "canary password").await.code(), "SIGN_IN_FAILED");
-    assert_eq!(sign_in("canary@example.org", "canary password").await.code(), "SIGN_IN_FAILED");
-    let opened = sign_in("someone@example.org", "correct horse").await.data()["signIn"].clone();
+    assert_eq!(app.sign_in("someone@example.org", "canary password").await.code(), "SIGN_IN_FAILED");
+    assert_eq!(app.sign_in("canary@example.org", "canary password").await.code(), "SIGN_IN_FAILED");
+    let opened = app.sign_in("someone@example.org", "correct horse").await.data()["signIn"].clone();
     let refreshed = app.anonymous.gql(REFRESH, json!({ "t": opened["refreshToken"] })).await.data();
     assert!(refreshed["refreshSession"]["refreshToken"].is_string());
-    let again = sign_in("someone@example.org", "correct horse").await.data()["signIn"].clone();
+    let again = app.sign_in("someone@example.org", "correct horse").await.data()["signIn"].clone();
     let person = app.anonymous.with_bearer(again["accessToken"].as_str().unwrap());
     person.gql("mutation { signOut }", json!({})).await.data();
     // The used refresh token again, later than a lost answer explains: the family ends, and it is told.

@@ -7,12 +7,10 @@ use muster::{
     ids::UserId,
     people::{self, NewUser},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{Actor, Answer, TestApp};
 
-const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) {
-    accessToken accessTokenExpiresAt refreshToken refreshTokenExpiresAt user { id email name emailConfirmed } } }";
 const REFRESH: &str =
     "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
 const VIEWER: &str = "{ viewer { user { id email } memberships { organizationId organizationName role } } }";
@@ -24,21 +22,6 @@ const CREATE_TOKEN: &str = "mutation($o: Id!, $i: CreateServiceTokenInput!) { cr
 const REVOKE_TOKEN: &str =
     "mutation($o: Id!, $id: Id!) { revokeServiceToken(orgId: $o, id: $id) { id revokedAt } }";
 const TOKENS: &str = "query($o: Id!) { serviceTokens(orgId: $o, page: 1, limit: 50) { total data { id name hint permissions } } }";
-
-async fn sign_in(app: &TestApp, email: &str, password: &str) -> Answer {
-    app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
-}
-
-/// The tokens of a new session: access, refresh.
-async fn tokens(app: &TestApp, email: &str) -> (Actor, String) {
-    let data = sign_in(app, email, "correct horse").await.data();
-    pair(app, &data["signIn"])
-}
-
-fn pair(app: &TestApp, signed_in: &Value) -> (Actor, String) {
-    let text = |key: &str| signed_in[key].as_str().unwrap().to_owned();
-    (app.anonymous.with_bearer(text("accessToken")), text("refreshToken"))
-}
 
 async fn refresh(app: &TestApp, token: &str) -> Answer {
     app.anonymous.gql(REFRESH, json!({ "t": token })).await
@@ -67,11 +50,11 @@ async fn refusal(app: &TestApp, actor: &Actor) -> (u16, String) {
 async fn signing_in_takes_the_right_password_and_any_case_of_the_address() {
     let app = TestApp::start().await;
     let id = app.user("Someone@Example.org", true).await;
-    let signed_in = sign_in(&app, "someone@example.ORG", "correct horse").await.data()["signIn"].clone();
+    let signed_in = app.sign_in("someone@example.ORG", "correct horse").await.data()["signIn"].clone();
     assert_eq!(signed_in["user"]["id"], id);
     assert_eq!(signed_in["user"]["emailConfirmed"], true);
     assert_eq!(signed_in["accessTokenExpiresAt"], "2026-06-01T12:15:00.000Z");
-    let (actor, _) = pair(&app, &signed_in);
+    let (actor, _) = app.session(&signed_in);
     assert_eq!(actor.gql(VIEWER, json!({})).await.data()["viewer"]["user"]["id"], id);
 }
 
@@ -89,13 +72,13 @@ async fn a_failed_sign_in_does_not_tell_why() {
         ("gone@example.org", "correct horse"),
         ("owner@example.com", "correct horse"),
     ] {
-        let answer = sign_in(&app, email, password).await;
+        let answer = app.sign_in(email, password).await;
         assert_eq!(answer.code(), "SIGN_IN_FAILED", "{email}");
         said.push(answer.body["errors"][0]["message"].clone());
     }
     said.dedup();
     assert_eq!(said.len(), 1);
-    assert_eq!(sign_in(&app, "", "x").await.code(), "VALIDATION_FAILED");
+    assert_eq!(app.sign_in("", "x").await.code(), "VALIDATION_FAILED");
 }
 
 #[tokio::test]
@@ -106,7 +89,7 @@ async fn a_password_of_an_older_cost_is_hashed_again() {
     let old = dearer.hash(&"correct horse".into()).await.unwrap();
     app.execute("UPDATE users SET password_hash = $1 WHERE id = $2", vec![old.into(), id.into()]).await;
     for _ in 0..2 {
-        tokens(&app, "someone@example.org").await;
+        app.signed_in("someone@example.org").await;
         let now: String = app.one("SELECT password_hash FROM users WHERE id = $1", vec![id.into()]).await;
         assert!(now.starts_with("$argon2id$v=19$m=8,t=1,p=1$"), "{now}");
     }
@@ -135,20 +118,20 @@ async fn accounts_are_checked_and_unique() {
     }
     let invited = people::invite_user(&app.muster, "new@example.org").await.unwrap();
     assert_eq!(people::invite_user(&app.muster, "New@example.org").await.unwrap(), invited);
-    assert_eq!(sign_in(&app, "new@example.org", "").await.code(), "VALIDATION_FAILED");
+    assert_eq!(app.sign_in("new@example.org", "").await.code(), "VALIDATION_FAILED");
     let made = people::create_user(&app.muster, new("new@example.org", "correct horse")).await.unwrap();
     assert_eq!(made, invited);
-    tokens(&app, "new@example.org").await;
+    app.signed_in("new@example.org").await;
 }
 
 #[tokio::test]
 async fn a_refresh_token_works_once_and_its_reuse_ends_the_session() {
     let app = TestApp::start().await;
     app.user("someone@example.org", true).await;
-    let (first, first_refresh) = tokens(&app, "someone@example.org").await;
-    let (other, other_refresh) = tokens(&app, "someone@example.org").await;
+    let (first, first_refresh) = app.signed_in("someone@example.org").await;
+    let (other, other_refresh) = app.signed_in("someone@example.org").await;
     let renewed = refresh(&app, &first_refresh).await.data();
-    let (second, second_refresh) = pair(&app, &renewed["refreshSession"]);
+    let (second, second_refresh) = app.session(&renewed["refreshSession"]);
     // The first access token goes on until it expires: requests may be under way.
     first.gql(VIEWER, json!({})).await.data();
     second.gql(VIEWER, json!({})).await.data();
@@ -166,10 +149,10 @@ async fn a_refresh_token_works_once_and_its_reuse_ends_the_session() {
 async fn tokens_end_in_time() {
     let app = TestApp::start().await;
     app.user("someone@example.org", true).await;
-    let (actor, token) = tokens(&app, "someone@example.org").await;
+    let (actor, token) = app.signed_in("someone@example.org").await;
     app.clock.advance(Duration::from_mins(15));
     assert_eq!(refusal(&app, &actor).await, (401, "TOKEN_EXPIRED".to_owned()));
-    let (actor, token) = pair(&app, &refresh(&app, &token).await.data()["refreshSession"]);
+    let (actor, token) = app.session(&refresh(&app, &token).await.data()["refreshSession"]);
     actor.gql(VIEWER, json!({})).await.data();
     app.clock.advance(Duration::from_hours(30 * 24));
     assert_eq!(refresh(&app, &token).await.code(), "TOKEN_EXPIRED");
@@ -182,7 +165,7 @@ async fn tokens_end_in_time() {
 async fn signing_out_ends_the_session_at_once() {
     let app = TestApp::start().await;
     app.user("someone@example.org", true).await;
-    let (actor, token) = tokens(&app, "someone@example.org").await;
+    let (actor, token) = app.signed_in("someone@example.org").await;
     assert_eq!(actor.gql("mutation { signOut }", json!({})).await.data()["signOut"], true);
     assert_eq!(refusal(&app, &actor).await, (401, "UNAUTHENTICATED".to_owned()));
     assert_eq!(refresh(&app, &token).await.code(), "UNAUTHENTICATED");
@@ -192,9 +175,9 @@ async fn signing_out_ends_the_session_at_once() {
 async fn a_person_sees_and_ends_their_own_sessions_alone() {
     let app = TestApp::start().await;
     app.user("someone@example.org", true).await;
-    let (first, _) = tokens(&app, "someone@example.org").await;
-    let (_, token) = tokens(&app, "someone@example.org").await;
-    let (second, _) = pair(&app, &refresh(&app, &token).await.data()["refreshSession"]);
+    let (first, _) = app.signed_in("someone@example.org").await;
+    let (_, token) = app.signed_in("someone@example.org").await;
+    let (second, _) = app.session(&refresh(&app, &token).await.data()["refreshSession"]);
     let open = second.gql(SESSIONS, json!({})).await.data()["sessions"].clone();
     let current: Vec<_> = open.as_array().unwrap().iter().map(|session| session["current"].clone()).collect();
     assert_eq!(current, [json!(true), json!(false)]);

@@ -7,7 +7,6 @@ use totp_rs::Totp;
 
 use crate::harness::{Actor, Answer, TestApp};
 
-const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken user { id } challenge { token expiresAt } } }";
 const COMPLETE: &str = "mutation($t: SecretString!, $c: SecretString, $r: SecretString) { completeSignIn(challenge: $t, code: $c, recoveryCode: $r) { accessToken refreshToken user { hasSecondFactor } challenge { token } } }";
 const BEGIN: &str = "mutation($p: SecretString) { beginTotp(password: $p) { secret url } }";
 const CONFIRM: &str = "mutation($c: SecretString!) { confirmTotp(code: $c) }";
@@ -32,8 +31,7 @@ impl Phone {
 }
 
 async fn password(app: &TestApp) -> Value {
-    let data = app.anonymous.gql(SIGN_IN, json!({ "e": EMAIL, "p": "correct horse" })).await.data();
-    data["signIn"].clone()
+    app.sign_in(EMAIL, "correct horse").await.data()["signIn"].clone()
 }
 
 async fn set_up(app: &TestApp, actor: &Actor) -> (Phone, Vec<String>) {

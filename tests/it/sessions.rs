@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{Actor, Answer, TestApp};
 
-const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken } }";
 const REFRESH: &str =
     "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
 const VIEWER: &str = "{ viewer { user { id } } sessions { id current } }";
@@ -16,18 +15,8 @@ const EMAIL: &str = "someone@example.org";
 async fn signed_in() -> (TestApp, Actor, String) {
     let app = TestApp::with_mail().await;
     app.user(EMAIL, true).await;
-    let (actor, token) = sign_in(&app).await;
+    let (actor, token) = app.signed_in(EMAIL).await;
     (app, actor, token)
-}
-
-async fn sign_in(app: &TestApp) -> (Actor, String) {
-    let data = app.anonymous.gql(SIGN_IN, json!({ "e": EMAIL, "p": "correct horse" })).await.data();
-    pair(app, &data["signIn"])
-}
-
-fn pair(app: &TestApp, session: &Value) -> (Actor, String) {
-    let text = |key: &str| session[key].as_str().unwrap().to_owned();
-    (app.anonymous.with_bearer(text("accessToken")), text("refreshToken"))
 }
 
 async fn refresh(app: &TestApp, token: &str) -> Answer {
@@ -35,7 +24,7 @@ async fn refresh(app: &TestApp, token: &str) -> Answer {
 }
 
 async fn renewed(app: &TestApp, token: &str) -> (Actor, String) {
-    pair(app, &refresh(app, token).await.data()["refreshSession"])
+    app.session(&refresh(app, token).await.data()["refreshSession"])
 }
 
 async fn is_open(actor: &Actor) -> bool {
@@ -71,13 +60,13 @@ async fn a_third_use_and_a_late_one_and_one_from_another_client_end_the_session(
     assert_eq!(refresh(&app, &first).await.code(), "UNAUTHENTICATED");
     assert!(!is_open(&kept).await);
 
-    let (_, second) = sign_in(&app).await;
+    let (_, second) = app.signed_in(EMAIL).await;
     let (kept, _) = renewed(&app, &second).await;
     app.clock.advance(Duration::from_secs(10));
     assert_eq!(refresh(&app, &second).await.code(), "UNAUTHENTICATED");
     assert!(!is_open(&kept).await);
 
-    let (_, third) = sign_in(&app).await;
+    let (_, third) = app.signed_in(EMAIL).await;
     let (kept, _) = renewed(&app, &third).await;
     let body = json!({ "query": REFRESH, "variables": { "t": third } });
     let other = app.anonymous.request(reqwest::Method::POST, "/graphql").header("user-agent", "thief/1.0");
@@ -94,7 +83,7 @@ async fn of_many_who_refresh_at_once_at_most_one_is_left_with_a_session() {
         // The first, and the one that took it for lost; the third was one too many.
         assert_eq!(won.len(), 2);
         for answer in won {
-            let (actor, token) = pair(&app, &answer.body["data"]["refreshSession"]);
+            let (actor, token) = app.session(&answer.body["data"]["refreshSession"]);
             assert!(!is_open(&actor).await);
             assert_eq!(refresh(&app, &token).await.code(), "UNAUTHENTICATED");
         }
@@ -102,7 +91,7 @@ async fn of_many_who_refresh_at_once_at_most_one_is_left_with_a_session() {
         let (one, two) = tokio::join!(refresh(&app, &token), refresh(&app, &token));
         let mut open = 0;
         for answer in [one, two] {
-            let (actor, _) = pair(&app, &answer.data()["refreshSession"]);
+            let (actor, _) = app.session(&answer.data()["refreshSession"]);
             open += usize::from(is_open(&actor).await);
         }
         assert_eq!(open, 1);
@@ -112,8 +101,8 @@ async fn of_many_who_refresh_at_once_at_most_one_is_left_with_a_session() {
 #[tokio::test]
 async fn a_person_ends_their_other_sessions_and_nobody_elses() {
     let (app, first, _) = signed_in().await;
-    let (second, _) = sign_in(&app).await;
-    let (_, token) = sign_in(&app).await;
+    let (second, _) = app.signed_in(EMAIL).await;
+    let (_, token) = app.signed_in(EMAIL).await;
     let (third, _) = renewed(&app, &token).await;
     assert_eq!(third.gql(VIEWER, json!({})).await.data()["sessions"].as_array().unwrap().len(), 3);
     third.gql("mutation { revokeOtherSessions }", json!({})).await.data();

@@ -4,20 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, TestApp};
+use crate::harness::TestApp;
 
-const SIGN_IN: &str =
-    "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
 const EMAIL: &str = "someone@example.org";
-
-async fn sign_in(app: &TestApp, email: &str, password: &str) -> Answer {
-    app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
-}
 
 /// How often a guess was looked at before one was put off, and for how long that was.
 async fn guesses(app: &TestApp, email: &str) -> (usize, Value) {
     for n in 0..50 {
-        let answer = sign_in(app, email, "a guess").await;
+        let answer = app.sign_in(email, "a guess").await;
         if answer.code() == "RATE_LIMITED" {
             let details = &answer.body["errors"][0]["extensions"]["details"];
             let told = (answer.status, answer.header("retry-after").to_owned());
@@ -36,7 +30,7 @@ async fn guesses_are_put_off_for_twice_as_long_each_time_whether_or_not_there_is
     for email in [EMAIL, "nobody@example.org"] {
         assert_eq!(guesses(&app, email).await, (5, json!(1)), "{email}");
         // The right password is put off as well: the answer tells nothing.
-        assert_eq!(sign_in(&app, email, "correct horse").await.code(), "RATE_LIMITED");
+        assert_eq!(app.sign_in(email, "correct horse").await.code(), "RATE_LIMITED");
         for seconds in [1, 2, 4, 8, 16] {
             app.clock.advance(Duration::from_secs(seconds));
             assert_eq!(guesses(&app, email).await, (1, json!(seconds * 2)), "{email}");
@@ -49,13 +43,13 @@ async fn the_right_password_wipes_the_slate_and_time_does() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     for _ in 0..4 {
-        assert_eq!(sign_in(&app, EMAIL, "a guess").await.code(), "SIGN_IN_FAILED");
-        assert_eq!(sign_in(&app, EMAIL, "a guess").await.code(), "SIGN_IN_FAILED");
-        sign_in(&app, " Someone@Example.org", "correct horse").await.data();
+        assert_eq!(app.sign_in(EMAIL, "a guess").await.code(), "SIGN_IN_FAILED");
+        assert_eq!(app.sign_in(EMAIL, "a guess").await.code(), "SIGN_IN_FAILED");
+        app.sign_in(" Someone@Example.org", "correct horse").await.data();
     }
     guesses(&app, EMAIL).await;
     app.clock.advance(Duration::from_secs(1));
-    sign_in(&app, EMAIL, "correct horse").await.data();
+    app.sign_in(EMAIL, "correct horse").await.data();
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
     app.clock.advance(Duration::from_hours(12) + Duration::from_secs(1));
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
@@ -70,18 +64,18 @@ async fn a_wait_has_an_end_even_for_an_account_that_is_hammered() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     for _ in 0..30 {
-        sign_in(&app, EMAIL, "a guess").await.code();
+        app.sign_in(EMAIL, "a guess").await.code();
         app.clock.advance(Duration::from_mins(15));
     }
     app.clock.advance(Duration::from_mins(15));
-    sign_in(&app, EMAIL, "correct horse").await.data();
+    app.sign_in(EMAIL, "correct horse").await.data();
 }
 
 #[tokio::test]
 async fn a_hundred_guesses_at_once_are_counted_as_a_hundred() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
-    let all = futures::future::join_all((0..40).map(|_| sign_in(&app, EMAIL, "a guess"))).await;
+    let all = futures::future::join_all((0..40).map(|_| app.sign_in(EMAIL, "a guess"))).await;
     let looked_at = all.iter().filter(|answer| answer.code() == "SIGN_IN_FAILED").count();
     assert_eq!(looked_at, 5);
 }
@@ -90,7 +84,7 @@ async fn a_hundred_guesses_at_once_are_counted_as_a_hundred() {
 async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
-    sign_in(&app, EMAIL, "correct horse").await.data();
+    app.sign_in(EMAIL, "correct horse").await.data();
     // Twenty failures from everywhere: each address for itself has none.
     for _ in 0..4 {
         guesses(&app, EMAIL).await;
@@ -98,19 +92,19 @@ async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
         app.clock.advance(Duration::from_hours(1));
     }
     // This address has had a session of the account; what counts everywhere does not count here.
-    sign_in(&app, EMAIL, "correct horse").await.data();
+    app.sign_in(EMAIL, "correct horse").await.data();
     // Nor does what others do behind the same address.
     for n in 0..45 {
-        sign_in(&app, &format!("nobody-{n}@example.org"), "a guess").await;
+        app.sign_in(&format!("nobody-{n}@example.org"), "a guess").await;
     }
-    assert_eq!(sign_in(&app, "nobody@example.org", "a guess").await.code(), "RATE_LIMITED");
-    sign_in(&app, EMAIL, "correct horse").await.data();
+    assert_eq!(app.sign_in("nobody@example.org", "a guess").await.code(), "RATE_LIMITED");
+    app.sign_in(EMAIL, "correct horse").await.data();
     app.clock.advance(Duration::from_hours(13));
     // For an address that never had one, it does.
     app.execute("UPDATE sessions SET ip = '192.0.2.1'", vec![]).await;
     let mut codes = Vec::new();
     for _ in 0..30 {
-        codes.push(sign_in(&app, EMAIL, "a guess").await.code());
+        codes.push(app.sign_in(EMAIL, "a guess").await.code());
         app.clock.advance(Duration::from_secs(1));
     }
     assert!(codes.contains(&"RATE_LIMITED".to_owned()));
@@ -128,7 +122,7 @@ async fn nothing_typed_is_kept_and_what_makes_one_wait_is_noted() {
     let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'signIn' AND outcome = 'REFUSED' AND target_id = $1 AND organization_id IS NULL";
     assert!(app.one::<i64>(sql, vec![id.into()]).await >= 1);
     // The stranger is nobody special here.
-    assert_eq!(sign_in(&app, "stranger@example.com", "a guess").await.code(), "SIGN_IN_FAILED");
+    assert_eq!(app.sign_in("stranger@example.com", "a guess").await.code(), "SIGN_IN_FAILED");
 }
 
 #[tokio::test]

@@ -11,10 +11,10 @@ use muster::{
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement, TryGetable, Value};
 use secrecy::ExposeSecret;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::{
-    Actor, TestApp,
+    Actor, Answer, TestApp,
     app::{access_token, now},
 };
 
@@ -25,6 +25,10 @@ pub const ADMIN: i64 = 202;
 pub const OPERATOR: i64 = 203;
 pub const VIEWER: i64 = 204;
 pub const STRANGER: i64 = 205;
+
+const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { \
+    accessToken accessTokenExpiresAt refreshToken refreshTokenExpiresAt user { id email name emailConfirmed } \
+    challenge { token expiresAt } } }";
 
 /// Who there is: id, name, organization, role. A session has the id of its user.
 const PEOPLE: [(i64, &str, i64, &str); 5] = [
@@ -130,6 +134,22 @@ impl TestApp {
             confirmed,
         };
         people::create_user(&self.muster, new).await.unwrap().0
+    }
+
+    /// Signs in. The answer shows a session, or the challenge of a second factor.
+    pub async fn sign_in(&self, email: &str, password: &str) -> Answer {
+        self.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
+    }
+
+    /// A new session of a [`TestApp::user`], and its refresh token.
+    pub async fn signed_in(&self, email: &str) -> (Actor, String) {
+        self.session(&self.sign_in(email, "correct horse").await.data()["signIn"])
+    }
+
+    /// A session as an answer shows it, and its refresh token.
+    pub fn session(&self, shown: &Json) -> (Actor, String) {
+        let text = |key: &str| shown[key].as_str().unwrap().to_owned();
+        (self.anonymous.with_bearer(text("accessToken")), text("refreshToken"))
     }
 
     /// A service token of the organization.
