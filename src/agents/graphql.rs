@@ -3,7 +3,6 @@
 use async_graphql::{Context, Object, Subscription};
 use futures::{Stream, StreamExt};
 
-use super::NewAgent;
 pub use super::{
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
     record::{Agent, AgentAssignment, AgentSummary, assigned, assignment_count},
@@ -72,15 +71,7 @@ impl AgentMutation {
     ) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let new = NewAgent {
-                name: input.name,
-                description: input.description,
-                role: input.role,
-                server_id: input.server_id,
-                image_id: input.image_id,
-                model_override: input.model_override,
-            };
-            let id = super::create(&scope, new).await?;
+            let id = super::create(&scope, input.into()).await?;
             Ok(shown(&scope, id))
         })
         .await

@@ -2,7 +2,7 @@
 
 use async_graphql::{InputObject, MaybeUndefined};
 
-use super::AgentEdit;
+use super::{AgentEdit, NewAgent};
 use crate::{
     enums::{
         BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType, OverrideMode,
@@ -164,6 +164,19 @@ pub struct UpdateAgentInput {
     /// Tokens at which a session begins anew.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
+}
+
+impl From<CreateAgentInput> for NewAgent {
+    fn from(input: CreateAgentInput) -> Self {
+        Self {
+            name: input.name,
+            description: input.description,
+            role: input.role,
+            server_id: input.server_id,
+            image_id: input.image_id,
+            model_override: input.model_override,
+        }
+    }
 }
 
 impl From<UpdateAgentInput> for AgentEdit {

@@ -209,6 +209,46 @@ pub struct UpdateImageInput {
     pub default_model: MaybeUndefined<String>,
 }
 
+impl From<CreateServerInput> for NewServer {
+    fn from(input: CreateServerInput) -> Self {
+        Self {
+            name: input.name,
+            description: input.description,
+            hostname: input.hostname,
+            address: input.address,
+            region: input.region,
+            labels: input.labels.map(|labels| labels.0).unwrap_or_default(),
+        }
+    }
+}
+
+impl From<UpdateServerInput> for ServerEdit {
+    fn from(input: UpdateServerInput) -> Self {
+        Self {
+            name: input.name,
+            description: input.description,
+            hostname: input.hostname,
+            address: input.address,
+            region: input.region,
+            labels: input.labels.map_value(|labels| labels.0),
+        }
+    }
+}
+
+impl From<CreateImageInput> for NewImage {
+    fn from(input: CreateImageInput) -> Self {
+        let CreateImageInput { name, reference, description, default_model } = input;
+        Self { name, reference, description, default_model }
+    }
+}
+
+impl From<UpdateImageInput> for ImageEdit {
+    fn from(input: UpdateImageInput) -> Self {
+        let UpdateImageInput { name, reference, description, default_model } = input;
+        Self { name, reference, description, default_model }
+    }
+}
+
 /// Reading servers and images.
 #[derive(Default)]
 pub struct ServerQuery;
@@ -276,15 +316,7 @@ impl ServerMutation {
     ) -> Answer<One<ProvisionedServer>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let new = NewServer {
-                name: input.name,
-                description: input.description,
-                hostname: input.hostname,
-                address: input.address,
-                region: input.region,
-                labels: input.labels.map(|labels| labels.0).unwrap_or_default(),
-            };
-            let (id, token) = super::create(&scope, new).await?;
+            let (id, token) = super::create(&scope, input.into()).await?;
             Ok(One::by_id(&scope, id).with_secret(token))
         })
         .await
@@ -301,15 +333,7 @@ impl ServerMutation {
     ) -> Answer<One<Server>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let edit = ServerEdit {
-                name: input.name,
-                description: input.description,
-                hostname: input.hostname,
-                address: input.address,
-                region: input.region,
-                labels: input.labels.map_value(|labels| labels.0),
-            };
-            super::update(&scope, id, edit).await?;
+            super::update(&scope, id, input.into()).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -351,13 +375,7 @@ impl ServerMutation {
     ) -> Answer<One<Image>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let new = NewImage {
-                name: input.name,
-                reference: input.reference,
-                description: input.description,
-                default_model: input.default_model,
-            };
-            let id = super::create_image(&scope, new).await?;
+            let id = super::create_image(&scope, input.into()).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -374,13 +392,7 @@ impl ServerMutation {
     ) -> Answer<One<Image>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let edit = ImageEdit {
-                name: input.name,
-                reference: input.reference,
-                description: input.description,
-                default_model: input.default_model,
-            };
-            super::update_image(&scope, id, edit).await?;
+            super::update_image(&scope, id, input.into()).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
