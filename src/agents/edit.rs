@@ -66,7 +66,7 @@ pub struct AgentEdit {
     pub session_reset_tokens: MaybeUndefined<i64>,
 }
 
-/// Edits an agent.
+/// Edits an agent, unless nothing changes.
 ///
 /// # Errors
 /// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`.
@@ -79,6 +79,9 @@ pub async fn update(scope: &Scope, id: AgentId, edit: AgentEdit) -> Result<()> {
     }
     let mut agent = agent.into_active_model();
     apply(&tx, &mut agent, edit, id).await?;
+    if !agent.is_changed() {
+        return Ok(());
+    }
     agent.updated_at = Set(tx.now);
     let mut changes = audit::changed(&agent);
     if changes.get("model_credential_sealed").is_some() {

@@ -23,7 +23,7 @@ use crate::{
     store::{Tx, patch},
 };
 
-/// Edits a channel (specification, operation 17).
+/// Edits a channel (specification, operation 17), unless nothing changes.
 ///
 /// # Errors
 /// `NOT_FOUND`, `VALIDATION_FAILED`; `PLAN_LIMIT_REACHED` and `ARCHIVED` for a channel that the edit brings (back)
@@ -41,6 +41,9 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let agent = before.agent_id;
     let mut row = changed(before, &after);
     seal(&tx, id, &mut row, secrets);
+    if !row.is_changed() {
+        return Ok(());
+    }
     let changes = audit::changed(&row);
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;

@@ -127,7 +127,7 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
     Ok(message)
 }
 
-/// Edits a conversation: settles it, opens it again, archives it, renames it.
+/// Edits a conversation, unless nothing changes: settles it, opens it again, archives it, renames it.
 ///
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` unless the edit opens it; `VALIDATION_FAILED` for a state that can't be set.
@@ -158,6 +158,9 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
         }
     }
     patch(&mut conversation.title, edit.title.map_value(|title| title.trim().to_owned()));
+    if !conversation.is_changed() {
+        return Ok(());
+    }
     conversation.updated_at = Set(tx.now);
     let changes = audit::changed(&conversation);
     conversation.update(tx.connection()).await?;

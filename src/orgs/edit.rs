@@ -86,7 +86,7 @@ pub struct OrganizationEdit {
     pub server_alert_load_factor: MaybeUndefined<f64>,
 }
 
-/// Edits the organization.
+/// Edits the organization, unless nothing changes.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a time zone, cron line or country that is none, for an image that can't be the default.
@@ -95,6 +95,9 @@ pub async fn update(scope: &Scope, edit: OrganizationEdit) -> Result<()> {
     let mut organization = load(&tx).await?.into_active_model();
     check(&tx, &edit).await?;
     apply(&tx, &mut organization, edit);
+    if !organization.is_changed() {
+        return Ok(());
+    }
     organization.updated_at = Set(tx.now);
     let changes = audit::changed(&organization);
     organization.update(tx.connection()).await?;

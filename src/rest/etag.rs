@@ -205,7 +205,10 @@ impl store::Precondition for Precondition {
             if self.wanted.iter().any(|tag| tag == "*" || tag.as_bytes() == etag.as_bytes()) {
                 return Ok(());
             }
-            let problem = Problem::new(Code::PreconditionFailed, "The record has changed since it was read.");
+            let problem = Problem::new(
+                Code::PreconditionFailed,
+                "The record has changed since it was read; read it again.",
+            );
             Err(problem.with("etag", etag.to_str().unwrap_or_default()))
         })
     }

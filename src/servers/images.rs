@@ -76,7 +76,7 @@ pub async fn add_image(tx: &Tx, new: NewImage) -> Result<ImageId> {
     Ok(image.id)
 }
 
-/// Edits an image.
+/// Edits an image, unless nothing changes.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`.
@@ -84,7 +84,7 @@ pub async fn update_image(scope: &Scope, id: ImageId, edit: ImageEdit) -> Result
     let tx = scope.begin().await?;
     let image = load(&tx, id).await?;
     if image.archived_at.is_some() {
-        return Err(Problem::new(Code::Archived, "The image is archived."));
+        return Err(Problem::new(Code::Archived, "The image is archived; make a new one."));
     }
     let mut image = image.into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
@@ -94,6 +94,9 @@ pub async fn update_image(scope: &Scope, id: ImageId, edit: ImageEdit) -> Result
     patch_required(&mut image.reference, edit.reference.map_value(|text| text.trim().to_owned()));
     patch(&mut image.description, edit.description);
     patch(&mut image.default_model, edit.default_model);
+    if !image.is_changed() {
+        return Ok(());
+    }
     image.updated_at = Set(tx.now);
     let changed = audit::changed(&image);
     image.update(tx.connection()).await?;

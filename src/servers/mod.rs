@@ -101,7 +101,7 @@ pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretSt
     Ok((server.id, token))
 }
 
-/// Edits a server.
+/// Edits a server, unless nothing changes.
 ///
 /// # Errors
 /// `NOT_FOUND`, `NAME_TAKEN`.
@@ -117,6 +117,9 @@ pub async fn update(scope: &Scope, id: ServerId, edit: ServerEdit) -> Result<()>
     patch(&mut server.address, edit.address);
     patch(&mut server.region, edit.region);
     patch_required(&mut server.labels, edit.labels.map_value(|labels| json!(labels)));
+    if !server.is_changed() {
+        return Ok(());
+    }
     server.updated_at = Set(tx.now);
     let changed = audit::changed(&server);
     server.update(tx.connection()).await?;

@@ -141,3 +141,46 @@ async fn only_administrators_read_the_log_and_only_their_own() {
         3
     );
 }
+
+#[tokio::test]
+async fn an_edit_to_what_is_there_already_has_no_line_and_leaves_the_time_of_the_last_change() {
+    let app = TestApp::start().await;
+    let all = app.populate(1).await;
+    let edits = [
+        ("Server", all.servers[0], json!({ "description": "once" })),
+        ("Image", all.images[0], json!({ "description": "once" })),
+        ("Agent", all.agents[0], json!({ "description": "once" })),
+        ("Channel", all.channels[0], json!({ "name": "once" })),
+        ("Contact", all.contacts[0], json!({ "note": "once" })),
+        ("Conversation", all.conversations[0], json!({ "title": "once" })),
+        ("Credential", all.credentials[0], json!({ "description": "once" })),
+        ("McpServer", all.mcp_servers[0], json!({ "description": "once" })),
+        ("Skill", all.skills[0], json!({ "description": "once" })),
+        ("Organization", app.org, json!({ "name": "Once" })),
+    ];
+    for (kind, id, input) in edits {
+        let (declared, given) = if kind == "Organization" { ("", "") } else { (", $id: Id!", ", id: $id") };
+        let edit = format!(
+            "mutation($o: Id!, $i: Update{kind}Input!{declared}) {{ \
+             edited: update{kind}(orgId: $o, input: $i{given}) {{ updatedAt }} }}"
+        );
+        let mut variables = json!({ "o": app.org, "i": input });
+        if kind != "Organization" {
+            variables["id"] = json!(id);
+        }
+        let (mut times, mut counts) = (Vec::new(), vec![lines(&app).await]);
+        for _ in 0..2 {
+            app.clock.advance(Duration::from_secs(1));
+            times.push(app.owner.gql(&edit, variables.clone()).await.data()["edited"]["updatedAt"].clone());
+            counts.push(lines(&app).await);
+        }
+        assert_eq!((counts[1] - counts[0], counts[2] - counts[1]), (1, 0), "{kind}");
+        assert_eq!(times[0], times[1], "{kind}");
+    }
+    // Whoever may not see it edits nothing either way.
+    let before = lines(&app).await;
+    let theirs = json!({ "o": app.other_org, "id": all.servers[0], "i": { "description": "once" } });
+    let edit = "mutation($o: Id!, $id: Id!, $i: UpdateServerInput!) { updateServer(orgId: $o, id: $id, input: $i) { id } }";
+    assert_eq!(app.stranger.gql(edit, theirs).await.code(), "NOT_FOUND");
+    assert_eq!(lines(&app).await, before);
+}

@@ -27,7 +27,7 @@ pub struct ContactEdit {
     pub note: MaybeUndefined<String>,
 }
 
-/// Edits a contact.
+/// Edits a contact, unless nothing changes.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -36,6 +36,9 @@ pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<(
     let mut contact = load(&tx, id).await?.into_active_model();
     patch_required(&mut contact.name, edit.name.map_value(|name| name.trim().to_owned()));
     patch(&mut contact.note, edit.note);
+    if !contact.is_changed() {
+        return Ok(());
+    }
     contact.updated_at = Set(tx.now);
     let changes = audit::changed(&contact);
     contact.update(tx.connection()).await?;
@@ -58,7 +61,7 @@ pub async fn delete(scope: &Scope, id: ContactId) -> Result<()> {
 fn in_use(error: DbErr) -> Problem {
     match error.sql_err() {
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
-            Problem::new(Code::InUse, "Conversations refer to this contact.")
+            Problem::new(Code::InUse, "Conversations refer to this contact, so it can only be edited.")
         }
         _ => error.into(),
     }
