@@ -11,8 +11,6 @@ const RESEND: &str = "mutation($o: Id!, $id: Id!) { resendInvitation(orgId: $o, 
 const REVOKE: &str = "mutation($o: Id!, $id: Id!) { revokeInvitation(orgId: $o, id: $id) { id revokedAt } }";
 const LIST: &str = "query($o: Id!, $c: Boolean) { invitations(orgId: $o, page: 1, limit: 50, includeClosed: $c) { total data { id email acceptedBy sentAt } } }";
 const ACCEPT: &str = "mutation($t: SecretString!, $n: String, $p: SecretString) { acceptInvitation(token: $t, name: $n, password: $p) { organizationId role user { id name email emailConfirmed } } }";
-const SIGN_IN: &str =
-    "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
 const LEAVE: &str = "mutation($o: Id!) { leaveOrganization(orgId: $o) }";
 
 async fn invite(app: &TestApp, by: &Actor, email: &str, role: &str) -> Answer {
@@ -30,11 +28,6 @@ async fn invited_by(app: &TestApp, by: &Actor, email: &str, role: &str) -> (Valu
 
 async fn accept(actor: &Actor, token: &str, name: Option<&str>, password: Option<&str>) -> Answer {
     actor.gql(ACCEPT, json!({ "t": token, "n": name, "p": password })).await
-}
-
-async fn sign_in(app: &TestApp, email: &str) -> Actor {
-    let data = app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": "correct horse" })).await.data();
-    app.anonymous.with_bearer(data["signIn"]["accessToken"].as_str().unwrap())
 }
 
 #[tokio::test]
@@ -63,7 +56,7 @@ async fn somebody_new_gets_an_account_and_a_membership() {
     assert_eq!(accepted["user"]["emailConfirmed"], true);
     let again = accept(&app.anonymous, &mail.token, Some("New"), Some("correct horse")).await;
     assert_eq!(again.code(), "LINK_INVALID");
-    let member = sign_in(&app, "new@example.org").await;
+    let member = app.signed_in("new@example.org").await.0;
     let record = member.get(&format!("/v1/org/{}", app.org)).await.expect(200);
     assert_eq!(record["viewer_role"], "OPERATOR");
     let listed = |closed: bool| app.viewer.gql(LIST, json!({ "o": app.org, "c": closed }));
@@ -86,13 +79,13 @@ async fn who_has_an_account_shows_that_it_is_theirs() {
         assert_eq!(refused.code(), "SIGN_IN_FAILED");
     }
     accept(&app.anonymous, &token, Some("Ignored"), Some("correct horse")).await.data();
-    let someone = sign_in(&app, "someone@example.org").await;
+    let someone = app.signed_in("someone@example.org").await.0;
     let viewer = someone.gql("{ viewer { user { name emailConfirmed } } }", json!({})).await.data();
     assert_eq!(viewer["viewer"]["user"], json!({ "name": "Someone", "emailConfirmed": true }));
     // A session of the account is enough.
     app.user("another@example.org", false).await;
     let (_, token) = invited(&app, "another@example.org", "VIEWER").await;
-    let another = sign_in(&app, "another@example.org").await;
+    let another = app.signed_in("another@example.org").await.0;
     accept(&another, &token, None, None).await.data();
     another.get(&format!("/v1/org/{}", app.org)).await.expect(200);
     // The stranger comes in by an invitation as everybody does, and stays OWNER at home.

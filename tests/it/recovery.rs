@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{Actor, Answer, TestApp, is_postgres};
 
@@ -15,23 +15,13 @@ const RESET: &str =
 const CHANGE_PASSWORD: &str =
     "mutation($c: SecretString!, $n: SecretString!) { changePassword(currentPassword: $c, newPassword: $n) }";
 const CHANGE_EMAIL: &str = "mutation($e: String!, $p: SecretString) { changeEmail(email: $e, password: $p) }";
-const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken refreshToken } }";
 const REFRESH: &str =
     "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
 const EMAIL: &str = "someone@example.org";
 
-async fn sign_in(app: &TestApp, email: &str, password: &str) -> Answer {
-    app.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
-}
-
 /// The tokens of a sign-in: the access token's holder, and the refresh token.
 async fn signed_in(app: &TestApp, password: &str) -> (Actor, String) {
-    pair(app, &sign_in(app, EMAIL, password).await.data()["signIn"])
-}
-
-fn pair(app: &TestApp, session: &Value) -> (Actor, String) {
-    let text = |key: &str| session[key].as_str().unwrap().to_owned();
-    (app.anonymous.with_bearer(text("accessToken")), text("refreshToken"))
+    app.session(&app.sign_in(EMAIL, password).await.data()["signIn"])
 }
 
 /// Does `work` while nobody can be charged for a try, and another password has taken the old one's place at its end.
@@ -94,7 +84,7 @@ async fn nobody_who_wants_an_address_keeps_its_owner_from_a_new_password() {
 async fn whoever_signs_in_while_the_password_is_replaced_does_not_get_in_with_the_old_one() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
-    let late = while_the_password_is_replaced(&app, sign_in(&app, EMAIL, "correct horse")).await;
+    let late = while_the_password_is_replaced(&app, app.sign_in(EMAIL, "correct horse")).await;
     assert_eq!(late.code(), "SIGN_IN_FAILED");
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM sessions WHERE user_agent IS NOT NULL", vec![]).await, 0);
 }
@@ -125,7 +115,7 @@ async fn whoever_refreshes_while_the_session_is_ended_is_left_with_none() {
             tokio::join!(app.anonymous.gql(REFRESH, json!({ "t": token })), ender.gql(end, json!({})),);
         ended.data();
         if renewed.body["errors"].is_null() {
-            let (heir, token) = pair(&app, &renewed.data()["refreshSession"]);
+            let (heir, token) = app.session(&renewed.data()["refreshSession"]);
             let viewer = heir.gql("{ viewer { user { id } } }", json!({})).await;
             assert_eq!(viewer.code(), "UNAUTHENTICATED", "round {round}");
             assert_eq!(app.anonymous.gql(REFRESH, json!({ "t": token })).await.code(), "UNAUTHENTICATED");
@@ -141,7 +131,7 @@ async fn a_letter_that_a_database_takes_for_another_opens_no_account() {
     app.user("kim@example.org", true).await;
     // PostgreSQL's `lower` makes k of U+212A and i of U+0130.
     for strange in ["\u{212a}im@example.org", "k\u{130}m@example.org"] {
-        assert_eq!(sign_in(&app, strange, "correct horse").await.code(), "SIGN_IN_FAILED", "{strange}");
+        assert_eq!(app.sign_in(strange, "correct horse").await.code(), "SIGN_IN_FAILED", "{strange}");
     }
-    sign_in(&app, "KIM@Example.org", "correct horse").await.data();
+    app.sign_in("KIM@Example.org", "correct horse").await.data();
 }
