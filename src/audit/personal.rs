@@ -1,4 +1,5 @@
-//! Lines about a person's own account, which belongs to no organization: signing in, passwords, second factors.
+//! Lines of the instance's log: about a person's own account, which belongs to no organization (signing in, passwords,
+//! second factors), and about what the operator does to the installation (keys, the policy of every organization).
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -9,6 +10,7 @@ use crate::{
     access::Caller,
     app::App,
     enums::{ActorKind, CredentialUsed},
+    error::Result,
     graphql::Request,
     ids::{OrgId, SessionId, UserId},
     store::Transaction,
@@ -68,6 +70,46 @@ pub struct Origin<'a> {
     pub ip: Option<IpAddr>,
     /// The request's id, or nothing.
     pub request_id: &'a str,
+}
+
+impl<'a> Origin<'a> {
+    /// The operator, at the command line or at the files.
+    #[must_use]
+    pub fn operator(app: &'a App) -> Self {
+        Self { app, caller: &Caller::System, ip: None, request_id: "" }
+    }
+
+    /// Writes a line about the installation itself beside the change, when its transaction commits.
+    pub fn record(
+        self,
+        tx: &Transaction,
+        operation: &'static str,
+        (target_kind, target_id): (&'static str, Option<i64>),
+        changes: Value,
+    ) {
+        let line = Line {
+            target_kind: Some(target_kind),
+            target_id,
+            changes,
+            ..Line::of(operation, self.app.clock.now())
+        };
+        line::write(tx, &[line.by(self.caller).from(self.ip, self.request_id)]);
+    }
+
+    /// The same after a change of files, which has no transaction.
+    ///
+    /// # Errors
+    /// The database is out of reach; the change stands.
+    pub async fn record_after(
+        self,
+        operation: &'static str,
+        target: (&'static str, Option<i64>),
+        changes: Value,
+    ) -> Result<()> {
+        let tx = self.app.db.begin().await?;
+        self.record(&tx, operation, target, changes);
+        Ok(tx.commit().await?)
+    }
 }
 
 impl<'a> From<&'a Request> for Origin<'a> {

@@ -61,10 +61,10 @@ pub struct Export {
     #[arg(long)]
     instance: bool,
     /// From this instant on: 2026-01-31T08:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
     from: Option<Timestamp>,
     /// Before this instant
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
     to: Option<Timestamp>,
     /// Where to; must not exist yet [default: standard output]
     #[arg(long, value_name = "FILE")]
@@ -94,7 +94,13 @@ impl Verify {
             None => self.verify_database(cli, &keys).await?,
         };
         let bad = reports.iter().any(|report| !report.ok);
-        let text: Vec<String> = reports.iter().map(ToString::to_string).collect();
+        let mut text: Vec<String> = reports.iter().map(ToString::to_string).collect();
+        if text.is_empty() {
+            text.push(
+                "No line has been sealed yet; a running service, or an export, seals what there is."
+                    .to_owned(),
+            );
+        }
         Ok(Output::with_text(json!({ "ok": !bad, "logs": reports }), text.join("\n")).failed_if(bad))
     }
 
@@ -151,8 +157,17 @@ fn verify_file(path: &Path, keys: &[PublicKey]) -> Result<Report, Failure> {
     Ok(verifier.finish(None, 0))
 }
 
+fn instant(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "an instant looks like 2026-01-31T08:00:00Z".to_owned())
+}
+
 impl Export {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        if let (Some(from), Some(to)) = (self.from, self.to)
+            && from >= to
+        {
+            return Err(Failure::new("--from has to be before --to: there is nothing between them"));
+        }
         let app = cli.open().await?;
         let chain = match &self.org {
             Some(org) => orgs::find(&app, org).await?.0,
@@ -161,7 +176,12 @@ impl Export {
         let lines = audit::export(Arc::clone(&app), chain, (self.from, self.to)).await?;
         let output = match self.out {
             Some(path) => {
-                let failed = |error: io::Error| Failure::new(format!("{}: {error}", path.display()));
+                let failed = |error: io::Error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => {
+                        Failure::new(format!("{} exists already; nothing is overwritten", path.display()))
+                    }
+                    _ => Failure::new(format!("{}: {error}", path.display())),
+                };
                 // For its owner alone: names and addresses stand in it.
                 let file = create_private(&path).map_err(failed)?;
                 let written = write(lines, file).await;

@@ -23,7 +23,7 @@ use crate::{
     keys::{Record, SEALED, SealedColumn},
     policies,
     sealing::{KeyFile, KeyFileError, Locator},
-    store::Db,
+    store::{Db, takes_away},
 };
 
 /// How long anything that is asked may take.
@@ -266,6 +266,7 @@ async fn database(config: &Config) -> Vec<Finding> {
         }
         if let Some(dir) = config.policy_dir() {
             findings.push(policy_files(&db, dir).await);
+            findings.extend(stray_files(&db, dir).await);
         }
     }
     db.close().await;
@@ -298,6 +299,21 @@ async fn policy_files(db: &Db, dir: &Path) -> Finding {
     Finding::look(CHECK, format!("{}{more}", found.join("; ")), advice)
 }
 
+/// Rules that hold for nobody.
+async fn stray_files(db: &Db, dir: &Path) -> Option<Finding> {
+    const CHECK: &str = "policy files";
+    match policies::of_no_organization(db, dir).await {
+        Ok(strays) if strays.is_empty() => None,
+        Ok(strays) => {
+            let found = format!("there is no organization for {}", strays.join(", "));
+            let advice = "give the file the number of its organization, or remove it: an organization that gets this number \
+                          would get these rules";
+            Some(Finding::look(CHECK, found, advice))
+        }
+        Err(problem) => Some(Finding::bad(CHECK, problem.to_string(), "check the database")),
+    }
+}
+
 fn existing_keys(config: &Config) -> Result<KeyFile, KeyFileError> {
     if config.keys_are_given() { config.keys() } else { KeyFile::load(&config.keys_file) }
 }
@@ -324,6 +340,15 @@ async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
             )
         }
     });
+    let later = db.later().await?;
+    if let Some((newest, name)) = later.last() {
+        let found = format!("a later version has migrated it: {newest:04} {name}");
+        findings.push(if later.iter().any(|(_, name)| takes_away(name)) {
+            Finding::bad("migrations", found, "start that version: this one lacks what a step has taken away")
+        } else {
+            Finding::look("migrations", found, "good in the middle of an upgrade, and to go back")
+        });
+    }
     if !sqlite {
         findings.push(skew(db).await?);
     }

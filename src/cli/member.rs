@@ -86,7 +86,11 @@ impl Invite {
             json!({ "id": invited.0, "organization_id": org, "email": email.trim(), "role": role });
         match invited.1 {
             Some(token) => {
-                answer["link"] = json!(app.mailer.link("accept-invitation", token.expose_secret()));
+                let link = app.mailer.link("accept-invitation", token.expose_secret());
+                // Without an address of the installation there is at least the one that it listens on.
+                let link =
+                    if link.starts_with('/') { format!("http://{}{link}", app.config.listen) } else { link };
+                answer["link"] = json!(link);
             }
             None => {
                 mail::deliver_due(&app).await?;

@@ -193,15 +193,16 @@ impl Cli {
         Ok(Db::open(&config.database).await?)
     }
 
-    /// The organization that an argument names where no service is opened: an id is believed, a name is looked up.
+    /// The organization that an argument names where no service is opened. Where no database can be asked, an id is
+    /// believed.
     ///
     /// # Errors
-    /// Those of [`Self::database`]; nothing has that name, or several do.
+    /// Nothing has that name or id, or several have the name; those of [`Self::database`], of a name.
     async fn organization(&self, reference: &str) -> Result<OrgId, Failure> {
-        if let Ok(id) = reference.trim().parse() {
-            return Ok(OrgId(id));
-        }
-        let db = self.database().await?;
+        let db = match (self.database().await, reference.trim().parse()) {
+            (Err(_), Ok(id)) => return Ok(OrgId(id)),
+            (db, _) => db?,
+        };
         let found = orgs::find_in(&db, reference).await;
         db.close().await;
         Ok(found?)

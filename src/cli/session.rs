@@ -35,7 +35,7 @@ impl Create {
         let app = cli.open().await?;
         let user = people::find_user(&app, &self.email).await?;
         let client = Client { user_agent: Some("muster session create".to_owned()), ..Client::default() };
-        let session = people::open_session(&app, user, client).await?;
+        let session = people::create_session(&app, user, client).await?;
         app.shut_down().await;
         Ok(Output::of(json!({
             "access_token": session.access_token.expose_secret(),

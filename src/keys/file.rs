@@ -14,8 +14,11 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
+
 use crate::{
     app::App,
+    audit::Origin,
     error::{Code, Problem, Result},
     files,
     sealing::KeyFile,
@@ -69,6 +72,9 @@ pub async fn rotate_sealing(app: &App, only_prepare: bool) -> Result<(u32, bool)
     let id = if only_prepare { change.file.prepare_sealing() } else { change.file.rotate_sealing() };
     let is_active = change.file.ring().active_id() == id;
     change.save()?;
+    let changes = json!({ "id": id, "active": is_active });
+    let target = ("sealing key", Some(id.into()));
+    Origin::operator(app).record_after("rotateSealingKey", target, changes).await?;
     Ok((id, is_active))
 }
 

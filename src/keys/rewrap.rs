@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use serde::Serialize;
+use serde_json::json;
 
 use super::{
     columns::{Record, SEALED, SealedColumn},
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::{
     app::App,
+    audit::Origin,
     error::{Code, Problem, Result},
     ids::OrgId,
     sealing::{KeyRing, Locator},
@@ -75,6 +77,11 @@ pub async fn rewrap(
         all = Progress { broken, ..add(all, round) };
         // What came in during the round under an older key is found in the next one.
         if round.moved + round.changed == 0 {
+            if all.seen > 0 {
+                let (active, changes) = (ring.active_id(), json!(all));
+                let target = ("sealing key", Some(active.into()));
+                Origin::operator(app).record_after("rewrapSecrets", target, changes).await?;
+            }
             return Ok(all);
         }
     }
@@ -261,5 +268,7 @@ pub async fn retire(app: &App, id: u32) -> Result<()> {
         return Err(Problem::new(Code::InUse, detail));
     }
     file.retire_sealing(id);
-    change.save()
+    change.save()?;
+    let target = ("sealing key", Some(id.into()));
+    Origin::operator(app).record_after("retireSealingKey", target, json!({ "id": id })).await
 }

@@ -15,12 +15,14 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use moka::sync::Cache;
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use secrecy::ExposeSecret;
+use serde_json::json;
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
 use crate::{
     access::jwt::{KeySet, PublicKey},
     app::App,
+    audit::Origin,
     clock::Timestamp,
     error::{Code, Problem, Result},
     ids::OrgId,
@@ -228,6 +230,11 @@ pub async fn rotate(app: &App, at_once: bool) -> Result<Rotated> {
             }
         }
     };
+    let changes = match &rotated {
+        Rotated::Active(kid) => json!({ "kid": kid, "active": true }),
+        Rotated::Planned(kid, at) => json!({ "kid": kid, "active": false, "activates_at": at }),
+    };
+    Origin::operator(app).record(&tx, "rotateSigningKey", ("signing key", None), changes);
     tx.commit().await?;
     reload(app).await?;
     Ok(rotated)
@@ -251,6 +258,8 @@ pub async fn retire(app: &App, kid: &str) -> Result<()> {
     let sql = "UPDATE signing_keys SET retired_at = COALESCE(retired_at, $1), verify_until = $1, \
                private_key_sealed = $2 WHERE kid = $3";
     execute(app, &tx, sql, vec![now.0.into(), Vec::<u8>::new().into(), kid.into()]).await?;
+    let changes = json!({ "kid": kid });
+    Origin::operator(app).record(&tx, "retireSigningKey", ("signing key", None), changes);
     tx.commit().await?;
     reload(app).await
 }

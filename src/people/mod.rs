@@ -49,7 +49,7 @@ pub use self::{
     letters::compose,
     members::{add_member, add_to, has_member_with, leave, missing, remove_member, role_of, update_member},
     sessions::{
-        Client, OpenSession, SignedIn, open_session, open_sessions, refresh_session, revoke_other_sessions,
+        Client, OpenSession, SignedIn, create_session, open_sessions, refresh_session, revoke_other_sessions,
         revoke_session, sign_out,
     },
     signin::{Challenge, Step, complete_sign_in, exchange, sign_in},

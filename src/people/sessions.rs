@@ -98,30 +98,45 @@ pub struct OpenSession {
     pub expires_at: Timestamp,
 }
 
-/// Opens a session for a person who has shown who they are.
-///
-/// # Errors
-/// `SIGN_IN_FAILED` for an account that is disabled.
-pub async fn open_session(app: &App, user: UserId, client: Client) -> Result<SignedIn> {
-    let known = by_id(app.db.read(), user).await?;
-    open_for(app, &known, client).await
-}
-
-/// The same for a person as they were when they showed who they are.
+/// Opens a session for a person as they were when they showed who they are.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for an account that is disabled, or that has another password or second factor by now.
 pub(super) async fn open_for(app: &App, known: &users::Model, client: Client) -> Result<SignedIn> {
     let tx = app.db.begin().await?;
-    let user = hold_unchanged(&tx, known).await?;
+    let (user, signed_in) = opened(app, &tx, known, &client).await?;
+    note(app, &tx, "signIn", &user, signed_in.session, &client);
+    tx.commit().await?;
+    Ok(signed_in)
+}
+
+/// A session that the operator opens for a person who has shown nothing: the log says whose doing it is.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for an account that is disabled.
+pub async fn create_session(app: &App, user: UserId, client: Client) -> Result<SignedIn> {
+    let known = by_id(app.db.read(), user).await?;
+    let tx = app.db.begin().await?;
+    let (user, signed_in) = opened(app, &tx, &known, &client).await?;
+    let entry = PersonalEntry::done("createSession", user.id, json!({ "session": signed_in.session }));
+    record_personal(&tx, Origin::operator(app), entry);
+    tx.commit().await?;
+    Ok(signed_in)
+}
+
+async fn opened(
+    app: &App,
+    tx: &Transaction,
+    known: &users::Model,
+    client: &Client,
+) -> Result<(users::Model, SignedIn)> {
+    let user = hold_unchanged(tx, known).await?;
     if user.disabled_at.is_some() {
         return Err(Problem::new(Code::SignInFailed, "The account is disabled."));
     }
     let family = uuid::Uuid::from_bytes(crate::sealing::random_bytes()).to_string();
-    let signed_in = open(app, &tx, user.id, (family, 0), &client).await?;
-    note(app, &tx, "signIn", &user, signed_in.session, &client);
-    tx.commit().await?;
-    Ok(signed_in)
+    let signed_in = open(app, tx, user.id, (family, 0), client).await?;
+    Ok((user, signed_in))
 }
 
 /// The person, held until the transaction ends, if what they sign in with is what it was when they showed it. Somebody

@@ -7,11 +7,13 @@ use sea_orm::{
     sea_query::{Expr, Func},
 };
 use secrecy::SecretString;
+use serde_json::json;
 
 use super::entity::users;
 use crate::{
     access::{Role, password},
     app::App,
+    audit::{Origin, PersonalEntry, record_personal},
     clock::Timestamp,
     error::{Code, Problem, Result, Violation},
     ids::{OrgId, UserId},
@@ -104,6 +106,9 @@ pub async fn create_user(app: &App, new: NewUser) -> Result<UserId> {
         row.email_confirmed_at = Set(Some(now));
     }
     let row = if is_new { row.insert(&tx).await? } else { row.update(&tx).await? };
+    let changes = json!({ "email": row.email, "password": "changed", "email_confirmed": new.confirmed });
+    let entry = PersonalEntry::done("createUser", row.id, changes);
+    record_personal(&tx, Origin::operator(app), entry);
     tx.commit().await?;
     app.sessions.forget();
     Ok(row.id)
@@ -122,10 +127,11 @@ pub async fn invite_user(app: &App, email: &str) -> Result<UserId> {
     let id = match by_email(&tx, email).await? {
         Some(row) => row.id,
         None => {
-            users::ActiveModel { name: Set(name.to_owned()), ..blank(email, app.clock.now()) }
-                .insert(&tx)
-                .await?
-                .id
+            let row = users::ActiveModel { name: Set(name.to_owned()), ..blank(email, app.clock.now()) };
+            let id = row.insert(&tx).await?.id;
+            let entry = PersonalEntry::done("createUser", id, json!({ "email": email }));
+            record_personal(&tx, Origin::operator(app), entry);
+            id
         }
     };
     tx.commit().await?;

@@ -36,6 +36,15 @@ pub struct Edit {
     pub reason: String,
 }
 
+/// Where a caller has said what is refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum In {
+    /// Under this pointer in the field's input.
+    Input(&'static str),
+    /// In this argument of the field.
+    Argument(&'static str),
+}
+
 /// Puts another text in force.
 ///
 /// # Errors
@@ -43,9 +52,9 @@ pub struct Edit {
 /// text; `POLICY_LOCKS_OUT`; `POLICY_NOT_WRITABLE`. Nothing is changed then.
 pub async fn edit(scope: &Scope, edit: Edit) -> Result<()> {
     let reason = checked_reason(&edit.reason)?;
-    change(scope, "editPolicy", reason, move |_, newest| {
-        if edit.version.is_some_and(|seen| seen != newest.version) {
-            return Err(stale(&newest.version));
+    change(scope, ("editPolicy", In::Input("/text")), reason, move |_, newest| {
+        if let Some(seen) = edit.version.filter(|seen| *seen != newest.version) {
+            return Err(stale(&seen, &newest.version));
         }
         Ok(New { text: some(edit.text), reverts_to: None })
     })
@@ -71,11 +80,11 @@ pub async fn set_permission(
     };
     let reason = checked_reason(reason)?;
     let org = scope.org;
-    change(scope, operation, reason, move |scope, newest| {
+    change(scope, (operation, In::Input("/permission")), reason, move |scope, newest| {
         let before = newest.text.unwrap_or_default();
         let text = some(lines::set(&before, org, role, permission, allow));
         if let Some(allow) = allow {
-            let candidate = candidate(&scope.app, org, text.as_deref())?;
+            let candidate = candidate(&scope.app, org, text.as_deref(), In::Input("/permission"))?;
             let comes_to = candidate.explain(Some(org), Subject::Role(role), permission);
             if comes_to.allowed != allow {
                 let detail = format!("That line would change nothing. {}", comes_to.reason);
@@ -96,7 +105,10 @@ pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<
     let tx = scope.begin().await?;
     let earlier = versions::load(&tx, to).await?;
     tx.rollback().await?;
-    change(scope, "revertPolicy", reason, |_, _| Ok(New { text: earlier.text, reverts_to: Some(to) })).await
+    change(scope, ("revertPolicy", In::Input("/version_id")), reason, |_, _| {
+        Ok(New { text: earlier.text, reverts_to: Some(to) })
+    })
+    .await
 }
 
 /// Gives one of the operator's own files the text that it had in an earlier version.
@@ -109,7 +121,7 @@ pub async fn revert_operators(app: &Arc<App>, to: PolicyVersionId, reason: &str)
     let earlier = versions::load_operators(app, to).await?;
     let (worker, file, text) = (Arc::clone(app), earlier.file.clone(), earlier.text.clone());
     let put = tokio::task::spawn_blocking(move || worker.policy.put_operators(&file, text.as_deref()));
-    put.await.map_err(Problem::internal)?.map_err(|problems| refused(&problems))?;
+    put.await.map_err(Problem::internal)?.map_err(|problems| refused(&problems, In::Input("/version_id")))?;
     let author = Author {
         kind: PolicyAuthor::Operator,
         id: None,
@@ -131,9 +143,10 @@ struct New {
     reverts_to: Option<PolicyVersionId>,
 }
 
+/// Makes the next text of the newest one.
 async fn change(
     scope: &Scope,
-    operation: &'static str,
+    (operation, said): (&'static str, In),
     reason: String,
     next: impl FnOnce(&Scope, Newest) -> Result<New> + Send,
 ) -> Result<()> {
@@ -151,7 +164,7 @@ async fn change(
     if was == is {
         return tx.rollback().await;
     }
-    let candidate = checked(app, scope.org, new.text.clone()).await?;
+    let candidate = checked(app, scope.org, new.text.clone(), said).await?;
     require_editor(&tx, &candidate).await?;
     // A folder that can't be written refuses the edit before anything is said in the database.
     let prepared = place::prepare(app, scope.org, new.text.clone()).await?;
@@ -174,18 +187,21 @@ async fn change(
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
-pub(super) async fn checked(app: &Arc<App>, org: OrgId, text: Option<String>) -> Result<Candidate> {
+pub(super) async fn checked(app: &Arc<App>, org: OrgId, text: Option<String>, said: In) -> Result<Candidate> {
     let worker = Arc::clone(app);
-    let checked = tokio::task::spawn_blocking(move || candidate(&worker, org, text.as_deref()));
+    let checked = tokio::task::spawn_blocking(move || candidate(&worker, org, text.as_deref(), said));
     checked.await.map_err(Problem::internal)?
 }
 
-fn candidate(app: &App, org: OrgId, text: Option<&str>) -> Result<Candidate> {
-    app.policy.with_org(org, text).map_err(|problems| refused(&problems))
+fn candidate(app: &App, org: OrgId, text: Option<&str>, said: In) -> Result<Candidate> {
+    app.policy.with_org(org, text).map_err(|problems| refused(&problems, said))
 }
 
-fn refused(problems: &[LintProblem]) -> Problem {
-    let violation = |problem: &LintProblem| Violation::at("/text", "POLICY_REFUSED", problem.to_string());
+fn refused(problems: &[LintProblem], said: In) -> Problem {
+    let violation = |problem: &LintProblem| match said {
+        In::Input(pointer) => Violation::at(pointer, "POLICY_REFUSED", problem.to_string()),
+        In::Argument(name) => Violation::parameter(name, "POLICY_REFUSED", problem.to_string()),
+    };
     let errors = problems.iter().take(100).map(violation).collect();
     Problem::invalid(errors).with(
         "problems",
@@ -213,8 +229,10 @@ fn require_whole(app: &App) -> Result<()> {
     Err(Problem::new(Code::Conflict, detail))
 }
 
-fn stale(newest: &str) -> Problem {
-    let detail = "The policy was changed since that version; read it again.";
+fn stale(seen: &str, newest: &str) -> Problem {
+    let detail = format!(
+        "The organization's policy file is version `{newest}` by now, not `{seen}`: read it again, and make the change to that."
+    );
     Problem::new(Code::Conflict, detail).with("version", newest)
 }
 

@@ -17,7 +17,7 @@ use crate::{
     },
     clock::Timestamp,
     enums::PolicyAuthor,
-    error::{Problem, Result},
+    error::{Problem, Result, Violation},
     graphql::{
         Answer, Enter, answer,
         bounds::{bounds, from, items, length, name, range},
@@ -217,7 +217,15 @@ impl PolicyQuery {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let subject = match (role, user_id) {
-                (Some(role), _) => Subject::Role(role),
+                (Some(_), Some(_)) => {
+                    let detail = "Ask about a role or about a member, not about both.";
+                    return Err(Problem::invalid(vec![Violation::parameter(
+                        "user_id",
+                        "NOT_ALLOWED",
+                        detail,
+                    )]));
+                }
+                (Some(role), None) => Subject::Role(role),
                 (None, Some(user)) => Subject::Role(
                     people::role_of(&scope, user).await?.ok_or_else(|| Problem::not_found("member", user))?,
                 ),
@@ -253,7 +261,7 @@ impl PolicyQuery {
     ) -> Answer<Simulation> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let candidate = edit::checked(&scope.app, org_id, some(text)).await?;
+            let candidate = edit::checked(&scope.app, org_id, some(text), edit::In::Argument("text")).await?;
             simulate(&scope.app, &candidate, Some(org_id), days).await
         })
         .await

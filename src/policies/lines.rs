@@ -18,17 +18,20 @@ pub(super) fn set(text: &str, org: OrgId, role: Role, permission: Permission, al
             == (Some("p"), Some(role.as_str()), Some(permission.as_str()))
     };
     let found = text.lines().position(|line| is_about(&line));
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut out = String::with_capacity(text.len() + 80);
-    for (at, kept) in text.lines().enumerate() {
-        let put = if found == Some(at) { line.as_deref() } else { Some(kept) };
-        if let Some(put) = put {
-            out.push_str(put);
-            out.push('\n');
+    for (at, kept) in text.split_inclusive('\n').enumerate() {
+        match &line {
+            _ if found != Some(at) => out.push_str(kept),
+            Some(line) => out.extend([line, end]),
+            None => {}
+        }
+        if !out.is_empty() && !out.ends_with('\n') {
+            out.push_str(end);
         }
     }
     if let (None, Some(line)) = (found, line) {
-        out.push_str(&line);
-        out.push('\n');
+        out.extend([&line, end]);
     }
     // A file of which only comments are left says nothing.
     let says = out.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
@@ -57,6 +60,13 @@ mod tests {
         let removed = edited(Role::Viewer, Permission::AgentEdit, None);
         assert_eq!(removed, TEXT.replace("p, VIEWER, 7, agent.edit, allow\n", ""));
         assert_eq!(edited(Role::Owner, Permission::AgentEdit, None), TEXT);
+        let windows = TEXT.replace('\n', "\r\n");
+        for (role, allow) in
+            [(Role::Operator, Some(true)), (Role::Viewer, Some(false)), (Role::Operator, None)]
+        {
+            let edited = |text: &str| set(text, OrgId(7), role, Permission::AgentCreate, allow);
+            assert_eq!(edited(&windows), edited(TEXT).replace('\n', "\r\n"), "line ends stay");
+        }
         let none = set(
             "# why\np, VIEWER, 7, agent.edit, allow",
             OrgId(7),

@@ -35,6 +35,6 @@ pub use self::{
     place::sweep,
     simulate::{Flip, Simulation, simulate},
     sync::{Synced, round as sync},
-    unwritten::{Unwritten, unwritten},
-    versions::{NO_FILE, Version, history, operator_history, owner_of, published, version_of},
+    unwritten::{Unwritten, of_no_organization, unwritten},
+    versions::{NO_FILE, Version, history, operator_history, owner_of, published, version_named, version_of},
 };

@@ -45,24 +45,50 @@ pub(super) async fn prepare(app: &Arc<App>, org: OrgId, text: Option<String>) ->
 pub(super) async fn publish(app: &Arc<App>, prepared: Prepared) {
     let org = prepared.org;
     let mut state = app.policies.synced.0.lock().await;
-    let (held, newest) = match newest(app, org).await {
-        Ok((tx, newest)) => (Some(tx), newest),
-        Err(_) => (None, prepared.text.clone()),
-    };
-    let put = if newest == prepared.text {
-        let version = version_of(newest.as_deref());
-        place(app, &mut state, org, version, |policy| policy.put(prepared)).await
-    } else {
-        // Who committed later was here earlier.
-        put(app, &mut state, org, newest).await
+    let put = match newest(app, org).await {
+        Ok((tx, newest)) => {
+            let put = over_a_version(app, &mut state, &tx, prepared, newest).await;
+            let _ = tx.rollback().await;
+            put
+        }
+        // What is to be replaced can't be looked up any more.
+        Err(_) => {
+            let over = app.policy.file_text(org);
+            let version = version_of(prepared.text.as_deref());
+            place(app, &mut state, org, version, move |policy| policy.put(prepared, over.as_deref())).await
+        }
     };
     if let Err(error) = put {
         tracing::error!(organization = org.0, error = format!("{error:#}"), "policy.not_in_force_here");
     }
     state.write_note(app.policy.dir());
-    if let Some(tx) = held {
-        let _ = tx.rollback().await;
+}
+
+/// Puts the newest version in force, unless its file has a text by now that never was one: that is a hand edit, which a
+/// round makes the newest version. The organization is locked, so that no other replica writes meanwhile.
+async fn over_a_version(
+    app: &Arc<App>,
+    state: &mut State,
+    tx: &Tx,
+    prepared: Prepared,
+    newest: Option<String>,
+) -> anyhow::Result<bool> {
+    let org = prepared.org;
+    let over = app.policy.file_text(org);
+    // What could not be overwritten before may never have been a version.
+    let is_held_over = app.policy.unwritten().contains(&org) && app.policy.read_text(org) == over;
+    if over != newest && !is_held_over {
+        let was = versions::was(tx, &version_of(over.as_deref())).await;
+        if !was.map_err(|problem| anyhow::anyhow!("{problem}"))? {
+            return Ok(overtaken(state, org));
+        }
     }
+    if newest != prepared.text {
+        // Who committed later was here earlier.
+        return put(app, state, org, newest, over).await;
+    }
+    let version = version_of(newest.as_deref());
+    place(app, state, org, version, move |policy| policy.put(prepared, over.as_deref())).await
 }
 
 /// The newest text, and what keeps it the newest one.
@@ -74,15 +100,17 @@ async fn newest(app: &Arc<App>, org: OrgId) -> Result<(Tx, Option<String>)> {
     Ok((tx, newest.and_then(|newest| newest.text)))
 }
 
-/// Puts the database's text in force here, and notes it if the file has it as well: whether it has.
+/// Puts the database's text in force here, in the place of the file's text `over`, and notes it if the file has it as well:
+/// whether it has.
 pub(super) async fn put(
     app: &Arc<App>,
     state: &mut State,
     org: OrgId,
     text: Option<String>,
+    over: Option<String>,
 ) -> anyhow::Result<bool> {
     let version = version_of(text.as_deref());
-    place(app, state, org, version, move |policy| policy.put_org(org, text)).await
+    place(app, state, org, version, move |policy| policy.put_org(org, text, over.as_deref())).await
 }
 
 /// Answers whether the file has the text.
@@ -112,7 +140,15 @@ async fn place(
             }
             Ok(false)
         }
+        Placed::Overtaken => Ok(overtaken(state, org)),
     }
+}
+
+/// Leaves a hand edit that came in between to the next round, which makes it a version.
+fn overtaken(state: &mut State, org: OrgId) -> bool {
+    tracing::warn!(organization = org.0, "policy.file_edited_meanwhile");
+    state.unsettled = true;
+    false
 }
 
 /// How old a prepared file has to be for nobody to be about to put it in place any more. Between the two is a

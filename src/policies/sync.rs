@@ -32,7 +32,7 @@ use super::{
     edit::AUDITED_LINES,
     place,
     retry::Retries,
-    versions::{self, Author, NO_FILE, version_of},
+    versions::{self, Author, Mark, NO_FILE, version_of},
 };
 use crate::{
     access::{
@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) noted: BTreeMap<OrgId, String>,
     /// What there was when all was well.
     seen: Option<Seen>,
+    /// Whether something was left for the next round, because the folder was edited meanwhile.
+    pub(super) unsettled: bool,
     /// When files that could not be written are tried again.
     pub(super) retries: Retries,
     /// Whether the note could not be written; told when it begins.
@@ -68,15 +70,14 @@ pub(super) struct State {
 /// Tells whether anything was changed: in the database, in what is in force, or in what is not in the folder.
 #[derive(PartialEq, Eq)]
 struct Seen {
-    mark: (i64, i64),
+    mark: Mark,
     in_force: String,
     unwritten: Vec<OrgId>,
 }
 
 impl Seen {
-    async fn now(app: &App) -> Result<Self> {
-        let mark = versions::mark(app).await?;
-        Ok(Self { mark, in_force: app.policy.status().version, unwritten: app.policy.unwritten() })
+    fn now(app: &App, mark: Mark) -> Self {
+        Self { mark, in_force: app.policy.status().version, unwritten: app.policy.unwritten() }
     }
 }
 
@@ -89,19 +90,21 @@ const NOTE: &str = ".synced.json";
 /// The database is out of reach, or the folder can't be written.
 pub async fn round(app: &Arc<App>) -> Result<u64> {
     let mut state = app.policies.synced.0.lock().await;
-    if !state.is_called_for(app).await? {
+    let mark = versions::mark(app).await?;
+    if !state.is_called_for(app, mark) {
         return Ok(0);
     }
     read_folder(app).await?;
-    together(app, &mut state).await
+    together(app, &mut state, mark).await
 }
 
 /// The same, but the folder is read in any case: what was edited by hand a moment ago, nobody has seen yet.
 pub(super) async fn now(app: &Arc<App>) -> Result<()> {
     let mut state = app.policies.synced.0.lock().await;
+    let mark = versions::mark(app).await?;
     read_folder(app).await?;
-    if state.is_called_for(app).await? {
-        together(app, &mut state).await?;
+    if state.is_called_for(app, mark) {
+        together(app, &mut state, mark).await?;
     }
     Ok(())
 }
@@ -111,14 +114,14 @@ async fn read_folder(app: &Arc<App>) -> Result<()> {
     tokio::task::spawn_blocking(move || worker.policy.refresh()).await.map_err(Problem::internal)
 }
 
-/// Of a folder that was just read.
-async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
+/// Of a folder that was just read. The mark was taken before what it tells of is read: a change that comes meanwhile is
+/// looked at in the next round.
+async fn together(app: &Arc<App>, state: &mut State, mark: Mark) -> Result<u64> {
     state.begin(app.policy.dir());
     if !app.policy.status().problems.is_empty() {
         return Ok(0);
     }
-    // Before what they tell of is read: a change that comes meanwhile is looked at in the next round.
-    let seen = Seen::now(app).await?;
+    let seen = Seen::now(app, mark);
     let newest = versions::known(&app.db).await?.into_iter().map(|(org, _, version)| (org, version));
     let newest: BTreeMap<OrgId, String> = newest.collect();
     let files: BTreeMap<OrgId, String> = app.policy.org_texts().into_iter().collect();
@@ -126,6 +129,7 @@ async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
     let orgs: BTreeSet<OrgId> =
         newest.keys().chain(files.keys()).chain(state.noted.keys()).copied().collect();
     let now = app.clock.elapsed();
+    state.unsettled = false;
     state.retries.keep(&seen.unwritten);
     for org in orgs {
         let version = version_of(files.get(&org).map(String::as_str));
@@ -141,7 +145,7 @@ async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
     done += note_operators(app).await?;
     state.noted.retain(|org, version| version != NO_FILE || newest.contains_key(org));
     state.write_note(app.policy.dir());
-    state.seen = Some(seen);
+    state.seen = Some(seen).filter(|_| !state.unsettled);
     if done > 0 {
         app.sessions.forget();
     }
@@ -152,20 +156,23 @@ async fn together(app: &Arc<App>, state: &mut State) -> Result<u64> {
 async fn settle(app: &Arc<App>, state: &mut State, org: OrgId) -> Result<bool> {
     let sql = "SELECT 1 FROM organizations WHERE id = $1";
     if app.db.one(sql.to_owned(), vec![org.0.into()]).await?.is_none() {
+        // A service that makes an organization of this number would give it these rules.
+        tracing::warn!(organization = org.0, "policy.file_of_no_organization");
         return Ok(false);
     }
     let scope = Scope::system(app, org);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
-    // Another replica, or a hand, may have been here since the folder was read.
+    // Another replica, or a hand, may have been here since the folder was read: what it has undone is no hand edit.
     read_folder(app).await?;
     if !app.policy.status().problems.is_empty() {
+        state.unsettled = true;
         tx.rollback().await?;
         return Ok(false);
     }
     let newest = versions::newest(&tx).await?;
     let there = newest.as_ref().map_or(NO_FILE, |newest| newest.version.as_str()).to_owned();
-    let here = app.policy.org_text(org);
+    let (here, over) = (app.policy.org_text(org), app.policy.read_text(org));
     let version = version_of(here.as_deref());
     let unwritten = app.policy.unwritten().contains(&org);
     if version == there && !unwritten {
@@ -190,7 +197,7 @@ async fn settle(app: &Arc<App>, state: &mut State, org: OrgId) -> Result<bool> {
     if noted.is_none() && !unwritten {
         place::keep_beside(app.policy.dir(), org, here.as_ref());
     }
-    let written = place::put(app, state, org, before).await;
+    let written = place::put(app, state, org, before, over).await;
     tx.rollback().await?;
     written.map_err(Problem::internal)
 }
@@ -231,10 +238,10 @@ impl State {
     }
 
     /// Whether there is anything to look at.
-    async fn is_called_for(&self, app: &App) -> Result<bool> {
-        let (seen, now) = (Seen::now(app).await?, app.clock.elapsed());
+    fn is_called_for(&self, app: &App, mark: Mark) -> bool {
+        let (seen, now) = (Seen::now(app, mark), app.clock.elapsed());
         let is_due = seen.unwritten.iter().any(|org| self.retries.is_due(*org, now));
-        Ok(is_due || self.seen.as_ref() != Some(&seen))
+        is_due || self.unsettled || self.seen.as_ref() != Some(&seen)
     }
 
     /// A folder that can't be written has no note; then this process alone remembers.

@@ -2,14 +2,14 @@
 //!
 //! The service itself knows what it could not write; another process finds out by the same three texts as `sync`.
 
-use std::{fs, io, path::Path};
+use std::{collections::BTreeSet, fs, io, path::Path};
 
 use super::{
     sync::read_note,
     versions::{self, NO_FILE, version_of},
 };
 use crate::{
-    access::policy::org_file,
+    access::policy::{Policy, org_file},
     error::Result,
     ids::{OrgId, PolicyVersionId},
     store::Db,
@@ -46,6 +46,20 @@ pub async fn unwritten(db: &Db, dir: &Path) -> Result<Vec<Unwritten>> {
     }
     unwritten.sort_by_key(|unwritten| unwritten.organization);
     Ok(unwritten)
+}
+
+/// The files in `dir` that are good, and of organizations that there are not: what is wrong with them is the number, and should
+/// an organization get it one day, the rules would be its own.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn of_no_organization(db: &Db, dir: &Path) -> Result<Vec<String>> {
+    let Ok(policy) = Policy::load(dir) else { return Ok(Vec::new()) };
+    let rows = db.all("SELECT id FROM organizations".to_owned(), vec![]).await?;
+    let there: BTreeSet<i64> =
+        rows.iter().map(|row| row.try_get_by_index(0)).collect::<std::result::Result<_, _>>()?;
+    let files = policy.org_texts().into_iter().filter(|(org, _)| !there.contains(&org.0));
+    Ok(files.map(|(org, _)| org_file(org)).collect())
 }
 
 fn version_in(path: &Path) -> Option<String> {

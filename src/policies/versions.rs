@@ -6,15 +6,20 @@ use sea_orm::{
     ActiveModelTrait, ColumnTrait, EntityTrait, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
 };
 use serde::Serialize;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::entity::policy_versions::{ActiveModel, Column, Entity, Model};
+use super::{
+    edit::AUDITED_LINES,
+    entity::policy_versions::{ActiveModel, Column, Entity, Model},
+};
 use crate::{
     access::{
         Caller, Scope,
-        policy::{Policy, listed, org_file},
+        policy::{Policy, changed_lines, listed, org_file},
     },
     app::App,
+    audit::Origin,
     clock::Timestamp,
     enums::PolicyAuthor,
     error::{Code, Problem, Result},
@@ -135,6 +140,22 @@ pub async fn history(scope: &Scope, limit: u64) -> Result<Vec<Version>> {
     Ok(rows.into_iter().map(Version::from).collect())
 }
 
+/// What identifies a text that is named by it, or by the number of a version.
+///
+/// # Errors
+/// `NOT_FOUND` for a number that this organization's file never had.
+pub async fn version_named(scope: &Scope, name: &str) -> Result<String> {
+    let name = name.trim();
+    // Both are digits at times; then the length tells.
+    let Some(id) = name.parse().ok().filter(|_| name.len() < version_of(Some("")).len()) else {
+        return Ok(name.to_owned());
+    };
+    let tx = scope.begin().await?;
+    let version = load(&tx, PolicyVersionId(id)).await?.version;
+    tx.rollback().await?;
+    Ok(version)
+}
+
 /// The versions of the operator's own files, the newest first.
 ///
 /// # Errors
@@ -160,6 +181,15 @@ pub(super) async fn follows(tx: &Tx, version: &str, earlier: &str) -> Result<boo
     Ok(last(version).await? > last(earlier).await?)
 }
 
+/// Whether a text, or there being none, was ever a version of the organization's own file.
+pub(super) async fn was(tx: &Tx, version: &str) -> Result<bool> {
+    if version == NO_FILE {
+        return Ok(true);
+    }
+    let row = tx.scope.find::<Entity>().filter(Column::Version.eq(version)).one(tx.connection()).await?;
+    Ok(row.is_some())
+}
+
 /// One version of the organization's own file.
 pub(super) async fn load(tx: &Tx, id: PolicyVersionId) -> Result<Model> {
     let row = tx.scope.find::<Entity>().filter(Column::Id.eq(id)).one(tx.connection()).await?;
@@ -181,26 +211,57 @@ fn operators() -> sea_orm::Select<Entity> {
 
 /// Notes the text of one of the operator's own files, if it is not the newest one.
 pub(super) async fn note_operators(app: &App, file: &str, text: Option<String>) -> Result<bool> {
-    let newest = operators().filter(Column::File.eq(file)).order_by_desc(Column::Id);
-    let newest = newest.one(app.db.read()).await?;
-    let known = newest.map_or_else(|| NO_FILE.to_owned(), |newest| newest.version);
-    if known == version_of(text.as_deref()) {
+    let newest = newest_of_operators(app, file).await?;
+    let is_first = newest.is_none();
+    let before = newest.and_then(|newest| newest.text);
+    if version_of(before.as_deref()) == version_of(text.as_deref()) {
         return Ok(false);
     }
-    let row = row(None, file.to_owned(), text, Author::file(), app.clock.now());
-    row.insert(app.db.writer()).await?;
+    // What is found at the beginning was not edited.
+    let operation = (!is_first).then_some("policyFileEdited");
+    write_operators(app, file, (before, text), Author::file(), operation).await?;
     Ok(true)
 }
 
-/// Whose file a version is: an organization's, or (none) the operator's.
+async fn newest_of_operators(app: &App, file: &str) -> Result<Option<Model>> {
+    let newest = operators().filter(Column::File.eq(file)).order_by_desc(Column::Id);
+    Ok(newest.one(app.db.read()).await?)
+}
+
+/// Adds the version, and its line to the log of the instance.
+async fn write_operators(
+    app: &App,
+    file: &str,
+    (before, text): (Option<String>, Option<String>),
+    author: Author,
+    operation: Option<&'static str>,
+) -> Result<()> {
+    let (from, to) = (version_of(before.as_deref()), version_of(text.as_deref()));
+    let mut lines = changed_lines(before.as_deref().unwrap_or(""), text.as_deref().unwrap_or(""));
+    lines.truncate(AUDITED_LINES);
+    let mut changes =
+        json!({ "file": file, "reason": author.reason, "from": from, "to": to, "lines": lines });
+    match author.reverts_to {
+        Some(reverted) => changes["reverts_to"] = reverted.0.into(),
+        None => changes["author"] = "file".into(),
+    }
+    let tx = app.db.begin().await?;
+    let row = row(None, file.to_owned(), text, author, app.clock.now()).insert(&tx).await?;
+    if let Some(operation) = operation {
+        Origin::operator(app).record(&tx, operation, ("policy", Some(row.id.0)), changes);
+    }
+    Ok(tx.commit().await?)
+}
+
+/// Whose file a version is, an organization's or (none) the operator's, and which.
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn owner_of(app: &App, id: PolicyVersionId) -> Result<Option<OrgId>> {
-    let sql = "SELECT organization_id FROM policy_versions WHERE id = $1";
+pub async fn owner_of(app: &App, id: PolicyVersionId) -> Result<(Option<OrgId>, String)> {
+    let sql = "SELECT organization_id, file FROM policy_versions WHERE id = $1";
     let row = app.db.one(sql.to_owned(), vec![id.0.into()]).await?;
     let row = row.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no policy version {id}.")))?;
-    Ok(row.try_get_by_index::<Option<i64>>(0)?.map(OrgId))
+    Ok((row.try_get_by_index::<Option<i64>>(0)?.map(OrgId), row.try_get_by_index(1)?))
 }
 
 /// One version of the operator's own files.
@@ -211,11 +272,10 @@ pub(super) async fn load_operators(app: &App, id: PolicyVersionId) -> Result<Mod
     })
 }
 
-/// Adds a version of one of the operator's own files.
+/// Adds a version of one of the operator's own files that was made an earlier one again.
 pub(super) async fn add_operators(app: &App, file: &str, text: Option<String>, author: Author) -> Result<()> {
-    let row = row(None, file.to_owned(), text, author, app.clock.now());
-    row.insert(app.db.writer()).await?;
-    Ok(())
+    let before = newest_of_operators(app, file).await?.and_then(|newest| newest.text);
+    write_operators(app, file, (before, text), author, Some("revertPolicy")).await
 }
 
 fn row(org: Option<OrgId>, file: String, text: Option<String>, author: Author, at: Timestamp) -> ActiveModel {
@@ -234,9 +294,11 @@ fn row(org: Option<OrgId>, file: String, text: Option<String>, author: Author, a
     }
 }
 
-/// How many versions there are, and the newest; tells cheaply whether there is news. Both numbers, because a
-/// transaction that was begun earlier may be committed later.
-pub(super) async fn mark(app: &App) -> Result<(i64, i64)> {
+/// How many versions there are, and the newest.
+pub(super) type Mark = (i64, i64);
+
+/// Tells cheaply whether there is news. Both numbers, because a transaction that was begun earlier may be committed later.
+pub(super) async fn mark(app: &App) -> Result<Mark> {
     let sql = "SELECT COUNT(*), COALESCE(MAX(id), 0) FROM policy_versions";
     match app.db.one(sql.to_owned(), vec![]).await? {
         Some(row) => Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)),

@@ -256,7 +256,10 @@ fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
         let mut writing = Tee(made?, Hashing(Sha256::new(), 0));
         io::copy(&mut entry, &mut writing).with_context(|| name.clone())?;
         let Tee(_, Hashing(hash, bytes)) = writing;
-        ensure!(bytes == known.bytes && hex::encode(hash.finalize()) == known.sha256, "{name} is damaged");
+        ensure!(
+            bytes == known.bytes && hex::encode(hash.finalize()) == known.sha256,
+            "{name} in the archive is damaged: take another backup"
+        );
     }
     if let Some(entry) = missing.first() {
         bail!("{} is missing", entry.name);
@@ -276,6 +279,8 @@ struct Workplace(PathBuf);
 impl Workplace {
     fn beside(path: &Path) -> anyhow::Result<Self> {
         let name = path.file_name().context("a file's name is needed")?.to_string_lossy();
+        let within = path.parent().filter(|within| !within.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        ensure!(within.is_dir(), "there is no folder {}", within.display());
         let id = u64::from_be_bytes(crate::sealing::random_bytes());
         let folder = path.with_file_name(format!(".{name}.{id:016x}"));
         let mut builder = fs::DirBuilder::new();

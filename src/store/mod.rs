@@ -23,6 +23,6 @@ pub use names::Word;
 pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
 pub(crate) use scoped::{entity, tenant_entity};
-pub use steps::{MARK, Step, breaking};
+pub use steps::{CONTRACT, MARK, Step, breaking, takes_away};
 pub use transaction::{Rows, Transaction};
 pub use tx::{Precondition, Tx};

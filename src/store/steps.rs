@@ -1,11 +1,19 @@
 //! The migrations: which a database lacks, what they do to a version that still serves, and running them once.
 //!
 //! While a new version is rolled out the old one serves on, so a step only adds ([`breaking`] finds what does not; such a
-//! step says `-- contract: <why nobody needs it any more>` and belongs to a later release). See `migrations/README.md`.
+//! step says `-- contract: <why nobody needs it any more>`, is named `contract_<what>`, and belongs to a later release). See
+//! `migrations/README.md`.
+//!
+//! So a version also starts where a later one has migrated, unless a step that it does not know has such a name: whoever goes
+//! back, or restarts an older replica in the middle of an upgrade, needs that.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+    time::Duration,
+};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, Statement};
 use serde::Serialize;
 use sqlx::{
@@ -15,8 +23,8 @@ use sqlx::{
 
 use super::{Db, Driver};
 
-static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
-static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
+static POSTGRES: LazyLock<Migrator> = LazyLock::new(|| lenient(sqlx::migrate!("migrations/postgres")));
+static SQLITE: LazyLock<Migrator> = LazyLock::new(|| lenient(sqlx::migrate!("migrations/sqlite")));
 
 /// The advisory lock of those who migrate one database, of whatever replica.
 const LOCK: i64 = 0x006d_7573_7465_7231;
@@ -29,6 +37,8 @@ const LOCK_SECONDS: u64 = 10;
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 /// What marks a step, or a statement of one, that takes something away.
 pub const MARK: &str = "-- contract:";
+/// How the name of such a step begins, which is all that an older version sees of it.
+pub const CONTRACT: &str = "contract";
 
 /// A step that a database lacks.
 #[derive(Clone, Debug, Serialize)]
@@ -41,6 +51,12 @@ pub struct Step {
     pub safe_while_serving: bool,
     /// What it takes away.
     pub takes_away: Vec<String>,
+}
+
+/// A step that only a later version has is looked at here, not by sqlx.
+fn lenient(mut steps: Migrator) -> Migrator {
+    steps.set_ignore_missing(true);
+    steps
 }
 
 fn steps(backend: DbBackend) -> &'static Migrator {
@@ -57,8 +73,21 @@ impl Db {
     /// Brings the database's tables to what this version needs. Replicas that start at once do it once.
     ///
     /// # Errors
-    /// A step fails, or the database holds steps that this version does not know.
+    /// A step fails, or a step of a later version has taken something away.
     pub async fn migrate(&self) -> anyhow::Result<()> {
+        let later = self.later().await?;
+        if let Some((version, name)) = later.iter().find(|(_, name)| takes_away(name)) {
+            bail!(
+                "a later version has migrated the database, and its step {version:04} ({name}) has taken away what this version \
+                 needs: start that version, or restore a backup from before it"
+            );
+        }
+        if let Some((newest, _)) = later.last() {
+            tracing::warn!(
+                newest,
+                "store.database_is_of_a_later_version; it has only added, so this one serves"
+            );
+        }
         // A connection of its own, so that what is set on it ends with it, and the lock as well.
         match self.connect().await? {
             Driver::Postgres(connection) => migrate_postgres(connection).await,
@@ -77,7 +106,7 @@ impl Db {
     /// The database does not answer.
     pub async fn pending(&self) -> Result<Vec<Step>, DbErr> {
         let applied = self.applied().await?;
-        let lacking = steps(self.backend()).iter().filter(|step| !applied.contains(&step.version));
+        let lacking = steps(self.backend()).iter().filter(|step| !applied.contains_key(&step.version));
         Ok(lacking
             .map(|step| {
                 let takes_away: Vec<String> = breaking(step.sql.as_str())
@@ -94,14 +123,24 @@ impl Db {
             .collect())
     }
 
-    /// The numbers of the steps that were applied.
-    async fn applied(&self) -> Result<BTreeSet<i64>, DbErr> {
-        let sql = "SELECT version FROM _sqlx_migrations WHERE success";
+    /// The steps that were applied and that only a later version knows: their numbers and names, in their order.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn later(&self) -> Result<Vec<(i64, String)>, DbErr> {
+        let known: BTreeSet<i64> = steps(self.backend()).iter().map(|step| step.version).collect();
+        let applied = self.applied().await?;
+        Ok(applied.into_iter().filter(|(version, _)| !known.contains(version)).collect())
+    }
+
+    /// The numbers and the names of the steps that were applied.
+    async fn applied(&self) -> Result<BTreeMap<i64, String>, DbErr> {
+        let sql = "SELECT version, description FROM _sqlx_migrations WHERE success";
         let rows = self.read().query_all_raw(Statement::from_string(self.backend(), sql)).await;
         match rows {
-            Ok(rows) => rows.iter().map(|row| row.try_get_by(0)).collect(),
+            Ok(rows) => rows.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect(),
             // A database that was never migrated has no such table.
-            Err(DbErr::Query(_)) => self.ping().await.map(|()| BTreeSet::new()),
+            Err(DbErr::Query(_)) => self.ping().await.map(|()| BTreeMap::new()),
             Err(error) => Err(error),
         }
     }
@@ -112,7 +151,7 @@ impl Db {
     /// The database does not answer.
     pub async fn is_migrated(&self) -> Result<bool, DbErr> {
         let applied = self.applied().await?;
-        Ok(steps(self.backend()).iter().all(|step| applied.contains(&step.version)))
+        Ok(steps(self.backend()).iter().all(|step| applied.contains_key(&step.version)))
     }
 }
 
@@ -125,6 +164,12 @@ async fn migrate_postgres(mut connection: PgConnection) -> anyhow::Result<()> {
     // Errors of closing would hide that of a step.
     let _ = connection.close().await;
     done.map_err(told)
+}
+
+/// Whether the step of this name needs every version before the one before it to be gone.
+#[must_use]
+pub fn takes_away(name: &str) -> bool {
+    name.split([' ', '_']).next() == Some(CONTRACT)
 }
 
 /// The error of a step, for who has to do something about it.

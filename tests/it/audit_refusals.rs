@@ -195,6 +195,7 @@ async fn signing_in_and_out_and_trying_to_have_lines() {
     let mut lines = instance(&app).await;
     lines.sort();
     let expected = [
+        format!("createUser - {user}"),
         format!("refreshSession - {user}"),
         format!("refreshTokenReused - {user}"),
         format!("signIn - {user}"),

@@ -51,6 +51,39 @@ async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
 }
 
 #[tokio::test]
+async fn what_the_operator_does_to_the_installation_is_in_its_log() {
+    let app = TestApp::start().await;
+    app.agent().await;
+    let person = ["--email", "ann@example.org", "--name", "Ann", "--password", "a secret of hers"];
+    let kid = app.cli(&["key", "list"]).await.expect()["signing"][0]["kid"].as_str().unwrap().to_owned();
+    let steps: [(&[&str], &str, &str); 9] = [
+        (&["org", "create", "--name", "N", "--owner-email", "ann@example.org"], "createUser", "ann@"),
+        (&[&["user", "create"][..], &person].concat(), "createUser", "\"changed\""),
+        (&["session", "create", "--email", "ann@example.org"], "createSession", "session"),
+        (&["key", "rotate", "--signing"], "rotateSigningKey", "false"),
+        (&["key", "rotate", "--signing", "--now"], "rotateSigningKey", "true"),
+        (&["key", "retire", &kid], "retireSigningKey", &kid),
+        (&["key", "rotate", "--encryption"], "rotateSealingKey", "true"),
+        (&["key", "rewrap", "--rest", "0"], "rewrapSecrets", "moved"),
+        (&["key", "retire", "1", "--no-wait"], "retireSealingKey", "1"),
+    ];
+    let sql = "SELECT operation || ' ' || actor_kind || ' ' || CAST(changes AS TEXT) FROM audit_lines \
+               WHERE organization_id IS NULL AND id > $1 ORDER BY id DESC LIMIT 1";
+    for (arguments, operation, words) in steps {
+        let last: i64 = app.one("SELECT COALESCE(MAX(id), 0) FROM audit_lines", vec![]).await;
+        app.cli(arguments).await.expect();
+        let line: String = app.one(sql, vec![last.into()]).await;
+        assert!(
+            line.starts_with(&format!("{operation} SYSTEM ")) && line.contains(words),
+            "{arguments:?}: {line}"
+        );
+        assert!(!line.contains("a secret of hers"), "{line}");
+    }
+    let hidden = app.stranger.get(&format!("/export/audit/{}", app.org)).await;
+    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
+}
+
+#[tokio::test]
 async fn what_is_refused_writes_no_file_and_replaces_none() {
     let app = TestApp::start().await;
     let (org, out) = (app.org.to_string(), app.folder().join("log.jsonl"));
@@ -60,6 +93,7 @@ async fn what_is_refused_writes_no_file_and_replaces_none() {
         (&[][..], 2, "USAGE"),
         (&["--instance", "--org", "1"], 2, "USAGE"),
         (&["--org", &org, "--from", "yesterday"], 2, "USAGE"),
+        (&["--org", &org, "--from", "2027-01-01T00:00:00Z", "--to", "2026-01-01T00:00:00Z"], 1, "FAILED"),
         (&["--org", "Nowhere"], 1, "NOT_FOUND"),
     ] {
         app.refuses(&[&export[..], rest].concat(), exit, code).await;
@@ -67,7 +101,7 @@ async fn what_is_refused_writes_no_file_and_replaces_none() {
     }
     fs::write(&out, "mine").unwrap();
     let said = app.refuses(&[&export[..], &["--instance"]].concat(), 1, "FAILED").await;
-    assert!(said.contains(path), "{said}");
+    assert!(said.contains(path) && said.contains("nothing is overwritten"), "{said}");
     assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
     let nowhere = app.folder().join("nowhere/log.jsonl");
     app.refuses(&["audit", "export", "--instance", "--out", nowhere.to_str().unwrap()], 1, "FAILED").await;
@@ -100,7 +134,7 @@ async fn backups_that_can_not_be_made_or_restored_leave_nothing() {
     let before = names(app.folder());
     let nowhere = app.folder().join("nowhere/muster.backup");
     let said = app.refuses(&["backup", "--out", nowhere.to_str().unwrap()], 1, "FAILED").await;
-    assert!(said.contains("nowhere"), "{said}");
+    assert!(said.starts_with("there is no folder") && said.contains("nowhere"), "{said}");
     app.refuses(&["backup"], 2, "USAGE").await;
     app.refuses(&["restore", "/nowhere/muster.backup"], 1, "FAILED").await;
     assert_eq!(names(app.folder()), before);

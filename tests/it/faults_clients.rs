@@ -4,6 +4,11 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use muster::{
+    access::Scope,
+    app::{App, Options},
+    ids::OrgId,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -11,7 +16,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::harness::{House, Program, Serving, TestApp, is_postgres};
+use crate::harness::{House, Program, Serving, TestApp, config, empty_database, is_postgres};
 
 /// The service with patience for little, and somebody who may use it.
 fn impatient(more: &[(&str, &str)]) -> (Program, House, Serving) {
@@ -140,6 +145,22 @@ async fn clients_that_go_away_amid_a_change_leave_no_transaction_open() {
     assert_eq!(app.one::<String>(stored, vec![skill.into()]).await, "the last");
     let line = "SELECT changes FROM audit_lines WHERE operation = 'updateSkill' ORDER BY id DESC LIMIT 1";
     assert_eq!(app.one::<Value>(line, vec![]).await["description"], "the last");
+}
+
+/// A command that is refused ends like this: its transaction was dropped a moment ago, and nobody undoes it any more.
+#[test]
+fn a_transaction_that_is_dropped_at_the_very_end_ends_with_its_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let app = runtime.block_on(async {
+        let url = empty_database(folder.path()).await;
+        let app = App::start(config(folder.path(), &url), Options::default()).await.unwrap();
+        app.db.migrate().await.unwrap();
+        drop(Scope::system(&app, OrgId(1)).begin().await.unwrap());
+        app
+    });
+    drop(runtime);
+    drop(app);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -188,10 +188,10 @@ async fn readings_of_the_policy_and_files_that_could_not_be_written_are_counted(
     let prepared = policy.prepare(org, text.clone()).unwrap();
     fs::create_dir(&file).unwrap();
     assert!(policy.prepare(org, text.clone()).is_err());
-    policy.put(prepared).unwrap();
+    policy.put(prepared, None).unwrap();
     assert_eq!(counted().await, [2, 1, 2, 1]);
     fs::remove_dir(&file).unwrap();
-    policy.put_org(org, text).unwrap();
+    policy.put_org(org, text, None).unwrap();
     assert_eq!(counted().await, [3, 1, 2, 0]);
     assert_eq!(app.stranger.get("/metrics").await.problem(), (404, "NOT_FOUND"));
 }

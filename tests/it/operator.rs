@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use muster::access::policy;
 use serde_json::{Value, json};
 
 use crate::harness::{Ran, TestApp, is_postgres, muster};
@@ -158,8 +159,27 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     {
         finding(&well, check);
     }
-    // Keys of another installation.
+    // Rules for an organization that there is not.
     let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("strays");
+    policy::write_defaults(&folder).unwrap();
+    let mut strays = app.variables();
+    strays.push(("MUSTER_POLICY_DIR".into(), folder.to_str().unwrap().into()));
+    fs::write(
+        folder.join(format!("orgs/{}.csv", app.org)),
+        format!("p, VIEWER, {}, contact.view, allow\n", app.org),
+    )
+    .unwrap();
+    let well = muster(&["doctor"], &strays).await;
+    assert!(!well.out.to_string().contains("there is no organization"), "{:#}", well.out);
+    fs::write(folder.join("orgs/987654.csv"), "p, VIEWER, 987654, contact.view, allow\n").unwrap();
+    let found = muster(&["doctor"], &strays).await;
+    assert!(
+        found.good() && found.out.to_string().contains("there is no organization for orgs/987654.csv"),
+        "{:#}",
+        found.out
+    );
+    // Keys of another installation.
     let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
     let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
     app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);

@@ -159,6 +159,12 @@ async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
     assert!(!allows(&app.muster, org, Role::Viewer, Permission::ContactView));
     let beaten = line("allowPermission", "VIEWER").await;
     assert_eq!(beaten.code(), "CONFLICT", "a deny above it beats it: {:#}", beaten.body);
+    // What is wrong is shown where the caller has said it.
+    let locked = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: OWNER, permission: \"policy.edit\", \
+                  reason: \"so\" }) { version } }";
+    let locked = app.owner.gql(locked, json!({ "o": org })).await;
+    assert_eq!(locked.code(), "VALIDATION_FAILED");
+    assert_eq!(locked.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/input/permission");
     line("resetPermission", "OPERATOR").await.data();
     assert!(allows(&app.muster, org, Role::Viewer, Permission::ContactView));
 
@@ -249,11 +255,21 @@ async fn the_operators_files_are_remembered_and_only_the_operator_takes_them_bac
     let history = policies::operator_history(&app.muster, 9).await.unwrap();
     let of_policy: Vec<_> = history.iter().filter(|version| version.file == "policy.csv").collect();
     assert_eq!(of_policy.len(), 2);
-    assert_eq!(policies::owner_of(&app.muster, of_policy[1].id).await.unwrap(), None);
+    let (owner, of) = policies::owner_of(&app.muster, of_policy[1].id).await.unwrap();
+    assert_eq!((owner, &*of), (None, "policy.csv"));
     assert!(allows(&app.muster, app.org, Role::Operator, Permission::ImageEdit));
     policies::revert_operators(&app.muster, of_policy[1].id, "not yet").await.unwrap();
     assert!(!allows(&app.muster, app.org, Role::Operator, Permission::ImageEdit));
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    // Who did it, to which lines, is in the log of the instance; what was found at the beginning, nobody did.
+    let sql =
+        "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE organization_id IS NULL AND operation = $1";
+    let edited: String = app.one(sql, vec!["policyFileEdited".into()]).await;
+    assert!(edited.contains("+p, OPERATOR, *, image.edit, allow"), "{edited}");
+    let reverted: String = app.one(sql, vec!["revertPolicy".into()]).await;
+    assert!(reverted.contains("not yet") && reverted.contains("+p, ADMIN, *, image.edit"), "{reverted}");
+    let sql = "SELECT COUNT(*) FROM audit_lines WHERE organization_id IS NULL AND target_kind = 'policy'";
+    assert_eq!(app.one::<i64>(sql, vec![]).await, 2);
     let revert = "mutation($o: Id!, $v: Id!) { revertPolicy(orgId: $o, input: { versionId: $v, reason: \"me\" }) { text } }";
     let tried = json!({ "o": app.org, "v": of_policy[0].id });
     assert_eq!(app.owner.gql(revert, tried.clone()).await.code(), "NOT_FOUND");
@@ -320,6 +336,10 @@ async fn who_may_read_the_policy_is_told_which_line_refuses() {
     assert_eq!((&owner["allowed"], &owner["inheritance"]), (&json!(true), &json!(["OWNER", "ADMIN"])));
     assert_eq!(why(json!({ "u": member(&app, "VIEWER").await })).await["subject"], "VIEWER");
     assert_eq!(why(json!({})).await["subject"], "service_token");
+    let both = json!({ "o": org, "r": "VIEWER", "u": member(&app, "VIEWER").await });
+    let both = app.admin.gql(explain, both).await;
+    assert_eq!(both.code(), "VALIDATION_FAILED");
+    assert_eq!(both.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/userId");
     // A refusal names the line to an ADMIN, and to nobody who may not read the policy.
     let details = |answer: Answer| answer.body["errors"][0]["extensions"]["details"].clone();
     let told = details(edit(&app.admin, org, "none", "").await);

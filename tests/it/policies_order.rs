@@ -1,7 +1,7 @@
 //! The order in publishing: what comes in between neither overtakes, nor is overlooked, nor undoes anything.
 //!
 //! A piece of work is stopped at every point where it waits for the database or the disk, one point after the other, and
-//! there another replica edits, or the process is killed. So these tests don't know what is done in which order, and fail
+//! there another replica edits, or somebody by hand, or the process is killed. So these tests don't know what is done in which order, and fail
 //! where it is the wrong one: where the organization is not held while its file is put in place, where the mark is taken
 //! after what it marks, where the note comes before the file.
 
@@ -169,17 +169,17 @@ impl Scene {
         runtime.block_on(App::start(config, options)).unwrap()
     }
 
-    /// Does `work`; the service edits in between, at that point. Whether there is such a point.
-    fn interrupted(&self, slow: &Runtime, mut work: Work, at: Stop, org: OrgId, text: String) -> bool {
+    /// Does `work`; the service does something else in between, at that point. Whether there is such a point.
+    fn interrupted(&self, slow: &Runtime, mut work: Work, at: Stop, between: Work) -> bool {
         slow.block_on(async {
             let Some(gate) = polled(&mut work, at).await else { return false };
-            let mut edit = self.main.spawn(publish(Arc::clone(&self.app.muster), org, text));
-            let edited = timeout(PATIENCE, &mut edit).await;
+            let mut between = self.main.spawn(between);
+            let done = timeout(PATIENCE, &mut between).await;
             drop(gate);
             work.await.unwrap();
-            match edited {
-                Ok(edited) => edited,
-                Err(_) => edit.await,
+            match done {
+                Ok(done) => done,
+                Err(_) => between.await,
             }
             .unwrap()
             .unwrap();
@@ -204,6 +204,10 @@ fn file(dir: &Path, org: OrgId) -> Option<String> {
     fs::read_to_string(dir.join(format!("orgs/{org}.csv"))).ok()
 }
 
+fn write(dir: &Path, org: OrgId, text: &str) {
+    fs::write(dir.join(format!("orgs/{org}.csv")), text).unwrap();
+}
+
 fn by_hand(history: &[Version]) -> usize {
     history.iter().filter(|version| version.author_kind == PolicyAuthor::File).count()
 }
@@ -216,7 +220,8 @@ fn the_newest_version_wins(scene: Scene, work: impl Fn(&Scene, &Arc<App>, Stop) 
     let mut versions = 0;
     at_every_point(|at| {
         let work = work(&scene, &other, at);
-        let stopped = scene.interrupted(&slow, work, at, org, text(org, "quick", at));
+        let quick = publish(Arc::clone(&scene.app.muster), org, text(org, "quick", at)).boxed();
+        let stopped = scene.interrupted(&slow, work, at, quick);
         let newest = scene.history().remove(0).text;
         assert_eq!(file(scene.dir.path(), org), newest, "stopped at {at:?}: the file has the newest version");
         scene.main.block_on(policies::sync(&scene.app.muster)).unwrap();
@@ -267,7 +272,8 @@ fn a_version_that_comes_while_a_replica_looks_is_found_in_its_next_round() {
         scene.main.block_on(first).unwrap();
         let looking = Arc::clone(&other);
         let work = async move { policies::sync(&looking).await.map(drop) }.boxed();
-        let stopped = scene.interrupted(&slow, work, at, second, texts[1].clone());
+        let quick = publish(Arc::clone(&scene.app.muster), second, texts[1].clone()).boxed();
+        let stopped = scene.interrupted(&slow, work, at, quick);
         slow.block_on(policies::sync(&other)).unwrap();
         for (org, text) in [org, second].into_iter().zip(&texts).take(1 + usize::from(stopped)) {
             assert_eq!(other.policy.org_text(org).as_ref(), Some(text), "stopped at {at:?}: overlooked");
@@ -277,6 +283,83 @@ fn a_version_that_comes_while_a_replica_looks_is_found_in_its_next_round() {
     });
     slow.block_on(other.shut_down());
     scene.end();
+}
+
+#[test]
+fn a_hand_edit_that_another_replica_has_taken_and_undone_meanwhile_is_not_made_again() {
+    let (scene, slow) = (Scene::new(), stoppable());
+    let (org, dir) = (scene.org, scene.dir.path().to_owned());
+    let other = scene.replica(&slow, &dir);
+    let mut edits = 0;
+    at_every_point(|at| {
+        let (base, hand) = (text(org, "base", at), text(org, "hand", at));
+        let service = Arc::clone(&scene.app.muster);
+        scene.main.block_on(publish(Arc::clone(&service), org, base.clone())).unwrap();
+        slow.block_on(policies::sync(&other)).unwrap();
+        write(&dir, org, &hand);
+        other.policy.reload().unwrap();
+        edits += 1;
+        let (looking, again) = (Arc::clone(&other), base.clone());
+        let work = async move { policies::sync(&looking).await.map(drop) }.boxed();
+        let stopped = scene.interrupted(&slow, work, at, publish(service, org, again).boxed());
+        slow.block_on(policies::sync(&other)).unwrap();
+        let newest = if stopped { base } else { hand };
+        assert_eq!(file(&dir, org), Some(newest.clone()), "stopped at {at:?}");
+        assert_eq!(other.policy.org_text(org), Some(newest), "stopped at {at:?}");
+        assert_eq!(by_hand(&scene.history()), edits, "stopped at {at:?}: it was one edit");
+        stopped
+    });
+    slow.block_on(other.shut_down());
+    scene.end();
+}
+
+/// A replica with a folder of its own does `work`; its file is edited by hand meanwhile, at every point of it. That edit is
+/// kept, and so is whatever `work` publishes.
+fn a_hand_edit_meanwhile_is_kept(work: impl Fn(&Scene, &Arc<App>, Stop) -> Work) {
+    let (scene, slow, own) = (Scene::new(), stoppable(), folder());
+    let org = scene.org;
+    let other = scene.replica(&slow, own.path());
+    // In a folder that has never been seen, the database would be right.
+    let first = format!("p, VIEWER, {org}, contact.view, allow\n");
+    scene.main.block_on(publish(Arc::clone(&scene.app.muster), org, first)).unwrap();
+    slow.block_on(policies::sync(&other)).unwrap();
+    at_every_point(|at| {
+        let hand = text(org, "hand", at);
+        let (dir, edit) = (own.path().to_owned(), hand.clone());
+        let between = async move {
+            write(&dir, org, &edit);
+            Ok(())
+        };
+        let stopped = scene.interrupted(&slow, work(&scene, &other, at), at, between.boxed());
+        other.policy.reload().unwrap();
+        slow.block_on(policies::sync(&other)).unwrap();
+        let history = scene.history();
+        let has = |wanted: &str| history.iter().any(|version| version.text.as_deref() == Some(wanted));
+        assert!(has(&text(org, "slow", at)), "stopped at {at:?}: what was published is in the history");
+        assert_eq!(has(&hand), stopped, "stopped at {at:?}: the hand edit is in the history");
+        let newest = &history[0].text;
+        assert_eq!(&file(own.path(), org), newest, "stopped at {at:?}");
+        assert_eq!(&other.policy.org_text(org), newest, "stopped at {at:?}");
+        stopped
+    });
+    slow.block_on(other.shut_down());
+    scene.end();
+}
+
+#[test]
+fn a_hand_edit_while_a_replica_publishes_is_not_overwritten() {
+    a_hand_edit_meanwhile_is_kept(|scene, other, at| {
+        publish(Arc::clone(other), scene.org, text(scene.org, "slow", at)).boxed()
+    });
+}
+
+#[test]
+fn a_hand_edit_while_a_replica_brings_its_folder_up_to_date_is_not_overwritten() {
+    a_hand_edit_meanwhile_is_kept(|scene, other, at| {
+        let (service, other) = (Arc::clone(&scene.app.muster), Arc::clone(other));
+        scene.main.block_on(publish(service, scene.org, text(scene.org, "slow", at))).unwrap();
+        async move { policies::sync(&other).await.map(drop) }.boxed()
+    });
 }
 
 /// A replica with a folder of its own is killed at every point of its `work`, and started again. `check` sees the history
@@ -334,7 +417,7 @@ fn an_edit_that_is_killed_is_made_or_is_not_and_is_never_taken_back() {
 fn a_hand_edit_is_not_lost_when_its_taking_is_killed() {
     killed_and_started(
         |replica, dir, org, at| {
-            fs::write(dir.join(format!("orgs/{org}.csv")), text(org, "hand", at)).unwrap();
+            write(dir, org, &text(org, "hand", at));
             replica.policy.reload().unwrap();
             let replica = Arc::clone(replica);
             async move { policies::sync(&replica).await.map(drop) }.boxed()

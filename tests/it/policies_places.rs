@@ -144,14 +144,14 @@ fn what_is_prepared_and_not_put_leaves_nothing_and_a_folder_in_the_files_place_i
     // After the commit it is too late to refuse: the text is in force, and written as soon as it can be.
     let prepared = policy.prepare(org, text.clone()).unwrap();
     fs::create_dir(orgs.join("7.csv")).unwrap();
-    assert!(matches!(policy.put(prepared), Ok(policy::Placed::Held(_))));
+    assert!(matches!(policy.put(prepared, None), Ok(policy::Placed::Held(_))));
     let allowed = || policy.allows(org, Role::Viewer, Permission::ContactView);
     assert!(allowed());
     policy.reload().unwrap();
     assert!(allowed(), "reading the folder again does not undo it");
     assert_eq!((policy.unwritten(), policy.status().unwritten), (vec![org], 1));
     fs::remove_dir(orgs.join("7.csv")).unwrap();
-    assert!(matches!(policy.put_org(org, text), Ok(policy::Placed::Written)));
+    assert!(matches!(policy.put_org(org, text, None), Ok(policy::Placed::Written)));
     assert!(allowed() && policy.unwritten().is_empty() && orgs.join("7.csv").is_file());
 }
 

@@ -111,6 +111,12 @@ async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_publis
     assert_eq!(ask("House", &["--live"])["allowed"], true);
     assert_eq!(ask("House", &["--live"])["decided_by"]["file"], format!("orgs/{}.csv", house.id));
     assert_eq!(ask("House", &[])["allowed"], false);
+    house.refused(
+        &["explain", "--org", "99", "--role", "VIEWER", "contact.view"],
+        1,
+        "NOT_FOUND",
+        "There is no organization `99`",
+    );
     // The folder need not be good for that.
     fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
     assert_eq!(ask(&house.id, &["--live"])["allowed"], true);
@@ -132,7 +138,7 @@ async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_publis
         "NOT_FOUND",
         "There is no organization `99`",
     );
-    refused(&[&role[..], &["--dir", "nowhere"]].concat(), 1, "FAILED", "nowhere/policy.csv: can't be read");
+    refused(&[&role[..], &["--dir", "nowhere"]].concat(), 1, "FAILED", "nowhere: there is no such folder");
     refused(
         &["--org", "House", "--user", "x@example.org"],
         1,
@@ -161,14 +167,27 @@ async fn check_and_test_name_every_mistake_of_a_folder() {
     assert_eq!((&found["ok"], lines), (&json!(false), vec![&json!(1), &json!(2)]), "{found:#}");
     assert!(found["problems"][0]["reason"].as_str().unwrap().contains("did you mean \"agent.edit\""));
     assert_eq!(house.found(&["test", "--dir", &bad])["ok"], false);
+    // What nobody sees in an editor, and what is there twice.
+    let marked = house.candidate("marked", &format!("\u{feff}{}", house.line("contact.view")));
+    let reason = &house.found(&["check", "--dir", &marked])["problems"][0]["reason"];
+    assert!(reason.as_str().unwrap().contains("byte-order mark"), "{reason}");
+    let twice = house.candidate("twice", &house.line("contact.view"));
+    let expectations = "VIEWER, *, skill.view, allow\nVIEWER, *, skill.view, deny\n";
+    fs::write(Path::new(&twice).join("expectations.csv"), expectations).unwrap();
+    let reason = &house.found(&["check", "--dir", &twice])["problems"][0]["reason"];
+    assert_eq!(reason, "contradicts line 1, which expects allow");
+    // Lines ended as elsewhere are lines.
+    let windows = house.candidate("windows", &house.line("contact.view").replace('\n', "\r\n"));
+    assert_eq!(house.json(&["check", "--dir", &windows])["ok"], true);
     // Readable, and not what is expected.
     let wide = house.candidate("wide", &house.line("agent.delete"));
     let found = house.found(&["test", "--dir", &wide]);
     assert!(found["problems"][0]["reason"].as_str().unwrap().contains("expected deny"), "{found:#}");
     for command in ["check", "test"] {
         let found = house.found(&[command, "--dir", "nowhere"]);
-        let reason = found["problems"][0]["reason"].as_str().unwrap();
-        assert!(reason.starts_with("can't be read: No such file"), "{reason}");
+        let problems = found["problems"].as_array().unwrap();
+        assert_eq!((problems.len(), &problems[0]["file"]), (1, &json!("nowhere")), "one mistake: {found:#}");
+        assert!(problems[0]["reason"].as_str().unwrap().contains("MUSTER_POLICY_DIR"), "{found:#}");
         house.refused(&[command, "--days", "3"], 2, "USAGE", "--days");
     }
 }
@@ -206,8 +225,13 @@ async fn diff_compares_folders_with_each_other_and_with_what_is_published() {
 
     house.refused(&["diff"], 2, "USAGE", "--dir");
     house.refused(&["diff", "--live", "--against", "x"], 2, "USAGE", "cannot be used with");
-    house.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere/policy.csv: can't be read");
-    house.refused(&["diff", "--dir", &candidate, "--against", "nowhere"], 1, "FAILED", "nowhere/policy.csv");
+    house.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: there is no such folder");
+    house.refused(
+        &["diff", "--dir", &candidate, "--against", "nowhere"],
+        1,
+        "FAILED",
+        "nowhere: there is no",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,6 +246,13 @@ async fn what_is_published_is_asked_of_no_database_that_is_not_there() {
     policy::write_defaults(folder.path()).unwrap();
     let diff = ["policy", "diff", "--live", "--dir", folder.path().to_str().unwrap(), "--json"];
     assert_eq!(program.run(&diff).refused(1, "FAILED"), asked);
+    // Of a folder, which needs no database, an id is believed.
+    let folder = folder.path().to_str().unwrap();
+    let of = |org| {
+        ["policy", "explain", "--role", "VIEWER", "--dir", folder, "contact.view", "--org", org, "--json"]
+    };
+    assert_eq!(program.run(&of("99")).out["allowed"], false);
+    assert_eq!(program.run(&of("House")).refused(1, "FAILED"), asked);
     assert!(!file.exists(), "asking makes none");
 }
 
@@ -244,8 +275,14 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0], "the service's folder has it");
     let stale = against(&second, "none");
     house.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "read it again");
-    house.publish(&second);
+    let by_number = ["publish", "--org", "House", "--dir", &second, "--reason", "because", "--version"];
+    let unknown = [&by_number[..], &["999999"]].concat();
+    house.refused(&unknown, 1, "NOT_FOUND", "There is no policy version 999999");
+    let number = published["id"].to_string();
+    assert_eq!(house.json(&[&by_number[..], &[&number]].concat())["changed"], true);
     assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[1]);
+    assert_eq!(house.publish(&second)["changed"], false, "it is in force as it is");
+    house.refused(&[&by_number[..], &[&number]].concat(), 1, "CONFLICT", "by now");
     let versions = house.versions();
     let shown: Vec<_> = versions.iter().map(|it| (it["text"].as_str().unwrap(), &it["reason"])).collect();
     assert_eq!(shown, [(&*texts[1], &json!("because")), (&*texts[0], &json!("asked for"))]);
@@ -265,7 +302,10 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
 
     let id = published["id"].to_string();
     let reverted = house.json(&["revert", &id, "--reason", "too wide"]);
-    assert_eq!(reverted, json!({ "reverted_to": published["id"], "organization_id": house.org }));
+    assert_eq!(
+        reverted,
+        json!({ "reverted_to": published["id"], "organization_id": house.org, "file": format!("orgs/{}.csv", house.org) })
+    );
     assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0]);
     assert_eq!(house.versions()[0]["reverts_to"], published["id"]);
 
@@ -315,15 +355,12 @@ async fn simulate_replays_what_was_called() {
     let found = house.json(&["simulate", "--dir", &candidate, "--days", "3", "--org", "House"]);
     assert_eq!((&found["calls"], &found["flipped"], &found["days"]), (&json!(0), &json!(0), &json!(3)));
     assert!(!found["unused_lines"].as_array().unwrap().is_empty(), "nothing was asked for");
-    assert!(
-        house
-            .text(&["simulate", "--dir", &candidate])
-            .ends_with("0 of 0 calls in 14 days would end otherwise\n")
-    );
+    let text = house.text(&["simulate", "--dir", &candidate]);
+    assert!(text.starts_with("No call was recorded in 14 days") && text.lines().count() == 1, "{text}");
     house.refused(&["simulate"], 2, "USAGE", "--dir");
     house.refused(&["simulate", "--dir", &candidate, "--days", "0"], 2, "USAGE", "0");
     house.refused(&["simulate", "--dir", &candidate, "--org", "Nobody"], 1, "NOT_FOUND", "`Nobody`");
-    house.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere/policy.csv: can't be read");
+    house.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere: there is no such folder");
 }
 
 #[tokio::test(flavor = "multi_thread")]

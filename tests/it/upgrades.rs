@@ -8,12 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use muster::store::{Db, MARK, breaking};
+use muster::store::{CONTRACT, Db, MARK, breaking, takes_away};
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
+use serde_json::json;
 use sqlx::migrate::Migrator;
 
 use crate::{
-    harness::{config, connect, empty_database, is_postgres},
+    harness::{TestApp, config, connect, empty_database, is_postgres},
     upgrades_constraints::{constraints, narrowed},
 };
 
@@ -28,7 +29,12 @@ fn no_step_takes_anything_away_without_saying_why() {
         let steps =
             fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(kind)).unwrap();
         for path in steps.map(|step| step.unwrap().path()) {
-            let found = breaking(&fs::read_to_string(&path).unwrap());
+            let sql = fs::read_to_string(&path).unwrap();
+            // An older version sees nothing of a step but its name.
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let name = name.split_once('_').unwrap().1;
+            assert_eq!(sql.contains(MARK), takes_away(name), "{}: its name and its text", path.display());
+            let found = breaking(&sql);
             assert!(
                 found.is_empty(),
                 "{}: {found:?}: an old version may still serve. See migrations/README.md",
@@ -407,4 +413,40 @@ async fn a_plan_names_what_is_missing_and_what_it_does() {
     db.migrate().await.unwrap();
     assert!(db.pending().await.unwrap().is_empty() && db.is_migrated().await.unwrap());
     db.close().await;
+}
+
+#[tokio::test]
+async fn a_version_starts_where_a_later_one_has_only_added() {
+    let app = TestApp::start().await;
+    let db = Db::open(&app.muster.config.database).await.unwrap();
+    let applied = |version: i64, name: &str| {
+        let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                   VALUES ($1, $2, TRUE, $3, 1)";
+        app.execute(sql, vec![version.into(), name.into(), vec![7_u8].into()])
+    };
+    let doctor = async || {
+        let ran = app.cli(&["doctor"]).await;
+        let findings = ran.out["findings"].as_array().unwrap().clone();
+        findings
+            .into_iter()
+            .filter(|it| it["check"] == "migrations" && it["level"] != "good")
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(db.later().await.unwrap(), []);
+    assert!(doctor().await.is_empty());
+    applied(9_001, "contracts of customers").await;
+    db.migrate().await.unwrap();
+    app.cli(&["org", "create", "--name", "N", "--owner-email", "n@example.org"]).await.expect();
+    let found = doctor().await;
+    assert_eq!((found.len(), &found[0]["level"]), (1, &json!("look")), "{found:#?}");
+    // Where it has taken something away, nothing is begun.
+    applied(9_002, &format!("{CONTRACT} old columns")).await;
+    let refused = db.migrate().await.unwrap_err().to_string();
+    assert!(
+        refused.contains("9002 (contract old columns)") && refused.contains("start that version"),
+        "{refused}"
+    );
+    assert_eq!(doctor().await[0]["level"], "bad");
+    db.close().await;
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
 }

@@ -4,13 +4,15 @@
 //! organization, whatever its own file says), `default` (organizations without a file of their own) or an
 //! organization's id. A policy that falls short of one is refused as a whole, like one that can't be read.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::{
     compile::Table,
     explain::{Book, POLICY_CSV},
     lint::LintProblem,
-    reader::{Effect, Subject, effect_of, noted, numbered, shown, subject_of, unknown, wrong_count},
+    reader::{
+        Effect, Subject, effect_of, noted, numbered, shown, subject_of, unknown, without_mark, wrong_count,
+    },
     source::{File, Sources},
 };
 use crate::{
@@ -49,11 +51,18 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<LintProblem>) -> Vec<Ex
             return Vec::new();
         }
     };
-    let (mut read, mut seen) = (Vec::new(), HashSet::new());
+    let (mut read, mut seen) = (Vec::new(), HashMap::new());
     for (line, text) in numbered(text) {
         let found = read_line(line, text).and_then(|one| {
-            let is_new = seen.insert((one.subject, one.place, one.permission));
-            if is_new { Ok(one) } else { Err(vec!["this was said by an earlier line".to_owned()]) }
+            match seen.insert((one.subject, one.place, one.permission), (line, one.effect)) {
+                None => Ok(one),
+                Some((first, effect)) if effect == one.effect => {
+                    Err(vec![format!("the same as line {first}")])
+                }
+                Some((first, effect)) => {
+                    Err(vec![format!("contradicts line {first}, which expects {}", effect.as_str())])
+                }
+            }
         });
         match found {
             Ok(one) => read.push(one),
@@ -67,6 +76,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<LintProblem>) -> Vec<Ex
 }
 
 fn read_line(line: usize, text: &str) -> Result<Expectation, Vec<String>> {
+    without_mark(text)?;
     if let Some(at) = text.find('#') {
         let comment = shown(&text[at..]);
         return Err(vec![format!("a comment stands on a line of its own, not behind one: \"{comment}\"")]);

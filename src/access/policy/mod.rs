@@ -184,7 +184,10 @@ fn build(sources: Sources, before: Option<&Compiled>) -> Result<Compiled, Vec<Li
             return Err(problems);
         }
     };
-    problems.extend(lint::lockouts(&rules, &table, &sources));
+    // Of no lines that is nothing new.
+    if !rules.base.is_empty() {
+        problems.extend(lint::lockouts(&rules, &table, &sources));
+    }
     if !problems.is_empty() {
         return Err(lint::in_order(problems));
     }

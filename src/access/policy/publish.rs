@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
-use super::{LastRead, LintProblem, Policy, Prepared, build, source::Sources, write};
+use super::{LastRead, LintProblem, Policy, Prepared, build, org_file, source::Sources, write};
 use crate::{clock::Timestamp, ids::OrgId, telemetry::metrics};
 
 /// What became of a text that was put in force.
@@ -15,6 +15,9 @@ pub enum Placed {
     Written,
     /// It is in force, and its file could not be written.
     Held(io::Error),
+    /// The file is no longer what it was going to replace: somebody has edited it by hand. It was left alone, and is in
+    /// force as far as the policy is good with it.
+    Overtaken,
 }
 
 /// A text that is in force in place of the file's.
@@ -40,13 +43,13 @@ impl Policy {
         prepared
     }
 
-    /// Puts what was prepared in force. Touches the disk.
+    /// Puts what was prepared in force, in the place of the text `over`. Touches the disk.
     ///
     /// # Errors
     /// The policy is not good with it, as the folder is now; then what was in force is in force.
-    pub fn put(&self, prepared: Prepared) -> Result<Placed, Vec<LintProblem>> {
+    pub fn put(&self, prepared: Prepared, over: Option<&str>) -> Result<Placed, Vec<LintProblem>> {
         let Prepared { org, text, on_disk } = prepared;
-        self.place(org, text, |text| match on_disk {
+        self.place(org, text, over, |text| match on_disk {
             Some((path, beside)) => write::finish(&path, beside, text),
             None => Ok(()),
         })
@@ -56,10 +59,31 @@ impl Policy {
     ///
     /// # Errors
     /// Those of [`Self::put`].
-    pub fn put_org(&self, org: OrgId, text: Option<String>) -> Result<Placed, Vec<LintProblem>> {
+    pub fn put_org(
+        &self,
+        org: OrgId,
+        text: Option<String>,
+        over: Option<&str>,
+    ) -> Result<Placed, Vec<LintProblem>> {
         match Prepared::new(self.dir(), org, text.clone()) {
-            Ok(prepared) => self.put(prepared),
-            Err(error) => self.place(org, text, |_| Err(error)),
+            Ok(prepared) => self.put(prepared, over),
+            Err(error) => self.place(org, text, over, |_| Err(error)),
+        }
+    }
+
+    /// The text that an organization's own file has at this moment; none where there is no file, or none that can be read.
+    /// Touches the disk.
+    #[must_use]
+    pub fn file_text(&self, org: OrgId) -> Option<String> {
+        std::fs::read_to_string(self.dir()?.join(org_file(org))).ok()
+    }
+
+    /// The text that it had when the folder was last read, whatever is in force over it.
+    #[must_use]
+    pub fn read_text(&self, org: OrgId) -> Option<String> {
+        match self.last_read().held.get(&org) {
+            Some(held) => held.over.clone().and_then(Result::ok),
+            None => self.org_text(org),
         }
     }
 
@@ -67,6 +91,7 @@ impl Policy {
         &self,
         org: OrgId,
         text: Option<String>,
+        over: Option<&str>,
         write: impl FnOnce(Option<&str>) -> io::Result<()>,
     ) -> Result<Placed, Vec<LintProblem>> {
         let mut last = self.last_read();
@@ -74,6 +99,12 @@ impl Policy {
             self.put_in_memory(org, text)?;
             return Ok(Placed::Written);
         };
+        // Looked at here once more, where nothing is left to wait for.
+        let there = self.file_text(org);
+        if there.as_deref() != over && there != text {
+            let _ = self.take(&mut last, Sources::read(dir));
+            return Ok(Placed::Overtaken);
+        }
         let written = write(text.as_deref());
         let sources = Sources::read(dir);
         match &written {

@@ -106,6 +106,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read_line(&mut self, line: usize, text: &str) -> Result<(), Vec<String>> {
+        without_mark(text)?;
         if let Some(at) = text.find('#') {
             let comment = shown(&text[at..]);
             return Err(vec![format!(
@@ -189,6 +190,16 @@ impl<'a> Reader<'a> {
         self.inherits.push((role, parent));
         Ok(())
     }
+}
+
+/// What some editors put before a text, and nobody sees.
+pub(super) fn without_mark(text: &str) -> Result<(), Vec<String>> {
+    if text.starts_with('\u{feff}') {
+        return Err(vec![
+            "a byte-order mark stands before it: save the file as UTF-8 without one (BOM)".to_owned(),
+        ]);
+    }
+    Ok(())
 }
 
 /// A role, or service_token.

@@ -61,6 +61,12 @@ impl Sources {
     /// The files in `dir`.
     pub fn read(dir: &Path) -> Self {
         let (mut orgs, mut strays) = (Vec::new(), Vec::new());
+        if !dir.is_dir() {
+            // One mistake, and not one of each file.
+            let reason = "there is no such folder: name one with policy_dir (MUSTER_POLICY_DIR) or --dir";
+            let missing = LintProblem::of_file(&dir.display().to_string(), reason.to_owned());
+            return Self { strays: vec![missing], ..Self::embedded() };
+        }
         read_orgs(&dir.join("orgs"), &mut orgs, &mut strays);
         orgs.sort_by_key(|(org, _)| *org);
         strays.sort();
@@ -170,7 +176,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other("it is larger than 1 MiB"));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8; save it as that"))
 }
 
 fn read_orgs(dir: &Path, orgs: &mut Vec<(OrgId, File)>, strays: &mut Vec<LintProblem>) {

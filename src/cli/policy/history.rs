@@ -32,7 +32,7 @@ impl History {
             None => policies::operator_history(&app, self.limit).await?,
         };
         app.shut_down().await;
-        let mut text = String::new();
+        let mut text = String::from("number, time, file, hash, author: reason\n");
         for version in &versions {
             let author = version.author_name.as_deref().unwrap_or(version.author_kind.as_str());
             let reason = version.reason.as_deref().unwrap_or("(edited by hand)");
@@ -44,6 +44,7 @@ impl History {
             }
         }
         if versions.is_empty() {
+            text.clear();
             text.push_str("No version yet: the file was never changed while the service ran.");
         }
         Ok(Output::with_text(json!({ "versions": versions }), text))

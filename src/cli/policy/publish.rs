@@ -7,8 +7,9 @@ use serde_json::json;
 use super::{Cli, Failure, Output};
 use crate::{
     access::{Scope, policy::org_file},
+    error::Problem,
     orgs,
-    policies::{self, Edit},
+    policies::{self, Edit, Version},
 };
 
 /// What `muster policy publish` takes.
@@ -20,7 +21,8 @@ pub struct Publish {
     /// The folder with the change; of it, the organization's own file is published. An empty file removes the one in force
     #[arg(long, value_name = "CANDIDATE")]
     dir: PathBuf,
-    /// The version that the change was made against, as `muster policy history` shows it: refused if another is in force
+    /// The version that the change was made against, by its number or its hash in `muster policy history`: refused if another
+    /// is in force
     #[arg(long)]
     version: Option<String>,
     /// Why: the history shows it
@@ -39,17 +41,41 @@ impl Publish {
                 "{path}: {error}. To take the organization's file out of force, make it empty."
             ))
         })?;
-        let edit = Edit { version: self.version, text, reason: self.reason };
         let scope = Scope::system(&app, org);
-        let published = policies::edit(&scope, edit).await;
-        let newest = policies::history(&scope, 1).await;
+        let published = publish(&scope, self.version, text, self.reason).await;
         app.shut_down().await;
-        published?;
-        let newest = newest?.into_iter().next();
+        let (newest, changed) = published?;
         let (id, version) = match &newest {
             Some(newest) => (Some(newest.id), newest.version.as_str()),
             None => (None, policies::NO_FILE),
         };
-        Ok(Output::of(json!({ "id": id, "organization_id": org, "version": version })))
+        let json = json!({ "id": id, "organization_id": org, "version": version, "changed": changed });
+        if changed {
+            return Ok(Output::of(json));
+        }
+        Ok(Output::with_text(
+            json,
+            format!("Nothing was changed: {} is in force as it is already.", org_file(org)),
+        ))
     }
+}
+
+/// What is the newest version now, and whether this has made it.
+async fn publish(
+    scope: &Scope,
+    seen: Option<String>,
+    text: String,
+    reason: String,
+) -> Result<(Option<Version>, bool), Problem> {
+    let version = match seen {
+        Some(seen) => Some(policies::version_named(scope, &seen).await?),
+        None => None,
+    };
+    let newest = async || Ok::<_, Problem>(policies::history(scope, 1).await?.into_iter().next());
+    let number = |version: &Option<Version>| version.as_ref().map(|version| version.id);
+    let before = number(&newest().await?);
+    policies::edit(scope, Edit { version, text, reason }).await?;
+    let newest = newest().await?;
+    let changed = number(&newest) != before;
+    Ok((newest, changed))
 }

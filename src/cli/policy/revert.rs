@@ -19,13 +19,13 @@ impl Revert {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let app = cli.open().await?;
         let version = PolicyVersionId(self.version);
-        let org = policies::owner_of(&app, version).await?;
+        let (org, file) = policies::owner_of(&app, version).await?;
         let reverted = match org {
             Some(org) => policies::revert(&Scope::system(&app, org), version, &self.reason).await,
             None => policies::revert_operators(&app, version, &self.reason).await,
         };
         app.shut_down().await;
         reverted?;
-        Ok(Output::of(json!({ "reverted_to": version, "organization_id": org })))
+        Ok(Output::of(json!({ "reverted_to": version, "organization_id": org, "file": file })))
     }
 }

@@ -44,10 +44,16 @@ impl Simulate {
                 "{sign} {count} × {operation} by {subject} in organization {org}: {permission}   ({by})"
             );
         }
+        let (flipped, calls, days) = (found.flipped, found.calls, found.days);
+        if calls == 0 {
+            let text = format!(
+                "No call was recorded in {days} days, so there is nothing to try it on. (A running service records what it is asked.)"
+            );
+            return Ok(Output::with_text(serde_json::to_value(&found)?, text));
+        }
         for line in &found.unused_lines {
             let _ = writeln!(text, "never asked for: {line}");
         }
-        let (flipped, calls, days) = (found.flipped, found.calls, found.days);
         let _ = write!(text, "{flipped} of {calls} calls in {days} days would end otherwise");
         Ok(Output::with_text(serde_json::to_value(&found)?, text))
     }
