@@ -146,8 +146,6 @@ ids! {
     SkillId,
     /// A line of the audit log.
     AuditId,
-    /// A command waiting in the outbox.
-    OutboxId,
     /// A text that a policy file has had.
     PolicyVersionId,
 }

@@ -14,6 +14,7 @@ mod state;
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QueryOrder, Set,
+    sea_query::Expr,
 };
 use serde_json::json;
 
@@ -136,7 +137,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    jobs::enqueue(&tx, Command::new(command, server, id, generation)).await?;
+    jobs::enqueue(&tx, Command::new(command, server, id, generation));
     finish(tx, operation, id, json!({ "status": [was, status] })).await
 }
 
@@ -178,20 +179,24 @@ pub async fn set_avatar(tx: &mut Tx, id: AgentId, version: Option<i64>) -> Resul
 /// # Errors
 /// The database refused.
 pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
     let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
     // Always in the same order, so that two of these never wait for each other.
     let found = found.order_by_asc(agents::Column::Id);
-    for agent in sea_orm::QuerySelect::lock_exclusive(found).all(tx.connection()).await? {
-        let (id, server, generation, status) =
-            (agent.id, agent.server_id, agent.launch_generation, agent.status);
-        let mut agent = agent.into_active_model();
-        agent.sync_pending = Set(true);
-        agent.updated_at = Set(tx.now);
-        agent.update(tx.connection()).await?;
-        if matches!(status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused) {
-            jobs::enqueue(tx, Command::new(CommandKind::Sync, server, id, generation)).await?;
+    let found = sea_orm::QuerySelect::lock_exclusive(found).all(tx.connection()).await?;
+    let marked = tx.scope.update::<agents::Entity>();
+    let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
+    let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));
+    let marked = marked.col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
+    marked.exec(tx.connection()).await?;
+    for agent in found {
+        if matches!(agent.status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused) {
+            let (server, generation) = (agent.server_id, agent.launch_generation);
+            jobs::enqueue(tx, Command::new(CommandKind::Sync, server, agent.id, generation));
         }
-        tx.announce(Event::Agent(tx.scope.org, id));
+        tx.announce(Event::Agent(tx.scope.org, agent.id));
     }
     Ok(())
 }
@@ -205,7 +210,8 @@ pub async fn send(tx: &Tx, id: AgentId, kind: CommandKind, payload: serde_json::
     let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
     let Some(agent) = found.one(tx.connection()).await? else { return Ok(()) };
     let command = Command::new(kind, agent.server_id, id, agent.launch_generation);
-    jobs::enqueue(tx, Command { payload, ..command }).await
+    jobs::enqueue(tx, Command { payload, ..command });
+    Ok(())
 }
 
 /// Which of `ids` the organization does not have (or has deleted).

@@ -17,21 +17,21 @@ pub const GENESIS: [u8; 32] = [0; 32];
 /// The chain of the instance itself.
 pub const INSTANCE: i64 = 0;
 
-/// What an [`Entry`] is read from, in this order.
+/// What a [`Content`] is read from, in this order.
 pub fn columns() -> String {
     format!("id, {COLUMNS}")
 }
 
 /// What a line says, wherever it stands.
-pub struct Entry {
+pub struct Content {
     /// Which line.
     pub id: i64,
     /// Its organization; 0 for the instance's own.
     pub chain: i64,
-    content: Map<String, Value>,
+    fields: Map<String, Value>,
 }
 
-impl Entry {
+impl Content {
     /// Reads [`columns`].
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Entry {
         let text = |at: usize| row.try_get_by::<Option<String>, _>(at);
         let number = |at: usize| row.try_get_by::<Option<i64>, _>(at);
         let (id, org): (i64, Option<i64>) = (row.try_get_by(0)?, number(1)?);
-        let content = json!({
+        let fields = json!({
             "v": 1,
             "id": id,
             "organization_id": org,
@@ -64,22 +64,22 @@ impl Entry {
             "request_id": text(19)?,
             "ip": text(20)?,
         });
-        let Value::Object(content) = content else { unreachable!("an object was written") };
-        Ok(Self { id, chain: org.unwrap_or(INSTANCE), content })
+        let Value::Object(fields) = fields else { unreachable!("an object was written") };
+        Ok(Self { id, chain: org.unwrap_or(INSTANCE), fields })
     }
 
     /// What is hashed at this place of the chain.
     #[must_use]
     pub fn at(mut self, seq: i64) -> Value {
-        self.content.insert("seq".to_owned(), seq.into());
-        Value::Object(self.content)
+        self.fields.insert("seq".to_owned(), seq.into());
+        Value::Object(self.fields)
     }
 }
 
 /// A line at its place.
 pub struct Row {
     /// What it says.
-    pub entry: Entry,
+    pub content: Content,
     /// Its place.
     pub seq: i64,
     /// The hash of the line before.
@@ -96,7 +96,7 @@ impl Row {
     pub fn read(row: &QueryResult) -> Result<Self> {
         let bytes = |at: usize| row.try_get_by::<Option<Vec<u8>>, _>(at);
         Ok(Self {
-            entry: Entry::read(row)?,
+            content: Content::read(row)?,
             seq: row.try_get_by(21)?,
             prev_hash: bytes(22)?.unwrap_or_default(),
             hash: bytes(23)?.unwrap_or_default(),
@@ -106,7 +106,7 @@ impl Row {
     /// The line of an export.
     #[must_use]
     pub fn exported(self) -> Value {
-        let mut line = self.entry.at(self.seq);
+        let mut line = self.content.at(self.seq);
         line["type"] = "entry".into();
         line["prev_hash"] = hex::encode(&self.prev_hash).into();
         line["hash"] = hex::encode(&self.hash).into();

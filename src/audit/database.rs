@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     chain::{GENESIS, INSTANCE, Row, columns},
     key::PublicKey,
-    seal::{checkpoint, seal},
+    seal::{checkpoint, settle},
     statement::{sign, statement, with_signature},
     verify::{Report, Verifier},
 };
@@ -44,7 +44,7 @@ pub async fn verify(app: &App, chain: i64, keys: &[PublicKey]) -> Result<Report>
         let is_last = rows.len() < PAGE;
         for row in rows {
             after = row.seq;
-            verifier.entry(row.entry.at(row.seq), &row.prev_hash, &row.hash);
+            verifier.entry(row.content.at(row.seq), &row.prev_hash, &row.hash);
         }
         if is_last {
             break;
@@ -69,7 +69,7 @@ pub async fn export(
     chain: i64,
     (from, to): (Option<Timestamp>, Option<Timestamp>),
 ) -> Result<impl Stream<Item = Result<Bytes>> + Send> {
-    seal(&app).await?;
+    settle(&app).await?;
     checkpoint(&app, Some(chain)).await?;
     let (first, last) = range(&app, chain, from, to).await?;
     let header = header(&app, chain, first, last).await?;

@@ -25,7 +25,7 @@ pub mod serve;
 mod statement;
 mod verify;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 
 use serde_json::Value;
 
@@ -62,13 +62,15 @@ pub struct Recorder {
     pub(crate) key: Option<AuditKey>,
     /// False only where the cost of the log is measured.
     audited: bool,
+    /// How many lines this process has sealed since it last cleared away after itself.
+    sealed: AtomicU64,
 }
 
 impl Recorder {
     /// Nothing was refused yet.
     #[must_use]
     pub fn new(keys: &KeyFile, audited: bool) -> Self {
-        Self { refusals: Refusals::default(), key: AuditKey::of(keys), audited }
+        Self { refusals: Refusals::default(), key: AuditKey::of(keys), audited, sealed: AtomicU64::new(0) }
     }
 }
 

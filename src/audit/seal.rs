@@ -6,13 +6,16 @@
 //! SQLite has one writer, on PostgreSQL it holds an advisory lock. A line can be told to be changed from the moment it is
 //! sealed on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::Ordering,
+};
 
 use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
 use serde::Serialize;
 
 use super::{
-    chain::{Entry, GENESIS, columns, hash},
+    chain::{Content, GENESIS, columns, hash},
     statement::{sign, statement},
 };
 use crate::{
@@ -24,6 +27,8 @@ use crate::{
 
 /// How many lines one transaction seals.
 const BATCH: usize = 500;
+/// After how many lines that have gone to the log it is cleared away where they waited.
+const CLEAR: u64 = 2_000;
 /// Whoever holds this lock of PostgreSQL seals.
 const LOCK: i64 = 7_210_012;
 
@@ -32,7 +37,20 @@ const LOCK: i64 = 7_210_012;
 /// # Errors
 /// The database is out of reach.
 pub async fn seal(app: &App) -> Result<u64> {
-    seal_all(app, Others::Left).await
+    let sealed = seal_all(app, Others::Left).await?;
+    clear(app, sealed).await?;
+    Ok(sealed)
+}
+
+/// PostgreSQL keeps what was deleted until somebody clears it away, and every look at the lines that wait goes past it. Its own
+/// vacuum comes once a minute.
+async fn clear(app: &App, sealed: u64) -> Result<()> {
+    let gone = app.audit.sealed.fetch_add(sealed, Ordering::Relaxed) + sealed;
+    if app.db.backend() == DbBackend::Postgres && gone >= CLEAR {
+        app.audit.sealed.store(0, Ordering::Relaxed);
+        app.db.writer().execute_unprepared("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) audit_waiting").await?;
+    }
+    Ok(())
 }
 
 /// Seals what has been committed by now, after whoever does so just now: whoever reads the log next finds it there.
@@ -78,11 +96,11 @@ async fn seal_batch(app: &App, tx: Transaction) -> Result<usize> {
     fetch_left(app, &tx).await?;
     let waiting = format!("SELECT {} FROM audit_waiting ORDER BY id LIMIT {BATCH}", columns());
     let rows = tx.query_all_raw(sql(app, &waiting, vec![])).await?;
-    let entries = rows.iter().map(Entry::read).collect::<Result<Vec<_>>>()?;
-    let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(0) };
-    let (sealed, range) = (entries.len(), [first.id.into(), last.id.into()]);
-    let mut ends = ends(app, &tx, &entries).await?;
-    let places: Vec<Place> = entries.into_iter().map(|entry| place(entry, &mut ends)).collect();
+    let lines = rows.iter().map(Content::read).collect::<Result<Vec<_>>>()?;
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(0) };
+    let (sealed, range) = (lines.len(), [first.id.into(), last.id.into()]);
+    let mut ends = ends(app, &tx, &lines).await?;
+    let places: Vec<Place> = lines.into_iter().map(|line| place(line, &mut ends)).collect();
     put(app, &tx, &places).await?;
     let done = "DELETE FROM audit_waiting WHERE id IN (SELECT id FROM audit_log WHERE id BETWEEN $1 AND $2)";
     tx.execute_raw(sql(app, done, range.into())).await?;
@@ -134,8 +152,8 @@ async fn begin_after_others(app: &App) -> Result<Transaction> {
 type Ends = BTreeMap<i64, (i64, Vec<u8>)>;
 
 /// Where the chains of these lines end.
-async fn ends(app: &App, tx: &Transaction, entries: &[Entry]) -> Result<Ends> {
-    let chains: BTreeSet<i64> = entries.iter().map(|entry| entry.chain).collect();
+async fn ends(app: &App, tx: &Transaction, lines: &[Content]) -> Result<Ends> {
+    let chains: BTreeSet<i64> = lines.iter().map(|line| line.chain).collect();
     let chains: Vec<String> = chains.iter().map(i64::to_string).collect();
     let known =
         format!("SELECT chain, last_seq, last_hash FROM audit_chains WHERE chain IN ({})", chains.join(","));
@@ -154,12 +172,12 @@ struct Place {
 }
 
 /// The next place of its chain for a line.
-fn place(entry: Entry, ends: &mut Ends) -> Place {
-    let (line, chain) = (entry.id, entry.chain);
+fn place(line: Content, ends: &mut Ends) -> Place {
+    let (id, chain) = (line.id, line.chain);
     let (last, end) = ends.entry(chain).or_insert_with(|| (0, GENESIS.to_vec()));
     *last += 1;
-    let own = hash(end, &entry.at(*last)).to_vec();
-    let place = Place { line, seq: *last, prev: hex::encode(&*end), own: hex::encode(&own) };
+    let own = hash(end, &line.at(*last)).to_vec();
+    let place = Place { line: id, seq: *last, prev: hex::encode(&*end), own: hex::encode(&own) };
     *end = own;
     place
 }
@@ -194,7 +212,14 @@ async fn put(app: &App, tx: &Transaction, places: &[Place]) -> Result<()> {
 /// The database is out of reach.
 pub async fn checkpoint(app: &App, only: Option<i64>) -> Result<u64> {
     let Some(key) = &app.audit.key else { return Ok(0) };
-    let Some(tx) = begin(app).await? else { return Ok(0) };
+    // Who asks for one chain wants it signed now; the others come round again.
+    let tx = match only {
+        Some(_) => begin_after_others(app).await?,
+        None => match begin(app).await? {
+            Some(tx) => tx,
+            None => return Ok(0),
+        },
+    };
     let now = app.clock.now();
     let settings = &app.config.audit;
     let (due, values): (&str, Vec<Value>) = match only {

@@ -5,20 +5,17 @@
 //!
 //! `worker.rs` is the table of what the service does by itself, again and again.
 
-mod entity;
 pub mod worker;
 
-use sea_orm::{ActiveModelTrait, NotSet, Set};
 use serde_json::{Value, json};
 
-use self::entity::outbox;
 use crate::{
     app::App,
     clock::Timestamp,
     enums::CommandKind,
     error::Result,
     ids::{AgentId, ServerId},
-    store::Tx,
+    store::{Rows, Tx},
 };
 
 /// A command for the host of a server.
@@ -57,27 +54,18 @@ pub async fn waiting(app: &App) -> Result<(i64, Option<Timestamp>)> {
     }
 }
 
-/// Puts a command into the outbox.
-///
-/// # Errors
-/// The database refused; then the change that decided it does not happen either.
-pub async fn enqueue(tx: &Tx, command: Command) -> Result<()> {
-    outbox::ActiveModel {
-        organization_id: Set(tx.scope.org),
-        id: NotSet,
-        server_id: Set(command.server),
-        agent_id: Set(Some(command.agent)),
-        kind: Set(command.kind),
-        payload: Set(command.payload),
-        generation: Set(Some(command.generation)),
-        attempts: Set(0),
-        created_at: Set(tx.now),
-        available_at: Set(tx.now),
-        delivered_at: Set(None),
-        acknowledged_at: Set(None),
-        result: Set(None),
-    }
-    .insert(tx.connection())
-    .await?;
-    Ok(())
+/// Puts a command into the outbox, with the commit of what decided it.
+pub fn enqueue(tx: &Tx, command: Command) {
+    let columns = "organization_id, server_id, agent_id, kind, payload, generation, created_at, available_at";
+    let values = vec![
+        tx.scope.org.into(),
+        command.server.into(),
+        command.agent.into(),
+        command.kind.into(),
+        command.payload.into(),
+        command.generation.into(),
+        tx.now.into(),
+        tx.now.into(),
+    ];
+    tx.connection().insert_last(Rows { table: "outbox", columns, values: vec![values] });
 }

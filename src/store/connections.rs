@@ -31,6 +31,7 @@ use sqlx::{
     AssertSqlSafe, Connection, PgConnection, SqliteConnection, postgres::PgConnectOptions,
     sqlite::SqliteConnectOptions,
 };
+use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::transaction::Transaction;
@@ -139,7 +140,8 @@ impl Connections {
     /// One of them, until it is dropped.
     pub(super) async fn lend(&self) -> Result<Lent, DbErr> {
         let held = self.pool.get().await.map_err(not_lent)?;
-        Ok(Lent { held: Some(held), meter: self.meter, undoing: self.undoing.clone() })
+        let (meter, undoing) = (self.meter, self.undoing.clone());
+        Ok(Lent { held: Some(held), meter, undoing, is_undoing: false })
     }
 
     /// The rows of a statement.
@@ -200,8 +202,9 @@ impl Connections {
     pub(super) async fn close(&self) {
         self.undoing.close();
         self.undoing.wait().await;
-        // SQLite tidies up when its connection says goodbye.
+        // SQLite tidies up when its writer says goodbye.
         if self.get_database_backend() == DbBackend::Sqlite
+            && self.meter == Meter::Write
             && self.status().size > 0
             && let Ok(mut lent) = self.lend().await
             && let Some(held) = lent.held.take()
@@ -250,6 +253,8 @@ pub(super) struct Lent {
     held: Option<Object<Opener>>,
     meter: Meter,
     undoing: TaskTracker,
+    /// Whether its transaction is being undone. A runtime that ends drops that work at once: it is not begun again.
+    is_undoing: bool,
 }
 
 impl Lent {
@@ -367,9 +372,9 @@ impl Opened {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
-        if held.is_open && !held.is_amid && tokio::runtime::Handle::try_current().is_ok() {
-            let lent = Self { held: Some(held), meter: self.meter, undoing: self.undoing.clone() };
-            self.undoing.spawn(undo(lent));
+        if held.is_open && !held.is_amid && !self.is_undoing && Handle::try_current().is_ok() {
+            let (meter, undoing) = (self.meter, self.undoing.clone());
+            self.undoing.spawn(undo(Self { held: Some(held), meter, undoing, is_undoing: true }));
         } else if held.is_open || held.is_amid {
             drop(Object::take(held));
         }
@@ -378,12 +383,8 @@ impl Drop for Lent {
 
 /// Undoes a transaction that nobody has ended.
 async fn undo(mut lent: Lent) {
-    let undone = lent.run("ROLLBACK", "ROLLBACK").await;
-    lent.is_done();
-    if undone.is_err()
-        && let Some(held) = lent.held.take()
-    {
-        drop(Object::take(held));
+    if lent.run("ROLLBACK", "ROLLBACK").await.is_ok() {
+        lent.is_done();
     }
 }
 

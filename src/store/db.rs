@@ -96,6 +96,7 @@ impl Db {
     /// Lets go of what nobody has needed lately.
     pub fn trim(&self) {
         self.read.trim();
+        self.write.trim();
         self.finding.trim();
     }
 

@@ -132,12 +132,12 @@ pub enum Operation {
     Subscription = 2,
 }
 
-/// Which of the two pools a statement went through.
+/// Which connections a statement went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// Readers.
+    /// Those to read with.
     Read = 0,
-    /// Transactions and notes.
+    /// Those to write with: transactions and notes.
     Write = 1,
 }
 

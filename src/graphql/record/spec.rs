@@ -385,6 +385,5 @@ id_columns!(
     McpServerId,
     SkillId,
     AuditId,
-    OutboxId,
     PolicyVersionId,
 );
