@@ -379,6 +379,7 @@ fn code_of(error: &sea_orm::DbErr) -> Option<std::borrow::Cow<'_, str>> {
 pub(crate) fn is_connection_loss(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,

@@ -58,7 +58,7 @@ families! {
         "Errors shown to callers, of both faces, by code: `SIGN_IN_FAILED` are refused sign-ins.";
     RATE_LIMITED = "muster_rate_limited_total", "counter", ["class"], "Requests refused by a rate limit.";
     SQL_SECONDS = "muster_sql_statement_duration_seconds", "histogram", ["pool"],
-        "How long statements took, the wait for a connection included.";
+        "How long statements took, commits among them.";
     SQL_FAILED = "muster_sql_statements_failed_total", "counter", ["pool"], "Statements that the database refused.";
     ROUNDS = "muster_job_runs_total", "counter", ["job", "outcome"], "Rounds of recurring work.";
     ROUND_SECONDS = "muster_job_duration_seconds", "histogram", ["job"], "How long rounds took.";

@@ -25,6 +25,7 @@ mod contacts;
 mod contracts;
 mod conversations;
 mod credentials;
+mod database_tls;
 mod docs;
 mod edge;
 mod etags;

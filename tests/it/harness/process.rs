@@ -233,21 +233,68 @@ fn signal(name: &str, process: u32) {
 pub struct Postgres {
     folder: TempDir,
     programs: PathBuf,
+    /// Where it listens with TLS, besides its socket.
+    tls: Option<u16>,
 }
 
 impl Postgres {
     pub fn start() -> Self {
+        let this = Self::new(None);
+        this.bring_up();
+        this
+    }
+
+    /// One that also listens on 127.0.0.1, with TLS; the certificate is for `localhost`, its own root, and in `cert.pem`.
+    pub fn start_with_tls() -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let this = Self::new(Some(port));
+        let (key, certificate) = (this.path("key.pem"), this.certificate());
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+            .args([
+                "-addext",
+                "subjectAltName=DNS:localhost",
+                "-addext",
+                "basicConstraints=critical,CA:FALSE",
+            ])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .output()
+            .expect("openssl is installed");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let owned = Command::new("chown").arg("postgres").args([&key, &certificate]).status().unwrap();
+        assert!(owned.success());
+        this.bring_up();
+        this
+    }
+
+    fn new(tls: Option<u16>) -> Self {
         let found = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok);
         let programs =
             found.map(|version| version.path().join("bin")).find(|bin| bin.join("pg_ctl").exists());
         let programs = programs.expect("PostgreSQL's programs (apt-get install postgresql)");
         // A short path: a socket's has to fit in 107 bytes.
         let folder = tempfile::Builder::new().prefix("muster-pg").tempdir_in("/tmp").unwrap();
-        let this = Self { folder, programs };
+        let this = Self { folder, programs, tls };
         this.run_in_folder("chown", &["postgres"]);
         this.run("initdb", &["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C"]);
-        this.bring_up();
         this
+    }
+
+    /// The certificate.
+    pub fn certificate(&self) -> PathBuf {
+        self.path("cert.pem")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Over the network, from a host that is named `host`.
+    pub fn url_of(&self, host: &str, parameters: &str) -> String {
+        format!("postgres://postgres@{host}:{}/postgres?{parameters}", self.tls.unwrap())
     }
 
     pub fn url(&self) -> String {
@@ -276,7 +323,15 @@ impl Postgres {
 
     /// Starts it; after a crash, when what is left of the one before has gone.
     pub fn bring_up(&self) {
-        let options = format!("-k {} -c listen_addresses='' -c fsync=on", self.folder.path().display());
+        let mut options = format!("-k {} -c fsync=on", self.folder.path().display());
+        options += &match self.tls {
+            Some(port) => format!(
+                " -c listen_addresses=127.0.0.1 -p {port} -c ssl=on -c ssl_cert_file={} -c ssl_key_file={}",
+                self.certificate().display(),
+                self.path("key.pem").display()
+            ),
+            None => " -c listen_addresses=''".to_owned(),
+        };
         let log = self.folder.path().join("log").display().to_string();
         for _ in 0..40 {
             if self.try_run("pg_ctl", &["-w", "-s", "-l", &log, "-o", &options, "start"]) {

@@ -1,0 +1,35 @@
+//! PostgreSQL over the network: the service speaks TLS to it, and asks who it is.
+
+use muster::store::Db;
+
+use crate::harness::{Postgres, config, is_postgres};
+
+/// Whether the connection is encrypted, by the server's account.
+async fn is_encrypted(url: &str) -> anyhow::Result<bool> {
+    let folder = tempfile::tempdir()?;
+    let db = Db::open(&config(folder.path(), url).database).await?;
+    let sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let row = db.one(sql.to_owned(), vec![]).await?.expect("there is a connection");
+    Ok(row.try_get_by(0)?)
+}
+
+#[tokio::test]
+async fn the_database_is_reached_with_tls_and_has_to_be_who_it_says() {
+    if is_postgres() {
+        return; // It brings its own; once is enough.
+    }
+    let (postgres, other) = (Postgres::start_with_tls(), Postgres::start_with_tls());
+    let root = |of: &Postgres| format!("sslrootcert={}", of.certificate().display());
+    let verified = format!("sslmode=verify-full&{}", root(&postgres));
+    assert!(is_encrypted(&postgres.url_of("localhost", &verified)).await.unwrap());
+    assert!(is_encrypted(&postgres.url_of("localhost", "sslmode=require")).await.unwrap());
+    assert!(!is_encrypted(&postgres.url_of("localhost", "sslmode=disable")).await.unwrap());
+    for (host, parameters, why) in [
+        ("localhost", format!("sslmode=verify-full&{}", root(&other)), "somebody else's certificate"),
+        ("127.0.0.1", verified, "a certificate of another name"),
+        ("localhost", "sslmode=verify-full".to_owned(), "a certificate that nobody vouches for"),
+    ] {
+        let refused = is_encrypted(&postgres.url_of(host, &parameters)).await.expect_err(why);
+        assert!(format!("{refused:#}").contains("certificate"), "{why}: {refused:#}");
+    }
+}
