@@ -22,6 +22,7 @@ use deadpool::{
         TimeoutType,
     },
 };
+use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use sea_orm::{
     ConnAcquireErr, ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement,
     Values, prelude::async_trait::async_trait,
@@ -70,12 +71,13 @@ macro_rules! with {
 }
 
 impl Opener {
-    /// A connection that is nobody else's.
-    pub async fn open(&self) -> Result<Driver, sqlx::Error> {
-        Ok(match self {
-            Self::Postgres(options) => Driver::Postgres(PgConnection::connect_with(options).await?),
-            Self::Sqlite(options) => Driver::Sqlite(SqliteConnection::connect_with(options).await?),
-        })
+    /// A connection that is nobody else's. Boxed: everything that runs a statement may have to open one first, and greeting a
+    /// server is a large future.
+    pub fn open(&self) -> BoxFuture<'_, Result<Driver, sqlx::Error>> {
+        match self {
+            Self::Postgres(options) => PgConnection::connect_with(options).map_ok(Driver::Postgres).boxed(),
+            Self::Sqlite(options) => SqliteConnection::connect_with(options).map_ok(Driver::Sqlite).boxed(),
+        }
     }
 
     fn backend(&self) -> DbBackend {
