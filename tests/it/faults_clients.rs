@@ -242,7 +242,8 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
         let began = Instant::now();
         let answer = app.owner.gql(document, json!({})).await;
         let shown: String = document.chars().take(80).collect();
-        assert!(began.elapsed() < Duration::from_secs(2), "{n} took {:?}: {shown}", began.elapsed());
+        // Run, they would take hours; refused, parts of a second, or some on a machine that is busy with other tests.
+        assert!(began.elapsed() < Duration::from_secs(10), "{n} took {:?}: {shown}", began.elapsed());
         assert!(answer.body["errors"][0].is_object(), "{n} was answered: {shown}");
         assert!(answer.body["data"].is_null(), "{n} was run: {shown}");
     }
