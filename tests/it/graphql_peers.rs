@@ -63,13 +63,13 @@ async fn watches(transport: &str) {
     let mut peer = Peer::start(node("watch.mjs", &[transport, &url, app.viewer.bearer(), &org]));
     assert_eq!(peer.answer("query").await["data"]["agents"]["total"], 1);
     assert_eq!(peer.line().await, "ready");
-    // `ready` is said before the subscription has reached the service.
+    // `ready` is said before the subscription has reached the service; and what is there already is no change.
     let path = format!("/v1/org/{}/agent/{agent}", app.org);
     let mut seen = None;
-    for _ in 0..50 {
+    for n in 0..50 {
         app.operator.gql(
-            "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: {role: \"seen\"}) { id } }",
-            serde_json::json!({"o": app.org, "a": agent}),
+            "mutation($o: Id!, $a: Id!, $r: String) { updateAgent(orgId: $o, id: $a, input: {role: $r}) { id } }",
+            serde_json::json!({"o": app.org, "a": agent, "r": format!("seen {n}")}),
         )
         .await
         .data();
