@@ -13,7 +13,7 @@ use crate::{
     enums::{ActorKind, AuditOutcome, CredentialUsed},
     error::Code,
     ids::OrgId,
-    store::{Rows, Transaction},
+    store::{NewRows, Transaction},
 };
 
 /// Who did what, or was refused it. It holds names as they were, and refers to nothing that may be deleted.
@@ -95,7 +95,7 @@ impl Line {
     }
 
     /// What stands in [`COLUMNS`].
-    fn values(&self) -> Vec<Value> {
+    fn values(self) -> Vec<Value> {
         vec![
             self.organization_id.into(),
             self.at.into(),
@@ -103,19 +103,19 @@ impl Line {
             self.count.into(),
             self.actor_kind.into(),
             self.actor_id.into(),
-            self.actor_name.clone().into(),
+            self.actor_name.into(),
             self.credential_kind.into(),
             self.credential_id.into(),
-            self.credential_hint.clone().into(),
-            self.operation.as_ref().into(),
+            self.credential_hint.into(),
+            self.operation.into_owned().into(),
             self.permission.map(Permission::as_str).into(),
             self.decided_by.as_deref().into(),
             self.outcome.into(),
             self.code.map(Code::as_str).into(),
             self.target_kind.into(),
             self.target_id.into(),
-            self.changes.clone().into(),
-            self.request_id.clone().into(),
+            self.changes.into(),
+            self.request_id.into(),
             self.ip.map(|ip| ip.to_string()).into(),
         ]
     }
@@ -127,7 +127,7 @@ pub(super) const COLUMNS: &str = "organization_id, at, last_at, count, actor_kin
      request_id, ip";
 
 /// Writes lines with the commit of what they tell of.
-pub(super) fn write(tx: &Transaction, lines: &[Line]) {
-    let values = lines.iter().map(Line::values).collect();
-    tx.insert_last(Rows { table: "audit_waiting", columns: COLUMNS, values });
+pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = Line>) {
+    let values = lines.into_iter().map(Line::values).collect();
+    tx.insert_last(NewRows { table: "audit_waiting", columns: COLUMNS, values });
 }

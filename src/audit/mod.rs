@@ -110,7 +110,7 @@ pub fn record(tx: &Tx, entry: Entry) {
         ..Line::of(entry.operation, tx.now)
     };
     let line = line.by(&request.caller).from(request.ip, &request.id);
-    line::write(tx.connection(), &[line]);
+    line::write(tx.connection(), [line]);
 }
 
 fn actor(caller: &Caller) -> Option<i64> {

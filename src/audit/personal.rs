@@ -93,7 +93,7 @@ impl<'a> Origin<'a> {
             changes,
             ..Line::of(operation, self.app.clock.now())
         };
-        line::write(tx, &[line.by(self.caller).from(self.ip, self.request_id)]);
+        line::write(tx, [line.by(self.caller).from(self.ip, self.request_id)]);
     }
 
     /// The same after a change of files, which has no transaction.
@@ -147,5 +147,5 @@ pub fn record_personal<'a>(tx: &Transaction, origin: impl Into<Origin<'a>>, entr
         },
         None => line.by(origin.caller),
     };
-    line::write(tx, &[line]);
+    line::write(tx, [line]);
 }

@@ -318,8 +318,9 @@ async fn insert(app: &App, lines: &[(Key, Line, i64)], lost: u64) -> Result<usiz
     }
     let written = rows.len();
     let tx = app.db.begin().await?;
-    for batch in rows.chunks(BATCH) {
-        line::write(&tx, batch);
+    let mut rows = rows.into_iter();
+    while rows.len() > 0 {
+        line::write(&tx, rows.by_ref().take(BATCH));
     }
     tx.commit().await?;
     Ok(written)

@@ -15,7 +15,7 @@ use crate::{
     enums::CommandKind,
     error::Result,
     ids::{AgentId, ServerId},
-    store::{Rows, Tx},
+    store::{NewRows, Tx},
 };
 
 /// A command for the host of a server.
@@ -67,5 +67,5 @@ pub fn enqueue(tx: &Tx, command: Command) {
         tx.now.into(),
         tx.now.into(),
     ];
-    tx.connection().insert_last(Rows { table: "outbox", columns, values: vec![values] });
+    tx.connection().insert_last(NewRows { table: "outbox", columns, values: vec![values] });
 }

@@ -156,7 +156,9 @@ impl Connections {
         if self.meter == Meter::Write {
             return self.lend().await?.rows(&sql, values).await;
         }
-        match self.lend().await?.rows(&sql, values.clone()).await {
+        // Bound first: the dead connection is given back before another one is lent, which may be the only one.
+        let done = self.lend().await?.rows(&sql, values.clone()).await;
+        match done {
             Err(DbErr::Conn(_)) => {
                 self.forget();
                 self.lend().await?.rows(&sql, values).await
@@ -245,8 +247,14 @@ impl ConnectionTrait for Connections {
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        self.rows(statement.sql, statement.values.unwrap_or(Values(Vec::new()))).await
+        let (sql, values) = parts(statement);
+        self.rows(sql, values).await
     }
+}
+
+/// A statement's text and its values.
+pub(super) fn parts(statement: Statement) -> (String, Values) {
+    (statement.sql, statement.values.unwrap_or(Values(Vec::new())))
 }
 
 /// A connection that somebody has. Whoever drops it in the middle of a statement closes it, with a transaction open undoes that.
@@ -274,8 +282,8 @@ impl Lent {
 
     /// What a statement has done.
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
-        let told: Arc<str> = statement.sql.into();
-        let values = statement.values.unwrap_or(Values(Vec::new()));
+        let (sql, values) = parts(statement);
+        let told: Arc<str> = sql.into();
         self.execute_as(&told, Arc::clone(&told), values).await
     }
 
@@ -383,7 +391,8 @@ impl Drop for Lent {
     }
 }
 
-/// Undoes a transaction that nobody has ended.
+/// Undoes a transaction that nobody has ended. SQLite has ended one itself whose commit found the disk full: then this is
+/// refused, and the connection closed.
 async fn undo(mut lent: Lent) {
     if lent.run("ROLLBACK", "ROLLBACK").await.is_ok() {
         lent.is_done();

@@ -9,7 +9,6 @@ use sqlx::{
     postgres::PgConnectOptions,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
-use tracing::Instrument;
 
 use super::{
     connections::{Connections, Driver, Opener},
@@ -45,7 +44,8 @@ impl Db {
             let (reader, writer) = sqlite(url)?;
             (reader, writer, 1)
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            (postgres(url)?, postgres(url)?, most)
+            let (reader, writer) = postgres(url)?;
+            (reader, writer, most)
         } else {
             anyhow::bail!("database_url must begin with sqlite: or postgres:");
         };
@@ -158,15 +158,6 @@ impl Db {
     }
 }
 
-/// Does work that must not be given up in the middle, whether or not anybody still waits for it.
-pub(super) async fn to_the_end<T: Send + 'static>(
-    work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
-) -> Result<T, DbErr> {
-    #[expect(clippy::disallowed_methods, reason = "a shutdown waits for the connection that it holds")]
-    let working = tokio::spawn(work.in_current_span());
-    working.await.unwrap_or_else(|failed| Err(DbErr::Custom(failed.to_string())))
-}
-
 /// How an SQLite file is opened to be read, and to be written.
 fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
     let options = SqliteConnectOptions::from_str(url)
@@ -182,7 +173,9 @@ fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
     Ok((Opener::Sqlite(options.clone().pragma("query_only", "ON")), Opener::Sqlite(options)))
 }
 
-fn postgres(url: &str) -> anyhow::Result<Opener> {
+/// The same for a PostgreSQL server.
+fn postgres(url: &str) -> anyhow::Result<(Opener, Opener)> {
     let options = PgConnectOptions::from_str(url).context("database_url")?;
-    Ok(Opener::Postgres(options.application_name("muster").statement_cache_capacity(256)))
+    let options = options.application_name("muster").statement_cache_capacity(256);
+    Ok((Opener::Postgres(options.clone()), Opener::Postgres(options)))
 }

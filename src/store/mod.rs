@@ -24,5 +24,5 @@ pub use patch::{patch, patch_required};
 pub use scoped::TenantEntity;
 pub(crate) use scoped::{entity, tenant_entity};
 pub use steps::{CONTRACT, MARK, Step, breaking, takes_away};
-pub use transaction::{Rows, Transaction};
+pub use transaction::{NewRows, Transaction};
 pub use tx::{Precondition, Tx};

@@ -5,7 +5,6 @@
 //! before the commit, as the lines of the audit log, go along with it: [`Transaction::insert_last`].
 
 use std::{
-    convert::Infallible,
     fmt::Write,
     sync::{
         Arc, PoisonError,
@@ -19,21 +18,21 @@ use sea_orm::{
 };
 use tokio::sync::Mutex;
 
-use super::connections::{Driver, Lent};
+use super::connections::{Driver, Lent, parts};
 
 /// A transaction that is open. Dropping it undoes everything.
 pub struct Transaction {
     lent: Mutex<Lent>,
     backend: DbBackend,
     /// What goes along with the commit.
-    last: std::sync::Mutex<Vec<Rows>>,
+    last: std::sync::Mutex<Vec<NewRows>>,
     /// Whether a statement was refused. PostgreSQL undoes such a transaction whatever is said at its end, without an error.
     is_refused: AtomicBool,
 }
 
 /// New rows of one table.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct NewRows {
     /// The table.
     pub table: &'static str,
     /// Its columns, with commas.
@@ -50,7 +49,7 @@ impl Transaction {
     }
 
     /// Inserts rows, when everything else is done: nothing in the transaction sees them.
-    pub fn insert_last(&self, rows: Rows) {
+    pub fn insert_last(&self, rows: NewRows) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).push(rows);
     }
 
@@ -70,7 +69,7 @@ impl Transaction {
             (_, []) => lent.run(told, told).await?,
             (DbBackend::Postgres, rows) => lent.run(told, &literal(rows)?).await?,
             (_, rows) => {
-                let (sql, values) = bound(rows);
+                let (sql, values) = bound(rows)?;
                 lent.execute_as(told, sql, values).await?
             }
         };
@@ -127,28 +126,27 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        let values = statement.values.unwrap_or(Values(Vec::new()));
-        self.noted(self.lent.lock().await.rows(&statement.sql.into(), values).await)
+        let (sql, values) = parts(statement);
+        self.noted(self.lent.lock().await.rows(&sql.into(), values).await)
     }
 }
 
 /// For SQLite: statements with their values. The texts for one row are the same each time, so they are prepared once.
-fn bound(rows: &[Rows]) -> (Arc<str>, Values) {
+fn bound(rows: &[NewRows]) -> Result<(Arc<str>, Values), DbErr> {
     let (mut sql, mut values) = (String::new(), Vec::new());
     for rows in rows {
         insert(&mut sql, rows, |sql, value| {
             values.push(value.clone());
             sql.push('?');
-            Ok::<_, Infallible>(())
-        })
-        .unwrap_or_else(|never| match never {});
+            Ok(())
+        })?;
     }
     sql.push_str("COMMIT");
-    (sql.into(), Values(values))
+    Ok((sql.into(), Values(values)))
 }
 
 /// For PostgreSQL, which takes several statements at once only without values: they stand in the text.
-fn literal(rows: &[Rows]) -> Result<String, DbErr> {
+fn literal(rows: &[NewRows]) -> Result<String, DbErr> {
     let mut sql = String::new();
     for rows in rows {
         insert(&mut sql, rows, quote)?;
@@ -157,11 +155,11 @@ fn literal(rows: &[Rows]) -> Result<String, DbErr> {
     Ok(sql)
 }
 
-fn insert<E>(
+fn insert(
     sql: &mut String,
-    rows: &Rows,
-    mut put: impl FnMut(&mut String, &Value) -> Result<(), E>,
-) -> Result<(), E> {
+    rows: &NewRows,
+    mut put: impl FnMut(&mut String, &Value) -> Result<(), DbErr>,
+) -> Result<(), DbErr> {
     let _ = write!(sql, "INSERT INTO {} ({}) VALUES ", rows.table, rows.columns);
     for (n, row) in rows.values.iter().enumerate() {
         sql.push_str(if n == 0 { "(" } else { ", (" });

@@ -2,8 +2,10 @@
 //! that all of it happens with the change or not at all.
 
 use futures::future::BoxFuture;
+use sea_orm::DbErr;
+use tracing::Instrument;
 
-use super::{Transaction, db::to_the_end};
+use super::Transaction;
 use crate::{access::Scope, app::Event, clock::Timestamp, error::Result};
 
 /// What a request demands of a record before it changes it.
@@ -39,7 +41,7 @@ impl Tx {
         self.events.push(event);
     }
 
-    /// Undoes everything now; a dropped transaction does so when its connection is next used.
+    /// Undoes everything now; a dropped transaction is undone a moment later.
     ///
     /// # Errors
     /// The database was lost; then nothing has happened either.
@@ -67,4 +69,13 @@ impl Tx {
         });
         Ok(done.await?)
     }
+}
+
+/// Does work that must not be given up in the middle, whether or not anybody still waits for it.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
+) -> Result<T, DbErr> {
+    #[expect(clippy::disallowed_methods, reason = "a shutdown waits for the connection that it holds")]
+    let working = tokio::spawn(work.in_current_span());
+    working.await.unwrap_or_else(|failed| Err(DbErr::Custom(failed.to_string())))
 }

@@ -10,12 +10,13 @@ use std::{
     time::Duration,
 };
 
+use muster::{config as settings, store::Db};
 use reqwest::StatusCode;
 use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{Actor, House, Postgres, Program, Serving, is_postgres};
+use crate::harness::{Actor, House, Postgres, Program, Serving, config, is_postgres};
 
 /// What writers have heard.
 #[derive(Default)]
@@ -164,6 +165,22 @@ async fn a_database_that_is_killed_amid_a_thousand_writes_has_every_acknowledged
     nothing_is_lost_or_halved(&postgres.url(), &heard).await;
     let verified = program.json(&["audit", "verify"]);
     assert_eq!(verified["ok"], true, "{verified:#}");
+}
+
+/// One connection is all there is: the dead one is given back before another is opened.
+#[tokio::test]
+async fn what_reads_with_the_only_connection_reads_again_when_the_database_is_back() {
+    if is_postgres() {
+        return;
+    }
+    let postgres = Postgres::start();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = config(folder.path(), &postgres.url()).database;
+    let db = Db::open(&settings::Database { max_connections: 1, ..settings }).await.unwrap();
+    db.ping().await.unwrap();
+    postgres.stop();
+    postgres.bring_up();
+    db.ping().await.unwrap();
 }
 
 /// A file system of three megabytes, where this process may mount one.
