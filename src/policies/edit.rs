@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::{
     lines, place, sync,
     versions::{self, Author, NO_FILE, version_of},
@@ -11,7 +9,7 @@ use super::{
 use crate::{
     access::{
         Permission, Role, Scope,
-        policy::{Candidate, LintProblem, Subject, changed_lines, org_file},
+        policy::{Candidate, LintProblem, Subject, org_file},
     },
     app::App,
     audit,
@@ -21,9 +19,6 @@ use crate::{
     orgs, people,
     store::Tx,
 };
-
-/// How many changed lines an audit line repeats; the versions have all of them.
-pub(super) const AUDITED_LINES: usize = 200;
 
 /// An edit of the organization's own file.
 #[derive(Clone, Debug)]
@@ -45,12 +40,12 @@ pub(super) enum In {
     Argument(&'static str),
 }
 
-/// Puts another text in force.
+/// Puts another text in force: whether it is another than the one that was.
 ///
 /// # Errors
 /// `CONFLICT` for an edit of another version than the newest; `VALIDATION_FAILED` with everything that is wrong with the
 /// text; `POLICY_LOCKS_OUT`; `POLICY_NOT_WRITABLE`. Nothing is changed then.
-pub async fn edit(scope: &Scope, edit: Edit) -> Result<()> {
+pub async fn edit(scope: &Scope, edit: Edit) -> Result<bool> {
     let reason = checked_reason(&edit.reason)?;
     change(scope, ("editPolicy", In::Input("/text")), reason, move |_, newest| {
         if let Some(seen) = edit.version.filter(|seen| *seen != newest.version) {
@@ -62,7 +57,7 @@ pub async fn edit(scope: &Scope, edit: Edit) -> Result<()> {
 }
 
 /// Says that a role may, or may not, do something in the organization: one line is put in or takes another's place;
-/// without an effect, the line about it is taken out.
+/// without an effect, the line about it is taken out. Whether that has changed anything.
 ///
 /// # Errors
 /// As [`edit`]; `CONFLICT` if the line does not come to what was asked for, saying why.
@@ -72,7 +67,7 @@ pub async fn set_permission(
     permission: Permission,
     allow: Option<bool>,
     reason: &str,
-) -> Result<()> {
+) -> Result<bool> {
     let operation = match allow {
         Some(true) => "allowPermission",
         Some(false) => "denyPermission",
@@ -96,11 +91,11 @@ pub async fn set_permission(
     .await
 }
 
-/// Makes an earlier text the newest again: a new version, checked like any edit.
+/// Makes an earlier text the newest again: a new version, checked like any edit. Whether it was not the newest.
 ///
 /// # Errors
 /// `NOT_FOUND` for a version that this organization's file never had; otherwise as [`edit`].
-pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<()> {
+pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<bool> {
     let reason = checked_reason(reason)?;
     let tx = scope.begin().await?;
     let earlier = versions::load(&tx, to).await?;
@@ -111,11 +106,11 @@ pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<
     .await
 }
 
-/// Gives one of the operator's own files the text that it had in an earlier version.
+/// Gives one of the operator's own files the text that it had in an earlier version: whether it had another one.
 ///
 /// # Errors
 /// `NOT_FOUND`; `VALIDATION_FAILED` if the policy with that text would be refused, or is built in.
-pub async fn revert_operators(app: &Arc<App>, to: PolicyVersionId, reason: &str) -> Result<()> {
+pub async fn revert_operators(app: &Arc<App>, to: PolicyVersionId, reason: &str) -> Result<bool> {
     let reason = checked_reason(reason)?;
     sync::now(app).await?;
     let earlier = versions::load_operators(app, to).await?;
@@ -143,13 +138,13 @@ struct New {
     reverts_to: Option<PolicyVersionId>,
 }
 
-/// Makes the next text of the newest one.
+/// Makes the next text of the newest one: whether it is another.
 async fn change(
     scope: &Scope,
     (operation, said): (&'static str, In),
     reason: String,
     next: impl FnOnce(&Scope, Newest) -> Result<New> + Send,
-) -> Result<()> {
+) -> Result<bool> {
     let app = &scope.app;
     // What was edited by hand a moment ago is a version too.
     sync::now(app).await?;
@@ -160,9 +155,9 @@ async fn change(
     let before = newest.and_then(|newest| newest.text);
     let was = version_of(before.as_deref());
     let new = next(scope, Newest { version: was.clone(), text: before.clone() })?;
-    let is = version_of(new.text.as_deref());
-    if was == is {
-        return tx.rollback().await;
+    if was == version_of(new.text.as_deref()) {
+        tx.rollback().await?;
+        return Ok(false);
     }
     let candidate = checked(app, scope.org, new.text.clone(), said).await?;
     require_editor(&tx, &candidate).await?;
@@ -170,9 +165,8 @@ async fn change(
     let prepared = place::prepare(app, scope.org, new.text.clone()).await?;
     let author = Author { reverts_to: new.reverts_to, ..Author::caller(scope, &reason) };
     let row = versions::add(&tx, new.text.clone(), author).await?;
-    let mut lines = changed_lines(before.as_deref().unwrap_or(""), new.text.as_deref().unwrap_or(""));
-    lines.truncate(AUDITED_LINES);
-    let mut changes = json!({ "reason": reason, "from": was, "to": is, "lines": lines });
+    let mut changes = versions::difference(before.as_deref(), new.text.as_deref());
+    changes["reason"] = reason.into();
     if let Some(to) = new.reverts_to {
         changes["reverts_to"] = to.0.into();
     }
@@ -180,7 +174,7 @@ async fn change(
     audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
     tx.commit().await?;
     place::publish(app, prepared).await;
-    Ok(())
+    Ok(true)
 }
 
 /// What the policy would be with this text; everything that is wrong with it otherwise.

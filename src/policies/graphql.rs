@@ -17,7 +17,7 @@ use crate::{
     },
     clock::Timestamp,
     enums::PolicyAuthor,
-    error::{Problem, Result, Violation},
+    error::{Problem, Result},
     graphql::{
         Answer, Enter, answer,
         bounds::{bounds, from, items, length, name, range},
@@ -219,11 +219,7 @@ impl PolicyQuery {
             let subject = match (role, user_id) {
                 (Some(_), Some(_)) => {
                     let detail = "Ask about a role or about a member, not about both.";
-                    return Err(Problem::invalid(vec![Violation::parameter(
-                        "user_id",
-                        "NOT_ALLOWED",
-                        detail,
-                    )]));
+                    return Err(Problem::invalid_parameter("user_id", "NOT_ALLOWED", detail));
                 }
                 (Some(role), None) => Subject::Role(role),
                 (None, Some(user)) => Subject::Role(

@@ -29,16 +29,12 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::{
-    edit::AUDITED_LINES,
     place,
     retry::Retries,
     versions::{self, Author, Mark, NO_FILE, version_of},
 };
 use crate::{
-    access::{
-        Scope,
-        policy::{changed_lines, write_whole},
-    },
+    access::{Scope, policy::write_whole},
     app::App,
     audit,
     error::{Problem, Result},
@@ -204,11 +200,10 @@ async fn settle(app: &Arc<App>, state: &mut State, org: OrgId) -> Result<bool> {
 
 /// Makes a hand edit a version.
 async fn adopt(tx: Tx, before: Option<String>, text: Option<String>) -> Result<()> {
-    let (was, is) = (version_of(before.as_deref()), version_of(text.as_deref()));
-    let mut lines = changed_lines(before.as_deref().unwrap_or(""), text.as_deref().unwrap_or(""));
-    lines.truncate(AUDITED_LINES);
+    let mut changes = versions::difference(before.as_deref(), text.as_deref());
+    changes["reason"] = json!(null);
+    changes["author"] = "file".into();
     let row = versions::add(&tx, text, Author::file()).await?;
-    let changes = json!({ "reason": null, "author": "file", "from": was, "to": is, "lines": lines });
     let (operation, target_kind, target_id) = ("policyFileEdited", "policy", row.id.0);
     audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
     let org = tx.scope.org;

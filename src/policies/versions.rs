@@ -9,10 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{
-    edit::AUDITED_LINES,
-    entity::policy_versions::{ActiveModel, Column, Entity, Model},
-};
+use super::entity::policy_versions::{ActiveModel, Column, Entity, Model};
 use crate::{
     access::{
         Caller, Scope,
@@ -30,11 +27,21 @@ use crate::{
 /// The version of a file that is not there.
 pub const NO_FILE: &str = "none";
 
+/// How many changed lines an audit line repeats; the versions have all of them.
+const AUDITED_LINES: usize = 200;
+
 /// Identifies a text.
 #[must_use]
 pub fn version_of(text: Option<&str>) -> String {
     let Some(text) = text else { return NO_FILE.to_owned() };
     hex::encode(&Sha256::digest(text)[..8])
+}
+
+/// What the audit log says of a text that takes the place of another: an object with both versions and the changed lines.
+pub(super) fn difference(before: Option<&str>, after: Option<&str>) -> serde_json::Value {
+    let mut lines = changed_lines(before.unwrap_or(""), after.unwrap_or(""));
+    lines.truncate(AUDITED_LINES);
+    json!({ "from": version_of(before), "to": version_of(after), "lines": lines })
 }
 
 /// Who gives a file its text, and why.
@@ -212,15 +219,9 @@ fn operators() -> sea_orm::Select<Entity> {
 /// Notes the text of one of the operator's own files, if it is not the newest one.
 pub(super) async fn note_operators(app: &App, file: &str, text: Option<String>) -> Result<bool> {
     let newest = newest_of_operators(app, file).await?;
-    let is_first = newest.is_none();
-    let before = newest.and_then(|newest| newest.text);
-    if version_of(before.as_deref()) == version_of(text.as_deref()) {
-        return Ok(false);
-    }
     // What is found at the beginning was not edited.
-    let operation = (!is_first).then_some("policyFileEdited");
-    write_operators(app, file, (before, text), Author::file(), operation).await?;
-    Ok(true)
+    let operation = newest.is_some().then_some("policyFileEdited");
+    write_operators(app, file, (newest, text), Author::file(), operation).await
 }
 
 async fn newest_of_operators(app: &App, file: &str) -> Result<Option<Model>> {
@@ -228,19 +229,21 @@ async fn newest_of_operators(app: &App, file: &str) -> Result<Option<Model>> {
     Ok(newest.one(app.db.read()).await?)
 }
 
-/// Adds the version, and its line to the log of the instance.
+/// Adds the version, if it is not the newest one, and its line to the log of the instance.
 async fn write_operators(
     app: &App,
     file: &str,
-    (before, text): (Option<String>, Option<String>),
+    (newest, text): (Option<Model>, Option<String>),
     author: Author,
     operation: Option<&'static str>,
-) -> Result<()> {
-    let (from, to) = (version_of(before.as_deref()), version_of(text.as_deref()));
-    let mut lines = changed_lines(before.as_deref().unwrap_or(""), text.as_deref().unwrap_or(""));
-    lines.truncate(AUDITED_LINES);
-    let mut changes =
-        json!({ "file": file, "reason": author.reason, "from": from, "to": to, "lines": lines });
+) -> Result<bool> {
+    let before = newest.and_then(|newest| newest.text);
+    if version_of(before.as_deref()) == version_of(text.as_deref()) {
+        return Ok(false);
+    }
+    let mut changes = difference(before.as_deref(), text.as_deref());
+    changes["file"] = file.into();
+    changes["reason"] = author.reason.clone().into();
     match author.reverts_to {
         Some(reverted) => changes["reverts_to"] = reverted.0.into(),
         None => changes["author"] = "file".into(),
@@ -250,7 +253,8 @@ async fn write_operators(
     if let Some(operation) = operation {
         Origin::operator(app).record(&tx, operation, ("policy", Some(row.id.0)), changes);
     }
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    Ok(true)
 }
 
 /// Whose file a version is, an organization's or (none) the operator's, and which.
@@ -273,9 +277,14 @@ pub(super) async fn load_operators(app: &App, id: PolicyVersionId) -> Result<Mod
 }
 
 /// Adds a version of one of the operator's own files that was made an earlier one again.
-pub(super) async fn add_operators(app: &App, file: &str, text: Option<String>, author: Author) -> Result<()> {
-    let before = newest_of_operators(app, file).await?.and_then(|newest| newest.text);
-    write_operators(app, file, (before, text), author, Some("revertPolicy")).await
+pub(super) async fn add_operators(
+    app: &App,
+    file: &str,
+    text: Option<String>,
+    author: Author,
+) -> Result<bool> {
+    let newest = newest_of_operators(app, file).await?;
+    write_operators(app, file, (newest, text), author, Some("revertPolicy")).await
 }
 
 fn row(org: Option<OrgId>, file: String, text: Option<String>, author: Author, at: Timestamp) -> ActiveModel {

@@ -130,7 +130,7 @@ async fn polled(work: &mut Work, stop: Stop) -> Option<mpsc::Sender<()>> {
 
 async fn publish(app: Arc<App>, org: OrgId, text: String) -> Result<()> {
     let edit = policies::Edit { version: None, text, reason: "because".to_owned() };
-    policies::edit(&Scope::system(&app, org), edit).await
+    policies::edit(&Scope::system(&app, org), edit).await.map(drop)
 }
 
 /// A text that no file has had before.

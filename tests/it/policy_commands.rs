@@ -304,7 +304,10 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     let reverted = house.json(&["revert", &id, "--reason", "too wide"]);
     assert_eq!(
         reverted,
-        json!({ "reverted_to": published["id"], "organization_id": house.org, "file": format!("orgs/{}.csv", house.org) })
+        json!({
+            "reverted_to": published["id"], "organization_id": house.org, "file": format!("orgs/{}.csv", house.org),
+            "changed": true
+        })
     );
     assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0]);
     assert_eq!(house.versions()[0]["reverts_to"], published["id"]);

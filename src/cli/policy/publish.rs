@@ -71,11 +71,6 @@ async fn publish(
         Some(seen) => Some(policies::version_named(scope, &seen).await?),
         None => None,
     };
-    let newest = async || Ok::<_, Problem>(policies::history(scope, 1).await?.into_iter().next());
-    let number = |version: &Option<Version>| version.as_ref().map(|version| version.id);
-    let before = number(&newest().await?);
-    policies::edit(scope, Edit { version, text, reason }).await?;
-    let newest = newest().await?;
-    let changed = number(&newest) != before;
-    Ok((newest, changed))
+    let changed = policies::edit(scope, Edit { version, text, reason }).await?;
+    Ok((policies::history(scope, 1).await?.into_iter().next(), changed))
 }

@@ -25,7 +25,12 @@ impl Revert {
             None => policies::revert_operators(&app, version, &self.reason).await,
         };
         app.shut_down().await;
-        reverted?;
-        Ok(Output::of(json!({ "reverted_to": version, "organization_id": org, "file": file })))
+        let changed = reverted?;
+        let json =
+            json!({ "reverted_to": version, "organization_id": org, "file": file, "changed": changed });
+        if changed {
+            return Ok(Output::of(json));
+        }
+        Ok(Output::with_text(json, format!("Nothing was changed: {file} has that text already.")))
     }
 }
