@@ -254,6 +254,11 @@ impl Problem {
         Self::invalid(vec![Violation::at(pointer, code, detail)])
     }
 
+    /// One wrong argument or query parameter.
+    pub fn invalid_parameter(name: &str, code: &'static str, detail: impl Into<String>) -> Self {
+        Self::invalid(vec![Violation::parameter(name, code, detail)])
+    }
+
     /// A failure of our own: the caller learns only that it happened.
     pub fn internal(cause: impl Into<anyhow::Error>) -> Self {
         Self::new(Code::Internal, "The service failed; the log has the cause.").because(cause)
@@ -378,11 +383,9 @@ fn code_of(error: &sea_orm::DbErr) -> Option<std::borrow::Cow<'_, str>> {
 /// Whether a statement failed because the connection went away, or because the database is shutting down.
 pub(crate) fn is_connection_loss(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => {
+            true
+        }
         // Class 57: the operator intervened (shutdown, crash recovery); class 08: connection exception; 53300: too many
         // connections; 5 and its kin: SQLite's writer was kept busy by another process for longer than anybody waits.
         sqlx::Error::Database(db) => db.code().is_some_and(|code| {

@@ -9,7 +9,7 @@ use secrecy::ExposeSecret;
 use super::{Membership, OpenSession, SignedIn, Step, User};
 use crate::{
     clock::Timestamp,
-    error::{Problem, Result, Violation},
+    error::{Problem, Result},
     graphql::{
         Answer, ContextExt, Enter, Request, SecretText, answer,
         bounds::{bounds, length},
@@ -113,7 +113,7 @@ impl AccountMutation {
             let request = ctx.request();
             let ((Some(code), None) | (None, Some(code))) = (code, recovery_code) else {
                 let detail = "Send either `code` or `recoveryCode`.";
-                return Err(Problem::invalid(vec![Violation::parameter("code", "REQUIRED", detail)]));
+                return Err(Problem::invalid_parameter("code", "REQUIRED", detail));
             };
             shown(request, super::complete_sign_in(request, &challenge.0, &code.0).await?).await
         })

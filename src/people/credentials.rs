@@ -21,7 +21,7 @@ use crate::{
     access::{Person, password},
     app::App,
     audit::{PersonalEntry, record_personal},
-    error::{Code, Problem, Result, Violation},
+    error::{Code, Problem, Result},
     graphql::Request,
     ids::UserId,
     store::Transaction,
@@ -228,7 +228,7 @@ pub async fn change_email(
     let (app, email) = (&request.app, email.trim());
     if !is_email(email) {
         let detail = format!("`{email}` is no e-mail address.");
-        return Err(Problem::invalid(vec![Violation::parameter("email", "NOT_ALLOWED", detail)]));
+        return Err(Problem::invalid_parameter("email", "NOT_ALLOWED", detail));
     }
     let user = require_password(request, person.id, password).await?;
     throttle::charge(app, &[Key::mail(email)]).await?;
@@ -292,6 +292,6 @@ pub(super) async fn require_password(
 pub(super) fn check_password(new: &SecretString, email: &str, argument: &str) -> Result<()> {
     password::check_rules(new, email).map_err(|rule| {
         let detail = format!("Refused: {rule}.");
-        Problem::invalid(vec![Violation::parameter(argument, "NOT_ALLOWED", detail)])
+        Problem::invalid_parameter(argument, "NOT_ALLOWED", detail)
     })
 }

@@ -29,7 +29,7 @@ use crate::{
     },
     app::App,
     audit::{self, PersonalEntry, record_personal},
-    error::{Code, Problem, Result, Violation},
+    error::{Code, Problem, Result},
     graphql::Request,
     ids::{InvitationId, OrgId, UserId},
     mail::{self, Kind, Outgoing},
@@ -337,7 +337,7 @@ async fn prove(
         _ => {
             let needed = |name: &str| {
                 let detail = format!("A new account needs a `{name}`.");
-                Problem::invalid(vec![Violation::parameter(name, "REQUIRED", detail)])
+                Problem::invalid_parameter(name, "REQUIRED", detail)
             };
             if user.is_none() && said.name.as_deref().is_none_or(|name| name.trim().is_empty()) {
                 return Err(needed("name"));

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, Set, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, Set, UpdateMany,
+    sea_query::Expr,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -83,40 +84,34 @@ pub(super) async fn send(
 }
 
 /// Ends the person's links of this kind.
-#[expect(clippy::disallowed_methods, reason = "a link belongs to a person, whose id is in the filter")]
 pub(super) async fn withdraw(
     app: &App,
     db: &impl ConnectionTrait,
     user: UserId,
     purpose: Purpose,
 ) -> Result<()> {
-    email_tokens::Entity::update_many()
-        .col_expr(email_tokens::Column::UsedAt, Expr::value(app.clock.now().0))
-        .filter(email_tokens::Column::UserId.eq(user))
-        .filter(email_tokens::Column::Kind.eq(purpose.as_str()))
-        .filter(email_tokens::Column::UsedAt.is_null())
-        .exec(db)
-        .await?;
+    withdrawal(app, user, purpose).exec(db).await?;
     Ok(())
 }
 
 /// Ends the person's links that would make another address than `email` theirs.
-#[expect(clippy::disallowed_methods, reason = "a link belongs to a person, whose id is in the filter")]
 pub(super) async fn withdraw_others(
     app: &App,
     db: &impl ConnectionTrait,
     user: UserId,
     email: &str,
 ) -> Result<()> {
+    withdrawal(app, user, Purpose::Confirm).filter(email_tokens::Column::Email.ne(email)).exec(db).await?;
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a link belongs to a person, whose id is in the filter")]
+fn withdrawal(app: &App, user: UserId, purpose: Purpose) -> UpdateMany<email_tokens::Entity> {
     email_tokens::Entity::update_many()
         .col_expr(email_tokens::Column::UsedAt, Expr::value(app.clock.now().0))
         .filter(email_tokens::Column::UserId.eq(user))
-        .filter(email_tokens::Column::Kind.eq(Purpose::Confirm.as_str()))
-        .filter(email_tokens::Column::Email.ne(email))
+        .filter(email_tokens::Column::Kind.eq(purpose.as_str()))
         .filter(email_tokens::Column::UsedAt.is_null())
-        .exec(db)
-        .await?;
-    Ok(())
 }
 
 /// The token of a link that is just being sent; none if it is over.

@@ -169,7 +169,7 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     if let Some(heir) = later.first() {
         let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none();
         if later.len() > 1 || !is_open || !is_lost_answer(app, &session, heir, &client) {
-            return Err(reused(request, tx, &session, &later).await?);
+            return Err(reused(request, tx, &user, (&session, &later)).await?);
         }
         end(app, &tx, heir).await?;
         generation += 1;
@@ -199,8 +199,8 @@ fn is_lost_answer(app: &App, session: &sessions::Model, heir: &sessions::Model, 
 async fn reused(
     request: &Request,
     tx: Transaction,
-    session: &sessions::Model,
-    later: &[sessions::Model],
+    user: &users::Model,
+    (session, later): (&sessions::Model, &[sessions::Model]),
 ) -> Result<Problem> {
     let app = &request.app;
     let refused = Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
@@ -211,8 +211,7 @@ async fn reused(
     }
     tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
     revoke(app, &tx, session.user_id, &session.family).await?;
-    let user = by_id(&tx, session.user_id).await?;
-    notify(app, &tx, &user, &user.email, Notice::RefreshTokenReused, &Client::of(request)).await?;
+    notify(app, &tx, user, &user.email, Notice::RefreshTokenReused, &Client::of(request)).await?;
     let entry = PersonalEntry::done("refreshTokenReused", user.id, json!({ "sessions": "revoked" }));
     record_personal(&tx, request, entry.by(&user.name).through(session.id));
     tx.commit().await?;

@@ -17,8 +17,7 @@ use crate::{
     clock::Timestamp,
     error::{Code, Problem, Result, Violation},
     ids::{OrgId, UserId},
-    store::Db,
-    store::Transaction,
+    store::{Db, Transaction},
 };
 
 /// What a new user is given.

@@ -15,7 +15,7 @@ use muster::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, account};
 
 /// Secrets that a caller sends, one for each place that takes one.
 const SENT: [&str; 12] = [
@@ -242,9 +242,8 @@ async fn live_with_an_account(app: &TestApp, witness: &Witness<'_>) -> Vec<Strin
     keep(&opened["refreshToken"]);
     witness.note(&person.gql("mutation { requestEmailConfirmation }", json!({})).await.text);
     let link = keep(&json!(app.mail().await.token));
-    let confirm = "mutation($t: SecretString!) { confirmEmail(token: $t) }";
     for _ in 0..2 {
-        witness.note(&app.anonymous.gql(confirm, json!({ "t": link })).await.text);
+        witness.note(&app.anonymous.gql(account::CONFIRM, json!({ "t": link })).await.text);
     }
     let begin = "mutation($p: SecretString) { beginTotp(password: $p) { secret url } }";
     let begun = person.gql(begin, json!({ "p": SENT[10] })).await.data()["beginTotp"].clone();
@@ -258,13 +257,10 @@ async fn live_with_an_account(app: &TestApp, witness: &Witness<'_>) -> Vec<Strin
         app.anonymous.gql(sign_in, json!({ "e": email, "p": SENT[10] })).await.data()["signIn"].clone();
     keep(&opened["challenge"]["token"]);
     app.mails().await;
-    let ask = "mutation($e: String!) { requestPasswordReset(email: $e) }";
-    witness.note(&app.anonymous.gql(ask, json!({ "e": email })).await.text);
+    witness.note(&app.anonymous.gql(account::REQUEST_RESET, json!({ "e": email })).await.text);
     let link = keep(&json!(app.mail().await.token));
-    let reset =
-        "mutation($t: SecretString!, $p: SecretString!) { resetPassword(token: $t, newPassword: $p) }";
     for _ in 0..2 {
-        witness.note(&app.anonymous.gql(reset, json!({ "t": link, "p": SENT[11] })).await.text);
+        witness.note(&app.anonymous.gql(account::RESET, json!({ "t": link, "p": SENT[11] })).await.text);
     }
     let invite = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email: \"canary-guest@example.org\", role: VIEWER }) { id email } }";
     app.mails().await;

@@ -10,11 +10,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::TestApp;
+use crate::harness::{TestApp, account::CONFIRM};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/mail");
 const REQUEST: &str = "mutation { requestEmailConfirmation }";
-const CONFIRM: &str = "mutation($t: SecretString!) { confirmEmail(token: $t) }";
 
 /// The mail server.
 struct Server {

@@ -4,15 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, TestApp};
+use crate::harness::{
+    Actor, TestApp,
+    account::{CHANGE_EMAIL, CHANGE_PASSWORD, CONFIRM, REQUEST_RESET, RESET},
+};
 
-const CONFIRM: &str = "mutation($t: SecretString!) { confirmEmail(token: $t) }";
-const REQUEST_RESET: &str = "mutation($e: String!) { requestPasswordReset(email: $e) }";
-const RESET: &str =
-    "mutation($t: SecretString!, $p: SecretString!) { resetPassword(token: $t, newPassword: $p) }";
-const CHANGE_PASSWORD: &str =
-    "mutation($c: SecretString!, $n: SecretString!) { changePassword(currentPassword: $c, newPassword: $n) }";
-const CHANGE_EMAIL: &str = "mutation($e: String!, $p: SecretString) { changeEmail(email: $e, password: $p) }";
 const VIEWER: &str = "{ viewer { user { name email emailConfirmed } } }";
 
 async fn sign_in(app: &TestApp, email: &str, password: &str) -> Actor {

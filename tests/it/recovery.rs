@@ -6,15 +6,12 @@ use std::time::Duration;
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::json;
 
-use crate::harness::{Actor, Answer, TestApp, is_postgres};
+use crate::harness::{
+    Actor, Answer, TestApp,
+    account::{CHANGE_EMAIL, CHANGE_PASSWORD, CONFIRM, REQUEST_RESET, RESET},
+    is_postgres,
+};
 
-const CONFIRM: &str = "mutation($t: SecretString!) { confirmEmail(token: $t) }";
-const REQUEST_RESET: &str = "mutation($e: String!) { requestPasswordReset(email: $e) }";
-const RESET: &str =
-    "mutation($t: SecretString!, $p: SecretString!) { resetPassword(token: $t, newPassword: $p) }";
-const CHANGE_PASSWORD: &str =
-    "mutation($c: SecretString!, $n: SecretString!) { changePassword(currentPassword: $c, newPassword: $n) }";
-const CHANGE_EMAIL: &str = "mutation($e: String!, $p: SecretString) { changeEmail(email: $e, password: $p) }";
 const REFRESH: &str =
     "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
 const EMAIL: &str = "someone@example.org";

@@ -1,5 +1,6 @@
 //! The running service under test, and the people who use it. `tests/README.md` is the introduction.
 
+pub mod account;
 mod actor;
 mod app;
 mod database;
