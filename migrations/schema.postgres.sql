@@ -234,7 +234,6 @@ CREATE TABLE audit_log (
     CONSTRAINT audit_log_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['USER'::text, 'SERVICE_TOKEN'::text, 'SYSTEM'::text, 'ANONYMOUS'::text]))),
     CONSTRAINT audit_log_credential_kind_check CHECK ((credential_kind = ANY (ARRAY['SESSION'::text, 'SERVICE_TOKEN'::text]))),
     CONSTRAINT audit_log_outcome_check CHECK ((outcome = ANY (ARRAY['ALLOWED'::text, 'REFUSED'::text, 'FAILED'::text]))),
-    CONSTRAINT audit_log_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
     CONSTRAINT audit_log_pkey PRIMARY KEY (id)
 );
 CREATE INDEX audit_log_actor ON public.audit_log USING btree (organization_id, actor_kind, actor_id, at DESC);
@@ -242,6 +241,11 @@ CREATE INDEX audit_log_newest ON public.audit_log USING btree (organization_id, 
 CREATE INDEX audit_log_target ON public.audit_log USING btree (organization_id, target_kind, target_id, at DESC);
 CREATE INDEX audit_log_unsealed ON public.audit_log USING btree (id) WHERE (chain_seq IS NULL);
 CREATE UNIQUE INDEX audit_log_chain ON public.audit_log USING btree (COALESCE(organization_id, (0)::bigint), chain_seq) WHERE (chain_seq IS NOT NULL);
+
+CREATE TABLE audit_unsealed (
+    id bigint NOT NULL DEFAULT nextval('audit_log_id_seq'::regclass),
+    line json NOT NULL
+);
 
 CREATE TABLE audit_waiting (
     id bigint NOT NULL DEFAULT nextval('audit_log_id_seq'::regclass),
@@ -1021,3 +1025,11 @@ AS $function$
         '#' || conversation::text || '/' || (seq >> 16)::text,
         '#' || conversation::text || '//' || (seq >> 11)::text])
 $function$;
+
+CREATE OR REPLACE PROCEDURE public.write_audit_line(IN said json)
+ LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    INSERT INTO audit_unsealed (line) VALUES (said);
+END
+$procedure$;

@@ -212,7 +212,14 @@ UNION ALL
 SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, credential_id,
        credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, request_id, ip,
        CAST(NULL AS BIGINT)
-FROM audit_waiting;
+FROM audit_waiting
+UNION ALL
+SELECT id, line ->> 'organization_id', line ->> 'at', line ->> 'last_at', line ->> 'count', line ->> 'actor_kind',
+       line ->> 'actor_id', line ->> 'actor_name', line ->> 'credential_kind', line ->> 'credential_id',
+       line ->> 'credential_hint', line ->> 'operation', line ->> 'permission', line ->> 'decided_by', line ->> 'outcome',
+       line ->> 'code', line ->> 'target_kind', line ->> 'target_id', line -> 'changes', line ->> 'request_id', line ->> 'ip',
+       CAST(NULL AS BIGINT)
+FROM audit_unsealed;
 
 CREATE TABLE audit_log (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -245,6 +252,11 @@ CREATE INDEX audit_log_newest ON audit_log (organization_id, at DESC, id);
 CREATE INDEX audit_log_target ON audit_log (organization_id, target_kind, target_id, at DESC);
 
 CREATE INDEX audit_log_unsealed ON audit_log (id) WHERE chain_seq IS NULL;
+
+CREATE TABLE audit_unsealed (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- The one that the line has in the log.
+    line TEXT NOT NULL -- The columns of audit_log that it has values for.
+);
 
 CREATE TABLE audit_waiting (
     id INTEGER PRIMARY KEY AUTOINCREMENT, -- The one that the line has in the log.

@@ -4,12 +4,17 @@
 //! Canonical: keys sorted, no white space, as RFC 8785 writes objects of strings and whole numbers; so that a few
 //! lines in any language check an export.
 
+use std::borrow::Cow;
+
 use sea_orm::QueryResult;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::line::COLUMNS;
-use crate::{clock::Timestamp, error::Result};
+use crate::{
+    clock::Timestamp,
+    error::{Problem, Result},
+};
 
 /// What stands before the first line.
 pub const GENESIS: [u8; 32] = [0; 32];
@@ -17,71 +22,117 @@ pub const GENESIS: [u8; 32] = [0; 32];
 /// The chain of the instance itself.
 pub const INSTANCE: i64 = 0;
 
-/// What a [`Content`] is read from, in this order.
-pub fn columns() -> String {
-    format!("id, {COLUMNS}")
+/// The columns of a line's [`Content`] in the log, but for its id and its place.
+pub const COLUMNS: &str = "organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, \
+     credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
+     request_id, ip";
+
+/// What a line says and where it stands. The fields are in the order of their names: written so, it is canonical.
+///
+/// Values of a vocabulary are texts here: a later version may have written one that this version does not know.
+#[derive(Deserialize, Serialize)]
+pub struct Content<'a> {
+    actor_id: Option<i64>,
+    #[serde(borrow)]
+    actor_kind: Cow<'a, str>,
+    actor_name: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "from_milliseconds")]
+    at: Timestamp,
+    #[serde(serialize_with = "sorted")]
+    changes: Value,
+    code: Option<Cow<'a, str>>,
+    count: i64,
+    credential_hint: Option<Cow<'a, str>>,
+    credential_id: Option<i64>,
+    credential_kind: Option<Cow<'a, str>>,
+    decided_by: Option<Cow<'a, str>>,
+    #[serde(skip_deserializing)]
+    id: i64,
+    ip: Option<Cow<'a, str>>,
+    #[serde(default, deserialize_with = "from_some_milliseconds")]
+    last_at: Option<Timestamp>,
+    operation: Cow<'a, str>,
+    organization_id: Option<i64>,
+    outcome: Cow<'a, str>,
+    permission: Option<Cow<'a, str>>,
+    request_id: Option<Cow<'a, str>>,
+    /// Its place in the chain.
+    #[serde(skip_deserializing)]
+    pub seq: i64,
+    target_id: Option<i64>,
+    target_kind: Option<Cow<'a, str>>,
+    #[serde(skip_deserializing, default = "version")]
+    v: u8,
 }
 
-/// What a line says, wherever it stands.
-pub struct Content {
-    /// Which line.
-    pub id: i64,
-    /// Its organization; 0 for the instance's own.
-    pub chain: i64,
-    fields: Map<String, Value>,
+impl<'a> Content<'a> {
+    /// A line that waits, as `line.rs` has written it. It has no place yet.
+    ///
+    /// # Errors
+    /// It is no such line.
+    pub fn parse(id: i64, line: &'a str) -> Result<Self> {
+        let content: Self = serde_json::from_str(line).map_err(Problem::internal)?;
+        Ok(Self { id, ..content })
+    }
+
+    /// Whose chain it belongs to: that of its organization, or of the instance.
+    pub fn chain(&self) -> i64 {
+        self.organization_id.unwrap_or(INSTANCE)
+    }
+
+    /// What is hashed.
+    pub fn canonical(&self) -> Vec<u8> {
+        written(self)
+    }
+
+    /// The same as a value.
+    pub fn value(&self) -> Value {
+        // It is an object of texts and numbers.
+        serde_json::to_value(self).unwrap_or_default()
+    }
 }
 
-impl Content {
-    /// Reads [`columns`].
+impl Content<'static> {
+    /// Reads `id`, [`COLUMNS`] and `chain_seq`.
     ///
     /// # Errors
     /// The database gave something else.
-    pub fn read(row: &QueryResult) -> Result<Self> {
-        let text = |at: usize| row.try_get_by::<Option<String>, _>(at);
+    fn read(row: &QueryResult) -> Result<Self> {
+        let text = |at: usize| row.try_get_by::<Option<String>, _>(at).map(|text| text.map(Cow::Owned));
+        let required = |at: usize| row.try_get_by::<String, _>(at).map(Cow::Owned);
         let number = |at: usize| row.try_get_by::<Option<i64>, _>(at);
-        let (id, org): (i64, Option<i64>) = (row.try_get_by(0)?, number(1)?);
-        let fields = json!({
-            "v": 1,
-            "id": id,
-            "organization_id": org,
-            "at": row.try_get_by::<Timestamp, _>(2)?,
-            "last_at": row.try_get_by::<Option<Timestamp>, _>(3)?,
-            "count": row.try_get_by::<i64, _>(4)?,
-            "actor_kind": text(5)?,
-            "actor_id": number(6)?,
-            "actor_name": text(7)?,
-            "credential_kind": text(8)?,
-            "credential_id": number(9)?,
-            "credential_hint": text(10)?,
-            "operation": text(11)?,
-            "permission": text(12)?,
-            "decided_by": text(13)?,
-            "outcome": text(14)?,
-            "code": text(15)?,
-            "target_kind": text(16)?,
-            "target_id": number(17)?,
-            "changes": row.try_get_by::<Value, _>(18)?,
-            "request_id": text(19)?,
-            "ip": text(20)?,
-        });
-        let Value::Object(fields) = fields else { unreachable!("an object was written") };
-        Ok(Self { id, chain: org.unwrap_or(INSTANCE), fields })
-    }
-
-    /// What is hashed at this place of the chain.
-    #[must_use]
-    pub fn at(mut self, seq: i64) -> Value {
-        self.fields.insert("seq".to_owned(), seq.into());
-        Value::Object(self.fields)
+        Ok(Self {
+            id: row.try_get_by(0)?,
+            organization_id: number(1)?,
+            at: row.try_get_by(2)?,
+            last_at: row.try_get_by(3)?,
+            count: row.try_get_by(4)?,
+            actor_kind: required(5)?,
+            actor_id: number(6)?,
+            actor_name: text(7)?,
+            credential_kind: text(8)?,
+            credential_id: number(9)?,
+            credential_hint: text(10)?,
+            operation: required(11)?,
+            permission: text(12)?,
+            decided_by: text(13)?,
+            outcome: required(14)?,
+            code: text(15)?,
+            target_kind: text(16)?,
+            target_id: number(17)?,
+            changes: row.try_get_by(18)?,
+            request_id: text(19)?,
+            ip: text(20)?,
+            seq: row.try_get_by(21)?,
+            v: version(),
+        })
     }
 }
 
-/// A line at its place.
+/// A line of the log.
 pub struct Row {
-    /// What it says.
-    pub content: Content,
-    /// Its place.
-    pub seq: i64,
+    /// What it says, and its place.
+    pub content: Content<'static>,
     /// The hash of the line before.
     pub prev_hash: Vec<u8>,
     /// Its own.
@@ -89,7 +140,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// Reads [`columns`], and behind them the columns `chain_seq`, `prev_hash` and `hash`.
+    /// What [`Self::read`] reads.
+    pub fn columns() -> String {
+        format!("id, {COLUMNS}, chain_seq, prev_hash, hash")
+    }
+
+    /// Reads [`Self::columns`].
     ///
     /// # Errors
     /// The database gave something else.
@@ -97,7 +153,6 @@ impl Row {
         let bytes = |at: usize| row.try_get_by::<Option<Vec<u8>>, _>(at);
         Ok(Self {
             content: Content::read(row)?,
-            seq: row.try_get_by(21)?,
             prev_hash: bytes(22)?.unwrap_or_default(),
             hash: bytes(23)?.unwrap_or_default(),
         })
@@ -105,8 +160,8 @@ impl Row {
 
     /// The line of an export.
     #[must_use]
-    pub fn exported(self) -> Value {
-        let mut line = self.content.at(self.seq);
+    pub fn exported(&self) -> Value {
+        let mut line = self.content.value();
         line["type"] = "entry".into();
         line["prev_hash"] = hex::encode(&self.prev_hash).into();
         line["hash"] = hex::encode(&self.hash).into();
@@ -114,64 +169,85 @@ impl Row {
     }
 }
 
-/// The hash of a line that comes after `prev`.
+/// The hash of a line, in its canonical form, that comes after `prev`.
 #[must_use]
-pub fn hash(prev: &[u8], content: &Value) -> [u8; 32] {
-    Sha256::new().chain_update(prev).chain_update(canonical(content)).finalize().into()
+pub fn hash(prev: &[u8], canonical: &[u8]) -> [u8; 32] {
+    Sha256::new().chain_update(prev).chain_update(canonical).finalize().into()
 }
 
 /// The one way to write a value.
 #[must_use]
 pub fn canonical(value: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(512);
-    write(value, &mut out);
+    written(&Sorted(value))
+}
+
+fn written(what: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1_024);
+    // Writing objects, texts and numbers to memory can't fail.
+    let _ = serde_json::to_writer(&mut out, what);
     out
 }
 
-fn write(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Object(fields) => {
-            let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_unstable_by_key(|(name, _)| *name);
-            out.push(b'{');
-            for (n, (name, value)) in sorted.into_iter().enumerate() {
-                if n > 0 {
-                    out.push(b',');
-                }
-                scalar(name, out);
-                out.push(b':');
-                write(value, out);
+/// A value whose objects are written with sorted keys.
+struct Sorted<'a>(&'a Value);
+
+impl Serialize for Sorted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(fields) => {
+                let mut fields: Vec<_> = fields.iter().map(|(name, value)| (name, Sorted(value))).collect();
+                fields.sort_unstable_by_key(|(name, _)| *name);
+                serializer.collect_map(fields)
             }
-            out.push(b'}');
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Sorted)),
+            value => value.serialize(serializer),
         }
-        Value::Array(items) => {
-            out.push(b'[');
-            for (n, item) in items.iter().enumerate() {
-                if n > 0 {
-                    out.push(b',');
-                }
-                write(item, out);
-            }
-            out.push(b']');
-        }
-        value => scalar(value, out),
     }
 }
 
-fn scalar(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
-    // Writing strings, numbers and booleans to memory can't fail.
-    let _ = serde_json::to_writer(out, value);
+fn sorted<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+    Sorted(value).serialize(serializer)
+}
+
+fn from_milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    i64::deserialize(deserializer).map(Timestamp)
+}
+
+fn from_some_milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map(Timestamp))
+}
+
+/// The version of what is hashed.
+const fn version() -> u8 {
+    1
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn the_order_of_keys_does_not_count_and_everything_else_does() {
         let one: Value = serde_json::from_str(r#"{"b": [1, {"d": "é\n", "c": null}], "a": 1.5}"#).unwrap();
         assert_eq!(canonical(&one), r#"{"a":1.5,"b":[1,{"c":null,"d":"é\n"}]}"#.as_bytes());
-        assert_ne!(hash(&GENESIS, &one), hash(&[1; 32], &one));
-        assert_ne!(hash(&GENESIS, &one), hash(&GENESIS, &json!({})));
+        let hashed = |prev: &[u8], value: &Value| hash(prev, &canonical(value));
+        assert_ne!(hashed(&GENESIS, &one), hashed(&[1; 32], &one));
+        assert_ne!(hashed(&GENESIS, &one), hashed(&GENESIS, &json!({})));
+    }
+
+    #[test]
+    fn a_line_is_written_as_its_value_would_be() {
+        let line = r#"{"organization_id":3,"at":1000,"last_at":2000,"count":2,"actor_kind":"USER","actor_name":"\"Ada\" é",
+            "operation":"updateSkill","outcome":"ALLOWED","changes":{"b":[{"d":1,"c":2}],"a":null},"later":true}"#;
+        let content = Content { seq: 5, ..Content::parse(7, line).unwrap() };
+        assert_eq!(content.canonical(), canonical(&content.value()));
+        let value = content.value();
+        assert_eq!((&value["id"], &value["seq"], &value["v"]), (&json!(7), &json!(5), &json!(1)));
+        assert_eq!(value["at"], "1970-01-01T00:00:01.000Z");
+        assert_eq!(value["last_at"], "1970-01-01T00:00:02.000Z");
+        assert_eq!(value.as_object().unwrap().len(), 23);
+        assert_eq!((content.chain(), value["ip"].is_null()), (3, true));
     }
 }

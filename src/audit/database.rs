@@ -5,7 +5,7 @@ use futures::{Stream, stream};
 use serde_json::Value;
 
 use super::{
-    chain::{GENESIS, INSTANCE, Row, columns},
+    chain::{GENESIS, INSTANCE, Row},
     key::PublicKey,
     seal::{checkpoint, settle},
     statement::{sign, statement, with_signature},
@@ -43,8 +43,8 @@ pub async fn verify(app: &App, chain: i64, keys: &[PublicKey]) -> Result<Report>
         let rows = page(app, chain, after, i64::MAX).await?;
         let is_last = rows.len() < PAGE;
         for row in rows {
-            after = row.seq;
-            verifier.entry(row.content.at(row.seq), &row.prev_hash, &row.hash);
+            after = row.content.seq;
+            verifier.entry(row.content.value(), &row.prev_hash, &row.hash);
         }
         if is_last {
             break;
@@ -85,11 +85,11 @@ pub async fn export(
             return Ok(None);
         }
         let rows = page(&app, chain, after, last).await?;
-        let Some(end) = rows.last().map(|row| row.seq) else { return Ok(None) };
+        let Some(end) = rows.last().map(|row| row.content.seq) else { return Ok(None) };
         let mut said = statements(&app, chain, after + 1, end).await?.into_iter().peekable();
         let mut out = Vec::with_capacity(rows.len() * 700);
         for row in rows {
-            let place = row.seq;
+            let place = row.content.seq;
             write(&row.exported(), &mut out);
             while let Some((_, _, said)) = said.next_if(|(seq, ..)| *seq <= place) {
                 write(&said, &mut out);
@@ -142,9 +142,9 @@ async fn header(app: &App, chain: i64, first: i64, last: i64) -> Result<Value> {
 /// Lines after a place, up to another one.
 async fn page(app: &App, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> {
     let query = format!(
-        "SELECT {}, chain_seq, prev_hash, hash FROM audit_log WHERE COALESCE(organization_id, 0) = $1 \
-         AND chain_seq > $2 AND chain_seq <= $3 ORDER BY chain_seq LIMIT {PAGE}",
-        columns()
+        "SELECT {} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
+         ORDER BY chain_seq LIMIT {PAGE}",
+        Row::columns()
     );
     let rows = app.db.all(query, vec![chain.into(), after.into(), last.into()]).await?;
     rows.iter().map(Row::read).collect()

@@ -1,28 +1,31 @@
 //! A line that is to be written, and the one place that writes lines.
 //!
-//! They are put into `audit_waiting`, beside what they tell of and in its transaction; `seal.rs` takes them from there.
+//! They are put into `audit_unsealed`, beside what they tell of and in its transaction, each as one JSON object with the names of
+//! the log's columns; `seal.rs` takes them from there.
 
 use std::{borrow::Cow, net::IpAddr, sync::Arc};
 
-use sea_orm::Value;
+use serde::{Serialize, Serializer};
 
 use super::{actor, credential};
 use crate::{
     access::{Caller, Permission},
     clock::Timestamp,
     enums::{ActorKind, AuditOutcome, CredentialUsed},
-    error::Code,
     ids::OrgId,
     store::{NewRows, Transaction},
 };
 
 /// Who did what, or was refused it. It holds names as they were, and refers to nothing that may be deleted.
-#[derive(Clone, Debug, PartialEq)]
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Line {
     /// None: concerns the whole instance.
     pub organization_id: Option<OrgId>,
+    #[serde(serialize_with = "milliseconds")]
     pub at: Timestamp,
     /// When the last of a burst was; none where there was one.
+    #[serde(serialize_with = "some_milliseconds")]
     pub last_at: Option<Timestamp>,
     /// How often: a burst of the same refusal is one line.
     pub count: i64,
@@ -39,7 +42,7 @@ pub(super) struct Line {
     pub decided_by: Option<Arc<str>>,
     pub outcome: AuditOutcome,
     /// The problem's code, where something was refused.
-    pub code: Option<Code>,
+    pub code: Option<&'static str>,
     pub target_kind: Option<&'static str>,
     pub target_id: Option<i64>,
     /// What changed: an object.
@@ -93,41 +96,22 @@ impl Line {
     pub fn from(self, ip: Option<IpAddr>, request_id: &str) -> Self {
         Self { ip, request_id: Some(request_id.to_owned()).filter(|id| !id.is_empty()), ..self }
     }
-
-    /// What stands in [`COLUMNS`].
-    fn values(self) -> Vec<Value> {
-        vec![
-            self.organization_id.into(),
-            self.at.into(),
-            self.last_at.into(),
-            self.count.into(),
-            self.actor_kind.into(),
-            self.actor_id.into(),
-            self.actor_name.into(),
-            self.credential_kind.into(),
-            self.credential_id.into(),
-            self.credential_hint.into(),
-            self.operation.into_owned().into(),
-            self.permission.map(Permission::as_str).into(),
-            self.decided_by.as_deref().into(),
-            self.outcome.into(),
-            self.code.map(Code::as_str).into(),
-            self.target_kind.into(),
-            self.target_id.into(),
-            self.changes.into(),
-            self.request_id.into(),
-            self.ip.map(|ip| ip.to_string()).into(),
-        ]
-    }
 }
 
-/// The columns of a line but its id, which the database gives.
-pub(super) const COLUMNS: &str = "organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, \
-     credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
-     request_id, ip";
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn milliseconds<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    at.0.serialize(serializer)
+}
+
+#[expect(clippy::ref_option, reason = "serde calls it so")]
+fn some_milliseconds<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(|at| at.0).serialize(serializer)
+}
 
 /// Writes lines with the commit of what they tell of.
 pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = Line>) {
-    let values = lines.into_iter().map(Line::values).collect();
-    tx.insert_last(NewRows { table: "audit_waiting", columns: COLUMNS, values });
+    // Texts and numbers can always be written as JSON.
+    let value = |line: Line| vec![serde_json::to_string(&line).unwrap_or_default().into()];
+    let (sql, postgres) = ("INSERT INTO audit_unsealed (line) VALUES", "CALL write_audit_line");
+    tx.insert_last(NewRows { sql, postgres, values: lines.into_iter().map(value).collect() });
 }

@@ -214,7 +214,7 @@ pub fn refused(
                 deciding_line(app, org, membership, caller, permission)
             }),
             outcome: AuditOutcome::Refused,
-            code: Some(problem.code),
+            code: Some(problem.code.as_str()),
             target_kind: target.map(|_| "organization"),
             target_id: target.map(|org| org.0),
             ..Line::of(operation.to_owned(), now)
@@ -245,7 +245,7 @@ pub fn refused_account(
         let line = Line {
             actor_kind: ActorKind::Anonymous,
             outcome: AuditOutcome::Refused,
-            code: Some(code),
+            code: Some(code.as_str()),
             target_kind: user.map(|_| "user"),
             target_id: user.map(|id| id.0),
             ..Line::of(operation, now)
@@ -274,7 +274,7 @@ pub fn rate_limited(app: &App, caller: &Caller, ip: Option<IpAddr>, request_id: 
         let line = Line {
             organization_id: org,
             outcome: AuditOutcome::Refused,
-            code: Some(Code::RateLimited),
+            code: Some(Code::RateLimited.as_str()),
             ..Line::of("request", now)
         };
         line.by(caller).from(ip, request_id)

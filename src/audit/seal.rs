@@ -1,21 +1,22 @@
 //! The sealer: gives committed lines their place in the chain of their organization, and signs checkpoints.
 //!
-//! Changes are not slowed down by it: a line is written in the transaction of its change into a table where it waits, without a
-//! place, and is put into the log a moment later, whoever wrote it, in the order of ids as far as they are committed. A
-//! transaction that commits late gets a later place: gaps in ids are nothing, gaps in places are. One sealer works at a time:
-//! SQLite has one writer, on PostgreSQL it holds an advisory lock. A line can be told to be changed from the moment it is
-//! sealed on.
+//! Changes are not slowed down by it: a line is written in the transaction of its change into a table where it waits, as one value
+//! and without a place, and is put into the log a moment later, whoever wrote it, in the order of ids as far as they are
+//! committed. A transaction that commits late gets a later place: gaps in ids are nothing, gaps in places are. One sealer works
+//! at a time: SQLite has one writer, on PostgreSQL it holds an advisory lock. A line can be told to be changed from the moment
+//! it is sealed on.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::atomic::Ordering,
 };
 
-use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::{
-    chain::{Content, GENESIS, columns, hash},
+    chain::{COLUMNS, Content, GENESIS, hash},
     statement::{sign, statement},
 };
 use crate::{
@@ -48,7 +49,7 @@ async fn clear(app: &App, sealed: u64) -> Result<()> {
     let gone = app.audit.sealed.fetch_add(sealed, Ordering::Relaxed) + sealed;
     if app.db.backend() == DbBackend::Postgres && gone >= CLEAR {
         app.audit.sealed.store(0, Ordering::Relaxed);
-        app.db.writer().execute_unprepared("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) audit_waiting").await?;
+        app.db.writer().execute_unprepared("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) audit_unsealed").await?;
     }
     Ok(())
 }
@@ -78,6 +79,9 @@ async fn seal_all(app: &App, others: Others) -> Result<u64> {
             Others::Awaited => Some(begin_after_others(app).await?),
         };
         let Some(tx) = tx else { break };
+        if sealed == 0 {
+            fetch_left(app, &tx).await?;
+        }
         let now = seal_batch(app, tx).await?;
         sealed += now as u64;
         if now < BATCH {
@@ -93,17 +97,14 @@ async fn is_waiting(app: &App) -> Result<bool> {
 }
 
 async fn seal_batch(app: &App, tx: Transaction) -> Result<usize> {
-    fetch_left(app, &tx).await?;
-    let waiting = format!("SELECT {} FROM audit_waiting ORDER BY id LIMIT {BATCH}", columns());
-    let rows = tx.query_all_raw(sql(app, &waiting, vec![])).await?;
-    let lines = rows.iter().map(Content::read).collect::<Result<Vec<_>>>()?;
-    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(0) };
-    let (sealed, range) = (lines.len(), [first.id.into(), last.id.into()]);
-    let mut ends = ends(app, &tx, &lines).await?;
-    let places: Vec<Place> = lines.into_iter().map(|line| place(line, &mut ends)).collect();
-    put(app, &tx, &places).await?;
-    let done = "DELETE FROM audit_waiting WHERE id IN (SELECT id FROM audit_log WHERE id BETWEEN $1 AND $2)";
-    tx.execute_raw(sql(app, done, range.into())).await?;
+    let lines = take(app, &tx).await?;
+    if lines.is_empty() {
+        return Ok(0);
+    }
+    let contents = lines.iter().map(|(id, line)| Content::parse(*id, line)).collect::<Result<Vec<_>>>()?;
+    let mut ends = ends(app, &tx, &contents).await?;
+    let places: Vec<Place> = contents.into_iter().map(|content| place(content, &mut ends)).collect();
+    put(app, &tx, &lines, places).await?;
     for (chain, (last, end)) in ends {
         let upsert = "INSERT INTO audit_chains (chain, last_seq, last_hash, checkpoint_seq, checkpoint_at) \
                       VALUES ($1, $2, $3, 0, $4) ON CONFLICT (chain) DO UPDATE \
@@ -112,16 +113,50 @@ async fn seal_batch(app: &App, tx: Transaction) -> Result<usize> {
         tx.execute_raw(sql(app, upsert, values)).await?;
     }
     tx.commit().await?;
-    Ok(sealed)
+    Ok(lines.len())
 }
 
-/// Lines that a version before step 0016 has written into the log itself, where it would have sealed them.
+/// Takes the first lines out of those that wait: their ids, and what they say.
+async fn take(app: &App, tx: &Transaction) -> Result<Vec<(i64, String)>> {
+    let first = format!("SELECT id FROM audit_unsealed ORDER BY id LIMIT {BATCH}");
+    let take =
+        format!("DELETE FROM audit_unsealed WHERE id IN ({first}) RETURNING id, CAST(line AS TEXT) AS line");
+    let rows = tx.query_all_raw(sql(app, &take, vec![])).await?;
+    let line = |row: &QueryResult| Ok((row.try_get_by(0)?, row.try_get_by(1)?));
+    let mut lines = rows.iter().map(line).collect::<Result<Vec<_>>>()?;
+    lines.sort_unstable_by_key(|(id, _)| *id);
+    Ok(lines)
+}
+
+/// Lines that a version before step 0017 has written: into `audit_waiting`, or before step 0016 into the log itself. On SQLite,
+/// where ids are not the log's, they get new ones, and those that wait go on from where that version has brought the log.
 async fn fetch_left(app: &App, tx: &Transaction) -> Result<()> {
-    let (columns, left) = (columns(), "FROM audit_log WHERE chain_seq IS NULL");
-    let fetch = format!("INSERT INTO audit_waiting ({columns}) SELECT {columns} {left}");
-    if tx.execute_raw(sql(app, &fetch, vec![])).await?.rows_affected() > 0 {
-        let fetched = format!("DELETE {left} AND id IN (SELECT id FROM audit_waiting)");
-        tx.execute_raw(sql(app, &fetched, vec![])).await?;
+    let places = [("audit_waiting", "true"), ("audit_log", "chain_seq IS NULL")];
+    if app.db.backend() == DbBackend::Postgres {
+        for (table, left) in places {
+            let fetch = format!(
+                "WITH fetched AS (DELETE FROM {table} WHERE {left} RETURNING id, {COLUMNS}) \
+                 INSERT INTO audit_unsealed (id, line) \
+                 SELECT id, (SELECT row_to_json(l) FROM (SELECT {COLUMNS}) AS l) FROM fetched"
+            );
+            tx.execute_raw(sql(app, &fetch, vec![])).await?;
+        }
+        return Ok(());
+    }
+    let go_on = "UPDATE audit_unsealed SET id = id + (SELECT MAX(id) FROM audit_log) \
+                 WHERE (SELECT MIN(id) FROM audit_unsealed) <= (SELECT MAX(id) FROM audit_log)";
+    tx.execute_raw(sql(app, go_on, vec![])).await?;
+    let fields: Vec<String> = COLUMNS
+        .split(", ")
+        .map(|name| format!("'{name}', {}", if name == "changes" { "json(changes)" } else { name }))
+        .collect();
+    let line = format!("json_object({})", fields.join(", "));
+    for (table, left) in places {
+        let fetch =
+            format!("INSERT INTO audit_unsealed (line) SELECT {line} FROM {table} WHERE {left} ORDER BY id");
+        if tx.execute_raw(sql(app, &fetch, vec![])).await?.rows_affected() > 0 {
+            tx.execute_raw(sql(app, &format!("DELETE FROM {table} WHERE {left}"), vec![])).await?;
+        }
     }
     Ok(())
 }
@@ -152,8 +187,8 @@ async fn begin_after_others(app: &App) -> Result<Transaction> {
 type Ends = BTreeMap<i64, (i64, Vec<u8>)>;
 
 /// Where the chains of these lines end.
-async fn ends(app: &App, tx: &Transaction, lines: &[Content]) -> Result<Ends> {
-    let chains: BTreeSet<i64> = lines.iter().map(|line| line.chain).collect();
+async fn ends(app: &App, tx: &Transaction, lines: &[Content<'_>]) -> Result<Ends> {
+    let chains: BTreeSet<i64> = lines.iter().map(Content::chain).collect();
     let chains: Vec<String> = chains.iter().map(i64::to_string).collect();
     let known =
         format!("SELECT chain, last_seq, last_hash FROM audit_chains WHERE chain IN ({})", chains.join(","));
@@ -161,47 +196,63 @@ async fn ends(app: &App, tx: &Transaction, lines: &[Content]) -> Result<Ends> {
     rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
 }
 
-/// A line, and what it is sealed with.
-#[derive(Serialize)]
+/// What a line is sealed with.
 struct Place {
-    line: i64,
     seq: i64,
-    /// The hash of the line before, and its own, in hexadecimal.
-    prev: String,
-    own: String,
+    /// The hash of the line before.
+    prev: Vec<u8>,
+    own: Vec<u8>,
 }
 
 /// The next place of its chain for a line.
-fn place(line: Content, ends: &mut Ends) -> Place {
-    let (id, chain) = (line.id, line.chain);
-    let (last, end) = ends.entry(chain).or_insert_with(|| (0, GENESIS.to_vec()));
+fn place(mut line: Content<'_>, ends: &mut Ends) -> Place {
+    let (last, end) = ends.entry(line.chain()).or_insert_with(|| (0, GENESIS.to_vec()));
     *last += 1;
-    let own = hash(end, &line.at(*last)).to_vec();
-    let place = Place { line: id, seq: *last, prev: hex::encode(&*end), own: hex::encode(&own) };
-    *end = own;
-    place
+    line.seq = *last;
+    let own = hash(end, &line.canonical()).to_vec();
+    Place { seq: *last, prev: std::mem::replace(end, own.clone()), own }
 }
 
-/// Puts lines that wait into the log. The statement's text does not depend on their number: it is prepared once. (To SQLite a
-/// CROSS JOIN says which side comes first; the other way round it would read the places for each line anew.)
-async fn put(app: &App, tx: &Transaction, places: &[Place]) -> Result<()> {
-    let of = match app.db.backend() {
-        DbBackend::Postgres => {
-            "SELECT line, seq, decode(prev, 'hex') AS prev, decode(own, 'hex') AS own \
-             FROM jsonb_to_recordset($1::jsonb) AS r (line BIGINT, seq BIGINT, prev TEXT, own TEXT)"
-        }
+/// A line for the log, as the statement of [`put`] reads it.
+#[derive(Serialize)]
+struct Sealed<'a> {
+    id: i64,
+    seq: i64,
+    /// Hexadecimal, as is `own`.
+    prev: String,
+    own: String,
+    line: &'a RawValue,
+}
+
+/// Puts lines into the log. The statement's text does not depend on their number: it is prepared once.
+async fn put(app: &App, tx: &Transaction, lines: &[(i64, String)], places: Vec<Place>) -> Result<()> {
+    let sealed = lines.iter().zip(places).map(|((id, line), Place { seq, prev, own })| {
+        let (prev, own) = (hex::encode(prev), hex::encode(own));
+        serde_json::from_str(line).map(|line| Sealed { id: *id, seq, prev, own, line })
+    });
+    let sealed = sealed.collect::<serde_json::Result<Vec<_>>>().map_err(Problem::internal)?;
+    let sealed = serde_json::to_string(&sealed).map_err(Problem::internal)?;
+    let select = match app.db.backend() {
+        DbBackend::Postgres => format!(
+            "SELECT v.id, {COLUMNS}, v.seq, decode(v.prev, 'hex'), decode(v.own, 'hex') \
+             FROM json_to_recordset($1::json) AS v (id BIGINT, seq BIGINT, prev TEXT, own TEXT, line JSON) \
+             CROSS JOIN LATERAL json_populate_record(CAST(NULL AS audit_log), v.line) AS l"
+        ),
         _ => {
-            "SELECT value ->> 'line' AS line, value ->> 'seq' AS seq, unhex(value ->> 'prev') AS prev, \
-             unhex(value ->> 'own') AS own FROM json_each($1)"
+            let read = |name| match name {
+                "changes" => "value -> '$.line.changes'".to_owned(),
+                name => format!("value ->> '$.line.{name}'"),
+            };
+            let columns: Vec<String> = COLUMNS.split(", ").map(read).collect();
+            format!(
+                "SELECT value ->> 'id', {}, value ->> 'seq', unhex(value ->> 'prev'), unhex(value ->> 'own') \
+                 FROM json_each($1)",
+                columns.join(", ")
+            )
         }
     };
-    let columns = columns();
-    let insert = format!(
-        "INSERT INTO audit_log ({columns}, chain_seq, prev_hash, hash) \
-         SELECT {columns}, v.seq, v.prev, v.own FROM ({of}) AS v CROSS JOIN audit_waiting WHERE id = v.line"
-    );
-    let places = serde_json::to_string(places).map_err(Problem::internal)?;
-    tx.execute_raw(sql(app, &insert, vec![places.into()])).await?;
+    let insert = format!("INSERT INTO audit_log (id, {COLUMNS}, chain_seq, prev_hash, hash) {select}");
+    tx.execute_raw(sql(app, &insert, vec![sealed.into()])).await?;
     Ok(())
 }
 

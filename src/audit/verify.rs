@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    chain::{GENESIS, hash},
+    chain::{GENESIS, canonical, hash},
     key::PublicKey,
     statement::mistrust,
 };
@@ -184,7 +184,7 @@ impl<'a> Verifier<'a> {
         let (seq, id) = (content["seq"].as_i64().unwrap_or(-1), content["id"].as_i64());
         if let Some(gap) = self.gap {
             // The line that was missed comes after all: nobody took it out, somebody moved it.
-            if seq == gap && hash(prev, &content)[..] == *own {
+            if seq == gap && hash(prev, &canonical(&content))[..] == *own {
                 let detail = "it does not stand where it belongs".to_owned();
                 self.report.broken = Some(Broken { seq, id, fault: Fault::Reordered, detail });
                 self.gap = None;
@@ -207,7 +207,7 @@ impl<'a> Verifier<'a> {
             let detail = format!("the place {seq} is taken already, or was removed with all before it");
             return self.fail(seq, id, Fault::Inserted, detail);
         }
-        if hash(prev, &content)[..] != *own {
+        if hash(prev, &canonical(&content))[..] != *own {
             let (fault, detail) = match home(content, prev, own, seq) {
                 Some(home) => (Fault::Reordered, format!("it was sealed at {home}")),
                 None => (Fault::Changed, "its hash is not that of what stands there".to_owned()),
@@ -268,7 +268,7 @@ impl<'a> Verifier<'a> {
 fn home(mut content: Value, prev: &[u8], own: &[u8], seq: i64) -> Option<i64> {
     (seq - NEAR..=seq + NEAR).find(|at| {
         content["seq"] = (*at).into();
-        hash(prev, &content)[..] == *own
+        hash(prev, &canonical(&content))[..] == *own
     })
 }
 

@@ -18,7 +18,7 @@ fn exported(lines: i64) -> (Vec<Value>, AuditKey) {
             "v": 1, "id": seq * 10, "organization_id": 7, "seq": seq, "operation": format!("o{seq}"),
             "changes": { "n": seq, "text": "é" }, "actor_name": null,
         });
-        let own = hash(&prev, &entry);
+        let own = hash(&prev, &canonical(&entry));
         entry["type"] = "entry".into();
         entry["prev_hash"] = hex::encode(&prev).into();
         entry["hash"] = hex::encode(own).into();
@@ -72,7 +72,7 @@ fn rehash(lines: &mut [Value], from: i64) {
         for name in ["type", "prev_hash", "hash"] {
             content.as_object_mut().unwrap().remove(name);
         }
-        let own = hash(&before, &content).to_vec();
+        let own = hash(&before, &canonical(&content)).to_vec();
         line["prev_hash"] = hex::encode(&before).into();
         line["hash"] = hex::encode(&own).into();
         prev = Some(own);

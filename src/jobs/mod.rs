@@ -56,7 +56,8 @@ pub async fn waiting(app: &App) -> Result<(i64, Option<Timestamp>)> {
 
 /// Puts a command into the outbox, with the commit of what decided it.
 pub fn enqueue(tx: &Tx, command: Command) {
-    let columns = "organization_id, server_id, agent_id, kind, payload, generation, created_at, available_at";
+    let sql = "INSERT INTO outbox (organization_id, server_id, agent_id, kind, payload, generation, created_at, \
+               available_at) VALUES";
     let values = vec![
         tx.scope.org.into(),
         command.server.into(),
@@ -67,5 +68,5 @@ pub fn enqueue(tx: &Tx, command: Command) {
         tx.now.into(),
         tx.now.into(),
     ];
-    tx.connection().insert_last(NewRows { table: "outbox", columns, values: vec![values] });
+    tx.connection().insert_last(NewRows { sql, postgres: sql, values: vec![values] });
 }

@@ -191,7 +191,7 @@ fn told(error: MigrateError) -> anyhow::Error {
 }
 
 /// What in a step would break a version that does not know it: the line, and what it does. A statement that is preceded by
-/// [`MARK`] is left out.
+/// [`MARK`] is left out, and a view that the step makes anew.
 #[must_use]
 pub fn breaking(sql: &str) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
@@ -207,7 +207,7 @@ pub fn breaking(sql: &str) -> Vec<(usize, &'static str)> {
             statement.push(' ');
         }
         if code.trim_end().ends_with(';') {
-            if !marked {
+            if !marked && !makes_anew(sql, &statement) {
                 found.extend(breaks(&statement).map(|what| (began, what)));
             }
             statement.clear();
@@ -216,6 +216,12 @@ pub fn breaking(sql: &str) -> Vec<(usize, &'static str)> {
         line += 1;
     }
     found
+}
+
+/// Whether the view that this statement drops is there again when the step is done.
+fn makes_anew(step: &str, statement: &str) -> bool {
+    let name = statement.trim().trim_end_matches(';').strip_prefix("DROP VIEW ");
+    name.is_some_and(|name| step.lines().any(|line| line == format!("CREATE VIEW {} AS", name.trim())))
 }
 
 fn breaks(statement: &str) -> Option<&'static str> {
@@ -265,12 +271,15 @@ mod tests {
                 "adds a column that is NOT NULL and has no default",
             ),
             ("DELETE FROM agents WHERE id > 7;", "deletes rows"),
+            ("DROP VIEW agents;", "drops a table"),
+            ("DROP VIEW agents;\nCREATE VIEW agents2 AS\nSELECT 1;", "drops a table"),
         ] {
             assert_eq!(breaking(&format!("-- A step.\n\n{sql}\n")), [(3, what)], "{sql}");
             assert_eq!(breaking(&format!("{MARK} nobody reads it since 0.2\n{sql}\n")), [], "{sql}");
             let other = format!("{MARK} nobody reads it\nDROP TABLE old;\n{sql}");
             assert_eq!(breaking(&other), [(3, what)], "the mark is of one statement");
         }
+        assert_eq!(breaking("DROP VIEW agents;\nCREATE VIEW agents AS\nSELECT 1;"), []);
     }
 
     #[test]

@@ -30,14 +30,15 @@ pub struct Transaction {
     is_refused: AtomicBool,
 }
 
-/// New rows of one table.
+/// New rows, and the statement that takes one. It is the same in both dialects, or a procedure's call on PostgreSQL, which
+/// spends less on it than on planning an INSERT.
 #[derive(Clone, Debug)]
 pub struct NewRows {
-    /// The table.
-    pub table: &'static str,
-    /// Its columns, with commas.
-    pub columns: &'static str,
-    /// A value for each column: an integer, text, JSON, or nothing.
+    /// What stands before a row's values in parentheses: `INSERT INTO t (a, b) VALUES`.
+    pub sql: &'static str,
+    /// The same for PostgreSQL: `CALL p`.
+    pub postgres: &'static str,
+    /// A value for each place: an integer, text, JSON, or nothing.
     pub values: Vec<Vec<Value>>,
 }
 
@@ -131,11 +132,11 @@ impl ConnectionTrait for Transaction {
     }
 }
 
-/// For SQLite: statements with their values. The texts for one row are the same each time, so they are prepared once.
+/// For SQLite: statements with their values. The text for one row is the same each time, so it is prepared once.
 fn bound(rows: &[NewRows]) -> Result<(Arc<str>, Values), DbErr> {
     let (mut sql, mut values) = (String::new(), Vec::new());
     for rows in rows {
-        insert(&mut sql, rows, |sql, value| {
+        put(&mut sql, (rows.sql, &rows.values), |sql, value| {
             values.push(value.clone());
             sql.push('?');
             Ok(())
@@ -149,29 +150,26 @@ fn bound(rows: &[NewRows]) -> Result<(Arc<str>, Values), DbErr> {
 fn literal(rows: &[NewRows]) -> Result<String, DbErr> {
     let mut sql = String::new();
     for rows in rows {
-        insert(&mut sql, rows, quote)?;
+        put(&mut sql, (rows.postgres, &rows.values), quote)?;
     }
     sql.push_str("COMMIT");
     Ok(sql)
 }
 
-fn insert(
+/// Writes a statement for each row, with its values in the place of parameters.
+fn put(
     sql: &mut String,
-    rows: &NewRows,
-    mut put: impl FnMut(&mut String, &Value) -> Result<(), DbErr>,
+    (statement, rows): (&str, &[Vec<Value>]),
+    mut write: impl FnMut(&mut String, &Value) -> Result<(), DbErr>,
 ) -> Result<(), DbErr> {
-    let _ = write!(sql, "INSERT INTO {} ({}) VALUES ", rows.table, rows.columns);
-    for (n, row) in rows.values.iter().enumerate() {
-        sql.push_str(if n == 0 { "(" } else { ", (" });
+    for row in rows {
+        sql.push_str(statement);
         for (n, value) in row.iter().enumerate() {
-            if n > 0 {
-                sql.push_str(", ");
-            }
-            put(sql, value)?;
+            sql.push_str(if n == 0 { " (" } else { ", " });
+            write(sql, value)?;
         }
-        sql.push(')');
+        sql.push_str("); ");
     }
-    sql.push_str("; ");
     Ok(())
 }
 

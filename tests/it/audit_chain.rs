@@ -126,9 +126,12 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
         changes: json!({ "n": n }),
     };
     // Its line has its id before those of the others, as one that is long in being committed.
-    let line = "INSERT INTO audit_waiting (organization_id, at, count, actor_kind, operation, outcome, changes) \
-                VALUES ($1, 0, 1, 'SYSTEM', 'startAgent', 'ALLOWED', '{}')";
-    let line = Statement::from_sql_and_values(app.muster.db.backend(), line, [app.org.into()]);
+    let said = json!({
+        "organization_id": app.org, "at": 0, "count": 1, "actor_kind": "SYSTEM", "operation": "startAgent",
+        "outcome": "ALLOWED", "changes": {},
+    });
+    let line = format!("INSERT INTO audit_unsealed (line) VALUES ('{said}')");
+    let line = Statement::from_string(app.muster.db.backend(), line);
     late.connection().execute_raw(line).await.unwrap();
     if is_postgres() {
         app.other_agent().await;
@@ -161,6 +164,32 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
 }
 
 #[tokio::test]
+async fn lines_that_an_older_version_has_left_are_sealed_with_the_others() {
+    let app = TestApp::start().await;
+    sealed(&app, 1).await;
+    let columns = "organization_id, at, count, actor_kind, operation, outcome, changes";
+    for (table, operation) in [("audit_waiting", "before 17"), ("audit_log", "before 16")] {
+        let left = format!(
+            "INSERT INTO {table} ({columns}) VALUES ($1, 0, 1, 'SYSTEM', '{operation}', 'ALLOWED', '{{\"b\":1,\"a\":[2]}}')"
+        );
+        app.execute(&left, vec![app.org.into()]).await;
+    }
+    if !is_postgres() {
+        // That version has brought the log further than the ids of the lines that wait.
+        app.execute("UPDATE sqlite_sequence SET seq = 0 WHERE name = 'audit_unsealed'", vec![]).await;
+    }
+    app.agent().await;
+    assert_eq!(verify(&app).await.unsealed, 5);
+    audit::seal(&app.muster).await.unwrap();
+    let report = verify(&app).await;
+    assert!(report.ok && report.unsealed == 0 && report.lines == 8, "{report}");
+    let left: Vec<String> = app
+        .column("SELECT operation || CAST(changes AS TEXT) FROM audit_log WHERE actor_name IS NULL ORDER BY operation")
+        .await;
+    assert_eq!(left, [r#"before 16{"b":1,"a":[2]}"#, r#"before 17{"b":1,"a":[2]}"#]);
+}
+
+#[tokio::test]
 async fn a_line_says_what_was_written_whatever_that_is() {
     let app = TestApp::start().await;
     let create = "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id } }";
@@ -176,7 +205,7 @@ async fn a_line_says_what_was_written_whatever_that_is() {
         "E'\\''",
         "$1",
         "?",
-        "'; DROP TABLE audit_waiting; --",
+        "'; DROP TABLE audit_unsealed; --",
         "\n\r\t\u{8}\u{1a}\u{7f}",
         "%_\"`",
         "\u{feff}ſ̈☃𝄞",
@@ -215,7 +244,7 @@ async fn where_lines_have_waited_does_not_grow() {
         }
         tx.commit().await.unwrap();
         audit::seal(&app.muster).await.unwrap();
-        sizes.push(app.one::<i64>("SELECT pg_relation_size('audit_waiting')", vec![]).await);
+        sizes.push(app.one::<i64>("SELECT pg_relation_size('audit_unsealed')", vec![]).await);
     }
     // What the first round has left may be cleared away after the second.
     assert!(sizes[3] <= sizes[1], "{sizes:?}");

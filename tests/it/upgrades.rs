@@ -72,8 +72,8 @@ pub async fn tables(database: &DatabaseConnection) -> Tables {
         "SELECT table_name || ' ' || column_name || ' ' || (is_nullable = 'NO' AND column_default IS NULL AND \
          is_identity = 'NO')::text || ' ' || (is_nullable = 'YES')::text || ' ' || \
          (is_nullable = 'YES' AND column_default IS NULL)::text || ' ' || upper(data_type) \
-         FROM information_schema.columns \
-         WHERE table_schema = 'public' AND is_generated = 'NEVER'"
+         FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name) \
+         WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND is_generated = 'NEVER'"
     } else {
         "SELECT m.name || ' ' || c.name || ' ' || CASE WHEN c.\"notnull\" = 1 AND c.dflt_value IS NULL \
          AND NOT (c.pk = 1 AND c.type = 'INTEGER') THEN 'true' ELSE 'false' END || ' ' || \
