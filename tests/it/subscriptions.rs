@@ -2,14 +2,9 @@
 
 use std::time::Duration;
 
-use futures::{SinkExt, StreamExt};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::{net::TcpStream, time::timeout};
-use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, connect_async,
-    tungstenite::{Message, client::IntoClientRequest, http::HeaderValue},
-};
+use tokio::time::timeout;
 
 use muster::{
     approvals::{self, NewApproval},
@@ -17,51 +12,9 @@ use muster::{
     ids::ConversationId,
 };
 
-use crate::harness::{Actor, TestApp};
+use crate::harness::{Actor, Socket as Client, TestApp};
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id status server { name } } }";
-
-/// A client of the protocol, as plain as it can be.
-struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
-
-impl Client {
-    async fn connect(app: &TestApp, protocol: &'static str) -> Self {
-        let mut request =
-            format!("{}/graphql", app.base.replace("http", "ws")).into_client_request().unwrap();
-        request.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
-        Self(connect_async(request).await.unwrap().0)
-    }
-
-    /// Connected and introduced as `actor`.
-    async fn of(app: &TestApp, actor: &Actor) -> Self {
-        let mut client = Self::connect(app, "graphql-transport-ws").await;
-        let payload = json!({"Authorization": format!("Bearer {}", actor.bearer())});
-        client.send(json!({"type": "connection_init", "payload": payload})).await;
-        assert_eq!(client.next().await["type"], "connection_ack");
-        client
-    }
-
-    async fn send(&mut self, message: Value) {
-        self.0.send(Message::text(message.to_string())).await.unwrap();
-    }
-
-    async fn subscribe(&mut self, id: &str, query: &str, variables: Value) {
-        let payload = json!({"query": query, "variables": variables});
-        self.send(json!({"type": "subscribe", "id": id, "payload": payload})).await;
-    }
-
-    /// The next message; `{"closed": code}` at the end.
-    async fn next(&mut self) -> Value {
-        loop {
-            match timeout(Duration::from_secs(20), self.0.next()).await.expect("a message in time") {
-                Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
-                Some(Ok(Message::Close(Some(frame)))) => return json!({"closed": u16::from(frame.code)}),
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                other => return json!({"closed": format!("{other:?}")}),
-            }
-        }
-    }
-}
 
 async fn start(app: &TestApp, agent: i64) {
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
@@ -79,8 +32,7 @@ async fn settled(client: &mut Client) {
 async fn a_viewer_watches_agents_and_the_stranger_sees_nothing() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
-    let (mut viewer, mut stranger) =
-        (Client::of(&app, &app.viewer).await, Client::of(&app, &app.stranger).await);
+    let (mut viewer, mut stranger) = (Client::of(&app.viewer).await, Client::of(&app.stranger).await);
     stranger.subscribe("1", WATCH, json!({"o": app.org})).await;
     let refused = stranger.next().await;
     let error = &refused["payload"]["errors"][0];
@@ -110,7 +62,7 @@ async fn a_viewer_watches_agents_and_the_stranger_sees_nothing() {
 async fn queries_and_mutations_run_over_a_socket_too() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
-    let mut client = Client::of(&app, &app.operator).await;
+    let mut client = Client::of(&app.operator).await;
     let start = "mutation($o: Id!, $a: Id!) { startAgent(orgId: $o, id: $a) { status } }";
     client.subscribe("m", start, json!({"o": app.org, "a": agent})).await;
     assert_eq!(client.next().await["payload"]["data"]["startAgent"]["status"], "SPAWNING");
@@ -123,7 +75,7 @@ async fn queries_and_mutations_run_over_a_socket_too() {
 async fn who_breaks_the_protocol_is_cut_off_with_its_code() {
     let app = TestApp::start().await;
     let subscribe = |id: &str| json!({"type": "subscribe", "id": id, "payload": {"query": WATCH, "variables": {"o": app.org}}});
-    let connect = || Client::connect(&app, "graphql-transport-ws");
+    let connect = || Client::connect(&app.base, "graphql-transport-ws");
 
     let mut early = connect().await;
     early.send(subscribe("1")).await;
@@ -133,20 +85,20 @@ async fn who_breaks_the_protocol_is_cut_off_with_its_code() {
     bad.send(json!({"type": "connection_init", "payload": {"Authorization": "Bearer nonsense"}})).await;
     assert_eq!(bad.next().await["closed"], 4403);
 
-    let mut twice = Client::of(&app, &app.viewer).await;
+    let mut twice = Client::of(&app.viewer).await;
     twice.send(json!({"type": "connection_init"})).await;
     assert_eq!(twice.next().await["closed"], 4429);
 
-    let mut same = Client::of(&app, &app.viewer).await;
+    let mut same = Client::of(&app.viewer).await;
     same.send(subscribe("1")).await;
     same.send(subscribe("1")).await;
     assert_eq!(same.next().await["closed"], 4409);
 
-    let mut garbled = Client::of(&app, &app.viewer).await;
+    let mut garbled = Client::of(&app.viewer).await;
     garbled.send(json!({"type": "nothing"})).await;
     assert_eq!(garbled.next().await["closed"], 4400);
 
-    let mut other = Client::connect(&app, "graphql-ws, graphql-transport-ws").await;
+    let mut other = Client::connect(&app.base, "graphql-ws, graphql-transport-ws").await;
     other.send(json!({"type": "connection_init"})).await;
     assert_eq!(other.next().await["type"], "connection_ack");
 }
@@ -154,7 +106,7 @@ async fn who_breaks_the_protocol_is_cut_off_with_its_code() {
 #[tokio::test]
 async fn an_expired_token_ends_a_subscription_and_its_socket() {
     let app = TestApp::start().await;
-    let mut client = Client::of(&app, &app.viewer).await;
+    let mut client = Client::of(&app.viewer).await;
     client.subscribe("1", WATCH, json!({"o": app.org})).await;
     settled(&mut client).await;
     app.clock.advance(Duration::from_hours(2 * 365 * 24));
@@ -173,7 +125,7 @@ async fn an_expired_token_ends_a_subscription_and_its_socket() {
 async fn a_removed_member_hears_no_more() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
-    let mut client = Client::of(&app, &app.viewer).await;
+    let mut client = Client::of(&app.viewer).await;
     client.subscribe("1", WATCH, json!({"o": app.org})).await;
     settled(&mut client).await;
     let viewer = app.viewer.user.unwrap();
@@ -194,7 +146,7 @@ async fn events_end_when_the_service_stops() {
     let body = json!({"query": WATCH, "variables": {"o": app.org}});
     let mut response = request.json(&body).send().await.unwrap();
     assert_eq!(response.headers()["content-type"], "text/event-stream");
-    let mut socket = Client::of(&app, &app.viewer).await;
+    let mut socket = Client::of(&app.viewer).await;
     start(&app, agent).await;
     let mut text = String::new();
     while !text.contains("SPAWNING") {
@@ -258,7 +210,7 @@ async fn decide_on(app: &TestApp, conversation: i64) -> i64 {
 async fn every_change_of_a_conversation_is_seen_by_those_who_may_and_once() {
     let app = TestApp::start().await;
     let (agent, another) = (app.agent().await, app.agent().await);
-    let (mut all, mut one) = (Client::of(&app, &app.admin).await, Client::of(&app, &app.viewer).await);
+    let (mut all, mut one) = (Client::of(&app.admin).await, Client::of(&app.viewer).await);
     all.subscribe("1", CONVERSATIONS, json!({ "o": app.org })).await;
     one.subscribe("1", OF_AGENT, json!({ "o": app.org, "a": agent })).await;
     settled(&mut all).await;
@@ -304,13 +256,13 @@ async fn a_stranger_hears_of_no_conversation_but_their_own() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let theirs = app.populate_other(1).await.agents[0];
-    let mut stranger = Client::of(&app, &app.stranger).await;
+    let mut stranger = Client::of(&app.stranger).await;
     for query in [CONVERSATIONS, OF_AGENT] {
         let ours = json!({ "o": app.org, "a": agent });
         assert_eq!(stranger.refused(query, ours).await, "NOT_A_MEMBER");
     }
     // The list of the whole organization is for those who may see it; an agent's for every member.
-    let mut viewer = Client::of(&app, &app.viewer).await;
+    let mut viewer = Client::of(&app.viewer).await;
     assert_eq!(viewer.refused(CONVERSATIONS, json!({ "o": app.org })).await, "PERMISSION_DENIED");
     // Naming our agent within their own organization leads nowhere.
     stranger.subscribe("2", OF_AGENT, json!({ "o": app.other_org, "a": agent })).await;

@@ -32,6 +32,11 @@ impl Actor {
         Self { user: Some(user), ..self.with_bearer(bearer) }
     }
 
+    /// The address of the service that they use.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// The credential, without the word `Bearer`.
     pub fn bearer(&self) -> &str {
         self.bearer.as_deref().unwrap_or_default()

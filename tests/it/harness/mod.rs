@@ -10,6 +10,7 @@ mod mailbox;
 mod populate;
 mod process;
 mod schema;
+mod socket;
 
 pub use actor::{Actor, Answer};
 pub use app::TestApp;
@@ -18,3 +19,4 @@ pub use documented::{documented, undocumented};
 pub use populate::Population;
 pub use process::{House, Postgres, Program, Ran, Serving, muster};
 pub use schema::{Walker, named};
+pub use socket::Socket;
