@@ -1,7 +1,6 @@
 //! `muster member …`.
 
 use clap::Subcommand;
-use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
@@ -16,6 +15,10 @@ use crate::{
 pub enum Member {
     /// Make a user a member of an organization
     Add(Add),
+    /// Change what a member is
+    Update(Update),
+    /// Take a member out of an organization
+    Remove(Remove),
     /// Invite somebody into an organization, by mail or by a link
     Invite(Invite),
 }
@@ -41,6 +44,24 @@ pub struct Add {
     place: Place,
 }
 
+/// What `muster member update` takes.
+#[derive(Debug, clap::Args)]
+pub struct Update {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// What `muster member remove` takes.
+#[derive(Debug, clap::Args)]
+pub struct Remove {
+    /// The organization: its id or its name
+    #[arg(long)]
+    org: String,
+    /// The person's e-mail address
+    #[arg(long)]
+    email: String,
+}
+
 /// What `muster member invite` takes.
 #[derive(Debug, clap::Args)]
 pub struct Invite {
@@ -55,6 +76,8 @@ impl Member {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Add(command) => command.run(cli).await,
+            Self::Update(command) => command.run(cli).await,
+            Self::Remove(command) => command.run(cli).await,
             Self::Invite(command) => command.run(cli).await,
         }
     }
@@ -68,6 +91,28 @@ impl Add {
         people::add_member(&Scope::system(&app, org), user, role).await?;
         app.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
+    }
+}
+
+impl Update {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let (app, Place { org, email, role }) = (cli.open().await?, self.place);
+        let org = orgs::find(&app, &org).await?;
+        let user = people::find_user(&app, &email).await?;
+        people::update_member(&Scope::system(&app, org), user, role).await?;
+        app.shut_down().await;
+        Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
+    }
+}
+
+impl Remove {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open().await?;
+        let org = orgs::find(&app, &self.org).await?;
+        let user = people::find_user(&app, &self.email).await?;
+        people::remove_member(&Scope::system(&app, org), user).await?;
+        app.shut_down().await;
+        Ok(Output::of(json!({ "organization_id": org, "user_id": user, "removed": true })))
     }
 }
 
@@ -86,11 +131,7 @@ impl Invite {
             json!({ "id": invited.0, "organization_id": org, "email": email.trim(), "role": role });
         match invited.1 {
             Some(token) => {
-                let link = app.mailer.link("accept-invitation", token.expose_secret());
-                // Without an address of the installation there is at least the one that it listens on.
-                let link =
-                    if link.starts_with('/') { format!("http://{}{link}", app.config.listen) } else { link };
-                answer["link"] = json!(link);
+                answer["link"] = json!(super::link(&app, "accept-invitation", &token));
             }
             None => {
                 mail::deliver_due(&app).await?;

@@ -17,6 +17,7 @@ mod org;
 mod output;
 mod policy;
 pub mod schema;
+mod secret;
 mod seed;
 mod serve;
 mod session;
@@ -26,6 +27,7 @@ mod user;
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Parser, Subcommand};
+use secrecy::{ExposeSecret, SecretString};
 
 pub use self::{failure::Failure, output::Output, serve::serve};
 use crate::{
@@ -158,11 +160,15 @@ impl Cli {
     /// # Errors
     /// The same.
     async fn open_to_mend(&self) -> Result<Arc<App>, Failure> {
-        let app = open_tables(self.settings()?).await?;
-        if let Err(problem) = keys::load(&app).await {
-            tracing::error!(%problem, "keys.signing_keys_not_read");
-        }
-        Ok(app)
+        open_to_mend(self.settings()?).await
+    }
+
+    /// The service for what no policy decides, accounts above all: with the built-in policy, and whatever the signing keys
+    /// are like. Somebody can be locked out while a policy file is wrong.
+    async fn open_unbound(&self) -> Result<Arc<App>, Failure> {
+        let mut config = self.settings()?;
+        config.policy_dir = None;
+        open_to_mend(config).await
     }
 
     /// The database alone, left as it is and without a log: for what has to work whatever the policy folder and the keys
@@ -229,6 +235,21 @@ pub async fn open(config: Config) -> Result<Arc<App>, Failure> {
     let app = open_tables(config).await?;
     keys::load(&app).await?;
     Ok(app)
+}
+
+async fn open_to_mend(config: Config) -> Result<Arc<App>, Failure> {
+    let app = open_tables(config).await?;
+    if let Err(problem) = keys::load(&app).await {
+        tracing::error!(%problem, "keys.signing_keys_not_read");
+    }
+    Ok(app)
+}
+
+/// The address of a page with the token of a link, for the operator to hand over. Without an address of the installation
+/// there is at least the one that it listens on.
+fn link(app: &App, page: &str, token: &SecretString) -> String {
+    let link = app.mailer.link(page, token.expose_secret());
+    if link.starts_with('/') { format!("http://{}{link}", app.config.listen) } else { link }
 }
 
 async fn open_tables(config: Config) -> Result<Arc<App>, Failure> {

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Cli, Failure, Output};
+use super::{Cli, Failure, Output, output::table};
 use crate::{
     enums::Plan,
     orgs::{self, NewOrganization},
@@ -15,6 +15,8 @@ use crate::{
 pub enum Org {
     /// Make an organization with its first OWNER
     Create(Create),
+    /// Every organization, with its plan and how many members and agents it has
+    List(List),
 }
 
 /// What `muster org create` takes.
@@ -31,10 +33,15 @@ pub struct Create {
     plan: Plan,
 }
 
+/// What `muster org list` takes.
+#[derive(Debug, clap::Args)]
+pub struct List {}
+
 impl Org {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Create(command) => command.run(cli).await,
+            Self::List(command) => command.run(cli).await,
         }
     }
 }
@@ -49,5 +56,25 @@ impl Create {
         let id = orgs::create(&app, NewOrganization { name: self.name, plan: self.plan, owner }).await?;
         app.shut_down().await;
         Ok(Output::of(json!({ "id": id, "name": name, "plan": self.plan, "owner_id": owner })))
+    }
+}
+
+impl List {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open_unbound().await?;
+        let organizations = orgs::all(&app.db).await?;
+        app.shut_down().await;
+        let rows: Vec<_> = organizations
+            .iter()
+            .map(|org| {
+                let (id, plan, at) = (org.id.to_string(), org.plan.to_string(), org.created_at.to_string());
+                let counts = [org.members, org.owners, org.agents].map(|count| count.to_string());
+                let [members, owners, agents] = counts;
+                [id, org.name.clone(), plan, at, members, owners, agents]
+            })
+            .collect();
+        let heading = ["id", "name", "plan", "made", "members", "owners", "agents"];
+        let text = if rows.is_empty() { "None yet.".to_owned() } else { table(heading, &rows) };
+        Ok(Output::with_text(json!({ "organizations": organizations }), text))
     }
 }

@@ -55,3 +55,38 @@ impl Output {
         if self.good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
+
+/// Rows under a heading, in columns that are as wide as they have to be.
+#[must_use]
+pub(super) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
+    let rows: Vec<[String; N]> = std::iter::once(heading.map(str::to_owned))
+        .chain(rows.iter().map(|row| row.each_ref().map(|cell| plain(cell))))
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What somebody else has chosen (a name, a browser's name), without what a terminal would obey.
+#[must_use]
+pub(super) fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+
+    #[test]
+    fn columns_line_up_and_nothing_commands_the_terminal() {
+        let rows = [["1".to_owned(), "Élise".to_owned()], ["1000".to_owned(), "a\u{1b}[2Jb\nc".to_owned()]];
+        assert_eq!(table(["id", "name"], &rows), "id    name\n1     Élise\n1000  a\u{fffd}[2Jb\u{fffd}c\n");
+    }
+}

@@ -1,17 +1,43 @@
 //! `muster user …`.
 
-use clap::Subcommand;
-use secrecy::SecretString;
-use serde_json::json;
+use std::fmt::Write;
 
-use super::{Cli, Failure, Output};
-use crate::people::{self, NewUser};
+use clap::Subcommand;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+
+use super::{
+    Cli, Failure, Output,
+    output::{plain, table},
+    secret::NewPassword,
+};
+use crate::{
+    access::CREDENTIALS_KEPT,
+    app::App,
+    clock::Timestamp,
+    graphql::RECHECK,
+    ids::UserId,
+    mail, orgs,
+    people::{self, Account, Details, Disabled, House, Membership, NewUser, Whose},
+};
 
 /// Persons who can sign in
 #[derive(Debug, Subcommand)]
 pub enum User {
     /// Make a user, or give one who has no password yet a name and a password
     Create(Create),
+    /// Everybody who has an account, or the members of an organization
+    List(List),
+    /// An account, with its sessions and everything else by which one gets in
+    Show(Who),
+    /// Lock somebody out: nobody can sign in to the account, and every session ends
+    Disable(Who),
+    /// Let somebody in again
+    Enable(Who),
+    /// Take the password away, end every session, and print a link that sets a new password
+    ResetPassword(Who),
+    /// Remove a lost second factor with its recovery codes, and end every session
+    ResetSecondFactor(Who),
 }
 
 /// What `muster user create` takes.
@@ -23,36 +49,261 @@ pub struct Create {
     /// The name, as it is shown
     #[arg(long)]
     name: String,
-    /// The password: at least 8 characters
-    #[arg(long)]
-    password: SecretString,
+    #[command(flatten)]
+    password: NewPassword,
     /// The address is known to be theirs
     #[arg(long)]
     confirmed: bool,
+}
+
+/// What `muster user list` takes.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// Only members of this organization: its id or its name
+    #[arg(long)]
+    org: Option<String>,
+}
+
+/// Whom a command is about.
+#[derive(Debug, clap::Args)]
+pub struct Who {
+    /// The person: e-mail address or id
+    #[arg(value_name = "EMAIL|ID")]
+    user: String,
 }
 
 impl User {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Create(command) => command.run(cli).await,
+            Self::List(command) => command.run(cli).await,
+            Self::Show(who) => show(cli, &who).await,
+            Self::Disable(who) => disable(cli, &who).await,
+            Self::Enable(who) => enable(cli, &who).await,
+            Self::ResetPassword(who) => reset_password(cli, &who).await,
+            Self::ResetSecondFactor(who) => reset_second_factor(cli, &who).await,
         }
     }
 }
 
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let new = NewUser {
-            email: self.email,
-            name: self.name,
-            password: self.password,
-            confirmed: self.confirmed,
-        };
+        // Nobody types a password for settings that are wrong.
+        cli.settings()?;
+        let password = self.password.read()?;
+        let app = cli.open_unbound().await?;
+        let new = NewUser { email: self.email, name: self.name, password, confirmed: self.confirmed };
         let id = people::create_user(&app, new).await?;
         let user = people::user(&app, id).await?;
         app.shut_down().await;
         Ok(Output::of(json!({
             "id": id, "email": user.email, "name": user.name, "email_confirmed": user.email_confirmed,
         })))
+    }
+}
+
+impl List {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let app = cli.open_unbound().await?;
+        let whose = match &self.org {
+            Some(org) => Whose::MembersOf(orgs::find(&app, org).await?),
+            None => Whose::All,
+        };
+        let users = people::accounts(&app.db, whose).await?;
+        app.shut_down().await;
+        let rows: Vec<_> = users.iter().map(row).collect();
+        let heading = ["id", "email", "name", "confirmed", "second factor", "disabled", "organizations"];
+        let text = if users.is_empty() { "Nobody yet.".to_owned() } else { table(heading, &rows) };
+        Ok(Output::with_text(json!({ "users": users }), text))
+    }
+}
+
+fn row(user: &Account) -> [String; 7] {
+    let places: Vec<String> = user.memberships.iter().map(place).collect();
+    [
+        user.id.to_string(),
+        user.email.clone(),
+        user.name.clone(),
+        yes_no(user.email_confirmed),
+        yes_no(user.has_second_factor),
+        since(user.disabled_at),
+        if places.is_empty() { "-".to_owned() } else { places.join(", ") },
+    ]
+}
+
+fn place(membership: &Membership) -> String {
+    format!("{} {} ({})", membership.role, membership.organization_name, membership.organization_id)
+}
+
+fn yes_no(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
+}
+
+fn since(at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "no".to_owned(), |at| format!("since {at}"))
+}
+
+async fn show(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+    let (app, user) = cli.account(who).await?;
+    let details = people::details(&app, user).await?;
+    app.shut_down().await;
+    Ok(Output::with_text(json!(details), in_words(&details)))
+}
+
+/// An account as lines for people.
+fn in_words(details: &Details) -> String {
+    let account = &details.account;
+    let lines = [
+        ("id", account.id.to_string()),
+        ("email", account.email.clone()),
+        ("name", account.name.clone()),
+        ("confirmed", yes_no(account.email_confirmed)),
+        ("disabled", since(account.disabled_at)),
+        ("password", yes_no(account.has_password)),
+        ("second factor", yes_no(account.has_second_factor)),
+        ("recovery codes", details.recovery_codes.to_string()),
+        ("made", account.created_at.to_string()),
+    ];
+    let mut text: String = lines.iter().map(|(key, value)| format!("{key}: {}\n", plain(value))).collect();
+    let mut part = |name: &str, lines: Vec<String>| {
+        let _ = writeln!(text, "{name}:{}", if lines.is_empty() { " none" } else { "" });
+        for line in lines {
+            let _ = writeln!(text, "    {}", plain(&line));
+        }
+    };
+    part("organizations", account.memberships.iter().map(place).collect());
+    let sessions = details.sessions.iter().map(|session| {
+        let last = session.last_used_at.unwrap_or(session.refreshed_at);
+        let (from, with) = (session.ip.as_deref(), session.user_agent.as_deref());
+        let (from, with) = (from.unwrap_or("an unknown address"), with.unwrap_or("an unknown program"));
+        format!("{}: last used {last} from {from} with {with}, ends {}", session.id, session.expires_at)
+    });
+    part("sessions", sessions.collect());
+    let linked = details.linked_accounts.iter().map(|linked| {
+        let lost = if linked.is_usable { "" } else { " (the settings have no such provider any more)" };
+        format!("{} at {}{lost}, last used {}", linked.email, linked.provider, linked.last_used_at)
+    });
+    part("accounts elsewhere", linked.collect());
+    let made = details.service_tokens.iter();
+    let made =
+        made.map(|token| format!("{} {} of organization {}", token.id, token.name, token.organization_id));
+    part("service tokens that they made", made.collect());
+    text
+}
+
+async fn disable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+    let (app, user) = cli.account(who).await?;
+    let done = people::disable_user(&app, user).await?;
+    app.shut_down().await;
+    Ok(Output::with_text(json!(done), what_is_left(&done)))
+}
+
+/// What was done, and loudly what the operator has to see to.
+fn what_is_left(done: &Disabled) -> String {
+    let Disabled { id, email, disabled_at, .. } = done;
+    let mut text = if done.changed {
+        format!(
+            "{email} ({id}) is disabled; sessions ended: {}. A service that runs refuses them within {} seconds, and \
+             closes open sockets and streams within {}.\n",
+            done.sessions_ended,
+            CREDENTIALS_KEPT.as_secs(),
+            RECHECK.as_secs(),
+        )
+    } else {
+        format!("{email} ({id}) was disabled already, at {disabled_at}; nothing was changed.\n")
+    };
+    for House { id, name } in &done.organizations_without_owner {
+        let _ = writeln!(
+            text,
+            "WARNING: organization {} ({id}) has no OWNER left who can sign in. Make somebody one: `muster member add \
+             --org {id} --email … --role OWNER`, or `muster member update` for who is a member already.",
+            plain(name),
+        );
+    }
+    for token in &done.service_tokens {
+        let (org, id, name) = (token.organization_id, token.id, plain(&token.name));
+        let _ = writeln!(
+            text,
+            "Their service token {name} ({id}) is the organization's, and still works. If it must not: `muster token \
+             revoke --org {org} --id {id}`.",
+        );
+    }
+    text
+}
+
+async fn enable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+    let (app, user) = cli.account(who).await?;
+    let done = people::enable_user(&app, user).await?;
+    app.shut_down().await;
+    let (id, email) = (done.id, &done.email);
+    let text = if done.changed {
+        format!("{email} ({id}) can sign in again, with what they signed in with before.")
+    } else {
+        format!("{email} ({id}) is not disabled; nothing was changed.")
+    };
+    Ok(Output::with_text(json!(done), text))
+}
+
+async fn reset_password(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+    let (app, user) = cli.account(who).await?;
+    let done = people::reset_user_password(&app, user).await?;
+    let link = super::link(&app, "reset-password", &done.token);
+    let told = tell(&app).await;
+    app.shut_down().await;
+    let (id, email, ended, until) = (done.id, &done.email, done.sessions_ended, done.expires_at);
+    let mut text = format!(
+        "The password of {email} ({id}) is removed; sessions ended: {ended}. This link sets a new one, once, until \
+         {until}. Hand it to nobody else: it also counts as a proof of the address.\n{link}\n{}\n",
+        in_a_word(told),
+    );
+    if done.is_disabled {
+        text.push_str(
+            "The account is disabled: the link works once `muster user enable` has let them in again.\n",
+        );
+    }
+    let answer = json!({
+        "id": id, "email": email, "sessions_ended": ended, "disabled": done.is_disabled, "told_by_mail": told,
+        "link": link, "token": done.token.expose_secret(), "expires_at": until,
+    });
+    Ok(Output::with_text(answer, text))
+}
+
+async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+    let (app, user) = cli.account(who).await?;
+    let done = people::reset_second_factor(&app, user).await?;
+    let told = tell(&app).await;
+    app.shut_down().await;
+    let (id, email, ended) = (done.id, &done.email, done.sessions_ended);
+    let mut text = format!(
+        "The second factor of {email} ({id}) and its recovery codes are removed; sessions ended: {ended}. {}\n",
+        in_a_word(told)
+    );
+    for House { id, name } in &done.organizations_requiring_one {
+        let name = plain(name);
+        let _ = writeln!(text, "Organization {name} ({id}) lets them in once they have set up another one.");
+    }
+    let mut answer = json!(done);
+    answer["told_by_mail"] = Value::from(told);
+    Ok(Output::with_text(answer, text))
+}
+
+/// Sends the mail that was just written, where mail is set up. What does not leave now, the service sends.
+async fn tell(app: &std::sync::Arc<App>) -> bool {
+    if let Err(problem) = mail::deliver_due(app).await {
+        tracing::warn!(%problem, "mail.not_sent_yet");
+    }
+    app.mailer.is_on()
+}
+
+const fn in_a_word(told: bool) -> &'static str {
+    if told { "They are told by mail." } else { "No mail is set up: tell them yourself." }
+}
+
+impl Cli {
+    /// The service, and whom the command is about.
+    async fn account(&self, who: &Who) -> Result<(std::sync::Arc<App>, UserId), Failure> {
+        let app = self.open_unbound().await?;
+        let user = people::find_user_by(&app.db, &who.user).await?;
+        Ok((app, user))
     }
 }

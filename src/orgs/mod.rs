@@ -17,7 +17,7 @@ pub use self::{
     check::{check_cron, check_cron_interval, check_timezone, check_url},
     edit::{OrganizationEdit, update},
     limits::{Limit, check_limit, lock, store_plans, value as limit},
-    operator::{NewOrganization, check_name, create, find, find_in},
+    operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
 };
 use crate::{
     error::{Code, Problem, Result},

@@ -1,8 +1,11 @@
-//! What the installation's operator does with organizations: makes them, and finds them by name. No request leads here.
+//! What the installation's operator does with organizations: makes them, lists them, and finds them by name. No request leads here.
 
 use std::sync::Arc;
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QueryResult, Set,
+};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{entity::organizations, load};
@@ -10,6 +13,7 @@ use crate::{
     access::{Role, Scope},
     app::App,
     audit,
+    clock::Timestamp,
     enums::Plan,
     error::{Code, Problem, Result},
     ids::{OrgId, UserId},
@@ -30,6 +34,50 @@ pub struct NewOrganization {
     pub plan: Plan,
     /// Its first OWNER.
     pub owner: UserId,
+}
+
+/// An organization, as the operator sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Overview {
+    /// Identifies it.
+    pub id: OrgId,
+    /// The name.
+    pub name: String,
+    /// The plan, whose limits apply.
+    pub plan: Plan,
+    /// Since when there is the organization.
+    pub created_at: Timestamp,
+    /// How many members it has.
+    pub members: i64,
+    /// How many of them are OWNERs who can sign in.
+    pub owners: i64,
+    /// How many agents it has, archived ones aside.
+    pub agents: i64,
+}
+
+/// Every organization, by id.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn all(db: &Db) -> Result<Vec<Overview>> {
+    let sql = "SELECT o.id, o.name, o.plan, o.created_at, \
+               (SELECT COUNT(*) FROM members m WHERE m.organization_id = o.id), \
+               (SELECT COUNT(*) FROM members m JOIN users u ON u.id = m.user_id WHERE m.organization_id = o.id \
+                AND m.role = 'OWNER' AND u.disabled_at IS NULL), \
+               (SELECT COUNT(*) FROM agents a WHERE a.organization_id = o.id AND a.archived_at IS NULL) \
+               FROM organizations o ORDER BY o.id";
+    let read = |row: &QueryResult| -> Result<Overview> {
+        Ok(Overview {
+            id: row.try_get_by(0)?,
+            name: row.try_get_by(1)?,
+            plan: row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?,
+            created_at: row.try_get_by(3)?,
+            members: row.try_get_by(4)?,
+            owners: row.try_get_by(5)?,
+            agents: row.try_get_by(6)?,
+        })
+    };
+    db.all(sql.to_owned(), vec![]).await?.iter().map(read).collect()
 }
 
 /// Makes an organization with its owner and a default image, so that an agent can be created in it at once.

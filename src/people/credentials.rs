@@ -59,6 +59,9 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
     let tx = app.db.begin().await?;
     let (user, email) = links::redeem(app, &tx, Purpose::Confirm, token).await?;
     let user = by_id(&tx, user).await?;
+    if user.disabled_at.is_some() {
+        return Err(links::invalid());
+    }
     let mut row = user.clone().into_active_model();
     let mut changes = json!({ "email_confirmed": true });
     if user.email != email {

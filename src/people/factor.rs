@@ -146,13 +146,7 @@ pub async fn disable(
     require_password(request, person.id, password).await?;
     let tx = prove(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
-    let mut row = user.clone().into_active_model();
-    row.totp_secret_sealed = Set(None);
-    row.totp_confirmed_at = Set(None);
-    row.totp_last_step = Set(None);
-    row.updated_at = Set(app.clock.now());
-    row.update(&tx).await?;
-    clear_codes(app, &tx, user.id).await?;
+    remove(app, &tx, &user).await?;
     notify(app, &tx, &user, &user.email, Notice::SecondFactorOff, &Client::of(request)).await?;
     record_personal(
         &tx,
@@ -162,6 +156,17 @@ pub async fn disable(
     tx.commit().await?;
     app.sessions.forget();
     Ok(())
+}
+
+/// Removes the secret and the recovery codes.
+pub(super) async fn remove(app: &App, db: &impl ConnectionTrait, user: &users::Model) -> Result<()> {
+    let mut row = user.clone().into_active_model();
+    row.totp_secret_sealed = Set(None);
+    row.totp_confirmed_at = Set(None);
+    row.totp_last_step = Set(None);
+    row.updated_at = Set(app.clock.now());
+    row.update(db).await?;
+    clear_codes(app, db, user.id).await
 }
 
 /// Replaces the recovery codes. The new ones are shown this once.

@@ -6,6 +6,7 @@
 
 use async_graphql::SimpleObject;
 use sea_orm::{ConnectionTrait, Statement};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{
@@ -24,7 +25,7 @@ use crate::{
 };
 
 /// An account elsewhere by which a person signs in.
-#[derive(Clone, Debug, SimpleObject)]
+#[derive(Clone, Debug, SimpleObject, Serialize)]
 pub struct LinkedAccount {
     /// Identifies the link.
     pub id: LinkedAccountId,
@@ -56,7 +57,8 @@ pub async fn linked_accounts(app: &App, person: &Person) -> Result<Vec<LinkedAcc
     of(app, app.db.read(), person.id).await
 }
 
-async fn of(app: &App, db: &impl ConnectionTrait, user: UserId) -> Result<Vec<LinkedAccount>> {
+/// The same of anybody.
+pub(super) async fn of(app: &App, db: &impl ConnectionTrait, user: UserId) -> Result<Vec<LinkedAccount>> {
     let sql = "SELECT id, provider, email, created_at, last_used_at FROM user_identities \
                WHERE user_id = $1 ORDER BY id";
     let statement = Statement::from_sql_and_values(app.db.backend(), sql, [user.0.into()]);

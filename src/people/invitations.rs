@@ -365,7 +365,11 @@ async fn settle(
     said: &Acceptance,
     hash: Option<String>,
 ) -> Result<users::Model> {
-    let mut row = by_id(tx.connection(), user.id).await?.into_active_model();
+    let now = by_id(tx.connection(), user.id).await?;
+    if now.disabled_at.is_some() {
+        return Err(links::invalid());
+    }
+    let mut row = now.into_active_model();
     row.email_confirmed_at = Set(Some(user.email_confirmed_at.unwrap_or(tx.now)));
     if let Some(hash) = hash {
         row.password_hash = Set(Some(hash));

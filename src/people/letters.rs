@@ -55,6 +55,8 @@ pub(super) enum Notice {
     EmailChanged,
     SecondFactorOn,
     SecondFactorOff,
+    SecondFactorReset,
+    PasswordReset,
     RecoveryCodeUsed,
     RecoveryCodesRenewed,
     RefreshTokenReused,
@@ -79,6 +81,16 @@ impl Notice {
             Self::SecondFactorOff => (
                 "The second factor was removed",
                 "Signing in to your account no longer takes a code from your app.",
+            ),
+            Self::SecondFactorReset => (
+                "The second factor was reset",
+                "The operator of this installation has removed your second factor and its recovery codes: signing in no \
+                 longer takes a code. Your sessions were ended.",
+            ),
+            Self::PasswordReset => (
+                "Your password was reset",
+                "The operator of this installation has removed your password and made a link that sets a new one. Your \
+                 sessions were ended.",
             ),
             Self::RecoveryCodeUsed => (
                 "A recovery code was used",
@@ -113,9 +125,29 @@ pub(super) async fn notify(
     notice: Notice,
     from: &Client,
 ) -> Result<()> {
+    let from = from.ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
+    post(app, db, (user, recipient), notice, &from).await
+}
+
+/// Tells a person what the operator has done to their account.
+pub(super) async fn notify_by_operator(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: &users::Model,
+    notice: Notice,
+) -> Result<()> {
+    post(app, db, (user, &user.email), notice, "the operator of this installation").await
+}
+
+async fn post(
+    app: &App,
+    db: &impl ConnectionTrait,
+    (user, recipient): (&users::Model, &str),
+    notice: Notice,
+    from: &str,
+) -> Result<()> {
     let now = app.clock.now();
     let (subject, what) = notice.words();
-    let from = from.ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
     let parts = json!({
         "name": user.name, "subject": subject, "what": what, "when": readable(now), "from": from,
     });

@@ -2,7 +2,7 @@
 //!
 //! A row of `email_tokens` is written with the mail; its token is made only when the mail is sent ([`mint`]), and with
 //! each further try anew, so that only the last mail's link works. Until then the row holds random bytes that are the
-//! hash of nothing. A newer link of the same kind replaces an older one.
+//! hash of nothing. The operator's own ([`by_hand`]) has its token at once. A newer link of the same kind replaces an older one.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::entity::{email_tokens, users};
 use crate::{
     access::token::{Token, TokenHash, TokenKind},
     app::App,
+    clock::Timestamp,
     error::{Code, Problem, Result},
     ids::UserId,
     mail::{self, Kind, Outgoing},
@@ -63,24 +64,45 @@ pub(super) async fn send(
     purpose: Purpose,
     email: &str,
 ) -> Result<()> {
-    withdraw(app, db, user.id, purpose).await?;
-    let now = app.clock.now();
-    let expires_at = now.plus(purpose.lifetime());
-    let nothing: [u8; 32] = random_bytes();
-    let row = email_tokens::ActiveModel {
-        id: NotSet,
-        user_id: Set(user.id),
-        kind: Set(purpose.as_str().to_owned()),
-        token_hash: Set(nothing.to_vec()),
-        email: Set(Some(email.to_owned())),
-        created_at: Set(now),
-        expires_at: Set(expires_at),
-        used_at: Set(None),
-    };
-    let subject_id = Some(row.insert(db).await?.id);
+    let row = replace(app, db, user.id, (purpose, email), TokenHash(random_bytes())).await?;
+    let (subject_id, expires_at) = (Some(row.id), row.expires_at);
     let parts = json!({ "name": user.name, "email": email });
     let recipient = email.to_owned();
     mail::enqueue(app, db, Outgoing { kind: purpose.mail(), recipient, subject_id, parts, expires_at }).await
+}
+
+/// The same by hand: its token, and until when it is good. Whoever hands it over answers for the address.
+pub(super) async fn by_hand(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: &users::Model,
+    purpose: Purpose,
+) -> Result<(SecretString, Timestamp)> {
+    let (token, hash) = Token::generate(TokenKind::Link);
+    let row = replace(app, db, user.id, (purpose, &user.email), hash).await?;
+    Ok((token, row.expires_at))
+}
+
+async fn replace(
+    app: &App,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    (purpose, email): (Purpose, &str),
+    hash: TokenHash,
+) -> Result<email_tokens::Model> {
+    withdraw(app, db, user, purpose).await?;
+    let now = app.clock.now();
+    let row = email_tokens::ActiveModel {
+        id: NotSet,
+        user_id: Set(user),
+        kind: Set(purpose.as_str().to_owned()),
+        token_hash: Set(hash.as_bytes().to_vec()),
+        email: Set(Some(email.to_owned())),
+        created_at: Set(now),
+        expires_at: Set(now.plus(purpose.lifetime())),
+        used_at: Set(None),
+    };
+    Ok(row.insert(db).await?)
 }
 
 /// Ends the person's links of this kind.

@@ -1,13 +1,13 @@
 //! Members: who belongs to an organization, and as what.
 //!
 //! Two rules hold whatever the policy says: nobody gives, takes or changes a role above their own, and an
-//! organization keeps at least one OWNER. For the second, each change holds the organization while it counts, so
+//! organization keeps at least one OWNER who can sign in (only the operator may disable the last one). For the second, each change holds the organization while it counts, so
 //! that the last two owners can't remove each other at the same moment.
 
 use std::collections::HashSet;
 
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Select, Set, sea_query::Expr,
 };
 use serde_json::{Value, json};
 
@@ -49,10 +49,14 @@ pub async fn role_of(scope: &Scope, user: UserId) -> Result<Option<Role>> {
 /// # Errors
 /// The database is out of reach.
 pub async fn has_member_with(tx: &Tx, roles: &[Role]) -> Result<bool> {
+    Ok(enabled(tx, roles).count(tx.connection()).await? > 0)
+}
+
+/// The members with one of these roles whose accounts are not disabled.
+fn enabled(tx: &Tx, roles: &[Role]) -> Select<members::Entity> {
     let enabled = Expr::cust("user_id IN (SELECT id FROM users WHERE disabled_at IS NULL)");
     let found = tx.scope.find::<members::Entity>();
-    let found = found.filter(members::Column::Role.is_in(roles.iter().copied())).filter(enabled);
-    Ok(found.count(tx.connection()).await? > 0)
+    found.filter(members::Column::Role.is_in(roles.iter().copied())).filter(enabled)
 }
 
 /// Makes a user a member.
@@ -157,17 +161,13 @@ pub(super) fn require_reach(tx: &Tx, role: Role) -> Result<()> {
 }
 
 async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
-    let others = tx
-        .scope
-        .find::<members::Entity>()
-        .filter(members::Column::Role.eq(Role::Owner))
-        .filter(members::Column::UserId.ne(user));
+    let others = enabled(tx, &[Role::Owner]).filter(members::Column::UserId.ne(user));
     if others.count(tx.connection()).await? > 0 {
         return Ok(());
     }
     Err(Problem::new(
         Code::LastOwner,
-        "An organization keeps at least one OWNER; make somebody else one first.",
+        "An organization keeps at least one OWNER who can sign in; make somebody else one first.",
     ))
 }
 

@@ -13,10 +13,12 @@
 //! - `credentials.rs`, `links.rs`, `letters.rs`: one's own name, address and password; what mail brings.
 //! - `oidc/`, `identities.rs`: signing in with an account elsewhere, and unlinking it.
 //! - `pages.rs`: what links in mails, and sign-ins elsewhere, lead to where there is no panel.
+//! - `operator.rs`, `directory.rs`: what the operator does to accounts at the command line, and sees of them.
 //! - `account.rs`, `own.rs`, `graphql.rs`: all of that in the schema.
 
 pub mod account;
 mod credentials;
+mod directory;
 mod entity;
 mod factor;
 pub mod graphql;
@@ -26,6 +28,7 @@ mod letters;
 mod links;
 mod members;
 pub mod oidc;
+mod operator;
 pub mod own;
 pub mod pages;
 mod sessions;
@@ -40,6 +43,7 @@ pub use self::{
         change_email, change_name, change_password, confirm_email, request_email_confirmation,
         request_password_reset, reset_password,
     },
+    directory::{Account, Details, MadeToken, Whose, accounts, details},
     factor::{Enrolment, begin as begin_totp, confirm as confirm_totp, disable as disable_totp, regenerate},
     identities::{LinkedAccount, linked_accounts, unlink as unlink_account},
     invitations::{
@@ -48,6 +52,10 @@ pub use self::{
     },
     letters::compose,
     members::{add_member, add_to, has_member_with, leave, missing, remove_member, role_of, update_member},
+    operator::{
+        Disabled, Enabled, House, NewLink, WithoutFactor, disable as disable_user, enable as enable_user,
+        reset_password as reset_user_password, reset_second_factor,
+    },
     sessions::{
         Client, OpenSession, SignedIn, create_session, open_sessions, refresh_session, revoke_other_sessions,
         revoke_session, sign_out,
@@ -56,7 +64,7 @@ pub use self::{
     tidy::tidy,
     tokens::{EditToken, NewToken, OVERLAP, create_token, revoke_token, rotate_token, tokens, update_token},
     users::{
-        Membership, NewUser, User, create_user, find_role_in, find_user, find_user_in, has_second_factor,
-        invite_user, memberships, set_avatar, user,
+        Membership, NewUser, User, create_user, find_role_in, find_user, find_user_by, find_user_in,
+        has_second_factor, invite_user, memberships, set_avatar, user,
     },
 };

@@ -9,7 +9,7 @@
 //! a token again; what the lost answer held ends at that moment, so that of one token there are never two heirs. If
 //! the answer was not lost but stolen, the thief's half is dead at once, and using it ends the family.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, time::Duration};
 
 use async_graphql::SimpleObject;
 use sea_orm::{
@@ -17,6 +17,7 @@ use sea_orm::{
     QueryOrder, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
+use serde::Serialize;
 use serde_json::json;
 
 use super::{
@@ -79,12 +80,13 @@ pub struct SignedIn {
 }
 
 /// A sign-in that is still open.
-#[derive(Clone, Debug, SimpleObject)]
+#[derive(Clone, Debug, SimpleObject, Serialize)]
 #[graphql(name = "Session")]
 pub struct OpenSession {
     /// Identifies the session until it is refreshed.
     pub id: SessionId,
     /// Whether it is the one that asks.
+    #[serde(skip)]
     pub current: bool,
     /// What the browser calls itself.
     pub user_agent: Option<String>,
@@ -288,16 +290,21 @@ pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result
 ///
 /// # Errors
 /// The database is out of reach.
+pub async fn open_sessions(app: &App, person: &Person) -> Result<Vec<OpenSession>> {
+    open_of(app, person.id, Some(person.session)).await
+}
+
+/// The same of anybody, where `asking` is the session that asks.
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
-pub async fn open_sessions(app: &Arc<App>, person: &Person) -> Result<Vec<OpenSession>> {
+pub(super) async fn open_of(app: &App, user: UserId, asking: Option<SessionId>) -> Result<Vec<OpenSession>> {
     let rows = sessions::Entity::find()
-        .filter(sessions::Column::UserId.eq(person.id))
+        .filter(sessions::Column::UserId.eq(user))
         .filter(sessions::Column::RevokedAt.is_null())
         .filter(sessions::Column::ExpiresAt.gt(app.clock.now()))
         .order_by_desc(sessions::Column::Id)
         .all(app.db.read())
         .await?;
-    let current = rows.iter().find(|row| row.id == person.session).map(|row| row.family.clone());
+    let current = rows.iter().find(|row| Some(row.id) == asking).map(|row| row.family.clone());
     let mut seen = std::collections::HashSet::new();
     let open = rows.into_iter().filter(|row| seen.insert(row.family.clone())).map(|row| OpenSession {
         id: row.id,

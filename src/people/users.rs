@@ -3,13 +3,17 @@
 use async_graphql::SimpleObject;
 use sea_orm::{
     ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter,
-    QuerySelect, Set, Statement,
+    QuerySelect, Set,
     sea_query::{Expr, Func},
 };
 use secrecy::SecretString;
+use serde::Serialize;
 use serde_json::json;
 
-use super::entity::users;
+use super::{
+    directory::{self, Whose},
+    entity::users,
+};
 use crate::{
     access::{Role, password},
     app::App,
@@ -68,7 +72,7 @@ impl From<users::Model> for User {
 }
 
 /// An organization of a person, and what they are in it.
-#[derive(Clone, Debug, SimpleObject)]
+#[derive(Clone, Debug, SimpleObject, Serialize)]
 pub struct Membership {
     /// The organization.
     pub organization_id: OrgId,
@@ -151,8 +155,23 @@ pub async fn find_user(app: &App, email: &str) -> Result<UserId> {
 /// The same.
 pub async fn find_user_in(db: &Db, email: &str) -> Result<UserId> {
     let found = by_email(db.read(), email).await?;
-    let missing = || Problem::new(Code::NotFound, format!("There is no user `{}`.", email.trim()));
-    Ok(found.ok_or_else(missing)?.id)
+    Ok(found.ok_or_else(|| nobody(email))?.id)
+}
+
+/// The user whom the operator means: by id or by address.
+///
+/// # Errors
+/// `NOT_FOUND`.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub async fn find_user_by(db: &Db, reference: &str) -> Result<UserId> {
+    let Ok(id) = reference.trim().parse() else { return find_user_in(db, reference).await };
+    let found = users::Entity::find_by_id(UserId(id)).one(db.read()).await?;
+    Ok(found.ok_or_else(|| nobody(reference))?.id)
+}
+
+fn nobody(reference: &str) -> Problem {
+    let detail = format!("There is no user `{}`; `muster user list` shows who there is.", reference.trim());
+    Problem::new(Code::NotFound, detail)
 }
 
 /// What somebody is in an organization; none if no member.
@@ -204,20 +223,8 @@ pub async fn set_avatar(
 /// # Errors
 /// The database is out of reach.
 pub async fn memberships(app: &App, id: UserId) -> Result<Vec<Membership>> {
-    let sql = "SELECT m.organization_id, o.name, m.role, m.created_at, o.require_second_factor FROM members m \
-               JOIN organizations o ON o.id = m.organization_id WHERE m.user_id = $1 ORDER BY m.organization_id";
-    let statement = Statement::from_sql_and_values(app.db.backend(), sql, [id.0.into()]);
-    let rows = app.db.read().query_all_raw(statement).await?;
-    let read = |row: &sea_orm::QueryResult| -> Result<Membership> {
-        Ok(Membership {
-            organization_id: row.try_get_by(0)?,
-            organization_name: row.try_get_by(1)?,
-            role: row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?,
-            created_at: row.try_get_by(3)?,
-            requires_second_factor: row.try_get_by(4)?,
-        })
-    };
-    rows.iter().map(read).collect()
+    let found = directory::memberships(&app.db, Whose::One(id)).await?;
+    Ok(found.into_iter().map(|(_, membership)| membership).collect())
 }
 
 /// The row with this id.

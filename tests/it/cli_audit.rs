@@ -54,12 +54,16 @@ async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
 async fn what_the_operator_does_to_the_installation_is_in_its_log() {
     let app = TestApp::start().await;
     app.agent().await;
-    let person = ["--email", "ann@example.org", "--name", "Ann", "--password", "a secret of hers"];
+    let person =
+        ["user", "create", "--email", "ann@example.org", "--name", "Ann", "--confirmed", "--password-stdin"];
     let kid = app.cli(&["key", "list"]).await.expect()["signing"][0]["kid"].as_str().unwrap().to_owned();
-    let steps: [(&[&str], &str, &str); 9] = [
+    let steps: [(&[&str], &str, &str); 12] = [
         (&["org", "create", "--name", "N", "--owner-email", "ann@example.org"], "createUser", "ann@"),
-        (&[&["user", "create"][..], &person].concat(), "createUser", "\"changed\""),
+        (&person, "createUser", "\"changed\""),
         (&["session", "create", "--email", "ann@example.org"], "createSession", "session"),
+        (&["user", "disable", "ann@example.org"], "disableUser", "revoked"),
+        (&["user", "enable", "ann@example.org"], "enableUser", "null"),
+        (&["user", "reset-password", "ann@example.org"], "resetUserPassword", "\"changed\""),
         (&["key", "rotate", "--signing"], "rotateSigningKey", "false"),
         (&["key", "rotate", "--signing", "--now"], "rotateSigningKey", "true"),
         (&["key", "retire", &kid], "retireSigningKey", &kid),
@@ -71,7 +75,7 @@ async fn what_the_operator_does_to_the_installation_is_in_its_log() {
                WHERE organization_id IS NULL AND id > $1 ORDER BY id DESC LIMIT 1";
     for (arguments, operation, words) in steps {
         let last: i64 = app.one("SELECT COALESCE(MAX(id), 0) FROM audit_lines", vec![]).await;
-        app.cli(arguments).await.expect();
+        app.cli_told(arguments, "a secret of hers").await.expect();
         let line: String = app.one(sql, vec![last.into()]).await;
         assert!(
             line.starts_with(&format!("{operation} SYSTEM ")) && line.contains(words),

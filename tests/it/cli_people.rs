@@ -20,9 +20,8 @@ async fn an_organization_its_owner_and_a_session_are_made() {
     let made = ["org", "create", "--name", " Depot ", "--owner-email", "Ann@example.org", "--plan", "PRO"];
     let made = app.cli(&made).await.expect();
     assert_eq!((&made["name"], &made["plan"]), (&json!("Depot"), &json!("PRO")));
-    let user =
-        ["user", "create", "--email", "ann@example.org", "--name", "Ann", "--password", "correct horse"];
-    let user = app.cli(&[&user[..], &["--confirmed"]].concat()).await.expect();
+    let user = ["user", "create", "--email", "ann@example.org", "--name", "Ann", "--password-stdin"];
+    let user = app.cli_told(&[&user[..], &["--confirmed"]].concat(), "correct horse\n").await.expect();
     assert_eq!(user["id"], made["owner_id"], "the one who was named before");
     assert_eq!((&user["email"], &user["email_confirmed"]), (&json!("Ann@example.org"), &json!(true)));
     let session = app.cli(&["session", "create", "--email", "ANN@example.org"]).await.expect();
@@ -60,19 +59,20 @@ async fn what_can_not_be_made_leaves_nothing() {
     assert!(said.contains("GOLD") && said.contains("--plan"), "{said}");
     app.refuses(&org[..4], 2, "USAGE").await;
 
-    let user = |email: &'static str, name: &'static str, password: &'static str| {
-        ["user", "create", "--email", email, "--name", name, "--password", password]
-    };
-    let said = app.refuses(&user("TAKEN@example.org", "T", "correct horse"), 1, "NAME_TAKEN").await;
+    let user =
+        |email: &'static str, name| ["user", "create", "--email", email, "--name", name, "--password-stdin"];
+    let taken = app.cli_told(&user("TAKEN@example.org", "T"), "correct horse").await;
+    let said = taken.refused(1, "NAME_TAKEN");
     assert!(said.contains("TAKEN@example.org"), "{said}");
-    let wrong = app.cli(&user("nobody", " ", "short")).await;
+    let wrong = app.cli_told(&user("nobody", " "), "short").await;
     wrong.refused(1, "VALIDATION_FAILED");
     for part in ["/email", "/name", "/password"] {
         assert!(wrong.err.contains(part), "every mistake is named: {}", wrong.err);
     }
     assert!(!wrong.err.contains("\"short\""), "a password is not repeated");
-    app.refuses(&user("new@example.org", "N", "new@example.org"), 1, "VALIDATION_FAILED").await;
-    app.refuses(&user("new@example.org", "N", "")[..6], 2, "USAGE").await;
+    let same = app.cli_told(&user("new@example.org", "N"), "new@example.org").await;
+    same.refused(1, "VALIDATION_FAILED");
+    app.refuses(&user("new@example.org", "N")[..4], 2, "USAGE").await;
 
     app.refuses(&["session", "create", "--email", "nobody@example.org"], 1, "NOT_FOUND").await;
     app.refuses(&["session", "create", "--email", "gone@example.org"], 1, "SIGN_IN_FAILED").await;

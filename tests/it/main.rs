@@ -20,6 +20,7 @@ mod cli_audit;
 mod cli_keys;
 mod cli_people;
 mod cli_tokens;
+mod cli_users;
 mod conflicts;
 mod contacts;
 mod contracts;

@@ -46,17 +46,9 @@ async fn an_edit_through_one_replica_is_live_on_the_other() {
     let house = programs[0].house();
     let org = house.org.to_string();
     let json = |arguments: &[&str]| programs[0].json(arguments);
-    json(&[
-        "user",
-        "create",
-        "--email",
-        "o@example.org",
-        "--name",
-        "O",
-        "--password",
-        "correct horse",
-        "--confirmed",
-    ]);
+    let person =
+        ["user", "create", "--email", "o@example.org", "--name", "O", "--password-stdin", "--confirmed"];
+    programs[0].json_told(&person, "correct horse\n");
     json(&["member", "add", "--org", &org, "--email", "o@example.org", "--role", "OPERATOR"]);
     json(&["org", "create", "--name", "Other", "--owner-email", "s@example.org"]);
     let session =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use totp_rs::Totp;
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, muster};
 
 const COMPLETE: &str = "mutation($t: SecretString!, $c: SecretString, $r: SecretString) { completeSignIn(challenge: $t, code: $c, recoveryCode: $r) { accessToken refreshToken user { hasSecondFactor } challenge { token } } }";
 const BEGIN: &str = "mutation($p: SecretString) { beginTotp(password: $p) { secret url } }";
@@ -217,4 +217,45 @@ async fn a_session_that_was_left_open_is_not_enough_to_set_one_up() {
     let begun: i64 = app.one("SELECT COUNT(*) FROM users WHERE totp_secret_sealed IS NOT NULL", vec![]).await;
     assert_eq!(begun, 1);
     set_up(&app, &found).await;
+}
+
+#[tokio::test]
+async fn the_operator_removes_one_that_was_lost() {
+    let (app, actor, phone, codes) = enrolled().await;
+    let begun = challenge(&app).await;
+    for _ in 0..6 {
+        complete(&app, &begun, "123123").await.code();
+    }
+    // The command has the time of day, at which the session of the test's time is over.
+    app.execute("UPDATE sessions SET expires_at = 4102444800000", vec![]).await;
+    let reset = ["user", "reset-second-factor", EMAIL];
+    let mut variables = app.variables();
+    let folder = format!("file://{}", app.folder().join("mail").display());
+    variables.push(("MUSTER_MAIL_URL".to_owned(), folder));
+    variables.push(("MUSTER_MAIL_FROM".to_owned(), "muster@example.com".to_owned()));
+    variables.push(("MUSTER_PUBLIC_URL".to_owned(), "https://muster.example.com".to_owned()));
+    let done = muster(&reset, &variables).await.expect();
+    assert_eq!((&done["sessions_ended"], &done["told_by_mail"]), (&json!(1), &json!(true)));
+    app.forget_sessions();
+    let gone = actor.gql("{ viewer { user { id } } }", json!({})).await;
+    assert_eq!(gone.code(), "UNAUTHENTICATED", "a session from before");
+    assert_eq!(complete(&app, &begun, &phone.next(&app)).await.code(), "LINK_INVALID");
+    assert_eq!(recover(&app, &begun, &codes[0]).await.code(), "LINK_INVALID");
+    let session = password(&app).await;
+    assert!(session["accessToken"].is_string() && session["challenge"].is_null(), "the password is enough");
+    let told = app.mail().await;
+    assert_eq!((told.to.as_str(), told.subject.as_str()), (EMAIL, "The second factor was reset"));
+    assert!(told.text.contains("From: the operator of this installation"), "{}", told.text);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM recovery_codes", vec![]).await, 0);
+    let sql = "SELECT actor_kind || ' ' || CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'resetSecondFactor' \
+               AND organization_id IS NULL";
+    let line: String = app.one(sql, vec![]).await;
+    assert!(line.starts_with("SYSTEM ") && line.contains("false"), "{line}");
+    // Guesses from before do not keep them from setting up another one.
+    let (actor, _) = app.session(&session);
+    set_up(&app, &actor).await;
+
+    let said = app.refuses(&["user", "reset-second-factor", "stranger@example.com"], 1, "CONFLICT").await;
+    assert!(said.contains("stranger@example.com has no second factor"), "{said}");
+    app.stranger.get(&format!("/v1/org/{}", app.other_org)).await.expect(200);
 }

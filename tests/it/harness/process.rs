@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Seek, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Duration,
@@ -27,10 +27,27 @@ pub struct Ran {
 
 /// `muster … --json` with these variables and no others.
 pub async fn muster<K: AsRef<OsStr>, V: AsRef<OsStr>>(arguments: &[&str], variables: &[(K, V)]) -> Ran {
-    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_muster"));
-    command.args(arguments).arg("--json").env_clear().kill_on_drop(true);
-    command.envs(variables.iter().map(|(name, value)| (name, value)));
-    Ran::of(&command.stdin(Stdio::null()).output().await.unwrap())
+    muster_told(arguments, variables, b"").await
+}
+
+/// The same with something on standard input.
+async fn muster_told<K: AsRef<OsStr>, V: AsRef<OsStr>>(
+    arguments: &[&str],
+    variables: &[(K, V)],
+    input: &[u8],
+) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.args(arguments).arg("--json").env_clear();
+    command.envs(variables.iter().map(|(name, value)| (name, value))).stdin(on_input(input));
+    Ran::of(&tokio::process::Command::from(command).kill_on_drop(true).output().await.unwrap())
+}
+
+/// A file from which this can be read.
+fn on_input(input: &[u8]) -> Stdio {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(input).unwrap();
+    file.rewind().unwrap();
+    file.into()
 }
 
 impl Ran {
@@ -76,6 +93,11 @@ impl TestApp {
     /// `muster … --json` as the operator of this service.
     pub async fn cli(&self, arguments: &[&str]) -> Ran {
         muster(arguments, &self.variables()).await
+    }
+
+    /// The same with something on standard input: a password.
+    pub async fn cli_told(&self, arguments: &[&str], input: &str) -> Ran {
+        muster_told(arguments, &self.variables(), input.as_bytes()).await
     }
 
     /// Such a command is refused with this exit code and error code; its words.
@@ -137,6 +159,13 @@ impl Program {
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
         self.run(&[arguments, &["--json"]].concat()).expect()
+    }
+
+    /// The same with something on standard input: a password.
+    #[track_caller]
+    pub fn json_told(&self, arguments: &[&str], input: &str) -> Value {
+        let mut command = self.command(&[arguments, &["--json"]].concat());
+        Ran::of(&command.stdin(on_input(input.as_bytes())).output().unwrap()).expect()
     }
 
     pub fn house(&self) -> House {

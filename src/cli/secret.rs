@@ -1,0 +1,78 @@
+//! Passwords for commands. None is an argument: arguments stand in `ps` and in the shell's history.
+
+use std::io::{self, IsTerminal, Read};
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::Failure;
+
+/// The longest password in bytes, and its end of line.
+const MOST: u64 = 4096;
+
+/// Where a command has a new password from.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct NewPassword {
+    /// Read the password from standard input, one line, in place of asking for it on the terminal
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+impl NewPassword {
+    /// The password.
+    ///
+    /// # Errors
+    /// There is no terminal to ask on; what was typed twice differs; what came is not one line of text.
+    pub(super) fn read(self) -> Result<SecretString, Failure> {
+        if self.password_stdin {
+            return line(io::stdin().lock());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failure::new(
+                "there is no terminal to ask for the password on: give it on standard input with --password-stdin",
+            ));
+        }
+        let password: SecretString = rpassword::prompt_password("Password: ")?.into();
+        let again: SecretString = rpassword::prompt_password("The same again: ")?.into();
+        if password.expose_secret() != again.expose_secret() {
+            return Err(Failure::new("the two are not the same; nothing was changed"));
+        }
+        Ok(password)
+    }
+}
+
+/// A line, without its end.
+fn line(input: impl Read) -> Result<SecretString, Failure> {
+    let mut text = String::new();
+    let read = input.take(MOST + 1).read_to_string(&mut text);
+    read.map_err(|error| Failure::new(format!("the password on standard input: {error}")))?;
+    let kept =
+        text.strip_suffix('\n').map_or(text.len(), |line| line.strip_suffix('\r').unwrap_or(line).len());
+    text.truncate(kept);
+    let password = SecretString::from(text);
+    match password.expose_secret() {
+        "" => Err(Failure::new("there is no password on standard input: it was empty")),
+        text if text.len() as u64 > MOST || text.contains(['\n', '\r']) => {
+            Err(Failure::new("the password on standard input has to be one line, and nothing else"))
+        }
+        _ => Ok(password),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::line;
+
+    #[test]
+    fn a_line_loses_its_end_and_nothing_else() {
+        for (typed, read) in [("a b ", "a b "), ("pass\n", "pass"), ("pass\r\n", "pass"), (" \n", " ")] {
+            assert_eq!(line(typed.as_bytes()).unwrap().expose_secret(), read);
+        }
+        let long = "x".repeat(5000);
+        for wrong in ["", "\n", "\r\n", "one\ntwo\n", "one\n\n", &long] {
+            assert!(line(wrong.as_bytes()).is_err(), "{wrong:?}");
+        }
+        assert!(line(&b"\xff\xfe\n"[..]).is_err());
+    }
+}

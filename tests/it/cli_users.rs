@@ -1,0 +1,382 @@
+//! `muster user` and `muster org list`: what the operator sees of accounts, and does to them.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Actor, Program, Socket, TestApp,
+    account::{CHANGE_EMAIL, CONFIRM, RESET},
+    empty_database,
+};
+
+const REFRESH: &str = "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken } }";
+const VIEWER: &str = "{ viewer { user { id } } }";
+const SOMEONE: &str = "someone@example.org";
+
+/// How often this operation stands in the instance's log.
+async fn lines(app: &TestApp, operation: &str) -> i64 {
+    let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = $1 AND organization_id IS NULL \
+               AND actor_kind = 'SYSTEM'";
+    app.one(sql, vec![operation.into()]).await
+}
+
+/// Lets sessions last until a command sees them, which has the time of day and not the test's.
+async fn last(app: &TestApp) {
+    app.execute("UPDATE sessions SET expires_at = 4102444800000", vec![]).await;
+}
+
+#[tokio::test]
+async fn the_operator_sees_organizations_and_everybody_in_them() {
+    let app = TestApp::start().await;
+    app.agent().await;
+    let someone = app.user(SOMEONE, false).await;
+    let (seen, _) = app.signed_in(SOMEONE).await;
+    last(&app).await;
+    app.execute("UPDATE users SET name = $1 WHERE id = $2", vec!["\u{1b}[2J".into(), someone.into()]).await;
+    let listed = app.cli(&["org", "list"]).await.expect()["organizations"].clone();
+    let counts: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|org| {
+            [&org["id"], &org["members"], &org["owners"], &org["agents"]].map(|it| it.as_i64().unwrap())
+        })
+        .collect();
+    assert_eq!(counts, [[app.org, 4, 1, 1], [app.other_org, 1, 1, 0]]);
+    let first = &listed[0];
+    assert_eq!((&first["name"], &first["plan"]), (&json!("Meridian Freight"), &json!("BUSINESS")));
+    assert_eq!(first["created_at"], "2026-06-01T12:00:00.000Z");
+
+    let users = app.cli(&["user", "list"]).await.expect()["users"].as_array().unwrap().clone();
+    let ids: Vec<i64> = users.iter().map(|user| user["id"].as_i64().unwrap()).collect();
+    assert!(ids.len() == 6 && ids.is_sorted() && ids.contains(&someone), "{ids:?}");
+    let last = users.iter().find(|user| user["id"] == someone).unwrap();
+    let shown = [&last["email_confirmed"], &last["has_password"], &last["has_second_factor"]];
+    assert_eq!(shown, [&json!(false), &json!(true), &json!(false)]);
+    assert_eq!((&last["memberships"], &last["disabled_at"]), (&json!([]), &Value::Null));
+    let of_org = app.cli(&["user", "list", "--org", "Meridian Freight"]).await;
+    assert!(
+        !of_org.text.contains("stranger@example.com") && !of_org.text.contains("hash"),
+        "{}",
+        of_org.text
+    );
+    let members = of_org.expect()["users"].as_array().unwrap().clone();
+    let roles: Vec<_> = members.iter().map(|user| user["memberships"][0]["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["OWNER", "ADMIN", "OPERATOR", "VIEWER"]);
+    assert!(members.iter().all(|user| user["memberships"][0]["organization_id"] == app.org));
+
+    // By address, in whatever case, and by id.
+    let shown = app.cli(&["user", "show", " SOMEONE@example.org"]).await.expect();
+    assert_eq!(shown, app.cli(&["user", "show", &someone.to_string()]).await.expect());
+    assert_eq!((shown["sessions"].as_array().unwrap().len(), &shown["recovery_codes"]), (1, &json!(0)));
+    assert_eq!((&shown["linked_accounts"], &shown["service_tokens"]), (&json!([]), &json!([])));
+    assert!(shown["sessions"][0].get("current").is_none());
+    seen.gql(VIEWER, json!({})).await.data();
+
+    // For people: nothing that the terminal would obey.
+    for arguments in [&["user", "list"][..], &["user", "show", SOMEONE], &["org", "list"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+        let text = command.args(arguments).env_clear().envs(app.variables()).output().unwrap();
+        let text = String::from_utf8(text.stdout).unwrap();
+        assert!(text.lines().count() > 2 && !text.contains('\u{1b}'), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_not_there_is_named() {
+    let app = TestApp::start().await;
+    for verb in ["show", "disable", "enable", "reset-password", "reset-second-factor"] {
+        for who in ["nobody@example.org", "999999", "Ann", ""] {
+            let said = app.refuses(&["user", verb, who], 1, "NOT_FOUND").await;
+            assert!(said.contains(&format!("`{who}`")) && said.contains("muster user list"), "{said}");
+        }
+        app.refuses(&["user", verb], 2, "USAGE").await;
+    }
+    app.refuses(&["user", "list", "--org", "Nowhere"], 1, "NOT_FOUND").await;
+    app.stranger.get(&format!("/v1/org/{}", app.other_org)).await.expect(200);
+}
+
+/// How long it takes until the service knows no more who this is.
+async fn refused(actor: &Actor) -> Duration {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(20) {
+        let answer = actor.gql(VIEWER, json!({})).await;
+        if !answer.body["errors"].is_null() {
+            assert_eq!(answer.code(), "UNAUTHENTICATED");
+            return began.elapsed();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the session lives on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_service_refuses_whoever_was_disabled() {
+    let shared = tempfile::tempdir().unwrap();
+    let url = empty_database(shared.path()).await;
+    let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
+    let house = program.house();
+    program.json(&["org", "create", "--name", "Other", "--owner-email", "stranger@example.org"]);
+    let create = ["user", "create", "--email", SOMEONE, "--name", "S", "--password-stdin", "--confirmed"];
+    program.json_told(&create, "correct horse\n");
+    program.json(&["member", "add", "--org", "House", "--email", SOMEONE, "--role", "VIEWER"]);
+    let service = program.serve();
+    let open = |email| {
+        let session = program.json(&["session", "create", "--email", email]);
+        let text = |key: &str| session[key].as_str().unwrap().to_owned();
+        (service.actor(&house).with_bearer(text("access_token")), text("refresh_token"))
+    };
+    let ((someone, refresh), (stranger, _)) = (open(SOMEONE), open("stranger@example.org"));
+    let nobody = service.actor(&house);
+    let mut socket = Socket::of(&someone).await;
+    let mut other = Socket::of(&stranger).await;
+    someone.gql(VIEWER, json!({})).await.data();
+
+    let began = Instant::now();
+    let done = program.json(&["user", "disable", SOMEONE]);
+    assert_eq!((&done["changed"], &done["sessions_ended"]), (&json!(true), &json!(1)));
+    let took = refused(&someone).await;
+    assert_eq!(socket.next().await, json!({ "closed": 4403 }));
+    println!("refused after {took:?}, socket closed {:?} after the command began", began.elapsed());
+    assert_eq!(nobody.gql(REFRESH, json!({ "t": refresh })).await.code(), "UNAUTHENTICATED");
+    let sign_in =
+        "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
+    let credentials = json!({ "e": SOMEONE, "p": "correct horse" });
+    assert_eq!(nobody.gql(sign_in, credentials.clone()).await.code(), "SIGN_IN_FAILED");
+    // Nobody else notices.
+    stranger.gql(VIEWER, json!({})).await.data();
+    other.send(json!({ "type": "ping" })).await;
+    assert_eq!(other.next().await["type"], "pong");
+
+    assert_eq!(program.json(&["user", "enable", SOMEONE])["changed"], true);
+    assert_eq!(someone.gql(VIEWER, json!({})).await.code(), "UNAUTHENTICATED", "what has ended stays so");
+    assert!(nobody.gql(sign_in, credentials).await.data()["signIn"]["accessToken"].is_string());
+}
+
+#[tokio::test]
+async fn disabling_tells_what_it_leaves_and_ends_every_way_in() {
+    let app = TestApp::with_mail().await;
+    let (owner, id) = ("owner@example.com", app.owner.user.unwrap());
+    let make = "mutation($o: Id!) { createServiceToken(orgId: $o, input: { name: \"ci\", permissions: [\"agent.view\"] }) \
+                { __typename } }";
+    app.owner.gql(make, json!({ "o": app.org })).await.data();
+    let tokens: Vec<i64> = app.column("SELECT id FROM service_tokens").await;
+    // A way back in, prepared by whoever has the session: a link that makes another address the account's.
+    app.owner.gql(CHANGE_EMAIL, json!({ "e": "elsewhere@example.org" })).await.data();
+    let link = app.mail().await.token;
+    let before = lines(&app, "disableUser").await;
+    let done = app.cli(&["user", "disable", owner]).await.expect();
+    assert_eq!((&done["id"], &done["email"], &done["changed"]), (&json!(id), &json!(owner), &json!(true)));
+    let without = json!([{ "id": app.org, "name": "Meridian Freight" }]);
+    assert_eq!(done["organizations_without_owner"], without, "the last OWNER, and it says so");
+    assert_eq!(
+        done["service_tokens"],
+        json!([{ "organization_id": app.org, "id": tokens[0], "name": "ci" }])
+    );
+    // Once more changes nothing, and still tells what is left.
+    let again = app.cli(&["user", "disable", &id.to_string()]).await.expect();
+    assert_eq!((&again["changed"], &again["disabled_at"]), (&json!(false), &done["disabled_at"]));
+    assert_eq!(again["organizations_without_owner"], without);
+    assert_eq!(lines(&app, "disableUser").await - before, 1);
+    let orgs = app.cli(&["org", "list"]).await.expect();
+    assert_eq!(
+        (&orgs["organizations"][0]["members"], &orgs["organizations"][0]["owners"]),
+        (&json!(4), &json!(0))
+    );
+
+    app.forget_sessions();
+    let path = format!("/v1/org/{}", app.org);
+    assert_eq!(app.owner.get(&path).await.status, 401);
+    assert_eq!(app.anonymous.gql(CONFIRM, json!({ "t": link })).await.code(), "LINK_INVALID");
+    assert_eq!(app.cli(&["user", "enable", owner]).await.expect()["changed"], true);
+    assert_eq!(app.cli(&["user", "enable", owner]).await.expect()["changed"], false);
+    assert_eq!(lines(&app, "enableUser").await, 1);
+    assert_eq!(app.anonymous.gql(CONFIRM, json!({ "t": link })).await.code(), "LINK_INVALID");
+    app.forget_sessions();
+    assert_eq!(app.owner.get(&path).await.status, 401, "sessions from before stay ended");
+    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
+
+    // A link that was made in the moment before the service knew is no good for a disabled account either.
+    app.user(SOMEONE, false).await;
+    let (someone, _) = app.signed_in(SOMEONE).await;
+    let ask = json!({ "e": "elsewhere@example.org", "p": "correct horse" });
+    someone.gql(CHANGE_EMAIL, ask).await.data();
+    let late = app.mail().await.token;
+    app.execute("UPDATE users SET disabled_at = 1 WHERE email = $1", vec![SOMEONE.into()]).await;
+    assert_eq!(app.anonymous.gql(CONFIRM, json!({ "t": late })).await.code(), "LINK_INVALID");
+    app.cli(&["user", "enable", SOMEONE]).await.expect();
+    assert_eq!(app.anonymous.gql(CONFIRM, json!({ "t": late })).await.code(), "LINK_INVALID");
+}
+
+#[tokio::test]
+async fn a_disabled_owner_is_no_owner_that_stays() {
+    let app = TestApp::start().await;
+    let org = app.org.to_string();
+    let update = |email, role| ["member", "update", "--org", &org, "--email", email, "--role", role];
+    let made = app.cli(&update("admin@example.com", "OWNER")).await.expect();
+    assert_eq!(made, json!({ "organization_id": app.org, "user_id": app.admin.user, "role": "OWNER" }));
+    let done = app.cli(&["user", "disable", "admin@example.com"]).await.expect();
+    assert_eq!(done["organizations_without_owner"], json!([]));
+    app.forget_sessions();
+    let leave = "mutation($o: Id!) { leaveOrganization(orgId: $o) }";
+    assert_eq!(app.owner.gql(leave, json!({ "o": app.org })).await.code(), "LAST_OWNER");
+    let said = app.refuses(&update("owner@example.com", "VIEWER"), 1, "LAST_OWNER").await;
+    assert!(said.contains("who can sign in"), "{said}");
+    let remove = |email| ["member", "remove", "--org", &org, "--email", email];
+    app.refuses(&remove("owner@example.com"), 1, "LAST_OWNER").await;
+    app.refuses(&remove("stranger@example.com"), 1, "NOT_FOUND").await;
+    assert_eq!(app.cli(&remove("admin@example.com")).await.expect()["removed"], true);
+    assert_eq!(
+        app.cli(&["user", "list", "--org", &org]).await.expect()["users"].as_array().unwrap().len(),
+        3
+    );
+    let sql = "SELECT COUNT(*) FROM audit_lines WHERE organization_id = $1 AND actor_kind = 'SYSTEM' \
+               AND operation IN ('updateMember', 'removeMember')";
+    assert_eq!(app.one::<i64>(sql, vec![app.org.into()]).await, 2);
+}
+
+#[tokio::test]
+async fn a_forgotten_password_is_replaced_by_a_link_that_the_operator_hands_over() {
+    let app = TestApp::start().await;
+    app.user(SOMEONE, true).await;
+    let (someone, _) = app.signed_in(SOMEONE).await;
+    last(&app).await;
+    let reset = ["user", "reset-password", SOMEONE];
+    let first = app.cli(&reset).await.expect();
+    assert_eq!((&first["sessions_ended"], &first["told_by_mail"]), (&json!(1), &json!(false)));
+    let link = first["link"].as_str().unwrap();
+    let token = first["token"].as_str().unwrap().to_owned();
+    assert!(
+        link.starts_with("http://127.0.0.1") && link.ends_with(&format!("/reset-password#token={token}"))
+    );
+    app.forget_sessions();
+    assert_eq!(someone.gql(VIEWER, json!({})).await.code(), "UNAUTHENTICATED");
+    assert_eq!(app.sign_in(SOMEONE, "correct horse").await.code(), "SIGN_IN_FAILED", "at once");
+    // A newer link replaces it; while the account is disabled neither works, nor is used up by a try.
+    app.cli(&["user", "disable", SOMEONE]).await.expect();
+    let second = app.cli(&reset).await.expect();
+    assert_eq!(second["disabled"], true);
+    let set = |token: &Value| json!({ "t": token, "p": "another horse" });
+    for token in [&first["token"], &second["token"]] {
+        assert_eq!(app.anonymous.gql(RESET, set(token)).await.code(), "LINK_INVALID");
+    }
+    app.cli(&["user", "enable", SOMEONE]).await.expect();
+    assert_eq!(app.anonymous.gql(RESET, set(&first["token"])).await.code(), "LINK_INVALID");
+    app.anonymous.gql(RESET, set(&second["token"])).await.data();
+    assert_eq!(app.sign_in(SOMEONE, "correct horse").await.code(), "SIGN_IN_FAILED");
+    assert!(app.sign_in(SOMEONE, "another horse").await.data()["signIn"]["accessToken"].is_string());
+    assert_eq!(lines(&app, "resetUserPassword").await, 2);
+    let logged: Vec<String> = app.column("SELECT CAST(changes AS TEXT) FROM audit_lines").await;
+    assert!(logged.iter().all(|line| !line.contains(&token)), "no link is in the log");
+    app.stranger.gql(VIEWER, json!({})).await.data();
+}
+
+#[tokio::test]
+async fn no_password_stands_on_a_command_line() {
+    let app = TestApp::start().await;
+    let create = ["user", "create", "--email", SOMEONE, "--name", "S"];
+    let from_input = [&create[..], &["--password-stdin"]].concat();
+    let said = app.refuses(&create, 1, "FAILED").await;
+    assert!(said.contains("no terminal") && said.contains("--password-stdin"), "{said}");
+    app.refuses(&[&create[..], &["--password", "correct horse"]].concat(), 2, "USAGE").await;
+    for (input, words) in [("", "empty"), ("\n", "empty"), ("correct\nhorse\n", "one line")] {
+        let said = app.cli_told(&from_input, input).await.refused(1, "FAILED");
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM users WHERE email = $1", vec![SOMEONE.into()]).await, 0);
+
+    // On a terminal it is asked for, twice, and not shown.
+    let mut typed = Terminal::run(&app, &create);
+    typed.answer("Password: ", "correct horse\n");
+    typed.answer("The same again: ", "wrong horse\n");
+    let (code, shown) = typed.end();
+    assert!(code == Some(1) && shown.contains("not the same") && !shown.contains("horse"), "{shown}");
+    let mut typed = Terminal::run(&app, &create);
+    typed.answer("Password: ", "correct horse\n");
+    typed.answer("The same again: ", "correct horse\n");
+    let (code, shown) = typed.end();
+    assert!(code == Some(0) && shown.contains(SOMEONE) && !shown.contains("horse"), "{shown}");
+    app.sign_in(SOMEONE, "correct horse").await.data();
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
+}
+
+/// `muster` on a terminal of its own (util-linux's `script`).
+struct Terminal {
+    child: std::process::Child,
+    shown: String,
+}
+
+impl Terminal {
+    fn run(app: &TestApp, arguments: &[&str]) -> Self {
+        let line = format!("'{}' {}", env!("CARGO_BIN_EXE_muster"), arguments.join(" "));
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH")).envs(app.variables());
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        Self { child: child.expect("script is installed (util-linux)"), shown: String::new() }
+    }
+
+    /// Types once this is asked.
+    fn answer(&mut self, question: &str, line: &str) {
+        let mut byte = [0];
+        while !self.shown.ends_with(question) {
+            let read = self.child.stdout.as_mut().unwrap().read(&mut byte).unwrap();
+            assert!(read == 1, "it does not ask `{question}`: {}", self.shown);
+            self.shown.push(char::from(byte[0]));
+        }
+        // The question is written before the terminal is told to be silent.
+        self.silent();
+        self.child.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+    }
+
+    /// Waits until the terminal shows nothing of what is typed.
+    fn silent(&self) {
+        let id = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+        let terminal = format!("/proc/{}/fd/0", children.split_whitespace().next().expect("it runs"));
+        for _ in 0..500 {
+            let settings = Command::new("stty").args(["-a", "-F", &terminal]).output().unwrap().stdout;
+            if String::from_utf8_lossy(&settings).contains(" -echo ") {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the terminal shows what is typed");
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        self.child.stdout.as_mut().unwrap().read_to_string(&mut self.shown).unwrap();
+        (self.child.wait().unwrap().code(), self.shown)
+    }
+}
+
+#[tokio::test]
+async fn an_account_is_locked_out_while_the_policy_is_broken() {
+    let shared = tempfile::tempdir().unwrap();
+    let url = empty_database(shared.path()).await;
+    let keys = shared.path().join("keys.toml");
+    let base = [("MUSTER_DATABASE_URL", url.as_str()), ("MUSTER_KEYS_FILE", keys.to_str().unwrap())];
+    let program = Program::new(&base);
+    program.house();
+    let folder = shared.path().join("policies");
+    muster::access::policy::write_defaults(&folder).unwrap();
+    fs::write(folder.join("policy.csv"), "p, OWNER, no such thing\n").unwrap();
+    let broken = Program::new(&[&base[..], &[("MUSTER_POLICY_DIR", folder.to_str().unwrap())]].concat());
+    let invite =
+        ["member", "add", "--org", "House", "--email", "a@example.org", "--role", "VIEWER", "--json"];
+    broken.run(&invite).refused(1, "FAILED");
+    assert_eq!(broken.json(&["user", "list"])["users"].as_array().unwrap().len(), 1);
+    let done = broken.json(&["user", "disable", "a@example.org"]);
+    assert_eq!(done["organizations_without_owner"][0]["name"], "House");
+    let text = broken.command(&["user", "disable", "a@example.org"]).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("WARNING: organization House") && text.contains("muster member add"), "{text}");
+    // The stranger's organization is not spoken of.
+    broken.json(&["user", "enable", "a@example.org"]);
+}
