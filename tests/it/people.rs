@@ -264,6 +264,25 @@ async fn an_organization_keeps_an_owner() {
 }
 
 #[tokio::test]
+async fn who_disables_the_last_owner_while_another_leaves_is_told() {
+    let app = TestApp::start().await;
+    for _ in 0..6 {
+        let (leaving, other) = (app.person("OWNER", true).await, app.person("OWNER", true).await);
+        let sql = "UPDATE members SET role = 'VIEWER' WHERE organization_id = $1 AND user_id <> $2 AND user_id <> $3";
+        app.execute(sql, vec![app.org.into(), leaving.user.into(), other.user.into()]).await;
+        app.forget_sessions();
+        let (left, disabled) = tokio::join!(
+            remove(&app, &leaving, &leaving),
+            people::disable_user(&app.muster, UserId(other.user.unwrap()))
+        );
+        let stayed = !left.body["errors"].is_null() && left.code() == "LAST_OWNER";
+        assert!(stayed || left.body["errors"].is_null(), "{:#}", left.body);
+        assert_eq!(!stayed, !disabled.unwrap().organizations_without_owner.is_empty());
+    }
+    app.stranger.get(&format!("/v1/org/{}", app.other_org)).await.expect(200);
+}
+
+#[tokio::test]
 async fn a_service_token_is_shown_once_and_works_until_revoked() {
     let app = TestApp::start().await;
     let issued =
