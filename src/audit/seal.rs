@@ -12,19 +12,12 @@ use std::{
 };
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{
     chain::{COLUMNS, Content, GENESIS, hash},
     statement::{sign, statement},
 };
-use crate::{
-    app::App,
-    clock::Timestamp,
-    error::{Problem, Result},
-    store::Transaction,
-};
+use crate::{app::App, clock::Timestamp, error::Result, store::Transaction};
 
 /// How many lines one transaction seals.
 const BATCH: usize = 500;
@@ -103,8 +96,9 @@ async fn seal_batch(app: &App, tx: Transaction) -> Result<usize> {
     }
     let contents = lines.iter().map(|(id, line)| Content::parse(*id, line)).collect::<Result<Vec<_>>>()?;
     let mut ends = ends(app, &tx, &contents).await?;
-    let places: Vec<Place> = contents.into_iter().map(|content| place(content, &mut ends)).collect();
-    put(app, &tx, &lines, places).await?;
+    let places = contents.into_iter().map(|content| place(content, &mut ends));
+    let rows: Vec<String> = places.zip(&lines).map(|(place, line)| place.row(line)).collect();
+    put(app, &tx, &rows).await?;
     for (chain, (last, end)) in ends {
         let upsert = "INSERT INTO audit_chains (chain, last_seq, last_hash, checkpoint_seq, checkpoint_at) \
                       VALUES ($1, $2, $3, 0, $4) ON CONFLICT (chain) DO UPDATE \
@@ -213,46 +207,35 @@ fn place(mut line: Content<'_>, ends: &mut Ends) -> Place {
     Place { seq: *last, prev: std::mem::replace(end, own.clone()), own }
 }
 
-/// A line for the log, as the statement of [`put`] reads it.
-#[derive(Serialize)]
-struct Sealed<'a> {
-    id: i64,
-    seq: i64,
-    /// Hexadecimal, as is `own`.
-    prev: String,
-    own: String,
-    line: &'a RawValue,
+impl Place {
+    /// A line that stands here as a row of the log: a JSON object with the names of the columns. The line is one already.
+    fn row(&self, (id, line): &(i64, String)) -> String {
+        let Self { seq, prev, own } = self;
+        let (prev, own, said) = (hex::encode(prev), hex::encode(own), &line[1..]);
+        format!(r#"{{"id":{id},"chain_seq":{seq},"prev_hash":"\\x{prev}","hash":"\\x{own}",{said}"#)
+    }
 }
 
-/// Puts lines into the log. The statement's text does not depend on their number: it is prepared once.
-async fn put(app: &App, tx: &Transaction, lines: &[(i64, String)], places: Vec<Place>) -> Result<()> {
-    let sealed = lines.iter().zip(places).map(|((id, line), Place { seq, prev, own })| {
-        let (prev, own) = (hex::encode(prev), hex::encode(own));
-        serde_json::from_str(line).map(|line| Sealed { id: *id, seq, prev, own, line })
-    });
-    let sealed = sealed.collect::<serde_json::Result<Vec<_>>>().map_err(Problem::internal)?;
-    let sealed = serde_json::to_string(&sealed).map_err(Problem::internal)?;
+/// Puts rows into the log. The statement's text does not depend on their number: it is prepared once.
+async fn put(app: &App, tx: &Transaction, rows: &[String]) -> Result<()> {
+    let all = format!("id, {COLUMNS}, chain_seq, prev_hash, hash");
     let select = match app.db.backend() {
-        DbBackend::Postgres => format!(
-            "SELECT v.id, {COLUMNS}, v.seq, decode(v.prev, 'hex'), decode(v.own, 'hex') \
-             FROM json_to_recordset($1::json) AS v (id BIGINT, seq BIGINT, prev TEXT, own TEXT, line JSON) \
-             CROSS JOIN LATERAL json_populate_record(CAST(NULL AS audit_log), v.line) AS l"
-        ),
+        DbBackend::Postgres => {
+            format!("SELECT {all} FROM json_populate_recordset(CAST(NULL AS audit_log), $1::json)")
+        }
         _ => {
             let read = |name| match name {
-                "changes" => "value -> '$.line.changes'".to_owned(),
-                name => format!("value ->> '$.line.{name}'"),
+                "changes" => "value -> 'changes'".to_owned(),
+                "prev_hash" | "hash" => format!("unhex(substr(value ->> '{name}', 3))"),
+                name => format!("value ->> '{name}'"),
             };
-            let columns: Vec<String> = COLUMNS.split(", ").map(read).collect();
-            format!(
-                "SELECT value ->> 'id', {}, value ->> 'seq', unhex(value ->> 'prev'), unhex(value ->> 'own') \
-                 FROM json_each($1)",
-                columns.join(", ")
-            )
+            let columns: Vec<String> = all.split(", ").map(read).collect();
+            format!("SELECT {} FROM json_each($1)", columns.join(", "))
         }
     };
-    let insert = format!("INSERT INTO audit_log (id, {COLUMNS}, chain_seq, prev_hash, hash) {select}");
-    tx.execute_raw(sql(app, &insert, vec![sealed.into()])).await?;
+    let insert = format!("INSERT INTO audit_log ({all}) {select}");
+    let rows = format!("[{}]", rows.join(","));
+    tx.execute_raw(sql(app, &insert, vec![rows.into()])).await?;
     Ok(())
 }
 
