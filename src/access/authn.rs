@@ -3,6 +3,9 @@
 //! Both answers are kept for two seconds, so that a burst of requests asks the database once. Whatever this
 //! process revokes is forgotten at once ([`Sessions::forget`]); what another replica revokes ends here within
 //! those two seconds. Expiry needs no database and is checked every time.
+//!
+//! It takes two steps: [`recognize`] tells what it can without the database, [`Recognized::caller`] asks it. In between,
+//! [`Recognized::is_vouched_for`] says whether anybody could have made the token up: whoever serves strangers charges those first.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,6 +28,8 @@ use crate::{
 
 /// How long an answer is kept, if nobody says otherwise.
 pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
+/// How long a credential that was good once is not taken for an invention.
+const PROVEN_FOR: Duration = Duration::from_hours(24);
 /// How stale a recorded last use may be, in milliseconds: a busy token costs one write a minute.
 const LAST_USE_STEP: i64 = 60_000;
 
@@ -39,6 +44,10 @@ struct Belonging {
 /// What is known about credentials and memberships just now.
 pub struct Sessions {
     callers: Cache<TokenHash, Caller>,
+    /// What the database has refused just now: the same again is answered without it.
+    refused: Cache<TokenHash, ()>,
+    /// What it has taken lately: no invention, whatever has become of it since.
+    proven: Cache<TokenHash, ()>,
     roles: Cache<(UserId, OrgId), Option<Belonging>>,
     /// Says that something was forgotten, to those who are still being served on the strength of it.
     forgotten: watch::Sender<()>,
@@ -50,6 +59,8 @@ impl Sessions {
     pub fn kept_for(kept: Duration) -> Self {
         Self {
             callers: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
+            refused: Cache::builder().max_capacity(10_000).time_to_live(kept.min(CREDENTIALS_KEPT)).build(),
+            proven: Cache::builder().max_capacity(20_000).time_to_live(PROVEN_FOR).build(),
             roles: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
             forgotten: watch::Sender::default(),
         }
@@ -58,6 +69,7 @@ impl Sessions {
     /// Forgets everything: a credential or a membership has changed.
     pub fn forget(&self) {
         self.callers.invalidate_all();
+        self.refused.invalidate_all();
         self.roles.invalidate_all();
         self.forgotten.send_replace(());
     }
@@ -70,25 +82,91 @@ impl Sessions {
     }
 }
 
-/// The caller who holds `bearer`.
+/// A bearer token that may be good, as far as that can be told without the database.
+pub struct Recognized<'b> {
+    hash: TokenHash,
+    is: Credential<'b>,
+}
+
+enum Credential<'b> {
+    /// It was looked up just now.
+    Known(Caller),
+    /// An access token that we have signed.
+    Signed(Claims),
+    /// An access token of a key that is not known here: it may be new.
+    StrangeKey { kid: String, bearer: &'b str },
+    /// What has the form of a service token.
+    Service,
+}
+
+/// Reads `bearer` without asking the database.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for a token that is unknown or revoked, `TOKEN_EXPIRED` for one that was good once.
-pub async fn authenticate(app: &Arc<App>, bearer: &str) -> Result<Caller> {
+/// `UNAUTHENTICATED` for what can't be good, or was refused just now; `TOKEN_EXPIRED` for an access token that was good
+/// once.
+pub fn recognize<'b>(app: &App, bearer: &'b str) -> Result<Recognized<'b>> {
     let hash = TokenHash::of(bearer);
-    let caller = match app.sessions.callers.get(&hash) {
-        Some(caller) => caller,
-        None => {
-            let caller = match Token::parse_kind(TokenKind::Service, bearer) {
-                Some(token) => service_token(app, &token).await?,
-                None => person(app, bearer).await?,
-            };
-            app.sessions.callers.insert(hash, caller.clone());
-            caller
-        }
+    if let Some(caller) = app.sessions.callers.get(&hash) {
+        return Ok(Recognized { hash, is: Credential::Known(caller) });
+    }
+    if app.sessions.refused.contains_key(&hash) {
+        return Err(unknown());
+    }
+    let is = match Token::parse_kind(TokenKind::Service, bearer) {
+        Some(_) => Credential::Service,
+        None => match (app.jwt.verify(bearer, app.clock.now()), JwtKeys::named_key(bearer)) {
+            (Err(JwtError::UnknownKey), Some(kid)) => Credential::StrangeKey { kid, bearer },
+            (verified, _) => Credential::Signed(verified.map_err(refusal)?),
+        },
     };
-    caller.require_current(app.clock.now())?;
-    Ok(caller)
+    Ok(Recognized { hash, is })
+}
+
+impl Recognized<'_> {
+    /// Whether there is more to it than its form, which anybody could imitate: our signature, or that it was good before.
+    #[must_use]
+    pub fn is_vouched_for(&self, app: &App) -> bool {
+        match self.is {
+            Credential::Known(_) | Credential::Signed(_) => true,
+            Credential::StrangeKey { .. } | Credential::Service => {
+                app.sessions.proven.contains_key(&self.hash)
+            }
+        }
+    }
+
+    /// The caller who holds it.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` for a token that is unknown or revoked, `TOKEN_EXPIRED` for one that was good once.
+    pub async fn caller(self, app: &Arc<App>) -> Result<Caller> {
+        let Self { hash, is } = self;
+        let found = match is {
+            Credential::Known(caller) => {
+                caller.require_current(app.clock.now())?;
+                return Ok(caller);
+            }
+            Credential::Service => service_token(app, hash).await,
+            Credential::Signed(claims) => person(app, claims).await,
+            Credential::StrangeKey { kid, bearer } => match of_new_key(app, &kid, bearer).await {
+                Ok(claims) => person(app, claims).await,
+                // Not kept: the next look may find the key.
+                Err(problem) => return Err(problem),
+            },
+        };
+        match &found {
+            Ok(caller) => {
+                app.sessions.callers.insert(hash, caller.clone());
+                app.sessions.proven.insert(hash, ());
+                caller.require_current(app.clock.now())?;
+            }
+            Err(problem) if problem.code == Code::Unauthenticated => {
+                app.sessions.refused.insert(hash, ());
+                app.sessions.proven.invalidate(&hash);
+            }
+            Err(_) => {}
+        }
+        found
+    }
 }
 
 /// Whether the credential of `caller`, good when it was presented, is good still. Asks the database each time: for
@@ -166,11 +244,11 @@ async fn belonging(app: &Arc<App>, user: UserId, org: OrgId) -> Result<Option<Be
 }
 
 /// The token of this secret: the one it has, or the one it had before the last rotation, which ends with the overlap.
-async fn service_token(app: &Arc<App>, token: &Token) -> Result<Caller> {
+async fn service_token(app: &Arc<App>, hash: TokenHash) -> Result<Caller> {
     let sql = "SELECT organization_id, id, name, hint, permissions, expires_at, last_used_at, \
                (token_hash = $1) AS is_current, previous_hint, previous_expires_at, previous_last_used_at \
                FROM service_tokens WHERE (token_hash = $1 OR previous_token_hash = $1) AND revoked_at IS NULL";
-    let Some(row) = one(app, sql, [token.hash.as_bytes().to_vec().into()]).await? else {
+    let Some(row) = one(app, sql, [hash.as_bytes().to_vec().into()]).await? else {
         return Err(unknown());
     };
     let names: serde_json::Value = row.try_get_by(4)?;
@@ -193,7 +271,7 @@ async fn service_token(app: &Arc<App>, token: &Token) -> Result<Caller> {
             .filter_map(|name| name.parse::<Permission>().ok())
             .collect::<PermissionSet>(),
         expires_at,
-        secret: token.hash,
+        secret: hash,
     };
     let now = app.clock.now();
     let is_live = expires_at.is_none_or(|at| now < at);
@@ -204,14 +282,13 @@ async fn service_token(app: &Arc<App>, token: &Token) -> Result<Caller> {
             "UPDATE service_tokens SET previous_last_used_at = $1 WHERE organization_id = $2 AND id = $3 \
              AND previous_token_hash = $4"
         };
-        let secret = token.hash.as_bytes().to_vec();
+        let secret = hash.as_bytes().to_vec();
         note_use(app, sql, vec![now.0.into(), found.org.0.into(), found.id.0.into(), secret.into()]);
     }
     Ok(Caller::Token(Arc::new(found)))
 }
 
-async fn person(app: &Arc<App>, bearer: &str) -> Result<Caller> {
-    let claims = claims(app, bearer).await?;
+async fn person(app: &Arc<App>, claims: Claims) -> Result<Caller> {
     let sql = "SELECT u.name, u.email, u.email_confirmed_at FROM sessions s JOIN users u ON u.id = s.user_id \
                WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";
     let Some(row) = one(app, sql, [claims.session.0.into(), claims.user.0.into()]).await? else {
@@ -228,20 +305,19 @@ async fn person(app: &Arc<App>, bearer: &str) -> Result<Caller> {
     })))
 }
 
-/// What the access token says. One of a key that is not known here may be of a key that is new: that is looked up.
-async fn claims(app: &App, bearer: &str) -> Result<Claims> {
-    let now = app.clock.now();
-    let mut verified = app.jwt.verify(bearer, now);
-    if verified == Err(JwtError::UnknownKey)
-        && let Some(kid) = JwtKeys::named_key(bearer)
-        && keys::look_for(app, &kid).await?
-    {
-        verified = app.jwt.verify(bearer, now);
+/// What an access token of a key says that is looked for.
+async fn of_new_key(app: &App, kid: &str, bearer: &str) -> Result<Claims> {
+    if keys::look_for(app, kid).await? {
+        return app.jwt.verify(bearer, app.clock.now()).map_err(refusal);
     }
-    verified.map_err(|error| match error {
+    Err(unknown())
+}
+
+fn refusal(error: JwtError) -> Problem {
+    match error {
         JwtError::Expired => Problem::new(Code::TokenExpired, "The session's token has expired; refresh it."),
         JwtError::Invalid | JwtError::UnknownKey => unknown(),
-    })
+    }
 }
 
 fn note_session_use(app: &Arc<App>, session: SessionId) {

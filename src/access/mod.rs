@@ -13,7 +13,7 @@ pub mod policy;
 mod scope;
 pub mod token;
 
-pub use authn::{CREDENTIALS_KEPT, Sessions, authenticate, membership, still_good};
+pub use authn::{CREDENTIALS_KEPT, Recognized, Sessions, membership, recognize, still_good};
 pub use caller::{Caller, Membership, Person, ServiceToken};
 pub use permit::{Permission, PermissionSet, Role, UnknownName, closest as nearest};
 pub use scope::Scope;

@@ -26,10 +26,22 @@ pub fn router() -> Router<Arc<App>> {
 }
 
 async fn show(State(app): State<Arc<App>>, arrival: Arrival, path: Path<(String, String)>) -> Response {
-    match find(&app, &path, arrival.uri.query().unwrap_or_default()).await {
+    match guess(&app, &path, &arrival).await {
         Ok(picture) => picture,
         Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
     }
+}
+
+/// The address is the credential: one that is no good is charged to where the request comes from, before the database is
+/// asked for it.
+async fn guess(app: &App, path: &(String, String), arrival: &Arrival) -> Result<Response> {
+    let advance = arrival.advance(app)?;
+    let found = find(app, path, arrival.uri.query().unwrap_or_default()).await;
+    match &found {
+        Err(problem) if problem.code == Code::NotFound => advance.keep(arrival),
+        _ => advance.give_back(),
+    }
+    found
 }
 
 async fn find(app: &App, (kind, id): &(String, String), query: &str) -> Result<Response> {

@@ -8,10 +8,10 @@ use std::{
 use axum::extract::{ConnectInfo, FromRequestParts};
 use http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts};
 
-use super::limits::{Class, Slot, client_address};
+use super::limits::{Class, Limits, Slot, client_address};
 
 use crate::{
-    access::{Caller, authenticate},
+    access::{Caller, recognize},
     app::App,
     audit,
     error::{Code, Problem, Result},
@@ -86,21 +86,53 @@ impl Arrival {
         }
     }
 
-    /// The holder of `token`. A credential that is no good has its line in the audit log, and is charged to the address.
+    /// The holder of `token`. A credential that is no good has its line in the audit log, and is charged to the address:
+    /// one that anybody could have made up before the database is asked for it, so that inventions cost it no more than
+    /// the address may ask.
     ///
     /// # Errors
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many of those.
     pub async fn authenticate(&self, app: &Arc<App>, token: &str) -> Result<Caller> {
-        let known = authenticate(app, token).await;
-        if let Err(problem) = &known {
-            audit::refused_credential(app, problem, self.ip, &self.request_id);
-            if let Some(limits) =
-                app.limits.as_ref().filter(|_| problem.code.status() == StatusCode::UNAUTHORIZED)
-            {
-                limits.charge_address(self.ip, &self.slot)?;
+        let recognized = recognize(app, token).map_err(|problem| self.refuse(app, problem, None))?;
+        let advance = if recognized.is_vouched_for(app) { None } else { Some(self.advance(app)?) };
+        match recognized.caller(app).await {
+            Ok(caller) => {
+                advance.as_ref().map(Advance::give_back);
+                Ok(caller)
             }
+            Err(problem) => Err(self.refuse(app, problem, advance)),
         }
-        known
+    }
+
+    /// Takes one from the address's bucket for what may turn out to be no good.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub fn advance<'a>(&self, app: &'a App) -> Result<Advance<'a>> {
+        let slot = Slot::default();
+        if let Some(limits) = &app.limits {
+            limits.charge_address(self.ip, &slot).inspect_err(|_| {
+                self.slot.copy(&slot);
+                audit::rate_limited(app, &Caller::Anonymous, self.ip, &self.request_id);
+            })?;
+        }
+        Ok(Advance { limits: app.limits.as_ref(), ip: self.ip, slot })
+    }
+
+    /// What a credential is answered that is no good: `problem`, or that there were too many of them.
+    fn refuse(&self, app: &App, problem: Problem, advance: Option<Advance<'_>>) -> Problem {
+        audit::refused_credential(app, &problem, self.ip, &self.request_id);
+        let is_bad = problem.code.status() == StatusCode::UNAUTHORIZED;
+        match (advance, &app.limits) {
+            (Some(advance), _) if is_bad => advance.keep(self),
+            // It is not the credential that is to blame.
+            (Some(advance), _) => advance.give_back(),
+            (None, Some(limits)) if is_bad => {
+                return limits.charge_address(self.ip, &self.slot).err().unwrap_or(problem);
+            }
+            (None, _) => {}
+        }
+        problem
     }
 
     /// [`Self::caller`] for a face that charges what the request asks for by itself.
@@ -114,6 +146,27 @@ impl Arrival {
         };
         tracing::Span::current().record("caller", tracing::field::display(caller.kind()));
         Ok(caller)
+    }
+}
+
+/// What was taken in advance from the bucket of an address.
+pub struct Advance<'a> {
+    limits: Option<&'a Limits>,
+    ip: Option<IpAddr>,
+    slot: Slot,
+}
+
+impl Advance<'_> {
+    /// It was good after all.
+    pub fn give_back(&self) {
+        if let Some(limits) = self.limits {
+            limits.give_back(self.ip);
+        }
+    }
+
+    /// It was not.
+    pub fn keep(self, arrival: &Arrival) {
+        arrival.slot.copy(&self.slot);
     }
 }
 

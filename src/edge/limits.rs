@@ -9,6 +9,7 @@
 //! [`Slot`], from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
 
 use std::{
+    hash::Hash,
     net::IpAddr,
     num::NonZeroU32,
     sync::{
@@ -19,8 +20,14 @@ use std::{
 };
 
 use governor::{
-    Quota, RateLimiter, clock::Clock as _, middleware::StateInformationMiddleware, nanos::Nanos,
-    state::keyed::DashMapStateStore,
+    Quota, RateLimiter,
+    clock::Clock as _,
+    middleware::StateInformationMiddleware,
+    nanos::Nanos,
+    state::{
+        StateStore,
+        keyed::{DashMapStateStore, ShrinkableKeyedStateStore},
+    },
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
@@ -61,7 +68,10 @@ impl Class {
     }
 }
 
-type Buckets<K> = RateLimiter<K, DashMapStateStore<K>, Ticker, StateInformationMiddleware>;
+type Buckets<K> = RateLimiter<K, Levels<K>, Ticker, StateInformationMiddleware>;
+
+/// How full the buckets are: the limiter takes from them, and we can give back.
+struct Levels<K: Eq + Hash>(Arc<DashMapStateStore<K>>);
 
 /// The buckets of everybody.
 pub struct Limits {
@@ -69,6 +79,7 @@ pub struct Limits {
     reads: Buckets<Who>,
     writes: Buckets<Who>,
     anonymous: Buckets<IpAddr>,
+    addresses: Levels<IpAddr>,
     per_minute: [u32; 3],
     /// `RateLimit-Policy`, by class.
     policies: [HeaderValue; 3],
@@ -98,10 +109,12 @@ impl Limits {
             let text = format!("\"{}\";q={};w=60", class.name(), per_minute[class as usize]);
             HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
         };
+        let addresses = Levels::default();
         Some(Self {
-            reads: bucket(quota(Class::Reads), &clock),
-            writes: bucket(quota(Class::Writes), &clock),
-            anonymous: bucket(quota(Class::Anonymous), &clock),
+            reads: bucket(quota(Class::Reads), Levels::default(), &clock),
+            writes: bucket(quota(Class::Writes), Levels::default(), &clock),
+            anonymous: bucket(quota(Class::Anonymous), addresses.clone(), &clock),
+            addresses,
             policies: [policy(Class::Reads), policy(Class::Writes), policy(Class::Anonymous)],
             per_minute,
             clock,
@@ -132,9 +145,20 @@ impl Limits {
         self.take(&self.anonymous, &network(ip), Class::Anonymous, slot)
     }
 
+    /// Puts back what was taken for a credential before it was known to be good.
+    pub fn give_back(&self, ip: Option<IpAddr>) {
+        let Some(ip) = ip else { return };
+        let one = Duration::from_mins(1) / self.per_minute[Class::Anonymous as usize].max(1);
+        // None: the bucket is full again, and forgotten.
+        let _ = self.addresses.measure_and_replace(&network(ip), |level| match level {
+            Some(level) => Ok(((), level.saturating_sub(one.into()))),
+            None => Err(()),
+        });
+    }
+
     fn take<K>(&self, buckets: &Buckets<K>, key: &K, class: Class, slot: &Slot) -> Result<()>
     where
-        K: Clone + Eq + std::hash::Hash,
+        K: Clone + Eq + Hash,
     {
         match buckets.check_key(key) {
             Ok(left) => {
@@ -196,8 +220,49 @@ impl Limits {
     }
 }
 
-fn bucket<K: Clone + Eq + std::hash::Hash>(quota: Quota, clock: &Ticker) -> Buckets<K> {
-    RateLimiter::dashmap_with_clock(quota, clock.clone()).with_middleware()
+fn bucket<K: Clone + Eq + Hash>(quota: Quota, levels: Levels<K>, clock: &Ticker) -> Buckets<K> {
+    RateLimiter::new(quota, levels, clock.clone())
+}
+
+impl<K: Eq + Hash> Default for Levels<K> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Eq + Hash> Clone for Levels<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Clone + Eq + Hash> StateStore for Levels<K> {
+    type Key = K;
+
+    fn measure_and_replace<T, F, E>(&self, key: &K, f: F) -> std::result::Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> std::result::Result<(T, Nanos), E>,
+    {
+        self.0.measure_and_replace(key, f)
+    }
+}
+
+impl<K: Clone + Eq + Hash> ShrinkableKeyedStateStore<K> for Levels<K> {
+    fn retain_recent(&self, drop_below: Nanos) {
+        self.0.retain_recent(drop_below);
+    }
+
+    fn shrink_to_fit(&self) {
+        ShrinkableKeyedStateStore::shrink_to_fit(&*self.0);
+    }
+
+    fn len(&self) -> usize {
+        ShrinkableKeyedStateStore::len(&*self.0)
+    }
+
+    fn is_empty(&self) -> bool {
+        ShrinkableKeyedStateStore::is_empty(&*self.0)
+    }
 }
 
 /// What counts as one: an address, or of IPv6 the network that one customer gets.
@@ -218,6 +283,11 @@ impl Slot {
     fn note(&self, class: Class, remaining: u32, seconds: u64) {
         let word = 1 << 63 | (class as u64) << 48 | u64::from(remaining) << 16 | seconds.min(0xffff);
         self.0.store(word, Ordering::Relaxed);
+    }
+
+    /// The same as of `other`: what was charged in advance counts after all.
+    pub fn copy(&self, other: &Self) {
+        self.0.store(other.0.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     fn noted(&self) -> Option<(Class, u32, u64)> {
@@ -358,6 +428,24 @@ mod tests {
         let of = |text: &str| network(text.parse().unwrap()).to_string();
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
         assert_eq!((of("::ffff:192.0.2.1"), of("192.0.2.1")), ("192.0.2.1".into(), "192.0.2.1".into()));
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again_and_no_bucket_holds_more_than_it_did() {
+        let clock = Clock::fixed(crate::clock::Timestamp(0));
+        let config = config::Config::in_folder(std::path::Path::new("/tmp")).unwrap();
+        let limits = Limits::new(&config.rate_limits, &clock).unwrap();
+        let (ip, slot) = (Some(IpAddr::V4(1.into())), Slot::default());
+        let most = config.rate_limits.anonymous_per_minute;
+        let taken = || (0..=2 * most).take_while(|_| limits.charge_address(ip, &slot).is_ok()).count();
+        limits.give_back(ip);
+        assert_eq!(taken(), most as usize);
+        limits.give_back(ip);
+        limits.give_back(ip);
+        assert_eq!(taken(), 2);
+        clock.advance(Duration::from_secs(61));
+        limits.give_back(ip);
+        assert_eq!((limits.sweep(), taken()), (0, most as usize));
     }
 
     #[test]

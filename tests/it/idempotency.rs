@@ -89,7 +89,7 @@ async fn claim(app: &TestApp, key: &str) -> Result<Claimed, Code> {
 }
 
 async fn owner(app: &TestApp) -> Caller {
-    muster::access::authenticate(&app.muster, app.owner.bearer()).await.unwrap()
+    app.caller(&app.owner).await
 }
 
 async fn ours(app: &TestApp, key: &str) -> Arc<Claim> {

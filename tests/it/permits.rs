@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt;
 use muster::{
-    access::{Permission, PermissionSet, Role, authenticate},
+    access::{Permission, PermissionSet, Role},
     graphql::{Catalogue, Permit, Request, RootField},
     ids::OrgId,
     rest::ROUTES,
@@ -142,7 +142,7 @@ async fn first_code(app: &TestApp, actor: &Actor, document: &str) -> String {
     let mut request = Request::system(&app.muster);
     request.caller = match actor.bearer() {
         "" => muster::access::Caller::Anonymous,
-        bearer => authenticate(&app.muster, bearer).await.unwrap(),
+        _ => app.caller(actor).await,
     };
     let request = async_graphql::Request::new(document).data(std::sync::Arc::new(request));
     let first = app.muster.schema.execute_stream(request).next().await;

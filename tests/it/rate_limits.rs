@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
+use muster::access::token::{Token, TokenKind};
 use reqwest::Method;
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp};
 
 async fn limited(reads: u32, writes: u32, anonymous: u32) -> TestApp {
     TestApp::start_with(|config| {
@@ -96,6 +99,96 @@ async fn an_address_without_a_good_credential_is_limited_whatever_it_tries() {
     // Nobody outside is believed where he comes from.
     let elsewhere = bad.request(Method::GET, &path).header("x-forwarded-for", "198.51.100.9");
     assert_eq!(Answer::of(elsewhere).await.status, 429);
+}
+
+/// A service token that nobody has issued, and that nothing but the database can tell from one that was.
+fn invented(app: &TestApp) -> Actor {
+    app.anonymous.with_bearer(Token::generate(TokenKind::Service).0.expose_secret())
+}
+
+#[tokio::test]
+async fn invented_tokens_ask_the_database_no_more_often_than_their_address_may() {
+    let app = limited(100, 100, 4).await;
+    let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
+    // All at a time: none is ahead of its charge.
+    let before = app.statements();
+    let flood: Vec<Actor> = (0..40).map(|_| invented(&app)).collect();
+    let answers = join_all(flood.iter().map(|actor| actor.get(&path))).await;
+    let heard = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
+    assert_eq!((heard(401), heard(429)), (4, 36));
+    assert_eq!(app.statements() - before, 4);
+    let last = invented(&app).get(&path).await;
+    assert_eq!((last.problem(), last.header("retry-after")), ((429, "RATE_LIMITED"), "15"));
+    assert_eq!(last.header("ratelimit-policy"), "\"anonymous\";q=4;w=60");
+    // Nor does another way in: a signature of a key that may be new, a picture's address, a socket's introduction.
+    let claims = "eyJ0eXAiOiJhdCtqd3QiLCJhbGciOiJFZERTQSIsImtpZCI6IjAxMjM0NTY3ODlhYmNkZWYifQ.e30.AAAA";
+    assert_eq!(app.anonymous.with_bearer(claims).get(&path).await.status, 429);
+    assert_eq!(app.anonymous.get("/avatars/agent/1?v=1").await.problem(), (429, "RATE_LIMITED"));
+    assert_eq!(app.statements() - before, 4);
+    // A picture that is there is given back what was taken for it.
+    app.clock.advance(Duration::from_secs(15));
+    let set = "mutation { setViewerAvatar(input: { contentBase64: \"iVBORw0KGgo=\" }) { avatarUrl } }";
+    let set = app.stranger.gql(set, json!({})).await.data();
+    let url = set["setViewerAvatar"]["avatarUrl"].as_str().unwrap();
+    for _ in 0..3 {
+        assert_eq!(app.anonymous.get(url).await.status, 200);
+    }
+    assert_eq!(app.anonymous.get("/avatars/agent/1?v=1").await.status, 404);
+    assert_eq!(app.anonymous.get(url).await.status, 429);
+}
+
+#[tokio::test]
+async fn inventions_from_an_address_keep_out_no_credential_that_is_good() {
+    let app = limited(100, 100, 4).await;
+    let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
+    let (known, new) = (app.token(&["agent.view"]).await, app.token(&["agent.view"]).await);
+    known.get(&path).await.expect(200);
+    let exhaust = async || while invented(&app).get(&path).await.status != 429 {};
+    exhaust().await;
+    // What was good before is looked up again, and so is what we have signed; whether or not it was seen before.
+    app.forget_sessions();
+    known.get(&path).await.expect(200);
+    app.viewer.get(&path).await.expect(200);
+    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
+    // A token that this process has never seen waits for its turn, and takes nothing away from the next one.
+    assert_eq!(new.get(&path).await.problem(), (429, "RATE_LIMITED"));
+    app.clock.advance(Duration::from_secs(15));
+    new.get(&path).await.expect(200);
+    assert_eq!(invented(&app).get(&path).await.status, 401);
+    assert_eq!(invented(&app).get(&path).await.status, 429);
+    app.forget_sessions();
+    new.get(&path).await.expect(200);
+    // Revoked, it is one of the others.
+    app.execute("UPDATE service_tokens SET revoked_at = 1", vec![]).await;
+    app.forget_sessions();
+    app.clock.advance(Duration::from_secs(60));
+    assert_eq!(known.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
+    exhaust().await;
+    app.forget_sessions();
+    let before = app.statements();
+    assert_eq!(known.get(&path).await.problem(), (429, "RATE_LIMITED"));
+    assert_eq!(app.statements(), before);
+}
+
+#[tokio::test]
+async fn a_credential_that_was_refused_just_now_is_not_looked_up_again() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
+    let token = app.token(&["agent.view"]).await;
+    app.execute("UPDATE service_tokens SET revoked_at = 1", vec![]).await;
+    let signed_out = "UPDATE sessions SET revoked_at = 1 WHERE user_id = $1";
+    app.execute(signed_out, vec![app.viewer.user.into()]).await;
+    for actor in [&token, &app.viewer] {
+        assert_eq!(actor.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
+        let before = app.statements();
+        assert_eq!(actor.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
+        assert_eq!(app.statements(), before);
+    }
+    // Until something has changed.
+    app.execute("UPDATE service_tokens SET revoked_at = NULL", vec![]).await;
+    app.forget_sessions();
+    token.get(&path).await.expect(200);
+    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]

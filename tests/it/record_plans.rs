@@ -4,7 +4,7 @@
 use std::{fmt::Write, slice::Iter, sync::Arc};
 
 use async_graphql::Variables;
-use muster::{access::authenticate, graphql::Request};
+use muster::graphql::Request;
 use proptest::{
     prelude::*,
     test_runner::{Config, TestCaseError, TestRunner},
@@ -98,7 +98,7 @@ async fn check(
     prop_assert!(answer.body["errors"].is_null(), "{}\n{:#}", text, answer.body);
     prop_assert_eq!(answer.body["data"].to_string(), expected.clone(), "over HTTP: {} {}", text, variables);
     let mut request = Request::system(&app.muster);
-    request.caller = authenticate(&app.muster, app.owner.bearer()).await.unwrap();
+    request.caller = app.caller(&app.owner).await;
     let request =
         async_graphql::Request::new(&text).variables(Variables::from_json(variables)).data(Arc::new(request));
     let answer = app.muster.schema.execute(request).await;

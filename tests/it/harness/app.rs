@@ -11,7 +11,7 @@ use std::{
 
 use axum::{body::Body, extract::Request, middleware::Next, response::Response};
 use muster::{
-    access::{Scope, password::Cost},
+    access::{Caller, Scope, password::Cost, recognize},
     app::{App, Options},
     clock::{Clock, Timestamp},
     config::Config,
@@ -140,6 +140,11 @@ impl TestApp {
     /// How many statements the service has sent to the database so far.
     pub fn statements(&self) -> u64 {
         self.muster.db.statements()
+    }
+
+    /// The actor as the service knows them.
+    pub async fn caller(&self, actor: &Actor) -> Caller {
+        recognize(&self.muster, actor.bearer()).unwrap().caller(&self.muster).await.unwrap()
     }
 
     /// This test makes the service answer 5xx or panic, and says so.
