@@ -1,14 +1,11 @@
 //! What a resolver is given: the request, and the one way into an organization.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, atomic::AtomicUsize},
-};
+use std::{net::IpAddr, sync::Arc};
 
 use async_graphql::{ContextBase, Positioned, parser::types::Field};
 
 use super::{
-    Document, Permit,
+    Document, Permit, Share,
     record::{Loaders, Plans},
     validate::{Spelling, Validator},
 };
@@ -39,8 +36,8 @@ pub struct Request {
     pub via: DecidedVia,
     /// The data loaders; they live as long as the request.
     pub loaders: Loaders,
-    /// How many bytes its root fields have been answered with.
-    pub answered: AtomicUsize,
+    /// How much room what its root fields are answered with takes.
+    pub answered: Share,
     /// The plans of the document, where the service keeps the document.
     pub plans: Option<Arc<Plans>>,
     /// Whether root values may be JSON bytes, which only our own edges know how to write.
@@ -75,7 +72,13 @@ impl Request {
     /// The same request as one that executes a stored document, whose arguments are checked before.
     #[must_use]
     pub fn executing(self, document: &Document) -> Self {
-        Self { plans: document.plans.clone(), raw: true, validated: true, ..self }
+        Self {
+            plans: document.plans.clone(),
+            raw: true,
+            answered: Share::default().copied(true),
+            validated: true,
+            ..self
+        }
     }
 
     /// Another request of the same caller, from the same place, that executes a stored document.
@@ -101,7 +104,7 @@ impl Request {
             user_agent: None,
             via: DecidedVia::System,
             loaders: Loaders::default(),
-            answered: AtomicUsize::new(0),
+            answered: Share::default(),
             plans: None,
             raw: false,
             validated: false,

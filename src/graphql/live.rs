@@ -4,10 +4,7 @@
 //! whenever this process forgets a credential or a membership, and every few seconds besides (expiry, and what
 //! other replicas have revoked). The first "no" is told, and ends it.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use tokio::{
@@ -102,8 +99,6 @@ impl<P> Watcher<P> {
     /// A scope as of now. What the loaders know is from the change before.
     async fn admit(&mut self) -> Result<Scope> {
         self.request.loaders.forget();
-        // Each change is an answer by itself.
-        self.request.answered.store(0, Ordering::Relaxed);
         still_good(&self.request.app, &self.request.caller).await?;
         authorize(&self.request, &self.operation, self.permit, self.org).await
     }

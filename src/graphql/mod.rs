@@ -4,6 +4,7 @@
 //! - `permit`, `bounds`: directives that say who may call a field and what values it takes.
 //! - `context`: [`Enter::enter`], the one door into an organization.
 //! - `documents`, `limits`: what is kept of documents, and what they may ask for.
+//! - `room`: how large answers may be.
 //! - `http`: the endpoint; `live`: subscriptions.
 
 pub mod bounds;
@@ -17,6 +18,7 @@ mod observe;
 pub mod permit;
 pub mod record;
 mod render;
+mod room;
 mod secret;
 pub mod validate;
 
@@ -28,6 +30,7 @@ use futures::FutureExt;
 pub use live::{RECHECK, watch};
 pub use permit::Permit;
 pub use render::{problem_of, render, show, write_value};
+pub use room::{Room, Share};
 pub use secret::SecretText;
 
 use crate::{config::Config, error::Result};

@@ -20,7 +20,7 @@ use crate::{
     app::App,
     edge::Arrival,
     error::{Problem, Result, Violation},
-    graphql::{Permit, authorize},
+    graphql::{Permit, Share, authorize},
     ids::OrgId,
     people, rest,
 };
@@ -116,7 +116,11 @@ impl Face {
                 return Err(Problem::invalid(vec![violation]));
             }
         };
-        let request = rest::prepared(app, operation, visit.caller.clone(), &visit.arrival);
+        let mut request = rest::prepared(app, operation, visit.caller.clone(), &visit.arrival);
+        // The answer becomes structured content.
+        if let Some(request) = Arc::get_mut(&mut request) {
+            request.answered = Share::default();
+        }
         authorize(&request, &operation.root, operation.permit, org).await?;
         let variables = operation.variables_of(arguments, &app.catalogue)?;
         rest::execute(app, operation, request, variables).await

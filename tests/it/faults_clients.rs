@@ -258,17 +258,24 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
     assert_eq!(app.stranger.gql(&list("id"), json!({})).await.code(), "NOT_A_MEMBER");
 }
 
-#[tokio::test]
-async fn relations_that_multiply_are_answered_up_to_a_size_whatever_the_number_of_root_fields() {
-    let app = TestApp::start().await;
+/// Twenty agents of one server with descriptions of so many bytes: what a query for each other's descriptions multiplies.
+/// Answers with one of them.
+async fn multiplying(app: &TestApp, bytes: usize) -> i64 {
     let agent = app.agent().await;
     let more = "INSERT INTO agents (organization_id, server_id, image_id, name, created_at, updated_at) \
                 SELECT organization_id, server_id, image_id, name || $2, created_at, updated_at FROM agents WHERE id = $1";
     for n in 1..20 {
         app.execute(more, vec![agent.into(), format!(" {n}").into()]).await;
     }
+    app.execute("UPDATE agents SET description = $1", vec!["x".repeat(bytes).into()]).await;
+    agent
+}
+
+#[tokio::test]
+async fn relations_that_multiply_are_answered_up_to_a_size_whatever_the_number_of_root_fields() {
+    let app = TestApp::start().await;
     // 20 × 20 × 64 KiB.
-    app.execute("UPDATE agents SET description = $1", vec!["x".repeat(64 << 10).into()]).await;
+    multiplying(&app, 64 << 10).await;
     let multiplied = "server { agents { description } }";
     let root = |alias: &str| {
         format!("{alias}: agents(orgId: {}, page: 1, limit: 200) {{ data {{ {multiplied} }} }}", app.org)
@@ -283,4 +290,36 @@ async fn relations_that_multiply_are_answered_up_to_a_size_whatever_the_number_o
     let apart = app.viewer.gql(&format!("{{ ... on Query {{ {} }} }}", root("a")), json!({})).await;
     assert_eq!(apart.code(), "QUERY_TOO_COMPLEX");
     assert_eq!(app.stranger.gql(&format!("{{ {} }}", root("a")), json!({})).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn the_operations_of_a_batch_have_together_what_one_request_has() {
+    let app = TestApp::start().await;
+    let agent = multiplying(&app, 64 << 10).await;
+    let large = format!(
+        "{{ agents(orgId: {}, page: 1, limit: 200) {{ data {{ server {{ agents {{ description }} }} }} }} }}",
+        app.org
+    );
+    let start = format!("mutation {{ startAgent(orgId: {}, id: {agent}) {{ status }} }}", app.org);
+    let mut batch = vec![json!({ "query": large }); 9];
+    batch.push(json!({ "query": start }));
+    let answer = app.operator.post("/graphql", json!(batch)).await;
+    let answers = answer.body.as_array().unwrap();
+    let whole = answers.iter().filter(|answer| answer.to_string().len() > 20 << 20).count();
+    let codes: Vec<&Value> = answers
+        .iter()
+        .map(|answer| &answer["errors"][0]["extensions"]["code"])
+        .filter(|code| !code.is_null())
+        .collect();
+    assert_eq!((whole, codes), (2, vec![&json!("QUERY_TOO_COMPLEX"); 7]));
+    assert!(answer.text.len() < 65 << 20, "{}", answer.text.len());
+    let refused = answers.iter().find(|answer| !answer["errors"].is_null()).unwrap();
+    let told = refused["errors"][0]["message"].as_str().unwrap();
+    assert!(told.contains("one batch") && told.contains("ask for less at once"), "{told}");
+    // What was changed is told in any case.
+    assert_eq!(answers[9]["data"]["startAgent"]["status"], "SPAWNING");
+    let theirs =
+        app.stranger.post("/graphql", json!([{ "query": large }, { "query": "{ __typename }" }])).await;
+    assert_eq!(theirs.body[0]["errors"][0]["extensions"]["code"], "NOT_A_MEMBER");
+    assert_eq!(theirs.body[1]["data"]["__typename"], "Query");
 }

@@ -67,6 +67,9 @@ async fn graphql_is_charged_by_what_an_operation_does_in_batches_too() {
     assert_eq!(alone.header("retry-after"), "30");
     assert_eq!(alone.header("ratelimit-policy"), "\"writes\";q=2;w=60");
     assert_eq!(app.operator.post("/graphql", read.clone()).await.header("ratelimit"), "\"reads\";r=0;t=60");
+    // What is no document counts as a read: somebody had to look.
+    let unread = json!({ "query": "{" });
+    assert_eq!(app.stranger.post("/graphql", unread).await.header("ratelimit"), "\"reads\";r=2;t=20");
     // Events carry it as an error: the stream's headers are gone by then.
     let stream = app.operator.request(Method::POST, "/graphql").header("accept", "text/event-stream");
     let events = Answer::of(stream.json(&read)).await;

@@ -293,3 +293,59 @@ async fn conversations_are_seen_over_server_sent_events() {
         |id| text.contains(&format!("data: {{\"data\":{{\"seen\":{{\"id\":{id},\"status\":\"OPEN\"}}}}}}"));
     assert!(text.starts_with("event: next\n") && begun.into_iter().any(shows), "{text}");
 }
+
+#[tokio::test]
+async fn the_operations_of_a_socket_have_together_what_one_request_has_and_get_it_back() {
+    let app = TestApp::start().await;
+    let first = app.agent().await;
+    let more = "INSERT INTO agents (organization_id, server_id, image_id, name, created_at, updated_at) \
+                SELECT organization_id, server_id, image_id, name || $2, created_at, updated_at FROM agents WHERE id = $1";
+    for n in 1..20 {
+        app.execute(more, vec![first.into(), format!(" {n}").into()]).await;
+    }
+    app.execute("UPDATE agents SET description = $1", vec!["x".repeat(256 << 10).into()]).await;
+    let agents: Vec<i64> = app.column("SELECT id FROM agents ORDER BY id").await;
+    // A password that takes a second or more to compare: so long its operation holds what was answered before.
+    app.user("slow@example.org", true).await;
+    let slow =
+        "$argon2id$v=19$m=19456,t=100,p=1$c2FsdHNhbHRzYWx0$MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI";
+    let sql = "UPDATE users SET password_hash = $1 WHERE email = 'slow@example.org'";
+    app.execute(sql, vec![slow.into()]).await;
+    let held = |agent: i64| {
+        format!(
+            "mutation {{ large: startAgent(orgId: {}, id: {agent}) {{ server {{ agents {{ description }} }} }} \
+             slow: signIn(email: \"slow@example.org\", password: \"a guess\") {{ accessToken }} }}",
+            app.org
+        )
+    };
+    let mut client = Client::of(&app.operator).await;
+    client.subscribe("0", &held(agents[0]), json!({})).await;
+    client.subscribe("1", &held(agents[1]), json!({})).await;
+    let count = format!("{{ agents(orgId: {}, page: 1, limit: 1) {{ total data {{ status }} }} }}", app.org);
+    client.subscribe("2", &count, json!({})).await;
+    let mut heard = [Value::Null, Value::Null, Value::Null];
+    let mut completed = 0;
+    while completed < 3 {
+        let message = client.next().await;
+        if message["type"] == "complete" {
+            completed += 1;
+        } else {
+            heard[message["id"].as_str().unwrap().parse::<usize>().unwrap()] = message["payload"].clone();
+        }
+    }
+    assert_eq!(heard[2]["data"]["agents"]["total"], 20, "what is small is answered meanwhile");
+    let is_whole = |payload: &Value| payload["data"]["large"].to_string().len() > 5 << 20;
+    let refused: Vec<&Value> = heard[..2].iter().filter(|payload| !is_whole(payload)).collect();
+    assert_eq!(refused.len(), 1);
+    let errors = refused[0]["errors"].as_array().unwrap();
+    let told = errors.iter().find(|error| error["path"][0] == "large").unwrap();
+    assert_eq!(told["extensions"]["code"], "QUERY_TOO_COMPLEX");
+    assert!(told["message"].as_str().unwrap().contains("one socket"), "{told}");
+    // It is made all the same, and what was answered is given back.
+    let status = "SELECT COUNT(*) FROM agents WHERE status = 'SPAWNING'";
+    assert_eq!(app.one::<i64>(status, vec![]).await, 2);
+    client.subscribe("3", &held(agents[2]), json!({})).await;
+    assert!(is_whole(&client.next().await["payload"]));
+    let mut stranger = Client::of(&app.stranger).await;
+    assert_eq!(stranger.refused(&count, json!({})).await, "NOT_A_MEMBER");
+}

@@ -40,6 +40,7 @@ use crate::{
         is_json,
     },
     error::{Code, Problem, Result},
+    graphql::Room,
     ids::OrgId,
 };
 
@@ -86,12 +87,22 @@ async fn post(
         }
         Batch::Single(operation) => Ok(respond(session.run(*operation).await, media)),
         Batch::Many(operations) => {
+            let session = session.sharing(Room::new("batch"));
             let answers = join_all(operations.into_iter().map(|operation| session.run(operation))).await;
-            let bodies: Vec<&[u8]> = answers.iter().map(|answer| answer.json.as_slice()).collect();
-            let joined = [b"[".as_slice(), &bodies.join(&b','), b"]"].concat();
-            Ok(json(StatusCode::OK, media, joined))
+            Ok(json(StatusCode::OK, media, joined(answers)))
         }
     }
+}
+
+/// The answers as one list. Each is gone once it is copied.
+fn joined(answers: Vec<Answered>) -> Vec<u8> {
+    let mut list = Vec::with_capacity(answers.iter().map(|answer| answer.json.len() + 1).sum::<usize>() + 1);
+    for (n, answer) in answers.into_iter().enumerate() {
+        list.push(if n == 0 { b'[' } else { b',' });
+        list.extend_from_slice(&answer.json);
+    }
+    list.push(b']');
+    list
 }
 
 /// Runs a mutation under an idempotency key, or gives the answer that it was given before.

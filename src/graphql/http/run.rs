@@ -14,7 +14,7 @@ use crate::{
     app::App,
     edge::{Arrival, idempotency::Claim, limits::Class},
     error::{Code, Problem, Result},
-    graphql::{Document, Request, render, show},
+    graphql::{Document, Request, Room, Share, render, show},
     telemetry::metrics,
 };
 
@@ -25,6 +25,7 @@ pub struct Session {
     arrival: Arrival,
     caller: Caller,
     claim: Option<Arc<Claim>>,
+    room: Option<Arc<Room>>,
 }
 
 /// An operation's response as JSON.
@@ -47,7 +48,7 @@ impl Session {
     pub async fn open(app: &Arc<App>, arrival: &Arrival) -> Result<Self> {
         // Each operation is charged by what it is.
         let caller = arrival.caller_uncharged(app).await?;
-        Ok(Self { app: Arc::clone(app), arrival: arrival.clone(), caller, claim: None })
+        Ok(Self { app: Arc::clone(app), arrival: arrival.clone(), caller, claim: None, room: None })
     }
 
     /// Whose session it is.
@@ -58,6 +59,11 @@ impl Session {
     /// The same, under an idempotency key.
     pub fn under(self, claim: Arc<Claim>) -> Self {
         Self { claim: Some(claim), ..self }
+    }
+
+    /// The same for operations that are sent together: they share the room for their answers.
+    pub fn sharing(self, room: Arc<Room>) -> Self {
+        Self { room: Some(room), ..self }
     }
 
     /// Whether the operation changes something.
@@ -97,11 +103,15 @@ impl Session {
 
     /// Runs a query or a mutation.
     pub async fn run(&self, operation: Operation) -> Answered {
-        match self.prepare(operation, true) {
+        let answered = match self.prepare(operation, true) {
             Ok(Prepared { graphql, request, .. }) => {
                 answered(&self.app.schema.execute(graphql).await, &request)
             }
             Err(unfit) => answered(&unfit, &self.request(None, false)),
+        };
+        match self.room.as_ref().map_or(Ok(()), |room| room.keep(&answered.json)) {
+            Ok(()) => answered,
+            Err(problem) => Answered { json: failed(&problem, &self.arrival.request_id), ..answered },
         }
     }
 
@@ -127,6 +137,9 @@ impl Session {
             Err(unfit) => return (self.request(None, false), stream::once(async { *unfit }).boxed()),
         };
         let responses = self.app.schema.execute_stream(graphql);
+        let share = Arc::clone(&request);
+        // Each response is an answer by itself, and goes to the client before the next one is asked for.
+        let responses = responses.inspect(move |_| share.answered.give_back());
         if is_subscription {
             let open = metrics::on().map(Open::new);
             return (request, responses.inspect(move |_| _ = &open).boxed());
@@ -138,11 +151,21 @@ impl Session {
 
     /// A request whose root values may be bytes if `raw` is wanted and the document allows it.
     fn request(&self, document: Option<&Document>, raw: bool) -> Arc<Request> {
+        let raw = raw && document.is_some_and(|document| document.raw);
         Arc::new(Request {
             plans: document.and_then(|document| document.plans.clone()),
-            raw: raw && document.is_some_and(|document| document.raw),
+            raw,
+            answered: Share::of(self.room.clone()).copied(raw),
             claim: self.claim.clone(),
             ..Request::new(&self.app, self.caller.clone(), &self.arrival)
+        })
+    }
+
+    /// Charges the caller for an operation.
+    fn charge(&self, class: Class) -> Result<(), Box<Response>> {
+        self.arrival.charge(&self.app, &self.caller, class).map_err(|problem| {
+            let error = async_graphql::Error::from(problem).into_server_error(async_graphql::Pos::default());
+            Box::new(Response::from_errors(vec![error]))
         })
     }
 
@@ -154,16 +177,17 @@ impl Session {
         let Operation { query, name, variables, .. } = operation;
         let document = match self.app.documents.get(&query) {
             Ok(document) => document,
-            Err(error) => return Err(Box::new(Response::from_errors(vec![error]))),
+            // Reading it was work.
+            Err(error) => {
+                self.charge(Class::Reads)?;
+                return Err(Box::new(Response::from_errors(vec![error])));
+            }
         };
         let request = self.request(Some(&document), raw);
         let is_subscription = document.is_subscription(name.as_deref());
         let is_query = document.is_query(name.as_deref());
         let class = if is_query || is_subscription { Class::Reads } else { Class::Writes };
-        if let Err(problem) = self.arrival.charge(&self.app, &self.caller, class) {
-            let error = async_graphql::Error::from(problem).into_server_error(async_graphql::Pos::default());
-            return Err(Box::new(Response::from_errors(vec![error])));
-        }
+        self.charge(class)?;
         if let Some(meters) = metrics::on() {
             meters.operation(match (is_subscription, is_query) {
                 (true, _) => metrics::Operation::Subscription,

@@ -44,7 +44,12 @@ use super::{
     request::Operation,
     run::{Session, refused, too_many},
 };
-use crate::{app::App, edge::bearer_of, error::Problem, graphql::RECHECK};
+use crate::{
+    app::App,
+    edge::bearer_of,
+    error::Problem,
+    graphql::{RECHECK, Room},
+};
 
 /// The one subprotocol.
 const PROTOCOL: &str = "graphql-transport-ws";
@@ -90,7 +95,8 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
     let Some(protocol) = protocol().await else { return };
     let (mut to_client, mut from_client) = connection.split();
     let (in_sender, in_receiver) = mpsc::channel(8);
-    let (out_sender, out_receiver) = mpsc::channel(8);
+    // One at a time: answers are large, and nothing is worked on while one waits for the client.
+    let (out_sender, out_receiver) = mpsc::channel(0);
     let introduced = Arc::clone(&socket);
     let library =
         GraphQLWebSocket::new_with_pair(out_sender, in_receiver, Operations(Arc::clone(&socket)), protocol)
@@ -138,7 +144,7 @@ impl Socket {
         Self {
             app,
             request_id,
-            arrived,
+            arrived: arrived.sharing(Room::new("socket")),
             session: OnceLock::new(),
             running: Mutex::default(),
             slots: Arc::new(Semaphore::new(MOST_OPERATIONS)),

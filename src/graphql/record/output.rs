@@ -1,10 +1,6 @@
 //! What root fields answer with: one record, a list, or a page; all resolved by plan, fetch and write.
 
-use std::{
-    borrow::Cow,
-    marker::PhantomData,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 
 use async_graphql::{
     ContextSelectionSet, OutputType, Positioned, ServerResult, Value,
@@ -339,7 +335,7 @@ fn answer<'a>(
 ) -> impl Future<Output = ServerResult<Value>> + Send + 'a {
     steps.boxed().map(|done| {
         if let Ok(json) = &done {
-            ctx.request().answered.fetch_add(json.len(), Ordering::Relaxed);
+            ctx.request().answered.take(json.len());
         }
         let value = match done {
             // The edge copies the bytes into the response as they are.

@@ -1,7 +1,5 @@
 //! Step three: rows become JSON, by column position, in one pass.
 
-use std::sync::atomic::Ordering;
-
 use sea_orm::QueryResult;
 use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
@@ -14,13 +12,8 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    error::{Code, Problem, Result},
+    error::{Problem, Result},
 };
-
-/// The largest answer to one request, in bytes, all of its root fields together. Relations multiply.
-const MAX_RESPONSE: usize = 64 << 20;
-/// The same where the executor takes the answer apart, which needs some twenty times as much room.
-const MAX_TAKEN_APART: usize = 8 << 20;
 
 /// Reads a column by position. Types are not checked against the column's declared one: the spec is the
 /// declaration, and SQLite has none for expressions.
@@ -60,14 +53,7 @@ pub(super) fn array<'a>(
 
 /// Writes one row of a level as a JSON object.
 pub(super) fn object(plan: &Plan, level: &Level, row: usize, out: &mut Vec<u8>) -> Result<()> {
-    let request = &level.request;
-    let most = if request.raw { MAX_RESPONSE } else { MAX_TAKEN_APART };
-    if out.len() + request.answered.load(Ordering::Relaxed) > most {
-        return Err(Problem::new(
-            Code::QueryTooComplex,
-            "The response is larger than one request may ask for.",
-        ));
-    }
+    level.request.answered.check(out.len())?;
     fields(&plan.object, plan, level, row, out)
 }
 
