@@ -27,6 +27,8 @@ use crate::{
 
 /// Organizations that a tool's schema names one by one; who belongs to more knows their ids.
 const NAMED_ORGANIZATIONS: usize = 20;
+/// How much of a name that is no tool's is said again.
+const LONGEST_NAME: usize = 60;
 const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: servers, agents, channels, conversations, \
     approvals, credentials, MCP servers and skills. Every tool works in one organization (`org_id`); it may be left \
     out by who belongs to one alone. Every field of a record is always there; what has no value is null. A refusal is a tool error whose text is a problem document: `code` is stable, \
@@ -80,7 +82,8 @@ impl ServerHandler for Face {
         let offer = self.offers.find(&request.name).ok_or_else(|| {
             let known = self.offers.all().iter().map(|offer| offer.tool.name.as_ref());
             let meant = crate::graphql::validate::meant(&request.name, known);
-            ErrorData::invalid_params(format!("Unknown tool{meant}."), None)
+            let asked: String = request.name.chars().take(LONGEST_NAME).collect();
+            ErrorData::invalid_params(format!("Unknown tool `{asked}`{meant}."), None)
         })?;
         let answered = self.call(offer, visit, request.arguments.unwrap_or_default()).await;
         let result = match answered.and_then(|json| result(offer, &json)) {
@@ -146,9 +149,9 @@ impl Face {
             }
             let fitting = places.iter().filter(|(_, permissions)| permissions.contains(permission));
             let orgs: Vec<OrgId> = fitting.map(|(org, _)| *org).collect();
-            (!orgs.is_empty()).then(|| (offer, placed(&offer.tool, &orgs, places.len() == 1)))
+            (!orgs.is_empty()).then(|| placed(&offer.tool, &orgs, places.len() == 1))
         });
-        Ok(self.offers.described(tools))
+        Ok(tools.collect())
     }
 
     /// Where the caller belongs.

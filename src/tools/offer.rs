@@ -1,12 +1,9 @@
 //! Tools, derived from the table of routes.
 //!
-//! A listing is read by programs that pay for every word of it, and most operations answer with one of a few records. So a
-//! record's schema stands once in a listing: in the first tool that answers with it; the other tools name that one.
+//! Each tool is complete: a client may read one of them alone, and check answers by what stands there. Most operations answer
+//! with one of a few records, whose schemas are therefore told again and again (`docs/decisions/0023`).
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use http::{Method, StatusCode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -30,14 +27,12 @@ const TEXTS: [(&str, Option<&str>); 2] =
 
 /// A tool and the operation that it runs.
 pub struct Offer {
-    /// What clients are told; what it answers with stands in [`Offers::described`].
+    /// What clients are told.
     pub tool: Tool,
     /// What a call runs.
     pub operation: Arc<Operation>,
     /// Whether the answer is a list, which the tool puts into an object: the protocol knows no other answers.
     pub is_list: bool,
-    /// The schema of the answer; records are referred to.
-    answer: Value,
 }
 
 impl Offer {
@@ -51,37 +46,24 @@ impl Offer {
 /// Every tool, in the order of the table of routes.
 pub struct Offers {
     all: Vec<Offer>,
-    /// The schemas of what the tools answer with, by the names under which they are referred to.
-    records: BTreeMap<String, Value>,
 }
 
 /// A tool for every route.
 #[must_use]
 pub fn offers(routes: &Routes, catalogue: &Catalogue) -> Offers {
-    let mut answers = Shapes::new(&catalogue.registry, PLACE);
-    let all =
-        routes.iter().map(|(route, operation)| offer(route, operation, catalogue, &mut answers)).collect();
-    let mut records = answers.schemas;
-    records.values_mut().for_each(slim);
-    Offers { all, records }
+    Offers { all: routes.iter().map(|(route, operation)| offer(route, operation, catalogue)).collect() }
 }
 
-fn offer(
-    route: &Route,
-    operation: &Arc<Operation>,
-    catalogue: &Catalogue,
-    answers: &mut Shapes<'_>,
-) -> Offer {
+fn offer(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> Offer {
     let name = snake_case(&lower_first(&operation.name));
     let about = catalogue.root_field(&operation.root).and_then(|root| root.field.description.clone());
     let about = description(about.as_deref().unwrap_or_default(), operation.permit);
-    let mut answer = answers.answer(operation);
-    slim(&mut answer);
-    let is_list = answer.get("type") == Some(&json!("array"));
+    let (output, is_list) = output(operation, catalogue);
     let tool = Tool::new(name, about, Arc::new(input(operation, catalogue)))
+        .with_raw_output_schema(Arc::new(output))
         .with_title(title(&operation.name))
         .with_annotations(annotations(route));
-    Offer { tool, operation: Arc::clone(operation), is_list, answer }
+    Offer { tool, operation: Arc::clone(operation), is_list }
 }
 
 impl Offers {
@@ -96,56 +78,6 @@ impl Offers {
     pub fn find(&self, name: &str) -> Option<&Offer> {
         self.all.iter().find(|offer| offer.tool.name == name)
     }
-
-    /// The tools of a listing with what they answer, each record once.
-    pub fn described<'a>(&'a self, listed: impl IntoIterator<Item = (&'a Offer, Tool)>) -> Vec<Tool> {
-        let mut told = HashMap::new();
-        let listed = listed.into_iter();
-        listed
-            .map(|(offer, tool)| tool.with_raw_output_schema(Arc::new(self.output(offer, &mut told))))
-            .collect()
-    }
-
-    /// What a tool answers with, where `told` says which tool has told of a record before.
-    fn output<'a>(&'a self, offer: &'a Offer, told: &mut HashMap<&'a str, &'a str>) -> JsonObject {
-        let here = offer.tool.name.as_ref();
-        let mut used = JsonObject::new();
-        let mut referred = references(&offer.answer);
-        while let Some(name) = referred.pop() {
-            let Some(record) = self.records.get(name).filter(|_| !used.contains_key(name)) else { continue };
-            let by = *told.entry(name).or_insert(here);
-            let schema = if by == here {
-                referred.extend(references(record));
-                record.clone()
-            } else {
-                json!({ "type": "object", "description": format!("As `{by}` answers it.") })
-            };
-            used.insert(name.to_owned(), schema);
-        }
-        let answer = match referred_by(&offer.answer).and_then(|name| used.remove(name)) {
-            Some(record) => record,
-            None if offer.is_list => {
-                json!({ "type": "object", "properties": { "data": offer.answer }, "required": ["data"] })
-            }
-            None => offer.answer.clone(),
-        };
-        with_components(answer, used)
-    }
-}
-
-/// The component that a schema refers to, if it is nothing but that.
-fn referred_by(schema: &Value) -> Option<&str> {
-    schema.get("$ref")?.as_str()?.strip_prefix(PLACE)
-}
-
-/// The components that a schema refers to, at whatever depth.
-fn references(schema: &Value) -> Vec<&str> {
-    let inner = match schema {
-        Value::Object(keys) => keys.values().flat_map(references).collect(),
-        Value::Array(items) => items.iter().flat_map(references).collect(),
-        _ => Vec::new(),
-    };
-    referred_by(schema).into_iter().chain(inner).collect()
 }
 
 /// Takes out of a schema what tells a client nothing: that an id is below 2^53, and that a text holds no U+0000.
@@ -214,13 +146,31 @@ fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
     });
     slim(&mut object);
     shapes.schemas.values_mut().for_each(slim);
-    with_components(object, shapes.schemas.into_iter().collect())
+    with_components(object, shapes.schemas)
 }
 
-fn with_components(schema: Value, components: JsonObject) -> JsonObject {
+/// What the operation answers with, always an object; and whether that is a list which was put into one.
+fn output(operation: &Operation, catalogue: &Catalogue) -> (JsonObject, bool) {
+    let mut shapes = Shapes::new(&catalogue.registry, PLACE);
+    let answer = shapes.answer(operation);
+    let mut records = shapes.schemas.clone();
+    let is_list = answer.get("type") == Some(&json!("array"));
+    let mut answer = match shapes.referred(&answer).and_then(|name| records.remove(&name)) {
+        Some(record) => record,
+        None if is_list => {
+            json!({ "type": "object", "properties": { "data": answer }, "required": ["data"] })
+        }
+        None => answer,
+    };
+    slim(&mut answer);
+    records.values_mut().for_each(slim);
+    (with_components(answer, records), is_list)
+}
+
+fn with_components(schema: Value, components: BTreeMap<String, Value>) -> JsonObject {
     let Value::Object(mut schema) = schema else { return JsonObject::new() };
     if !components.is_empty() {
-        schema.insert("$defs".to_owned(), Value::Object(components));
+        schema.insert("$defs".to_owned(), Value::Object(components.into_iter().collect()));
     }
     schema
 }
