@@ -3,7 +3,6 @@
 use std::{fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use muster::{
-    access::policy,
     config::Config,
     ids::OrgId,
     telemetry::{self, metrics},
@@ -11,7 +10,7 @@ use muster::{
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
-use crate::harness::{Actor, TestApp};
+use crate::harness::{Actor, TestApp, policy_folder};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -167,8 +166,7 @@ async fn everything_shown_is_in_the_table_with_the_labels_that_it_says() {
 
 #[tokio::test]
 async fn readings_of_the_policy_and_files_that_could_not_be_written_are_counted() {
-    let dir = tempfile::tempdir().unwrap();
-    policy::write_defaults(dir.path()).unwrap();
+    let dir = policy_folder();
     let (app, page) = measured_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
     let counted = async || {
         let scraped = scrape(&page).await;

@@ -1,30 +1,20 @@
 //! Policies through the schema: asked, tried, edited, taken back; never into a lock-out, and alike on every replica.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, time::Duration};
 
 use muster::{
-    access::{
-        Permission, Role,
-        policy::{self, Policy},
-    },
-    app::{App, Options},
+    access::{Permission, Role, policy::Policy},
+    app::App,
     ids::{OrgId, UserId},
     policies,
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Answer, EDIT_POLICY, TestApp, policy_folder};
 
-const EDIT: &str =
-    "mutation($o: Id!, $input: EditPolicyInput!) { editPolicy(orgId: $o, input: $input) { version text } }";
 const POLICY: &str = "query($o: Id!) { policy(orgId: $o) { version text problems { reason } } }";
 const AUDITED: &str = "query($o: Id!, $f: String!) { auditLog(orgId: $o, page: 1, limit: 1, operation: $f) \
                        { data { actorKind actorName changes } } }";
-
-async fn edit(actor: &Actor, org: i64, version: &str, text: &str) -> Answer {
-    let input = json!({ "version": version, "text": text, "reason": "because" });
-    actor.gql(EDIT, json!({ "o": org, "input": input })).await
-}
 
 async fn in_force(app: &TestApp) -> Value {
     app.owner.gql(POLICY, json!({ "o": app.org })).await.data()["policy"].clone()
@@ -39,51 +29,31 @@ fn allows(app: &App, org: i64, role: Role, permission: Permission) -> bool {
     app.policy.allows(OrgId(org), role, permission)
 }
 
-/// A service with a policy folder of its own.
-async fn with_folder() -> (TestApp, tempfile::TempDir) {
-    let dir = folder();
-    let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
-    (app, dir)
-}
-
-fn folder() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    policy::write_defaults(dir.path()).unwrap();
-    dir
-}
-
-/// Another replica over the same database.
-async fn replica(app: &TestApp, dir: Option<&Path>) -> Arc<App> {
-    let mut config = app.muster.config.clone();
-    config.policy_dir = dir.map(Path::to_owned);
-    App::start(config, Options { clock: app.clock.clone(), ..Options::default() }).await.unwrap()
-}
-
 #[tokio::test]
 async fn an_owner_edits_the_policy_against_a_version_and_it_holds_at_once() {
-    let (app, dir) = with_folder().await;
+    let (app, dir) = TestApp::with_policy_folder().await;
     let org = app.org;
     let before = in_force(&app).await;
     assert_eq!((&before["version"], &before["text"]), (&json!("none"), &Value::Null));
     let text = format!("# operators see the list\np, OPERATOR, {org}, conversation.view, allow\n");
-    let edited = edit(&app.owner, org, "none", &text).await.data()["editPolicy"].clone();
+    let edited = app.owner.edit_policy(org, "none", &text).await.data()["editPolicy"].clone();
     assert_eq!(edited["text"], text);
     assert!(allows(&app.muster, org, Role::Operator, Permission::ConversationView));
     assert_eq!(fs::read_to_string(dir.path().join(format!("orgs/{org}.csv"))).unwrap(), text);
     let listed = app.operator.get(&format!("/v1/org/{org}/conversation?limit=10&offset=0")).await;
     assert_ne!(listed.status, 403, "{:#}", listed.body);
     // Two had the same text before them: the second is told.
-    let stale = edit(&app.owner, org, "none", "").await;
+    let stale = app.owner.edit_policy(org, "none", "").await;
     assert_eq!(stale.code(), "CONFLICT");
     assert_eq!(stale.body["errors"][0]["extensions"]["details"]["version"], edited["version"]);
     let line = audited(&app, "editPolicy").await;
     assert_eq!(line["changes"]["reason"], "because");
     assert_eq!(line["changes"]["lines"][1], format!("+p, OPERATOR, {org}, conversation.view, allow"));
     let version = edited["version"].as_str().unwrap();
-    assert_eq!(edit(&app.admin, org, version, "").await.code(), "PERMISSION_DENIED");
-    assert_eq!(edit(&app.stranger, org, version, "").await.code(), "NOT_A_MEMBER");
+    assert_eq!(app.admin.edit_policy(org, version, "").await.code(), "PERMISSION_DENIED");
+    assert_eq!(app.stranger.edit_policy(org, version, "").await.code(), "NOT_A_MEMBER");
     // A blank text removes the file.
-    edit(&app.owner, org, version, " \n").await.data();
+    app.owner.edit_policy(org, version, " \n").await.data();
     assert!(!dir.path().join(format!("orgs/{org}.csv")).exists());
     assert!(!allows(&app.muster, org, Role::Operator, Permission::ConversationView));
 }
@@ -97,7 +67,7 @@ async fn an_edit_that_is_wrong_passes_the_ceiling_or_locks_out_is_refused_with_a
         errors.map(|error| error["detail"].as_str().unwrap().to_owned()).collect()
     };
     let text = format!("p, VIEWER, {org}, agent.edti, allow\np, VIEWER, {org}, member.edit, allow\n");
-    let refused = edit(&app.owner, org, "none", &text).await;
+    let refused = app.owner.edit_policy(org, "none", &text).await;
     assert_eq!(refused.code(), "VALIDATION_FAILED");
     let reasons = lines(&refused);
     assert_eq!(reasons.len(), 2, "{reasons:?}");
@@ -108,18 +78,18 @@ async fn an_edit_that_is_wrong_passes_the_ceiling_or_locks_out_is_refused_with_a
     );
     assert_eq!(refused.body["errors"][0]["extensions"]["details"]["problems"][0]["line"], 1);
     for kept in ["policy.edit", "policy.view", "member.edit", "member.view", "organization.view"] {
-        let refused = edit(&app.owner, org, "none", &format!("p, OWNER, {org}, {kept}, deny\n")).await;
+        let refused = app.owner.edit_policy(org, "none", &format!("p, OWNER, {org}, {kept}, deny\n")).await;
         assert_eq!(refused.code(), "VALIDATION_FAILED", "{kept}: {:#}", refused.body);
     }
     // The shipped expectations hold in every organization.
     let wide = format!("p, VIEWER, {org}, agent.delete, allow\n");
-    let refused = edit(&app.owner, org, "none", &wide).await;
+    let refused = app.owner.edit_policy(org, "none", &wide).await;
     assert!(lines(&refused)[0].contains("expected deny of agent.delete to VIEWER"), "{:#}", refused.body);
     let unsaid = json!({ "version": "none", "text": "", "reason": " " });
-    let refused = app.owner.gql(EDIT, json!({ "o": org, "input": unsaid })).await;
+    let refused = app.owner.gql(EDIT_POLICY, json!({ "o": org, "input": unsaid })).await;
     assert_eq!(refused.code(), "VALIDATION_FAILED");
     assert_eq!(in_force(&app).await["version"], "none");
-    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -189,11 +159,11 @@ async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
 
 #[tokio::test]
 async fn every_replica_comes_to_the_same_policy_and_a_hand_edit_becomes_a_version() {
-    let (app, dir) = with_folder().await;
-    let (org, own) = (app.org, folder());
-    let (apart, none) = (replica(&app, Some(own.path())).await, replica(&app, None).await);
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let (org, own) = (app.org, policy_folder());
+    let (apart, none) = (app.replica(Some(own.path())).await, app.replica(None).await);
     let text = format!("# mine\np, VIEWER, {org}, contact.view, allow\n");
-    edit(&app.owner, org, "none", &text).await.data();
+    app.owner.edit_policy(org, "none", &text).await.data();
     for other in [&apart, &none] {
         assert!(!allows(other, org, Role::Viewer, Permission::ContactView));
         policies::sync(other).await.unwrap();
@@ -215,7 +185,7 @@ async fn every_replica_comes_to_the_same_policy_and_a_hand_edit_becomes_a_versio
     let newest = &policies::history(&app.scope(), 5).await.unwrap()[0];
     assert_eq!((newest.author_kind.as_str(), newest.text.as_deref()), ("FILE", Some(by_hand.as_str())));
     assert_eq!(audited(&app, "policyFileEdited").await["changes"]["author"], "file");
-    let stale = edit(&app.owner, org, &policies::version_of(Some(&text)), "").await;
+    let stale = app.owner.edit_policy(org, &policies::version_of(Some(&text)), "").await;
     assert_eq!(stale.code(), "CONFLICT");
 
     // A file that is refused is no version.
@@ -224,9 +194,9 @@ async fn every_replica_comes_to_the_same_policy_and_a_hand_edit_becomes_a_versio
     policies::sync(&apart).await.unwrap();
     assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 2);
     // A new folder takes what the database has, and keeps beside what it had.
-    let fresh = folder();
+    let fresh = policy_folder();
     fs::write(fresh.path().join(&file), &text).unwrap();
-    let late = replica(&app, Some(fresh.path())).await;
+    let late = app.replica(Some(fresh.path())).await;
     policies::sync(&late).await.unwrap();
     assert_eq!(fs::read_to_string(fresh.path().join(&file)).unwrap(), by_hand);
     assert_eq!(fs::read_to_string(fresh.path().join(format!("orgs/.{org}.csv.replaced"))).unwrap(), text);
@@ -244,7 +214,7 @@ async fn every_replica_comes_to_the_same_policy_and_a_hand_edit_becomes_a_versio
 
 #[tokio::test]
 async fn the_operators_files_are_remembered_and_only_the_operator_takes_them_back() {
-    let (app, dir) = with_folder().await;
+    let (app, dir) = TestApp::with_policy_folder().await;
     policies::sync(&app.muster).await.unwrap();
     let file = dir.path().join("policy.csv");
     let before = fs::read_to_string(&file).unwrap();
@@ -282,12 +252,13 @@ async fn edits_at_the_same_time_take_turns() {
     let org = app.org;
     let permissions = ["contact.view", "skill.edit", "mcp.edit", "skill.create"];
     let texts = permissions.map(|permission| format!("p, VIEWER, {org}, {permission}, allow\n"));
-    let tried = futures::future::join_all(texts.iter().map(|text| edit(&app.owner, org, "none", text))).await;
+    let tried =
+        futures::future::join_all(texts.iter().map(|text| app.owner.edit_policy(org, "none", text))).await;
     let done: Vec<_> = tried.iter().filter(|answer| answer.body["errors"].is_null()).collect();
     assert_eq!(done.len(), 1, "one of them was first: {:#}", tried[0].body);
     assert_eq!(done[0].body["data"]["editPolicy"]["version"], in_force(&app).await["version"]);
     assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 1);
-    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -342,14 +313,14 @@ async fn who_may_read_the_policy_is_told_which_line_refuses() {
     assert_eq!(both.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/userId");
     // A refusal names the line to an ADMIN, and to nobody who may not read the policy.
     let details = |answer: Answer| answer.body["errors"][0]["extensions"]["details"].clone();
-    let told = details(edit(&app.admin, org, "none", "").await);
+    let told = details(app.admin.edit_policy(org, "none", "").await);
     assert_eq!(
         (&told["permission"], &told["decided_by"]),
         (&json!("policy.edit"), &json!("no line allows it"))
     );
     let would = told["would_allow"].as_str().unwrap();
     assert!(would.contains(&format!("p, ADMIN, {org}, policy.edit, allow")), "{told}");
-    let untold = details(edit(&app.viewer, org, "none", "").await);
+    let untold = details(app.viewer.edit_policy(org, "none", "").await);
     assert_eq!(untold, json!({ "permission": "policy.edit" }));
     let can = "query($o: Id!) { viewerCan(orgId: $o, permissions: [\"agent.view\", \"agent.edit\"]) \
                { permission allowed reason decidedBy { file } } }";
@@ -413,9 +384,9 @@ async fn a_candidate_is_tried_on_what_was_really_called() {
 
 #[tokio::test]
 async fn breaking_the_glass_gives_somebody_the_policy_back() {
-    let (app, dir) = with_folder().await;
+    let (app, dir) = TestApp::with_policy_folder().await;
     let org = app.org;
-    edit(&app.owner, org, "none", &format!("p, VIEWER, {org}, contact.view, allow\n")).await.data();
+    app.owner.edit_policy(org, "none", &format!("p, VIEWER, {org}, contact.view, allow\n")).await.data();
     let user = UserId(member(&app, "VIEWER").await);
     let broken = policies::break_glass(&app.muster, OrgId(org), user, "locked out", policies::Aside::Always)
         .await
@@ -438,7 +409,7 @@ async fn breaking_the_glass_gives_somebody_the_policy_back() {
 
 #[tokio::test]
 async fn nobody_reads_of_another_organization_in_the_policy() {
-    let (app, dir) = with_folder().await;
+    let (app, dir) = TestApp::with_policy_folder().await;
     let (org, other) = (app.org, app.other_org);
     let expectations = dir.path().join("expectations.csv");
     let text = fs::read_to_string(&expectations).unwrap();
@@ -453,7 +424,7 @@ async fn nobody_reads_of_another_organization_in_the_policy() {
     assert!(app.muster.policy.reload().is_err());
     let seen = app.owner.gql(files, json!({ "o": org })).await;
     assert!(seen.text.contains("has problems"), "{}", seen.text);
-    let refused = edit(&app.owner, org, "none", "").await;
+    let refused = app.owner.edit_policy(org, "none", "").await;
     assert_eq!(refused.code(), "CONFLICT");
     for answer in [seen, refused] {
         assert!(

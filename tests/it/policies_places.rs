@@ -15,45 +15,17 @@ use muster::{
         Permission, Role, Scope,
         policy::{self, Policy},
     },
-    app::{App, Options},
+    app::App,
     ids::OrgId,
     policies,
     telemetry::metrics,
 };
 use serde_json::json;
-use tempfile::TempDir;
 
-use crate::harness::{Actor, Answer, Ran, TestApp, muster};
-
-const EDIT: &str =
-    "mutation($o: Id!, $input: EditPolicyInput!) { editPolicy(orgId: $o, input: $input) { version text } }";
-
-async fn edit(actor: &Actor, org: i64, version: &str, text: &str) -> Answer {
-    let input = json!({ "version": version, "text": text, "reason": "because" });
-    actor.gql(EDIT, json!({ "o": org, "input": input })).await
-}
+use crate::harness::{Ran, TestApp, muster, policy_folder};
 
 fn line(org: i64, permission: &str) -> String {
     format!("p, VIEWER, {org}, {permission}, allow\n")
-}
-
-async fn with_folder() -> (TestApp, TempDir) {
-    let dir = folder();
-    let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
-    (app, dir)
-}
-
-fn folder() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    policy::write_defaults(dir.path()).unwrap();
-    dir
-}
-
-/// Another replica over the same database.
-async fn replica(app: &TestApp, dir: &Path) -> Arc<App> {
-    let mut config = app.muster.config.clone();
-    config.policy_dir = Some(dir.to_owned());
-    App::start(config, Options { clock: app.clock.clone(), ..Options::default() }).await.unwrap()
 }
 
 /// Something mounted over a path, where this process may mount.
@@ -88,7 +60,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
 
 async fn is_refused_and_changes_nothing(app: &TestApp) {
     let org = app.org;
-    let refused = edit(&app.owner, org, "none", &line(org, "contact.view")).await;
+    let refused = app.owner.edit_policy(org, "none", &line(org, "contact.view")).await;
     assert_eq!(refused.code(), "POLICY_NOT_WRITABLE", "{}", refused.text);
     let error = &refused.body["errors"][0];
     let said = error["message"].as_str().unwrap();
@@ -102,12 +74,12 @@ async fn is_refused_and_changes_nothing(app: &TestApp) {
     let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'editPolicy' AND organization_id = $1";
     assert_eq!(app.one::<i64>(lines, vec![org.into()]).await, 0);
     assert!(!app.muster.policy.allows(OrgId(org), Role::Viewer, Permission::ContactView));
-    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
 async fn a_folder_that_cannot_be_written_refuses_the_edit_and_nothing_is_changed() {
-    let (app, dir) = with_folder().await;
+    let (app, dir) = TestApp::with_policy_folder().await;
     let orgs = dir.path().join("orgs");
     // A link to nowhere: no organization has a file, and none can be made.
     fs::remove_dir_all(&orgs).unwrap();
@@ -121,13 +93,13 @@ async fn a_folder_that_cannot_be_written_refuses_the_edit_and_nothing_is_changed
     }
     assert_eq!(files(&orgs), BTreeSet::new(), "nothing is left");
     let text = line(app.org, "contact.view");
-    edit(&app.owner, app.org, "none", &text).await.data();
+    app.owner.edit_policy(app.org, "none", &text).await.data();
     assert_eq!(files(&orgs), BTreeSet::from([format!("{}.csv", app.org)]));
 }
 
 #[test]
 fn what_is_prepared_and_not_put_leaves_nothing_and_a_folder_in_the_files_place_is_told() {
-    let dir = folder();
+    let dir = policy_folder();
     let policy = Policy::load(dir.path()).unwrap();
     let (org, orgs) = (OrgId(7), dir.path().join("orgs"));
     let text = Some(line(7, "contact.view"));
@@ -157,17 +129,17 @@ fn what_is_prepared_and_not_put_leaves_nothing_and_a_folder_in_the_files_place_i
 
 #[tokio::test]
 async fn a_file_that_cannot_be_replaced_after_the_commit_is_in_force_and_written_when_it_can_be() {
-    let (app, dir) = with_folder().await;
+    let (app, dir) = TestApp::with_policy_folder().await;
     let (org, owner) = (app.org, &app.owner);
     let allows = |permission| app.muster.policy.allows(OrgId(org), Role::Viewer, permission);
     let texts = ["contact.view", "skill.edit", "mcp.edit"].map(|permission| line(org, permission));
     let version = |text: &String| policies::version_of(Some(text));
-    edit(owner, org, "none", &texts[0]).await.data();
+    owner.edit_policy(org, "none", &texts[0]).await.data();
     let file = dir.path().join(format!("orgs/{org}.csv"));
     let Some(pinned) = Mounted::pinned(&file) else {
         return; // Only root may mount; the test above does the same with what everybody may do.
     };
-    let edited = edit(owner, org, &version(&texts[0]), &texts[1]).await.data();
+    let edited = owner.edit_policy(org, &version(&texts[0]), &texts[1]).await.data();
     assert_eq!(edited["editPolicy"], json!({ "version": version(&texts[1]), "text": texts[1] }));
     assert!(allows(Permission::SkillEdit) && !allows(Permission::ContactView));
     assert_eq!(fs::read_to_string(&file).unwrap(), texts[0]);
@@ -175,11 +147,11 @@ async fn a_file_that_cannot_be_replaced_after_the_commit_is_in_force_and_written
     policies::sync(&app.muster).await.unwrap();
     app.muster.policy.reload().unwrap();
     assert!(allows(Permission::SkillEdit), "still");
-    edit(owner, org, &version(&texts[1]), &texts[2]).await.data();
+    owner.edit_policy(org, &version(&texts[1]), &texts[2]).await.data();
     assert!(allows(Permission::McpEdit) && !allows(Permission::SkillEdit));
-    let own = folder();
+    let own = policy_folder();
     for path in [dir.path(), own.path()] {
-        let other = replica(&app, path).await;
+        let other = app.replica(Some(path)).await;
         policies::sync(&other).await.unwrap();
         assert!(other.policy.allows(OrgId(org), Role::Viewer, Permission::McpEdit), "{}", path.display());
         other.shut_down().await;
@@ -198,14 +170,14 @@ async fn a_file_that_cannot_be_replaced_after_the_commit_is_in_force_and_written
     let newest = &policies::history(&app.scope(), 1).await.unwrap()[0];
     assert_eq!((newest.author_kind.as_str(), newest.version.clone()), ("FILE", version(&texts[0])));
     assert_eq!(policies::sync(&app.muster).await.unwrap(), 0, "nothing is left to do");
-    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_that_share_a_folder_edit_at_the_same_time_and_lose_nothing() {
-    let (app, dir) = with_folder().await;
+    let (app, dir) = TestApp::with_policy_folder().await;
     let org = OrgId(app.org);
-    let other = replica(&app, dir.path()).await;
+    let other = app.replica(Some(dir.path())).await;
     let permissions =
         ["contact.view", "skill.edit", "mcp.edit", "skill.create", "mcp.create", "credential.edit"];
     let replicas = [&app.muster, &other];
@@ -244,17 +216,17 @@ async fn replicas_that_share_a_folder_edit_at_the_same_time_and_lose_nothing() {
 
 #[tokio::test]
 async fn what_another_replica_wrote_into_a_shared_folder_is_no_hand_edit() {
-    let (app, dir) = with_folder().await;
-    let (org, own) = (app.org, folder());
-    let (beside, apart) = (replica(&app, dir.path()).await, replica(&app, own.path()).await);
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let (org, own) = (app.org, policy_folder());
+    let (beside, apart) = (app.replica(Some(dir.path())).await, app.replica(Some(own.path())).await);
     let texts = ["contact.view", "skill.edit", "mcp.edit"].map(|permission| line(org, permission));
-    edit(&app.owner, org, "none", &texts[0]).await.data();
+    app.owner.edit_policy(org, "none", &texts[0]).await.data();
     for replica in [&beside, &apart] {
         replica.policy.reload().unwrap();
         policies::sync(replica).await.unwrap();
     }
     // One writes the second text into the shared folder; one with a folder of its own commits the third.
-    edit(&app.owner, org, &policies::version_of(Some(&texts[0])), &texts[1]).await.data();
+    app.owner.edit_policy(org, &policies::version_of(Some(&texts[0])), &texts[1]).await.data();
     let third = policies::Edit { version: None, text: texts[2].clone(), reason: "because".to_owned() };
     policies::edit(&Scope::system(&apart, OrgId(org)), third).await.unwrap();
     // The replica that knows of neither finds a file that is not what it noted, and not the newest one.
@@ -264,7 +236,7 @@ async fn what_another_replica_wrote_into_a_shared_folder_is_no_hand_edit() {
     let history = policies::history(&app.scope(), 9).await.unwrap();
     let authors: Vec<_> = history.iter().map(|version| version.author_kind.as_str()).collect();
     assert_eq!(authors, ["OPERATOR", "USER", "USER"], "the third edit stands");
-    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
     for other in [beside, apart] {
         other.shut_down().await;
     }
@@ -290,13 +262,13 @@ async fn publish(replica: &Arc<App>, org: i64, text: &str) {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_written_is_tried_ever_more_rarely_and_a_newer_text_at_once() {
-    let dir = folder();
+    let dir = policy_folder();
     let app = TestApp::start_with(|config| {
         config.policy_dir = Some(dir.path().to_owned());
         config.metrics.listen = Some("127.0.0.1:0".parse().unwrap());
     });
-    let (app, own) = (app.await, folder());
-    let (org, orgs, elsewhere) = (app.org, unwritable(dir.path()), replica(&app, own.path()).await);
+    let (app, own) = (app.await, policy_folder());
+    let (org, orgs, elsewhere) = (app.org, unwritable(dir.path()), app.replica(Some(own.path())).await);
     let texts = ["contact.view", "skill.edit"].map(|permission| line(org, permission));
     // How often it was tried, after as many rounds as one likes at this moment.
     let tried = async || {
@@ -336,16 +308,16 @@ async fn a_file_that_cannot_be_written_is_tried_ever_more_rarely_and_a_newer_tex
     assert_eq!(fs::read_to_string(orgs.join(format!("{org}.csv"))).unwrap(), texts[1]);
     assert_eq!(files(&orgs).len(), 2);
     assert!(app.muster.policy.unwritten().is_empty());
-    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
     elsewhere.shut_down().await;
 }
 
 #[tokio::test]
 async fn what_is_in_force_and_not_in_its_file_is_shown_where_an_operator_looks() {
-    let (app, dir) = with_folder().await;
-    let (org, own, orgs) = (app.org, folder(), dir.path().join("orgs"));
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let (org, own, orgs) = (app.org, policy_folder(), dir.path().join("orgs"));
     policies::sync(&app.muster).await.unwrap();
-    let (elsewhere, file) = (replica(&app, own.path()).await, format!("orgs/{org}.csv"));
+    let (elsewhere, file) = (app.replica(Some(own.path())).await, format!("orgs/{org}.csv"));
     let doctor = async || {
         let folder = ("MUSTER_POLICY_DIR".to_owned(), dir.path().to_str().unwrap().to_owned());
         let ran: Ran = muster(&["doctor"], &[app.variables(), vec![folder]].concat()).await;
@@ -395,7 +367,7 @@ async fn what_is_in_force_and_not_in_its_file_is_shown_where_an_operator_looks()
 
 #[tokio::test]
 async fn what_a_killed_process_has_prepared_is_removed_and_nothing_else() {
-    let (app, dir) = with_folder().await;
+    let (app, dir) = TestApp::with_policy_folder().await;
     let (org, orgs) = (app.org, dir.path().join("orgs"));
     publish(&app.muster, org, &line(org, "contact.view")).await;
     // Made by a real prepare, and left as by a kill.
@@ -434,7 +406,7 @@ async fn what_a_killed_process_has_prepared_is_removed_and_nothing_else() {
     // A folder that is gone is none of its business.
     fs::remove_dir_all(&orgs).unwrap();
     assert_eq!(policies::sweep(&app.muster).await.unwrap(), 0);
-    assert_eq!(edit(&app.stranger, org, "none", "").await.code(), "NOT_A_MEMBER");
+    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
 /// A file, or a folder, that was last written so many minutes before the service's present.

@@ -1,0 +1,46 @@
+//! Policy folders, and more replicas of the service over the same database.
+
+use std::{path::Path, sync::Arc};
+
+use muster::{
+    access::policy,
+    app::{App, Options},
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{Actor, Answer, TestApp};
+
+/// Edits an organization's own file.
+pub const EDIT_POLICY: &str =
+    "mutation($o: Id!, $input: EditPolicyInput!) { editPolicy(orgId: $o, input: $input) { version text } }";
+
+/// A folder with the shipped policy.
+pub fn policy_folder() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    policy::write_defaults(dir.path()).unwrap();
+    dir
+}
+
+impl TestApp {
+    /// A service with a policy folder of its own.
+    pub async fn with_policy_folder() -> (Self, TempDir) {
+        let dir = policy_folder();
+        (Self::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await, dir)
+    }
+
+    /// Another replica over the same database, with this policy folder or with none.
+    pub async fn replica(&self, dir: Option<&Path>) -> Arc<App> {
+        let mut config = self.muster.config.clone();
+        config.policy_dir = dir.map(Path::to_owned);
+        App::start(config, Options { clock: self.clock.clone(), ..Options::default() }).await.unwrap()
+    }
+}
+
+impl Actor {
+    /// Gives an organization's own file another text, against a version.
+    pub async fn edit_policy(&self, org: i64, version: &str, text: &str) -> Answer {
+        let input = json!({ "version": version, "text": text, "reason": "because" });
+        self.gql(EDIT_POLICY, json!({ "o": org, "input": input })).await
+    }
+}
