@@ -16,7 +16,7 @@ use crate::{
     },
     app::App,
     error::{Code, Problem, Result},
-    ids::OrgId,
+    ids::{OrgId, PolicyVersionId},
     orgs,
     store::Tx,
 };
@@ -46,8 +46,8 @@ pub(super) async fn publish(app: &Arc<App>, prepared: Prepared) {
     let org = prepared.org;
     let mut state = app.policies.synced.0.lock().await;
     let put = match newest(app, org).await {
-        Ok((tx, newest)) => {
-            let put = over_a_version(app, &mut state, &tx, prepared, newest).await;
+        Ok((tx, row, newest)) => {
+            let put = over_a_version(app, &mut state, &tx, prepared, (row, newest)).await;
             let _ = tx.rollback().await;
             put
         }
@@ -55,7 +55,8 @@ pub(super) async fn publish(app: &Arc<App>, prepared: Prepared) {
         Err(_) => {
             let over = app.policy.file_text(org);
             let version = version_of(prepared.text.as_deref());
-            place(app, &mut state, org, version, move |policy| policy.put(prepared, over.as_deref())).await
+            let put = move |policy: &Policy| policy.put(prepared, over.as_deref());
+            place(app, &mut state, org, (None, version), put).await
         }
     };
     if let Err(error) = put {
@@ -71,7 +72,7 @@ async fn over_a_version(
     state: &mut State,
     tx: &Tx,
     prepared: Prepared,
-    newest: Option<String>,
+    (row, newest): (Option<PolicyVersionId>, Option<String>),
 ) -> anyhow::Result<bool> {
     let org = prepared.org;
     let over = app.policy.file_text(org);
@@ -85,19 +86,20 @@ async fn over_a_version(
     }
     if newest != prepared.text {
         // Who committed later was here earlier.
-        return put(app, state, org, newest, over).await;
+        return put(app, state, org, (row, newest), over).await;
     }
     let version = version_of(newest.as_deref());
-    place(app, state, org, version, move |policy| policy.put(prepared, over.as_deref())).await
+    place(app, state, org, (row, version), move |policy| policy.put(prepared, over.as_deref())).await
 }
 
-/// The newest text, and what keeps it the newest one.
-async fn newest(app: &Arc<App>, org: OrgId) -> Result<(Tx, Option<String>)> {
+/// The newest version and its text, and what keeps it the newest one.
+async fn newest(app: &Arc<App>, org: OrgId) -> Result<(Tx, Option<PolicyVersionId>, Option<String>)> {
     // Not the editor's scope: what an edit demands of the record was looked at with the edit.
     let tx = Scope::system(app, org).begin().await?;
     orgs::lock(&tx).await?;
     let newest = versions::newest(&tx).await?;
-    Ok((tx, newest.and_then(|newest| newest.text)))
+    let (row, text) = newest.map(|newest| (newest.id, newest.text)).unzip();
+    Ok((tx, row, text.flatten()))
 }
 
 /// Puts the database's text in force here, in the place of the file's text `over`, and notes it if the file has it as well:
@@ -106,11 +108,11 @@ pub(super) async fn put(
     app: &Arc<App>,
     state: &mut State,
     org: OrgId,
-    text: Option<String>,
+    (row, text): (Option<PolicyVersionId>, Option<String>),
     over: Option<String>,
 ) -> anyhow::Result<bool> {
     let version = version_of(text.as_deref());
-    place(app, state, org, version, move |policy| policy.put_org(org, text, over.as_deref())).await
+    place(app, state, org, (row, version), move |policy| policy.put_org(org, text, over.as_deref())).await
 }
 
 /// Answers whether the file has the text.
@@ -118,7 +120,7 @@ async fn place(
     app: &Arc<App>,
     state: &mut State,
     org: OrgId,
-    version: String,
+    (row, version): (Option<PolicyVersionId>, String),
     put: impl FnOnce(&Policy) -> Result<Placed, Vec<LintProblem>> + Send + 'static,
 ) -> anyhow::Result<bool> {
     let worker = Arc::clone(app);
@@ -128,7 +130,7 @@ async fn place(
     app.sessions.forget();
     match placed {
         Placed::Written => {
-            state.noted.insert(org, version);
+            state.note(org, version, row);
             tracing::info!(organization = org.0, "policy.file_written");
             Ok(true)
         }

@@ -7,6 +7,8 @@
 //! - only the database: the file is written;
 //! - the file (whether or not the database was changed as well): a hand edit, which becomes the newest version. What it
 //!   displaces stays in the history.
+//!   A text that was a version since the file was last seen is no hand edit, though: whoever published the next one
+//!   has not replaced the file yet.
 //! - nothing is noted (a new folder) and they differ: the database is right. The file's text is kept beside, hidden.
 //!
 //! Only a folder that is good as a whole is looked at: what is refused is not in force and becomes no version.
@@ -38,7 +40,7 @@ use crate::{
     app::App,
     audit,
     error::{Problem, Result},
-    ids::OrgId,
+    ids::{OrgId, PolicyVersionId},
     orgs,
     store::Tx,
 };
@@ -52,7 +54,9 @@ pub(super) struct State {
     /// Whether the note beside the files was read.
     begun: bool,
     /// The version that folder and database had in common, by organization.
-    pub(super) noted: BTreeMap<OrgId, String>,
+    noted: BTreeMap<OrgId, String>,
+    /// Which of the versions with that text it was, where this process has seen it itself: a text may come again.
+    seen_at: BTreeMap<OrgId, PolicyVersionId>,
     /// What there was when all was well.
     seen: Option<Seen>,
     /// Whether something was left for the next round, because the folder was edited meanwhile.
@@ -90,19 +94,29 @@ pub async fn round(app: &Arc<App>) -> Result<u64> {
     if !state.is_called_for(app, mark) {
         return Ok(0);
     }
+    let before = newest_rows(app).await?;
     read_folder(app).await?;
-    together(app, &mut state, mark).await
+    together(app, &mut state, mark, before).await
 }
 
 /// The same, but the folder is read in any case: what was edited by hand a moment ago, nobody has seen yet.
 pub(super) async fn now(app: &Arc<App>) -> Result<()> {
     let mut state = app.policies.synced.0.lock().await;
     let mark = versions::mark(app).await?;
+    let before = newest_rows(app).await?;
     read_folder(app).await?;
     if state.is_called_for(app, mark) {
-        together(app, &mut state, mark).await?;
+        together(app, &mut state, mark, before).await?;
     }
     Ok(())
+}
+
+/// The newest version of every organization's file.
+type Newest = BTreeMap<OrgId, (PolicyVersionId, String)>;
+
+async fn newest_rows(app: &App) -> Result<Newest> {
+    let known = versions::known(&app.db).await?;
+    Ok(known.into_iter().map(|(org, row, version)| (org, (row, version))).collect())
 }
 
 async fn read_folder(app: &Arc<App>) -> Result<()> {
@@ -111,15 +125,14 @@ async fn read_folder(app: &Arc<App>) -> Result<()> {
 }
 
 /// Of a folder that was just read. The mark was taken before what it tells of is read: a change that comes meanwhile is
-/// looked at in the next round.
-async fn together(app: &Arc<App>, state: &mut State, mark: Mark) -> Result<u64> {
+/// looked at in the next round. `before` is what was the newest before the folder was read.
+async fn together(app: &Arc<App>, state: &mut State, mark: Mark, before: Newest) -> Result<u64> {
     state.begin(app.policy.dir());
     if !app.policy.status().problems.is_empty() {
         return Ok(0);
     }
     let seen = Seen::now(app, mark);
-    let newest = versions::known(&app.db).await?.into_iter().map(|(org, _, version)| (org, version));
-    let newest: BTreeMap<OrgId, String> = newest.collect();
+    let newest = newest_rows(app).await?;
     let files: BTreeMap<OrgId, String> = app.policy.org_texts().into_iter().collect();
     let mut done = 0;
     let orgs: BTreeSet<OrgId> =
@@ -129,17 +142,18 @@ async fn together(app: &Arc<App>, state: &mut State, mark: Mark) -> Result<u64> 
     state.retries.keep(&seen.unwritten);
     for org in orgs {
         let version = version_of(files.get(&org).map(String::as_str));
-        let there = newest.get(&org).map_or(NO_FILE, String::as_str);
+        let there = newest.get(&org).map_or(NO_FILE, |(_, version)| version.as_str());
         let unwritten = seen.unwritten.contains(&org);
         // Another text than the one that could not be written is tried at once.
         if version != there || (unwritten && state.retries.is_due(org, now)) {
             done += u64::from(settle(app, state, org).await?);
-        } else if !unwritten {
-            state.noted.insert(org, version);
+        } else if !unwritten && before.get(&org) == newest.get(&org) {
+            state.note(org, version, newest.get(&org).map(|(row, _)| *row));
         }
     }
     done += note_operators(app).await?;
     state.noted.retain(|org, version| version != NO_FILE || newest.contains_key(org));
+    state.seen_at.retain(|org, _| newest.contains_key(org));
     state.write_note(app.policy.dir());
     state.seen = Some(seen).filter(|_| !state.unsettled);
     if done > 0 {
@@ -173,7 +187,7 @@ async fn settle(app: &Arc<App>, state: &mut State, org: OrgId) -> Result<bool> {
     let unwritten = app.policy.unwritten().contains(&org);
     if version == there && !unwritten {
         tx.rollback().await?;
-        state.noted.insert(org, version);
+        state.note(org, version, newest.map(|newest| newest.id));
         return Ok(false);
     }
     let noted = state.noted.get(&org).cloned();
@@ -182,24 +196,27 @@ async fn settle(app: &Arc<App>, state: &mut State, org: OrgId) -> Result<bool> {
         (None, _) => true,
         (Some(_), None) => false,
         // A replica that shares the folder wrote what is no longer the newest: no hand.
-        (Some(_), Some(noted)) => *noted != version && !versions::follows(&tx, &version, noted).await?,
+        (Some(_), Some(noted)) => {
+            let seen_at = state.seen_at.get(&org).copied();
+            *noted != version && !versions::follows(&tx, &version, noted, seen_at).await?
+        }
     };
-    let before = newest.and_then(|newest| newest.text);
+    let (row, before) = newest.map(|newest| (newest.id, newest.text)).unzip();
     if edited {
-        adopt(tx, before, here).await?;
-        state.noted.insert(org, version);
+        let row = adopt(tx, before.flatten(), here).await?;
+        state.note(org, version, Some(row));
         return Ok(true);
     }
     if noted.is_none() && !unwritten {
         place::keep_beside(app.policy.dir(), org, here.as_ref());
     }
-    let written = place::put(app, state, org, before, over).await;
+    let written = place::put(app, state, org, (row, before.flatten()), over).await;
     tx.rollback().await?;
     written.map_err(Problem::internal)
 }
 
 /// Makes a hand edit a version.
-async fn adopt(tx: Tx, before: Option<String>, text: Option<String>) -> Result<()> {
+async fn adopt(tx: Tx, before: Option<String>, text: Option<String>) -> Result<PolicyVersionId> {
     let mut changes = versions::difference(before.as_deref(), text.as_deref());
     changes["reason"] = json!(null);
     changes["author"] = "file".into();
@@ -209,7 +226,7 @@ async fn adopt(tx: Tx, before: Option<String>, text: Option<String>) -> Result<(
     let org = tx.scope.org;
     tx.commit().await?;
     tracing::info!(organization = org.0, version = row.id.0, "policy.file_edited_by_hand");
-    Ok(())
+    Ok(row.id)
 }
 
 /// The operator's own files are what they are in the folder; the database only remembers them.
@@ -230,6 +247,16 @@ impl State {
         }
         self.begun = true;
         self.noted = dir.map(read_note).unwrap_or_default();
+    }
+
+    /// Notes that the file has the text of this version; which one it is, is known of what was looked up while nobody else
+    /// could write it.
+    pub(super) fn note(&mut self, org: OrgId, version: String, row: Option<PolicyVersionId>) {
+        self.noted.insert(org, version);
+        match row {
+            Some(row) => drop(self.seen_at.insert(org, row)),
+            None => drop(self.seen_at.remove(&org)),
+        }
     }
 
     /// Whether there is anything to look at.

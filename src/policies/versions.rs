@@ -178,14 +178,24 @@ pub(super) async fn newest(tx: &Tx) -> Result<Option<Model>> {
     Ok(rows.one(tx.connection()).await?)
 }
 
-/// Whether a text was a version of the organization's own file, after another one was.
-pub(super) async fn follows(tx: &Tx, version: &str, earlier: &str) -> Result<bool> {
+/// Whether a text was a version of the organization's own file after another one was: after `row`, or if that is not known
+/// after the last that has the text of `earlier`.
+pub(super) async fn follows(
+    tx: &Tx,
+    version: &str,
+    earlier: &str,
+    row: Option<PolicyVersionId>,
+) -> Result<bool> {
     let last = async |version: &str| -> Result<Option<PolicyVersionId>> {
         let rows = tx.scope.find::<Entity>().filter(Column::Version.eq(version)).order_by_desc(Column::Id);
         Ok(rows.one(tx.connection()).await?.map(|row| row.id))
     };
+    let since = match row {
+        Some(row) => Some(row),
+        None => last(earlier).await?,
+    };
     // None is earlier than any.
-    Ok(last(version).await? > last(earlier).await?)
+    Ok(last(version).await? > since)
 }
 
 /// Whether a text, or there being none, was ever a version of the organization's own file.

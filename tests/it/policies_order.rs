@@ -15,8 +15,8 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use muster::{
-    access::{Scope, policy},
-    app::{App, Options},
+    access::Scope,
+    app::App,
     enums::PolicyAuthor,
     error::Result,
     ids::OrgId,
@@ -31,7 +31,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::TestApp;
+use crate::harness::{TestApp, policy_folder};
 
 /// How long who comes in between is waited for: he goes on at once, or has to wait for the work's end.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -138,12 +138,6 @@ fn text(org: OrgId, whose: &str, at: Stop) -> String {
     format!("# {whose}, stopped at {at:?}\np, VIEWER, {org}, contact.view, allow\n")
 }
 
-fn folder() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    policy::write_defaults(dir.path()).unwrap();
-    dir
-}
-
 /// A service with a folder, and replicas over the same database.
 struct Scene {
     app: TestApp,
@@ -156,17 +150,12 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let main = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let dir = folder();
-        let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned()));
-        let app = main.block_on(app);
+        let (app, dir) = main.block_on(TestApp::with_policy_folder());
         Self { org: OrgId(app.org), app, dir, main }
     }
 
     fn replica(&self, runtime: &Runtime, dir: &Path) -> Arc<App> {
-        let mut config = self.app.muster.config.clone();
-        config.policy_dir = Some(dir.to_owned());
-        let options = Options { clock: self.app.clock.clone(), ..Options::default() };
-        runtime.block_on(App::start(config, options)).unwrap()
+        runtime.block_on(self.app.replica(Some(dir)))
     }
 
     /// Does `work`; the service does something else in between, at that point. Whether there is such a point.
@@ -252,7 +241,7 @@ fn an_edit_while_another_replica_publishes_one_is_not_overwritten() {
 
 #[test]
 fn an_edit_while_another_replica_brings_the_folder_up_to_date_is_not_overwritten() {
-    let (scene, own) = (Scene::new(), folder());
+    let (scene, own) = (Scene::new(), policy_folder());
     let elsewhere = scene.replica(&scene.main, own.path());
     the_newest_version_wins(scene, move |scene, other, at| {
         let (elsewhere, other) = (Arc::clone(&elsewhere), Arc::clone(other));
@@ -263,7 +252,7 @@ fn an_edit_while_another_replica_brings_the_folder_up_to_date_is_not_overwritten
 
 #[test]
 fn a_version_that_comes_while_a_replica_looks_is_found_in_its_next_round() {
-    let (scene, slow, own) = (Scene::new(), stoppable(), folder());
+    let (scene, slow, own) = (Scene::new(), stoppable(), policy_folder());
     let (org, second) = (scene.org, OrgId(scene.app.other_org));
     let other = scene.replica(&slow, own.path());
     at_every_point(|at| {
@@ -313,10 +302,102 @@ fn a_hand_edit_that_another_replica_has_taken_and_undone_meanwhile_is_not_made_a
     scene.end();
 }
 
+/// What was read of the folder is old by the time that the organization is held.
+#[test]
+fn a_hand_edit_that_somebody_has_changed_again_is_not_taken_as_it_was_read() {
+    let (scene, slow) = (Scene::new(), stoppable());
+    let (org, dir) = (scene.org, scene.dir.path().to_owned());
+    let other = scene.replica(&slow, &dir);
+    at_every_point(|at| {
+        let [base, hand, again] = ["base", "hand", "again"].map(|whose| text(org, whose, at));
+        let service = Arc::clone(&scene.app.muster);
+        scene.main.block_on(publish(Arc::clone(&service), org, base.clone())).unwrap();
+        slow.block_on(policies::sync(&other)).unwrap();
+        write(&dir, org, &hand);
+        other.policy.reload().unwrap();
+        let looking = Arc::clone(&other);
+        let work = async move { policies::sync(&looking).await.map(drop) }.boxed();
+        let between = {
+            let (dir, base, again) = (dir.clone(), base.clone(), again.clone());
+            async move {
+                write(&dir, org, &again);
+                publish(service, org, base).await
+            }
+        };
+        let stopped = scene.interrupted(&slow, work, at, between.boxed());
+        slow.block_on(policies::sync(&other)).unwrap();
+        let history = scene.history();
+        let newest = if stopped { &base } else { &hand };
+        assert_eq!(history[0].text.as_ref(), Some(newest), "stopped at {at:?}: it stays undone");
+        assert_eq!(file(&dir, org).as_ref(), Some(newest), "stopped at {at:?}");
+        let times =
+            |text: &str| history.iter().filter(|version| version.text.as_deref() == Some(text)).count();
+        assert_eq!(times(&again), usize::from(stopped), "stopped at {at:?}");
+        assert!(times(&hand) <= 1, "stopped at {at:?}");
+        stopped
+    });
+    slow.block_on(other.shut_down());
+    scene.end();
+}
+
+/// Somebody takes a hand edit back, and the replica that does it is busy before it has replaced the file.
+#[test]
+fn a_hand_edit_that_was_taken_back_is_not_made_again_while_the_file_still_has_it() {
+    let (scene, slow) = (Scene::new(), stoppable());
+    let (org, dir) = (scene.org, scene.dir.path().to_owned());
+    let other = scene.replica(&slow, &dir);
+    let mut edits = 0;
+    let sync = |app: &Arc<App>| {
+        let app = Arc::clone(app);
+        async move { policies::sync(&app).await.map(drop) }.boxed()
+    };
+    at_every_point(|at| {
+        let (base, hand) = (text(org, "base", at), text(org, "hand", at));
+        let service = &scene.app.muster;
+        scene.main.block_on(publish(Arc::clone(service), org, base.clone())).unwrap();
+        slow.block_on(sync(&other)).unwrap();
+        write(&dir, org, &hand);
+        edits += 1;
+        let stopped = slow.block_on(async {
+            let mut undoing = publish(Arc::clone(&other), org, base.clone()).boxed();
+            let Some(gate) = polled(&mut undoing, at).await else { return false };
+            drop(gate);
+            // From here on a round of its own keeps it from the folder, but not from the database.
+            let mut round = sync(&other);
+            assert!(round.poll_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
+            let done = timeout(PATIENCE, &mut undoing).await;
+            scene.main.spawn(sync(service)).await.unwrap().unwrap();
+            round.await.unwrap();
+            match done {
+                Ok(done) => done,
+                Err(_) => undoing.await,
+            }
+            .unwrap();
+            true
+        });
+        scene.main.block_on(sync(service)).unwrap();
+        slow.block_on(sync(&other)).unwrap();
+        assert_eq!(by_hand(&scene.history()), edits, "stopped at {at:?}: it was one edit");
+        assert_eq!(scene.history()[0].text.as_ref(), Some(&base), "stopped at {at:?}: it stays undone");
+        assert_eq!(file(&dir, org).as_ref(), Some(&base), "stopped at {at:?}");
+        // The same edit once more is an edit.
+        write(&dir, org, &hand);
+        edits += 1;
+        service.policy.reload().unwrap();
+        scene.main.block_on(sync(service)).unwrap();
+        slow.block_on(sync(&other)).unwrap();
+        assert_eq!(by_hand(&scene.history()), edits, "stopped at {at:?}: it was another edit");
+        assert_eq!(other.policy.org_text(org), Some(hand), "stopped at {at:?}");
+        stopped
+    });
+    slow.block_on(other.shut_down());
+    scene.end();
+}
+
 /// A replica with a folder of its own does `work`; its file is edited by hand meanwhile, at every point of it. That edit is
 /// kept, and so is whatever `work` publishes.
 fn a_hand_edit_meanwhile_is_kept(work: impl Fn(&Scene, &Arc<App>, Stop) -> Work) {
-    let (scene, slow, own) = (Scene::new(), stoppable(), folder());
+    let (scene, slow, own) = (Scene::new(), stoppable(), policy_folder());
     let org = scene.org;
     let other = scene.replica(&slow, own.path());
     // In a folder that has never been seen, the database would be right.
@@ -368,7 +449,7 @@ fn killed_and_started(
     work: impl Fn(&Arc<App>, &Path, OrgId, Stop) -> Work,
     check: impl Fn(&[Version], &[Version], Stop),
 ) {
-    let (scene, own) = (Scene::new(), folder());
+    let (scene, own) = (Scene::new(), policy_folder());
     let org = scene.org;
     let start = || {
         let slow = stoppable();
