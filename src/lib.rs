@@ -13,7 +13,7 @@
 //! - [`cli`]: the command line, a file a command · [`seed`]: plenty of plausible data
 //! - [`outbound`]: calls to others over HTTP
 //! - [`app`]: the service as a value · [`config`], [`telemetry`], [`clock`], [`ids`], [`enums`], [`error`],
-//!   [`sealing`], [`files`]
+//!   [`sealing`], [`files`], [`numerals`]
 
 pub mod access;
 pub mod agents;
@@ -37,6 +37,7 @@ pub mod jobs;
 pub mod keys;
 pub mod mail;
 pub mod mcp;
+pub mod numerals;
 pub mod orgs;
 pub mod outbound;
 pub mod people;

@@ -285,8 +285,10 @@ impl std::fmt::Display for Report {
         let first = self.first_seq.unwrap_or(self.last_seq + 1);
         write!(
             f,
-            "good: {} lines ({first} to {}), signed up to {}",
-            self.lines, self.last_seq, self.signed_up_to
+            "good: {} ({first} to {}), signed up to {}",
+            crate::numerals::counted(self.lines, "line"),
+            self.last_seq,
+            self.signed_up_to
         )?;
         if self.begins_after_tombstone {
             write!(f, "; what came before {first} was removed by retention")?;

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{Cli, Failure, Output};
 use crate::{
     clock::Clock,
+    numerals::counted,
     store::backup::{self, Manifest},
 };
 
@@ -70,5 +71,5 @@ impl Restore {
 
 fn contents(manifest: &Manifest) -> String {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-    format!("{} files, {bytes} bytes", manifest.files.len())
+    format!("{}, {}", counted(manifest.files.len(), "file"), counted(bytes, "byte"))
 }

@@ -21,6 +21,7 @@ use crate::{
     config::{Config, ConfigError},
     ids::OrgId,
     keys::{Record, SEALED, SealedColumn},
+    numerals::counted,
     policies,
     sealing::{KeyFile, KeyFileError, Locator},
     store::{Db, takes_away},
@@ -168,7 +169,7 @@ fn files(config: &Config) -> Vec<Finding> {
         Some(dir) => {
             let checked = policy::check(dir);
             if checked.ok {
-                Finding::good("policy", format!("{} files without a problem", checked.files))
+                Finding::good("policy", format!("{} without a problem", counted(checked.files, "file")))
             } else {
                 Finding::bad(
                     "policy",
@@ -218,7 +219,7 @@ fn key_file(config: &Config) -> Finding {
     match KeyFile::load(&config.keys_file) {
         Ok(keys) => Finding::good(
             CHECK,
-            format!("{}, {} signing keys", config.keys_file.display(), keys.signing().len()),
+            format!("{}, {}", config.keys_file.display(), counted(keys.signing().len(), "signing key")),
         ),
         Err(KeyFileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             Finding::look(
@@ -387,7 +388,10 @@ async fn canary(db: &Db, keys: &KeyFile) -> Result<Finding, sea_orm::DbErr> {
         }
     }
     Ok(match closed.as_slice() {
-        [] => Finding::good(CHECK, format!("one of each of {opened} columns opens with these keys")),
+        [] => Finding::good(
+            CHECK,
+            format!("one value of each of {} opens with these keys", counted(opened, "column")),
+        ),
         closed => {
             Finding::bad(CHECK, closed.join("; "), "put back the key file that belongs to this database")
         }

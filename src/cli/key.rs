@@ -12,6 +12,7 @@ use super::{Cli, Failure, Output};
 use crate::{
     app::App,
     keys::{self, Pace, Rotated},
+    numerals::counted,
 };
 
 /// The keys that seal secrets and sign access tokens
@@ -90,7 +91,7 @@ async fn list(app: &App) -> Result<Output, Failure> {
             std::cmp::Ordering::Equal => "active",
             std::cmp::Ordering::Greater => "prepared",
         };
-        text.push_str(&format!("  {id:<18}{state:<10}{used} values\n"));
+        text.push_str(&format!("  {id:<18}{state:<10}{}\n", counted(used, "value")));
         sealing.push(json!({ "id": id, "state": state, "values": used }));
     }
     text.push_str("signing keys\n");
@@ -151,9 +152,10 @@ impl Rewrap {
             }
         })
         .await?;
-        let mut text = format!("{} values moved to sealing key {}.", done.moved, app.keys.active_id());
+        let mut text =
+            format!("{} moved to sealing key {}.", counted(done.moved, "value"), app.keys.active_id());
         if done.broken > 0 {
-            text.push_str(&format!(" {} do not open; the log names them.", done.broken));
+            text.push_str(&format!(" {} can't be opened; the log names what.", done.broken));
         }
         Ok(Output::with_text(json!(done), text).failed_if(done.broken > 0))
     }

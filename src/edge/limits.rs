@@ -36,6 +36,7 @@ use crate::{
     clock::Clock,
     config,
     error::{Code, Problem, Result},
+    numerals::counted,
     telemetry::metrics,
 };
 
@@ -175,7 +176,7 @@ impl Limits {
                 if let Some(meters) = metrics::on() {
                     meters.limited(class.name());
                 }
-                let detail = format!("Too many requests; come back in {wait} seconds.");
+                let detail = format!("Too many requests; come back in {}.", counted(wait, "second"));
                 Err(Problem::new(Code::RateLimited, detail)
                     .with("limit", class.name())
                     .with("retry_after", wait))

@@ -18,6 +18,7 @@ use super::{limits::Slot, refusals::as_problem};
 use crate::{
     app::App,
     error::{Code, Problem},
+    numerals::counted,
     rest::problem_response,
     telemetry::{metrics, traces},
 };
@@ -82,7 +83,7 @@ async fn answer(app: &App, work: impl Future<Output = Response>, path: &str, id:
             problem_response(&Problem::internal(cause), path, id)
         }
         Err(_late) => {
-            let detail = format!("The request took longer than {} seconds.", deadline.as_secs());
+            let detail = format!("The request took longer than {}.", counted(deadline.as_secs(), "second"));
             problem_response(&Problem::new(Code::Unavailable, detail), path, id)
         }
     }

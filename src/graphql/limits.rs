@@ -69,7 +69,10 @@ pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<
         return Err(too_complex(format!("A document takes at most {MOST_SELECTIONS} selections.")));
     }
     if count.aliases > limits.graphql_aliases {
-        return Err(too_complex(format!("A document takes at most {} aliases.", limits.graphql_aliases)));
+        return Err(too_complex(format!(
+            "A document takes at most {} aliases, not {}.",
+            limits.graphql_aliases, count.aliases
+        )));
     }
     let mut depths = Depths { fragments: &document.fragments, known: HashMap::new() };
     let mut written_out = 0_usize;

@@ -105,6 +105,8 @@ impl<P> Watcher<P> {
 }
 
 fn too_slow(missed: u64) -> Problem {
-    let detail = format!("{missed} changes came faster than they were taken; read the records again.");
+    let detail = format!(
+        "Changes came faster than they were taken, and {missed} of them are lost; read the records again."
+    );
     Problem::new(Code::Conflict, detail)
 }

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     access::nearest,
     error::{At, Violation},
+    numerals::counted,
 };
 
 /// How many unknown keys of an object are named: a body has room for a hundred thousand, each held against all known ones.
@@ -93,7 +94,8 @@ impl<'a> Validator<'a> {
         if let Some(max) = bounds.max_items
             && items.len() > usize::try_from(max).unwrap_or(usize::MAX)
         {
-            let detail = format!("`{}` takes at most {max} items, not {}.", last(pointer), items.len());
+            let detail =
+                format!("`{}` takes at most {}, not {}.", last(pointer), counted(max, "item"), items.len());
             self.wrong(pointer, "TOO_LONG", detail);
             return Value::Null;
         }
@@ -236,13 +238,14 @@ impl<'a> Validator<'a> {
         }
         let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(min) = bounds.min_length.filter(|min| count < *min) {
-            let detail = format!("`{}` needs at least {min} characters.", last(pointer));
+            let detail = format!("`{}` needs at least {}.", last(pointer), counted(min, "character"));
             self.wrong(pointer, "TOO_SHORT", detail);
         } else if bounds.not_blank && text.trim().is_empty() {
             self.wrong(pointer, "TOO_SHORT", format!("`{}` may not be blank.", last(pointer)));
         }
         if let Some(max) = bounds.max_length.filter(|max| count > *max) {
-            let detail = format!("`{}` takes at most {max} characters, not {count}.", last(pointer));
+            let detail =
+                format!("`{}` takes at most {}, not {count}.", last(pointer), counted(max, "character"));
             self.wrong(pointer, "TOO_LONG", detail);
         }
     }

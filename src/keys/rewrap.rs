@@ -19,6 +19,7 @@ use crate::{
     audit::Origin,
     error::{Code, Problem, Result},
     ids::OrgId,
+    numerals::counted,
     sealing::{KeyRing, Locator},
 };
 
@@ -262,7 +263,8 @@ pub async fn retire(app: &App, id: u32) -> Result<()> {
             .map(|(column, count)| format!("{}.{}: {count}", column.table, column.column))
             .collect();
         let detail = format!(
-            "{total} values are still sealed with key {id} ({}). Run `muster key rewrap` first.",
+            "Key {id} still seals {} ({}). Run `muster key rewrap` first.",
+            counted(total, "value"),
             wheres.join(", ")
         );
         return Err(Problem::new(Code::InUse, detail));

@@ -2,7 +2,7 @@
 
 use croner::parser::{CronParser, Seconds, Year};
 
-use crate::error::Violation;
+use crate::{error::Violation, numerals::counted};
 
 /// A name of the time zone database.
 #[must_use]
@@ -29,7 +29,10 @@ pub fn check_cron_interval(pointer: &str, line: &str, minutes: i64) -> Option<Vi
     // shortest interval. Without a time zone, since a change of the clocks is no choice of the line's author.
     let instants: Vec<_> = cron.iter_after(jiff::civil::date(2024, 2, 1).at(0, 0, 0, 0)).take(400).collect();
     let shortest = instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min()?;
-    let detail = format!("`{line}` comes every {shortest} minutes; the plan allows every {minutes}.");
+    let detail = format!(
+        "`{line}` comes after {} already; the plan allows every {minutes}.",
+        counted(shortest, "minute")
+    );
     (shortest < minutes).then(|| Violation::at(pointer, "TOO_SMALL", detail))
 }
 

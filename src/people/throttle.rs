@@ -20,6 +20,7 @@ use crate::{
     edge::limits,
     error::{Code, Problem, Result},
     ids::UserId,
+    numerals::counted,
     store::Transaction,
 };
 
@@ -177,8 +178,11 @@ async fn held(app: &App, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
 
 fn refusal(millis: i64) -> Problem {
     let seconds = millis.div_euclid(1000) + i64::from(millis.rem_euclid(1000) > 0);
-    Problem::new(Code::RateLimited, format!("Too many attempts. Try again in {seconds} seconds."))
-        .with("retry_after", seconds)
+    Problem::new(
+        Code::RateLimited,
+        format!("Too many attempts. Try again in {}.", counted(seconds, "second")),
+    )
+    .with("retry_after", seconds)
 }
 
 /// Wipes these counters: the person has shown who they are.

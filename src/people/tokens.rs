@@ -21,6 +21,7 @@ use crate::{
     clock::Timestamp,
     error::{Code, Problem, Result, Violation},
     ids::TokenId,
+    numerals::counted,
     store::Tx,
 };
 
@@ -286,7 +287,7 @@ fn check_end(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Violat
     let Some(longest) = tx.scope.app.config.service_tokens.max_lifetime() else { return };
     if expires_at.is_none_or(|at| tx.now.plus(longest) < at) {
         let days = tx.scope.app.config.service_tokens.max_days;
-        let detail = format!("A service token of this installation lasts {days} days at most.");
+        let detail = format!("A service token of this installation lasts {} at most.", counted(days, "day"));
         violations.push(Violation::at("/expires_at", "TOO_LARGE", detail));
     }
 }

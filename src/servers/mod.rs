@@ -154,7 +154,7 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     let server = load(&tx, id).await?;
     let agents = crate::agents::count_on_server(&tx, id).await?;
     if agents > 0 {
-        let detail = format!("{agents} agents live on this server; delete or move them first.");
+        let detail = format!("There are agents on this server ({agents}); delete or move them first.");
         return Err(Problem::new(Code::InUse, detail).with("agents", agents));
     }
     scope.delete::<servers::Entity>().filter(servers::Column::Id.eq(id)).exec(tx.connection()).await?;

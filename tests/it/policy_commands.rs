@@ -159,6 +159,9 @@ async fn check_and_test_name_every_mistake_of_a_folder() {
     let checked = house.json(&["check"]);
     assert_eq!((&checked["ok"], &checked["problems"]), (&json!(true), &json!([])));
     assert!(house.json(&["test"])["expectations"].as_i64().unwrap() > 30);
+    assert_eq!(house.text(&["check"]).trim_end(), "3 files, 0 organizations, 0 problems");
+    let one = house.candidate("one", &house.line("contact.view"));
+    assert_eq!(house.text(&["check", "--dir", &one]).trim_end(), "4 files, 1 organization, 0 problems");
     let bad = format!("{}p, VIEWER, 1\n", house.line("agent.edti"));
     let bad = house.candidate("bad", &bad);
     let found = house.found(&["check", "--dir", &bad]);

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     access::permit::Permission,
     ids::{MAX_ID, OrgId},
+    numerals::counted,
 };
 
 /// Where an expectation holds.
@@ -128,7 +129,7 @@ pub(super) fn unmet(expectations: &[Expectation], table: &Table, book: &Book) ->
             problems.push(LintProblem { file: name.clone(), line: Some(one.line), reason });
         }
         if failing.len() > SHOWN {
-            let reason = format!("and so in {} more organizations", failing.len() - SHOWN);
+            let reason = format!("and so in {}", counted(failing.len() - SHOWN, "more organization"));
             problems.push(LintProblem { file: name.clone(), line: Some(one.line), reason });
         }
     }

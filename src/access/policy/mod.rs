@@ -54,6 +54,7 @@ use crate::{
     access::permit::{Permission, PermissionSet, Role},
     clock::{Clock, Timestamp},
     ids::OrgId,
+    numerals::counted,
     telemetry::metrics,
 };
 
@@ -125,8 +126,9 @@ impl fmt::Display for Report {
         for problem in &self.problems {
             writeln!(f, "{problem}")?;
         }
-        let (files, problems) = (self.files, self.problems.len());
-        write!(f, "{files} files, {} organizations, {problems} problems", self.organizations)
+        let files = counted(self.files, "file");
+        let organizations = counted(self.organizations, "organization");
+        write!(f, "{files}, {organizations}, {}", counted(self.problems.len(), "problem"))
     }
 }
 
@@ -155,7 +157,8 @@ impl fmt::Display for TestReport {
         for problem in &self.problems {
             writeln!(f, "{problem}")?;
         }
-        write!(f, "{} expectations, {} problems", self.expectations, self.problems.len())
+        let expectations = counted(self.expectations, "expectation");
+        write!(f, "{expectations}, {}", counted(self.problems.len(), "problem"))
     }
 }
 

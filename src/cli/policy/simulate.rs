@@ -5,6 +5,7 @@ use std::{fmt::Write, path::PathBuf};
 use super::{Cli, Failure, Output};
 use crate::{
     access::policy::{Candidate, NO_LINE},
+    numerals::counted,
     orgs, policies,
 };
 
@@ -44,17 +45,17 @@ impl Simulate {
                 "{sign} {count} × {operation} by {subject} in organization {org}: {permission}   ({by})"
             );
         }
-        let (flipped, calls, days) = (found.flipped, found.calls, found.days);
+        let (flipped, calls, days) = (found.flipped, found.calls, counted(found.days, "day"));
         if calls == 0 {
             let text = format!(
-                "No call was recorded in {days} days, so there is nothing to try it on. (A running service records what it is asked.)"
+                "No call was recorded in {days}, so there is nothing to try it on. (A running service records what it is asked.)"
             );
             return Ok(Output::with_text(serde_json::to_value(&found)?, text));
         }
         for line in &found.unused_lines {
             let _ = writeln!(text, "never asked for: {line}");
         }
-        let _ = write!(text, "{flipped} of {calls} calls in {days} days would end otherwise");
+        let _ = write!(text, "{flipped} of {} in {days} would end otherwise", counted(calls, "call"));
         Ok(Output::with_text(serde_json::to_value(&found)?, text))
     }
 }

@@ -6,7 +6,10 @@ use async_graphql::Variables;
 use http::{HeaderMap, header};
 use serde::Deserialize;
 
-use crate::error::{Code, Problem, Result};
+use crate::{
+    error::{Code, Problem, Result},
+    numerals::counted,
+};
 
 /// One operation, as it was sent. Keys that are not ours are ignored, as the specification asks.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -46,7 +49,7 @@ impl Batch {
         match operations.len() {
             0 => Err(Problem::new(Code::MalformedRequest, "The batch is empty.")),
             given if given > most => {
-                let detail = format!("A batch takes at most {most} operations, not {given}.");
+                let detail = format!("A batch takes at most {}, not {given}.", counted(most, "operation"));
                 Err(Problem::new(Code::QueryTooComplex, detail))
             }
             _ => Ok(Self::Many(operations)),

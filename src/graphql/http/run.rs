@@ -15,6 +15,7 @@ use crate::{
     edge::{Arrival, idempotency::Claim, limits::Class},
     error::{Code, Problem, Result},
     graphql::{Document, Request, Room, Share, render, show},
+    numerals::counted,
     telemetry::metrics,
 };
 
@@ -277,5 +278,8 @@ fn error_of(problem: &Problem, request_id: &str) -> ServerError {
 
 /// Operations that one socket or stream may not begin.
 pub fn too_many(most: usize) -> Problem {
-    Problem::new(Code::RateLimited, format!("One socket runs at most {most} operations at a time."))
+    Problem::new(
+        Code::RateLimited,
+        format!("One socket runs at most {} at a time.", counted(most, "operation")),
+    )
 }

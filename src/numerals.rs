@@ -1,0 +1,21 @@
+//! Numbers as people say them.
+
+use std::fmt::Display;
+
+/// How many of what: `1 file`, `4 files`. `noun` is what one is called, and takes an s.
+#[must_use]
+pub fn counted<N: Copy + Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    let s = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {noun}{s}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let said = [counted(0_usize, "file"), counted(1_i64, "file"), counted(2_u32, "policy file")];
+        assert_eq!(said, ["0 files", "1 file", "2 policy files"]);
+    }
+}
