@@ -332,6 +332,9 @@ fn a_hand_edit_that_somebody_has_changed_again_is_not_taken_as_it_was_read() {
         assert_eq!(file(&dir, org).as_ref(), Some(newest), "stopped at {at:?}");
         let times =
             |text: &str| history.iter().filter(|version| version.text.as_deref() == Some(text)).count();
+        if stopped {
+            assert_eq!(history[1].text.as_ref(), Some(&again), "stopped at {at:?}: nothing came in between");
+        }
         assert_eq!(times(&again), usize::from(stopped), "stopped at {at:?}");
         assert!(times(&hand) <= 1, "stopped at {at:?}");
         stopped
