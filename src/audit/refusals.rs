@@ -38,8 +38,6 @@ const MOST_UNKNOWN: usize = 128;
 const MOST_OF_ONE: usize = 32;
 /// How long the repetitions of a refusal are gathered before they are written.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How many lines one statement writes.
-const BATCH: usize = 100;
 
 /// The refusals that are not written yet.
 #[derive(Default)]
@@ -318,10 +316,7 @@ async fn insert(app: &App, lines: &[(Key, Line, i64)], lost: u64) -> Result<usiz
     }
     let written = rows.len();
     let tx = app.db.begin().await?;
-    let mut rows = rows.into_iter();
-    while rows.len() > 0 {
-        line::write(&tx, rows.by_ref().take(BATCH));
-    }
+    line::write(&tx, rows);
     tx.commit().await?;
     Ok(written)
 }

@@ -6,7 +6,7 @@ use sea_orm::ConnectionTrait;
 use super::{
     chain::GENESIS,
     database::{chains, of},
-    seal::{begin, sql, store},
+    seal::{Others, begin, sql, store},
 };
 use crate::{app::App, clock::Timestamp, error::Result};
 
@@ -34,7 +34,7 @@ pub async fn retain(app: &App) -> Result<u64> {
 
 /// Signs the tombstone of a chain: the place up to which lines are to go. None where nothing is old enough.
 async fn tombstone(app: &App, chain: i64, before: Timestamp) -> Result<Option<i64>> {
-    let Some(tx) = begin(app).await? else { return Ok(None) };
+    let Some(tx) = begin(app, Others::Left).await? else { return Ok(None) };
     let query = format!(
         "SELECT MIN(CASE WHEN at >= $1 THEN chain_seq END), MIN(chain_seq), MAX(chain_seq) FROM audit_log \
          WHERE {} AND chain_seq IS NOT NULL",
@@ -69,7 +69,7 @@ async fn tombstone(app: &App, chain: i64, before: Timestamp) -> Result<Option<i6
 async fn remove(app: &App, chain: i64, seq: i64) -> Result<u64> {
     let mut removed = 0;
     loop {
-        let Some(tx) = begin(app).await? else { return Ok(removed) };
+        let Some(tx) = begin(app, Others::Left).await? else { return Ok(removed) };
         let query = format!(
             "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE {} AND chain_seq <= $1 LIMIT {BATCH})",
             of(chain)

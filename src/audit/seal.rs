@@ -14,7 +14,7 @@ use std::{
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 
 use super::{
-    chain::{COLUMNS, Content, GENESIS, hash},
+    chain::{COLUMNS, Content, GENESIS, Row, hash},
     statement::{sign, statement},
 };
 use crate::{app::App, clock::Timestamp, error::Result, store::Transaction};
@@ -58,7 +58,7 @@ pub async fn settle(app: &App) -> Result<()> {
 
 /// What a sealer does about another process that seals just now.
 #[derive(Clone, Copy)]
-enum Others {
+pub(super) enum Others {
     /// It leaves the lines to it.
     Left,
     /// It waits for its end.
@@ -68,11 +68,7 @@ enum Others {
 async fn seal_all(app: &App, others: Others) -> Result<u64> {
     let mut sealed = 0;
     while is_waiting(app).await? {
-        let tx = match others {
-            Others::Left => begin(app).await?,
-            Others::Awaited => Some(begin_after_others(app).await?),
-        };
-        let Some(tx) = tx else { break };
+        let Some(tx) = begin(app, others).await? else { break };
         if sealed == 0 {
             fetch_left(app, &tx).await?;
         }
@@ -156,26 +152,24 @@ async fn fetch_left(app: &App, tx: &Transaction) -> Result<()> {
     Ok(())
 }
 
-/// A transaction of the one who seals; none while another process does.
-pub(super) async fn begin(app: &App) -> Result<Option<Transaction>> {
+/// A transaction of the one who seals; none while another process does, unless that is awaited.
+pub(super) async fn begin(app: &App, others: Others) -> Result<Option<Transaction>> {
     let tx = app.db.begin().await?;
-    if app.db.backend() == DbBackend::Postgres {
-        let lock = sql(app, "SELECT pg_try_advisory_xact_lock($1)", vec![LOCK.into()]);
-        let row = tx.query_one_raw(lock).await?;
-        if !row.is_some_and(|row| row.try_get_by::<bool, _>(0).unwrap_or_default()) {
-            return Ok(None);
+    if app.db.backend() != DbBackend::Postgres {
+        return Ok(Some(tx));
+    }
+    let is_ours = match others {
+        Others::Left => {
+            let lock = sql(app, "SELECT pg_try_advisory_xact_lock($1)", vec![LOCK.into()]);
+            let row = tx.query_one_raw(lock).await?;
+            row.is_some_and(|row| row.try_get_by(0).unwrap_or_default())
         }
-    }
-    Ok(Some(tx))
-}
-
-/// The same, when the other process is done.
-async fn begin_after_others(app: &App) -> Result<Transaction> {
-    let tx = app.db.begin().await?;
-    if app.db.backend() == DbBackend::Postgres {
-        tx.execute_raw(sql(app, "SELECT pg_advisory_xact_lock($1)", vec![LOCK.into()])).await?;
-    }
-    Ok(tx)
+        Others::Awaited => {
+            tx.execute_raw(sql(app, "SELECT pg_advisory_xact_lock($1)", vec![LOCK.into()])).await?;
+            true
+        }
+    };
+    Ok(is_ours.then_some(tx))
 }
 
 /// The last place and its hash, by chain.
@@ -219,7 +213,7 @@ impl Place {
 
 /// Puts rows into the log. The statement's text does not depend on their number: it is prepared once.
 async fn put(app: &App, tx: &Transaction, rows: &[String]) -> Result<()> {
-    let all = format!("id, {COLUMNS}, chain_seq, prev_hash, hash");
+    let all = Row::columns();
     let select = match app.db.backend() {
         DbBackend::Postgres => {
             format!("SELECT {all} FROM json_populate_recordset(CAST(NULL AS audit_log), $1::json)")
@@ -248,13 +242,8 @@ async fn put(app: &App, tx: &Transaction, rows: &[String]) -> Result<()> {
 pub async fn checkpoint(app: &App, only: Option<i64>) -> Result<u64> {
     let Some(key) = &app.audit.key else { return Ok(0) };
     // Who asks for one chain wants it signed now; the others come round again.
-    let tx = match only {
-        Some(_) => begin_after_others(app).await?,
-        None => match begin(app).await? {
-            Some(tx) => tx,
-            None => return Ok(0),
-        },
-    };
+    let others = if only.is_some() { Others::Awaited } else { Others::Left };
+    let Some(tx) = begin(app, others).await? else { return Ok(0) };
     let now = app.clock.now();
     let settings = &app.config.audit;
     let (due, values): (&str, Vec<Value>) = match only {

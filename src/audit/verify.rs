@@ -184,7 +184,7 @@ impl<'a> Verifier<'a> {
         let (seq, id) = (content["seq"].as_i64().unwrap_or(-1), content["id"].as_i64());
         if let Some(gap) = self.gap {
             // The line that was missed comes after all: nobody took it out, somebody moved it.
-            if seq == gap && hash(prev, &canonical(&content))[..] == *own {
+            if seq == gap && is_hash(own, prev, &content) {
                 let detail = "it does not stand where it belongs".to_owned();
                 self.report.broken = Some(Broken { seq, id, fault: Fault::Reordered, detail });
                 self.gap = None;
@@ -207,7 +207,7 @@ impl<'a> Verifier<'a> {
             let detail = format!("the place {seq} is taken already, or was removed with all before it");
             return self.fail(seq, id, Fault::Inserted, detail);
         }
-        if hash(prev, &canonical(&content))[..] != *own {
+        if !is_hash(own, prev, &content) {
             let (fault, detail) = match home(content, prev, own, seq) {
                 Some(home) => (Fault::Reordered, format!("it was sealed at {home}")),
                 None => (Fault::Changed, "its hash is not that of what stands there".to_owned()),
@@ -264,11 +264,16 @@ impl<'a> Verifier<'a> {
     }
 }
 
+/// Whether `own` is the hash of a line that comes after `prev`.
+fn is_hash(own: &[u8], prev: &[u8], content: &Value) -> bool {
+    hash(prev, &canonical(content))[..] == *own
+}
+
 /// The place near `seq` at which the line was sealed.
 fn home(mut content: Value, prev: &[u8], own: &[u8], seq: i64) -> Option<i64> {
     (seq - NEAR..=seq + NEAR).find(|at| {
         content["seq"] = (*at).into();
-        hash(prev, &canonical(&content))[..] == *own
+        is_hash(own, prev, &content)
     })
 }
 
