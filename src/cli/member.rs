@@ -1,11 +1,15 @@
 //! `muster member …`.
 
+use std::sync::Arc;
+
 use clap::Subcommand;
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
     access::{Role, Scope},
+    app::App,
+    ids::{OrgId, UserId},
     mail, orgs,
     people::{self, Delivery},
 };
@@ -83,11 +87,18 @@ impl Member {
     }
 }
 
+/// The service, the organization and the person that a command names.
+async fn meant(cli: &Cli, org: &str, email: &str) -> Result<(Arc<App>, OrgId, UserId), Failure> {
+    let app = cli.open().await?;
+    let org = orgs::find(&app, org).await?;
+    let user = people::find_user(&app, email).await?;
+    Ok((app, org, user))
+}
+
 impl Add {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let (app, Place { org, email, role }) = (cli.open().await?, self.place);
-        let org = orgs::find(&app, &org).await?;
-        let user = people::find_user(&app, &email).await?;
+        let Place { org, email, role } = self.place;
+        let (app, org, user) = meant(cli, &org, &email).await?;
         people::add_member(&Scope::system(&app, org), user, role).await?;
         app.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
@@ -96,9 +107,8 @@ impl Add {
 
 impl Update {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let (app, Place { org, email, role }) = (cli.open().await?, self.place);
-        let org = orgs::find(&app, &org).await?;
-        let user = people::find_user(&app, &email).await?;
+        let Place { org, email, role } = self.place;
+        let (app, org, user) = meant(cli, &org, &email).await?;
         people::update_member(&Scope::system(&app, org), user, role).await?;
         app.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
@@ -107,9 +117,7 @@ impl Update {
 
 impl Remove {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let org = orgs::find(&app, &self.org).await?;
-        let user = people::find_user(&app, &self.email).await?;
+        let (app, org, user) = meant(cli, &self.org, &self.email).await?;
         people::remove_member(&Scope::system(&app, org), user).await?;
         app.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "user_id": user, "removed": true })))

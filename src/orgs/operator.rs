@@ -70,7 +70,7 @@ pub async fn all(db: &Db) -> Result<Vec<Overview>> {
         Ok(Overview {
             id: row.try_get_by(0)?,
             name: row.try_get_by(1)?,
-            plan: row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?,
+            plan: row.try_get_by(2)?,
             created_at: row.try_get_by(3)?,
             members: row.try_get_by(4)?,
             owners: row.try_get_by(5)?,

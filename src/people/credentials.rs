@@ -178,9 +178,8 @@ pub async fn change_password(
     Ok(())
 }
 
-/// Stores a password; a link of the person that was used to get here has proved their address. Ends their sessions, but
-/// for that of `keep`, and the links that could set another one: also those that would make another address theirs, which
-/// whoever knew the old password may have asked for.
+/// Stores a password; a link of the person that was used to get here has proved their address. Ends what whoever knew the
+/// old password may have begun, but for the session of `keep`.
 async fn set_password(
     app: &App,
     tx: &Transaction,
@@ -196,6 +195,17 @@ async fn set_password(
     }
     row.updated_at = Set(now);
     row.update(tx).await?;
+    end_ways_in(app, tx, user, keep).await
+}
+
+/// Ends the person's sessions, but for that of `keep`, and the links that could set a password or make another address
+/// theirs.
+pub(super) async fn end_ways_in(
+    app: &App,
+    tx: &Transaction,
+    user: &users::Model,
+    keep: Option<&Person>,
+) -> Result<()> {
     links::withdraw(app, tx, user.id, Purpose::Reset).await?;
     links::withdraw_others(app, tx, user.id, &user.email).await?;
     end_sessions(app, tx, user.id, keep).await

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    credentials::end_sessions,
+    credentials::{end_sessions, end_ways_in},
     directory::{MadeToken, made_tokens},
     entity::users,
     factor,
@@ -120,17 +120,14 @@ pub async fn disable(app: &App, user: UserId) -> Result<Disabled> {
     let organizations_without_owner = houses(app, &tx, user, WITHOUT_OWNER).await?;
     tx.commit().await?;
     app.sessions.forget();
-    let service_tokens = made_tokens(app, user).await?;
-    let email = person.email;
-    let id = user;
     Ok(Disabled {
-        id,
-        email,
+        id: user,
+        email: person.email,
         changed,
         disabled_at,
         sessions_ended,
         organizations_without_owner,
-        service_tokens,
+        service_tokens: made_tokens(app, user).await?,
     })
 }
 
@@ -221,9 +218,7 @@ async fn end_everything(app: &App, tx: &Transaction, person: &users::Model) -> R
     let sql = "SELECT COUNT(DISTINCT family) FROM sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2";
     let values = [person.id.0.into(), app.clock.now().0.into()];
     let open = tx.query_one_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
-    end_sessions(app, tx, person.id, None).await?;
-    links::withdraw(app, tx, person.id, Purpose::Reset).await?;
-    links::withdraw_others(app, tx, person.id, &person.email).await?;
+    end_ways_in(app, tx, person, None).await?;
     Ok(open.map_or(Ok(0), |row| row.try_get_by(0))?)
 }
 
