@@ -141,11 +141,9 @@ fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
             properties.extend(keys.clone());
         }
     }
-    let mut object = json!({
+    let object = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
-    slim(&mut object);
-    shapes.schemas.values_mut().for_each(slim);
     with_components(object, shapes.schemas)
 }
 
@@ -153,21 +151,21 @@ fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
 fn output(operation: &Operation, catalogue: &Catalogue) -> (JsonObject, bool) {
     let mut shapes = Shapes::new(&catalogue.registry, PLACE);
     let answer = shapes.answer(operation);
-    let mut records = shapes.schemas.clone();
     let is_list = answer.get("type") == Some(&json!("array"));
-    let mut answer = match shapes.referred(&answer).and_then(|name| records.remove(&name)) {
+    let answer = match shapes.referred(&answer).and_then(|name| shapes.schemas.remove(&name)) {
         Some(record) => record,
         None if is_list => {
             json!({ "type": "object", "properties": { "data": answer }, "required": ["data"] })
         }
         None => answer,
     };
-    slim(&mut answer);
-    records.values_mut().for_each(slim);
-    (with_components(answer, records), is_list)
+    (with_components(answer, shapes.schemas), is_list)
 }
 
-fn with_components(schema: Value, components: BTreeMap<String, Value>) -> JsonObject {
+/// A schema with the components that it refers to, all of them as short as they can be.
+fn with_components(mut schema: Value, mut components: BTreeMap<String, Value>) -> JsonObject {
+    slim(&mut schema);
+    components.values_mut().for_each(slim);
     let Value::Object(mut schema) = schema else { return JsonObject::new() };
     if !components.is_empty() {
         schema.insert("$defs".to_owned(), Value::Object(components.into_iter().collect()));
