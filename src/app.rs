@@ -19,7 +19,7 @@ use crate::{
     audit,
     clock::{Clock, Timestamp},
     config::Config,
-    edge::limits::Limits,
+    edge::{ledger::Ledger, limits::Limits},
     graphql::{Catalogue, Documents, MusterSchema},
     ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
     keys::Lookups,
@@ -79,6 +79,8 @@ pub struct App {
     pub routes: Routes,
     /// How many requests callers may send; none if nothing is limited.
     pub limits: Option<Limits>,
+    /// What callers hold at a time.
+    pub ledger: Ledger,
     /// When the service was made.
     pub started_at: Timestamp,
     /// What the audit log needs: what was refused lately, and the key of its checkpoints.
@@ -144,6 +146,7 @@ impl App {
             passwords: Passwords::new(options.password_cost)?,
             sessions: Sessions::kept_for(options.credentials_kept),
             limits: Limits::new(&config.rate_limits, &options.clock),
+            ledger: Ledger::new(&config),
             started_at: options.clock.now(),
             clock: options.clock,
             oidc: Providers::new(&config).context("oidc_file")?,

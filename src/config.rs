@@ -153,12 +153,30 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The largest attachment. `MUSTER_LIMITS_ATTACHMENT_BYTES`, 25 MiB.
     pub attachment_bytes: usize,
-    /// The most connections at a time; whoever comes next waits. `MUSTER_LIMITS_CONNECTIONS`, 15,000.
+    /// The most connections at a time. `MUSTER_LIMITS_CONNECTIONS`, 15,000.
     pub connections: usize,
     /// How long a connection may say nothing, or a request's head may take. `MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS`, 30.
     pub header_timeout_seconds: u64,
     /// How long one request may take. `MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS`, 30.
     pub request_timeout_seconds: u64,
+    /// How long a client may take for 64 KiB of what waits for it. `MUSTER_LIMITS_WRITE_TIMEOUT_SECONDS`, 30.
+    pub write_timeout_seconds: u64,
+    /// The largest body without a credential. `MUSTER_LIMITS_ANONYMOUS_BODY_BYTES`, 64 KiB.
+    pub anonymous_body_bytes: usize,
+    /// The most bytes of bodies under way. `MUSTER_LIMITS_BODIES_BYTES`, 256 MiB.
+    pub bodies_bytes: usize,
+    /// The most bytes of answers that wait to be sent. `MUSTER_LIMITS_ANSWERS_BYTES`, 256 MiB.
+    pub answers_bytes: usize,
+    /// The most sockets of an address without a credential. `MUSTER_LIMITS_SOCKETS_ANONYMOUS`, 10.
+    pub sockets_anonymous: usize,
+    /// The most sockets of a caller. `MUSTER_LIMITS_SOCKETS_PER_CALLER`, 50.
+    pub sockets_per_caller: usize,
+    /// How long a socket may be open without a credential. `MUSTER_LIMITS_SOCKET_INIT_SECONDS`, 10.
+    pub socket_init_seconds: u64,
+    /// The most subscriptions of a caller. `MUSTER_LIMITS_SUBSCRIPTIONS_PER_CALLER`, 300.
+    pub subscriptions_per_caller: usize,
+    /// The most subscriptions to an organization. `MUSTER_LIMITS_SUBSCRIPTIONS_PER_ORGANIZATION`, 3,000.
+    pub subscriptions_per_organization: usize,
     /// How deeply selections may nest. `MUSTER_LIMITS_GRAPHQL_DEPTH`, 12.
     pub graphql_depth: usize,
     /// How many fields a document may ask for. `MUSTER_LIMITS_GRAPHQL_COMPLEXITY`, 5,000.
@@ -182,6 +200,18 @@ impl Limits {
     #[must_use]
     pub fn request_timeout(&self) -> Duration {
         Duration::from_secs(self.request_timeout_seconds)
+    }
+
+    /// How long a client may take for 64 KiB of what waits for it.
+    #[must_use]
+    pub fn write_timeout(&self) -> Duration {
+        Duration::from_secs(self.write_timeout_seconds)
+    }
+
+    /// How long a socket may be open without a credential.
+    #[must_use]
+    pub fn socket_init(&self) -> Duration {
+        Duration::from_secs(self.socket_init_seconds)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     access::policy,
     clock::Clock,
     config::{Config, ConfigError},
+    edge::ledger,
     ids::OrgId,
     keys::{Record, SEALED, SealedColumn},
     numerals::counted,
@@ -443,11 +444,11 @@ fn room(folder: &Path) -> Finding {
 fn open_files(config: &Config) -> Finding {
     const CHECK: &str = "open files";
     let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let wanted = config.limits.connections as u64 + u64::from(config.database.max_connections) + 100;
+    let wanted = ledger::descriptors(config, config.limits.connections) as u64;
     if most >= wanted {
         return Finding::good(CHECK, format!("{most} may be open, {wanted} are enough"));
     }
-    let advice = "raise `ulimit -n` (systemd: LimitNOFILE), or lower limits.connections";
+    let advice = "raise `ulimit -n` (systemd: LimitNOFILE), or lower limits.connections: fewer connections are taken until then";
     Finding::look(CHECK, format!("{most} may be open, {wanted} would be needed"), advice)
 }
 

@@ -57,7 +57,7 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()
     let address = listener.local_addr()?;
     let stopping = app.stopping.clone();
     let router = edge::router(Arc::clone(&app));
-    let serving = edge::serve(listener, router, &app.config.limits, stopping.clone());
+    let serving = edge::serve(listener, router, &app, stopping.clone());
     let mut serving = std::pin::pin!(serving);
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serve.ready");
     on_ready();

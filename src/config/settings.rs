@@ -83,6 +83,15 @@ pub const SETTINGS: &[Setting] = settings! {
     "limits.connections", "MUSTER_LIMITS_CONNECTIONS", Kind::Integer(1, 1_000_000);
     "limits.header_timeout_seconds", "MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
     "limits.request_timeout_seconds", "MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
+    "limits.write_timeout_seconds", "MUSTER_LIMITS_WRITE_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
+    "limits.anonymous_body_bytes", "MUSTER_LIMITS_ANONYMOUS_BODY_BYTES", Kind::Integer(1_024, 1 << 30);
+    "limits.bodies_bytes", "MUSTER_LIMITS_BODIES_BYTES", Kind::Integer(1 << 20, 1 << 40);
+    "limits.answers_bytes", "MUSTER_LIMITS_ANSWERS_BYTES", Kind::Integer(1 << 20, 1 << 40);
+    "limits.sockets_anonymous", "MUSTER_LIMITS_SOCKETS_ANONYMOUS", Kind::Integer(1, 1_000_000);
+    "limits.sockets_per_caller", "MUSTER_LIMITS_SOCKETS_PER_CALLER", Kind::Integer(1, 1_000_000);
+    "limits.socket_init_seconds", "MUSTER_LIMITS_SOCKET_INIT_SECONDS", Kind::Integer(1, 3_600);
+    "limits.subscriptions_per_caller", "MUSTER_LIMITS_SUBSCRIPTIONS_PER_CALLER", Kind::Integer(1, 1_000_000);
+    "limits.subscriptions_per_organization", "MUSTER_LIMITS_SUBSCRIPTIONS_PER_ORGANIZATION", Kind::Integer(1, 1_000_000);
     "limits.graphql_depth", "MUSTER_LIMITS_GRAPHQL_DEPTH", Kind::Integer(3, 100);
     "limits.graphql_complexity", "MUSTER_LIMITS_GRAPHQL_COMPLEXITY", Kind::Integer(100, 10_000_000);
     "limits.graphql_aliases", "MUSTER_LIMITS_GRAPHQL_ALIASES", Kind::Integer(0, 10_000);

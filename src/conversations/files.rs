@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::{Body, Bytes},
-    extract::{DefaultBodyLimit, FromRequest, RawPathParams, Request as HttpRequest, State},
+    body::Body,
+    extract::{RawPathParams, State},
     response::Response,
     routing::{get, post},
 };
@@ -22,8 +22,8 @@ use super::{File, Upload};
 use crate::{
     access::Scope,
     app::App,
-    edge::Arrival,
-    error::{Code, Problem, Result, Violation},
+    edge::{Arrival, body},
+    error::{Problem, Result, Violation},
     graphql::{Request, authorize},
     ids::AttachmentId,
     rest::{id_in_path, is_known, org_in_path, problem_response},
@@ -33,10 +33,9 @@ use crate::{
 const NAME: usize = 255;
 
 /// The routes of files.
-pub fn router(app: &App) -> Router<Arc<App>> {
-    let most = DefaultBodyLimit::max(app.config.limits.attachment_bytes);
+pub fn router() -> Router<Arc<App>> {
     Router::new()
-        .route("/v1/org/{org_id}/attachment", post(on_upload).layer(most))
+        .route("/v1/org/{org_id}/attachment", post(on_upload))
         .route("/v1/org/{org_id}/attachment/{id}", get(on_download))
 }
 
@@ -44,29 +43,18 @@ async fn on_upload(
     State(app): State<Arc<App>>,
     arrival: Arrival,
     path: RawPathParams,
-    request: HttpRequest,
+    file: Body,
 ) -> Response {
-    let answered = upload(&app, &arrival, &path, request).await;
+    let answered = upload(&app, &arrival, &path, file).await;
     answered.unwrap_or_else(|problem| refused(&problem, &arrival))
 }
 
-async fn upload(
-    app: &Arc<App>,
-    arrival: &Arrival,
-    path: &RawPathParams,
-    request: HttpRequest,
-) -> Result<Response> {
+async fn upload(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams, file: Body) -> Result<Response> {
     let scope = enter(app, arrival, path, "uploadAttachment").await?;
     let filename = filename(arrival.uri.query().unwrap_or_default())?;
     let mime_type = arrival.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let content = Bytes::from_request(request, &()).await.map_err(|rejection| {
-        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            let most = app.config.limits.attachment_bytes;
-            let detail = format!("A file may have {most} bytes at most.");
-            return Problem::new(Code::PayloadTooLarge, detail).with("limit", most);
-        }
-        Problem::new(Code::MalformedRequest, "The file could not be read.")
-    })?;
+    let most = app.config.limits.attachment_bytes;
+    let content = body::read(app, arrival, &scope.request.caller, file, most).await?;
     let mime_type = mime_type.map(str::to_owned);
     let taken = super::upload(&scope, Upload { filename, mime_type, content: content.into() }).await?;
     let mut response = Response::new(Body::from(serde_json::to_vec(&taken).map_err(Problem::internal)?));

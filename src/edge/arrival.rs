@@ -1,14 +1,15 @@
 //! What both faces read of a request before anything else: id, address, credential.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::{net::IpAddr, sync::Arc};
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts};
 
-use super::limits::{Class, Limits, Slot, client_address};
+use super::{
+    connections::Connection,
+    ledger::{Holder, Place},
+    limits::{Class, Limits, Slot, client_address},
+};
 
 use crate::{
     access::{Caller, recognize},
@@ -31,6 +32,8 @@ pub struct Arrival {
     /// The headers.
     pub headers: HeaderMap,
     slot: Slot,
+    /// The connection's place, which is taken for as long as anybody has this.
+    _place: Option<Place>,
 }
 
 impl FromRequestParts<Arc<App>> for Arrival {
@@ -42,16 +45,15 @@ impl FromRequestParts<Arc<App>> for Arrival {
     ) -> std::result::Result<Self, Self::Rejection> {
         let request_id =
             parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let connection = parts.extensions.get::<Connection>();
         Ok(Self {
             request_id: request_id.to_owned(),
-            ip: parts
-                .extensions
-                .get::<ConnectInfo<SocketAddr>>()
-                .map(|info| client_address(info.0.ip(), &parts.headers, &app.config)),
+            ip: connection.map(|from| client_address(from.peer.ip(), &parts.headers, &app.config)),
             method: parts.method.clone(),
             uri: parts.uri.clone(),
             headers: parts.headers.clone(),
             slot: parts.extensions.get::<Slot>().cloned().unwrap_or_default(),
+            _place: connection.map(|from| from.place.clone()),
         })
     }
 }
@@ -145,6 +147,7 @@ impl Arrival {
             None => Caller::Anonymous,
         };
         tracing::Span::current().record("caller", tracing::field::display(caller.kind()));
+        self.slot.held_by(Holder::of(&caller, self.ip));
         Ok(caller)
     }
 }

@@ -1,12 +1,13 @@
-//! Connections: how many there may be, and how long one may take to say what it wants.
+//! Connections: how many there may be, and how long one may take to say what it wants and to take what it is given.
 //!
-//! Whoever connects and says nothing, or says it a byte at a time, is cut off after the settings' time for a request's head;
-//! a body has the request's own deadline. So connections that are only held cost a descriptor each, for a bounded time, and
-//! a bounded number of them; requests of others are answered meanwhile.
+//! Whoever connects and says nothing, or says it a byte at a time, is cut off after the settings' time for a request's head; a
+//! body has the request's own deadline; whoever does not take its answer is cut off by [`Paced`]. So connections that are only
+//! held cost a descriptor each, for a bounded time, and a bounded number of them; requests of others are answered meanwhile.
+//! Where all places are taken, a few connections more are answered: probes as ever, everybody else that they come back.
 
-use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
 
-use axum::{Router, extract::ConnectInfo, response::Response};
+use axum::{Router, response::Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -14,36 +15,51 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::config::Limits;
+use super::{ledger::Place, pace::Paced};
+use crate::app::App;
 
 /// How long nothing is accepted after accepting has failed: for want of descriptors, most likely.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
+/// How long a connection of the reserve may take for its one request's head.
+const IN_RESERVE: Duration = Duration::from_secs(2);
+
+/// What a request knows of its connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Who is at its other end.
+    pub peer: SocketAddr,
+    /// Its place in the ledger.
+    pub place: Place,
+}
 
 /// Answers connections until `stopping`; then takes none any more and returns when the last one is done.
-pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, stopping: CancellationToken) {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout());
-    let slots = Arc::new(Semaphore::new(limits.connections));
+pub async fn serve(listener: TcpListener, router: Router, app: &App, stopping: CancellationToken) {
+    let limits = &app.config.limits;
+    let http = http(limits.header_timeout());
+    let mut reserve = self::http(limits.header_timeout().min(IN_RESERVE));
+    reserve.keep_alive(false);
     let connections = TaskTracker::new();
     let service = TowerToHyperService::new(router);
     loop {
         let next = async {
-            let slot = Arc::clone(&slots).acquire_owned().await.ok()?;
-            Some((slot, accept(&listener).await))
+            let accepted = accept(&listener).await;
+            Some((Place::next(&app.ledger).await?, accepted))
         };
-        let Some(Some((slot, (stream, peer)))) = stopping.run_until_cancelled(next).await else { break };
+        let Some(Some((place, (stream, peer)))) = stopping.run_until_cancelled(next).await else { break };
+        let http = if place.reserved { &reserve } else { &http };
         let service = service.clone();
+        let connection = Connection { peer, place };
         let answer = service_fn(move |mut request: http::Request<Incoming>| {
-            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(connection.clone());
             let answered = hyper::service::Service::call(&service, request);
             async move { Ok::<Response, Infallible>(answered.await.unwrap_or_else(|never| match never {})) }
         });
-        let connection = http.serve_connection(TokioIo::new(stream), answer).with_upgrades();
+        let stream = TokioIo::new(Paced::new(stream, limits.write_timeout()));
+        let connection = http.serve_connection(stream, answer).with_upgrades();
         let stopping = stopping.clone();
         connections.spawn(async move {
             let mut connection = pin!(connection);
@@ -52,12 +68,17 @@ pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, stopp
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
-            drop(slot);
         });
     }
     drop(listener);
     connections.close();
     connections.wait().await;
+}
+
+fn http(header_timeout: Duration) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(header_timeout);
+    http
 }
 
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {

@@ -13,7 +13,7 @@ use std::{
     net::IpAddr,
     num::NonZeroU32,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -31,6 +31,7 @@ use governor::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
+use super::ledger::Holder;
 use crate::{
     access::Caller,
     clock::Clock,
@@ -77,20 +78,13 @@ struct Levels<K: Eq + Hash>(Arc<DashMapStateStore<K>>);
 /// The buckets of everybody.
 pub struct Limits {
     clock: Ticker,
-    reads: Buckets<Who>,
-    writes: Buckets<Who>,
+    reads: Buckets<Holder>,
+    writes: Buckets<Holder>,
     anonymous: Buckets<IpAddr>,
     addresses: Levels<IpAddr>,
     per_minute: [u32; 3],
     /// `RateLimit-Policy`, by class.
     policies: [HeaderValue; 3],
-}
-
-/// Whose bucket: the two kinds of ids do not meet.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Who {
-    Person(i64),
-    Token(i64, i64),
 }
 
 impl Limits {
@@ -127,14 +121,13 @@ impl Limits {
     /// # Errors
     /// `RATE_LIMITED` from an empty bucket.
     pub fn charge(&self, caller: &Caller, ip: Option<IpAddr>, class: Class, slot: &Slot) -> Result<()> {
-        let who = match caller {
-            Caller::Person(person) => Who::Person(person.id.0),
-            Caller::Token(token) => Who::Token(token.org.0, token.id.0),
+        match caller {
             Caller::System => return Ok(()),
             Caller::Anonymous => return self.charge_address(ip, slot),
-        };
+            Caller::Person(_) | Caller::Token(_) => {}
+        }
         let buckets = if class == Class::Reads { &self.reads } else { &self.writes };
-        self.take(buckets, &who, class, slot)
+        self.take(buckets, &Holder::of(caller, ip), class, slot)
     }
 
     /// Takes one from the bucket of an address: for a request without a good credential.
@@ -275,24 +268,35 @@ pub fn network(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// What the last charge of a request has left: written wherever it is charged, read by the outermost layer.
+/// What the outermost layer has to know of a request: what its last charge has left, and whose it is.
 #[derive(Clone, Debug, Default)]
-pub struct Slot(Arc<AtomicU64>);
+pub struct Slot(Arc<(AtomicU64, OnceLock<Holder>)>);
 
 impl Slot {
     /// One word, so that no lock is needed: whether, class, remaining, seconds.
     fn note(&self, class: Class, remaining: u32, seconds: u64) {
         let word = 1 << 63 | (class as u64) << 48 | u64::from(remaining) << 16 | seconds.min(0xffff);
-        self.0.store(word, Ordering::Relaxed);
+        self.0.0.store(word, Ordering::Relaxed);
+    }
+
+    /// The request is this holder's.
+    pub fn held_by(&self, holder: Holder) {
+        let _ = self.0.1.set(holder);
+    }
+
+    /// Whose the request is, once that is known.
+    #[must_use]
+    pub fn holder(&self) -> Option<Holder> {
+        self.0.1.get().copied()
     }
 
     /// The same as of `other`: what was charged in advance counts after all.
     pub fn copy(&self, other: &Self) {
-        self.0.store(other.0.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.0.0.store(other.0.0.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     fn noted(&self) -> Option<(Class, u32, u64)> {
-        let word = self.0.load(Ordering::Relaxed);
+        let word = self.0.0.load(Ordering::Relaxed);
         let class = match word >> 48 & 0x7fff {
             0 => Class::Reads,
             1 => Class::Writes,

@@ -1,12 +1,15 @@
 //! The service over HTTP: the router, and what happens to every request whatever its face.
 //!
 //! - `arrival.rs`: what both faces read of a request first: id, address, credential.
+//! - `body.rs`: bodies, read when it is known whose they are.
 //! - `idempotency.rs`: a change that is asked for twice is made once.
+//! - `ledger.rs`: what callers hold at a time: connections, sockets, subscriptions, bodies, answers.
 //! - `limits.rs`: how many requests a caller may send, and where a request comes from behind a proxy.
 //! - `observe.rs`: around every request: its id, its span and log line, the headers that every response carries.
 //! - `refusals.rs`: what the HTTP machinery refuses by itself (unknown route, wrong method, body too large, late,
 //!   panicked) as problem documents.
-//! - `connections.rs`: how many connections there may be, and how long one may take to say what it wants.
+//! - `connections.rs`, `pace.rs`: how many connections there may be, how long one may take to say what it wants, and how
+//!   slowly it may take what it is given.
 //! - `page.rs`: what a page for browsers may do.
 //! - `probes.rs`: `/health` and `/ready`.
 //!
@@ -15,10 +18,13 @@
 //! A new surface is one line in [`router`]; what it serves lives with its own module.
 
 mod arrival;
+pub mod body;
 mod connections;
 pub mod idempotency;
+pub mod ledger;
 pub mod limits;
 mod observe;
+mod pace;
 mod page;
 mod probes;
 mod refusals;
@@ -28,7 +34,7 @@ use std::sync::{Arc, OnceLock};
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, Path, State},
+    extract::{Path, State},
     middleware::from_fn_with_state,
     response::{IntoResponse, Response},
     routing::{MethodRouter, get},
@@ -36,7 +42,7 @@ use axum::{
 use http::header;
 
 pub use self::{
-    arrival::{Arrival, bearer_of, is_json},
+    arrival::{Advance, Arrival, bearer_of, is_json},
     connections::serve,
     page::policy_of,
 };
@@ -57,7 +63,7 @@ pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .merge(rest::router(&app))
         .merge(graphql::router())
-        .merge(attachments::router(&app))
+        .merge(attachments::router())
         .merge(avatars::router())
         .merge(tools::router(&app))
         .merge(audit::serve::router())
@@ -69,11 +75,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/openapi.json", openapi())
         .route("/.well-known/jwks.json", get(keys::jwks))
         .fallback(refusals::no_route)
-        // The first is the outermost. As one layer: each is a box and a copy of the route for every request.
-        .layer((
-            from_fn_with_state(Arc::clone(&app), observe::observe),
-            DefaultBodyLimit::max(app.config.limits.body_bytes),
-        ))
+        .layer(from_fn_with_state(Arc::clone(&app), observe::observe))
         .with_state(app)
 }
 

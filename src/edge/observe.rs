@@ -5,19 +5,26 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
+    body::Body,
     extract::{MatchedPath, Request, State},
     middleware::Next,
     response::Response,
 };
 use futures::FutureExt;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use http_body_util::BodyExt;
 use tracing::{Instrument, field};
 use uuid::Uuid;
 
-use super::{limits::Slot, refusals::as_problem};
+use super::{
+    connections::Connection,
+    ledger::{Holder, SMALL, What},
+    limits::Slot,
+    refusals::as_problem,
+};
 use crate::{
     app::App,
-    error::{Code, Problem},
+    error::{Code, Problem, Result},
     numerals::counted,
     rest::problem_response,
     telemetry::{metrics, traces},
@@ -34,10 +41,10 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     let route = route.as_ref().map_or("", MatchedPath::as_str);
     let measured = metrics::on().map(|meters| (meters, request.method().clone()));
     let traced = traces::request(&request, route);
-    let slot = app.limits.as_ref().map(|_| Slot::default());
-    if let Some(slot) = &slot {
-        request.extensions_mut().insert(slot.clone());
-    }
+    let slot = Slot::default();
+    request.extensions_mut().insert(slot.clone());
+    let unfit = check(&request, route);
+    let ip = request.extensions().get::<Connection>().map(|from| from.peer.ip());
     let span = tracing::info_span!(
         "request",
         request_id = id.to_str().unwrap_or_default(),
@@ -46,9 +53,15 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
         caller = field::Empty,
     );
     request.headers_mut().insert(REQUEST_ID, id.clone());
-    let answered = answer(&app, next.run(request), &path, id.to_str().unwrap_or_default());
-    let answering = async move {
-        let response = answered.await;
+    let id_text = id.to_str().unwrap_or_default();
+    let refuse = |problem: &Problem| problem_response(problem, &path, id_text);
+    let answering = async {
+        let response = match unfit {
+            Err(problem) => refuse(&problem),
+            Ok(()) => answer(&app, next.run(request), &path, id_text).await,
+        };
+        let holder = slot.holder().unwrap_or_else(|| Holder::at(ip));
+        let response = enter(&app, response, holder).unwrap_or_else(|problem| refuse(&problem));
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
         tracing::info!(status, micros, "request.answered");
         response
@@ -61,9 +74,9 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     if let Some(span) = &traced {
         traces::answered(span, response.status());
     }
-    if let (Some(limits), Some(slot)) = (&app.limits, &slot) {
+    if let Some(limits) = &app.limits {
         let status = response.status();
-        limits.show(slot, status, response.headers_mut());
+        limits.show(&slot, status, response.headers_mut());
     }
     if let Some((meters, method)) = measured {
         meters.answered(route, &method, response.status(), began.elapsed());
@@ -71,6 +84,33 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     response.headers_mut().insert(REQUEST_ID, id);
     harden(response.headers_mut());
     response
+}
+
+/// What is refused before anybody looks at the request.
+fn check(request: &Request, route: &str) -> Result<()> {
+    // RFC 9112, 3.2: proxies in front may have read another one of two.
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
+        return Err(Problem::new(Code::MalformedRequest, "A request names its `Host` once."));
+    }
+    let is_probe = matches!(route, "/health" | "/ready");
+    if !is_probe && request.extensions().get::<Connection>().is_some_and(|from| from.place.reserved) {
+        let detail = "As many connections are open as the service takes at a time; try again.";
+        return Err(Problem::new(Code::Unavailable, detail));
+    }
+    Ok(())
+}
+
+/// Enters an answer that is not small into the ledger, until it is sent. What streams makes its pieces as they are taken.
+fn enter(app: &App, response: Response, holder: Holder) -> Result<Response> {
+    let bytes = http_body::Body::size_hint(response.body()).exact().unwrap_or(0);
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if bytes <= SMALL {
+        return Ok(response);
+    }
+    let held = Arc::new(app.ledger.line(What::Answers).take(holder, bytes)?);
+    Ok(response
+        .map(|body| Body::new(body.map_frame(move |frame| frame.map_data(|data| held.with_bytes(data))))))
 }
 
 /// The response, whatever happens to the handler.

@@ -16,6 +16,7 @@ use super::{Request, authorize};
 use crate::{
     access::{Permission, Scope, still_good},
     app::Event,
+    edge::ledger::{Held, Holder},
     error::{Code, Problem, Result},
     graphql::Permit,
     ids::OrgId,
@@ -33,6 +34,11 @@ pub fn watch<T: Send + 'static>(
     permission: Permission,
     pick: impl Fn(Event) -> Option<T> + Send + 'static,
 ) -> BoxStream<'static, Result<(Scope, T)>> {
+    let holder = Holder::of(&scope.request.caller, scope.request.ip);
+    let held = match scope.app.ledger.subscription(holder, scope.org) {
+        Ok(held) => held,
+        Err(problem) => return stream::once(async { Err(problem) }).boxed(),
+    };
     let mut recheck = interval(RECHECK);
     recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let watcher = Watcher {
@@ -44,6 +50,7 @@ pub fn watch<T: Send + 'static>(
         forgotten: scope.app.sessions.forgotten(),
         recheck,
         pick,
+        _held: held,
     };
     stream::unfold(Some(watcher), |watcher| async move {
         let mut watcher = watcher?;
@@ -63,6 +70,7 @@ struct Watcher<P> {
     forgotten: watch::Receiver<()>,
     recheck: Interval,
     pick: P,
+    _held: [Held; 2],
 }
 
 impl<P> Watcher<P> {

@@ -21,7 +21,7 @@ use crate::{
     access::Caller,
     app::App,
     edge::{
-        Arrival,
+        Arrival, body,
         idempotency::{self, Claimed, Kept},
         is_json,
     },
@@ -39,7 +39,7 @@ pub fn router(app: &Arc<App>) -> Router<Arc<App>> {
         let (operation, status) = (Arc::clone(operation), route.status);
         let handler = on(
             filter,
-            move |State(app): State<Arc<App>>, arrival: Arrival, path: RawPathParams, body: Bytes| {
+            move |State(app): State<Arc<App>>, arrival: Arrival, path: RawPathParams, body: Body| {
                 handle(app, operation, status, arrival, path, body)
             },
         );
@@ -55,9 +55,9 @@ async fn handle(
     status: StatusCode,
     arrival: Arrival,
     path: RawPathParams,
-    body: Bytes,
+    body: Body,
 ) -> Response {
-    match run(&app, &operation, status, &arrival, &path, &body).await {
+    match run(&app, &operation, status, &arrival, &path, body).await {
         Ok(response) => response,
         Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
     }
@@ -69,7 +69,7 @@ async fn run(
     status: StatusCode,
     arrival: &Arrival,
     path: &RawPathParams,
-    body: &Bytes,
+    body: Body,
 ) -> Result<Response> {
     let caller = arrival.caller(app).await?;
     caller.require_identity()?;
@@ -78,6 +78,7 @@ async fn run(
     let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| *text);
     let org = org_in_path(org)?;
     authorize(&request, &operation.root, operation.permit, org).await?;
+    let body = &body::read(app, arrival, &request.caller, body, app.config.limits.body_bytes).await?;
     check_media_type(&arrival.headers, body)?;
     let given = Given { path, query: arrival.uri.query().unwrap_or_default(), body };
     let variables = operation.variables(&given, &app.catalogue)?;

@@ -56,7 +56,10 @@ families! {
     SUBSCRIPTIONS = "muster_graphql_subscriptions", "gauge", [], "Subscriptions that are open.";
     PROBLEMS = "muster_problems_total", "counter", ["code"],
         "Errors shown to callers, of both faces, by code: `SIGN_IN_FAILED` are refused sign-ins.";
-    RATE_LIMITED = "muster_rate_limited_total", "counter", ["class"], "Requests refused by a rate limit.";
+    RATE_LIMITED = "muster_rate_limited_total", "counter", ["class"],
+        "Requests refused by a rate limit, or because a caller or all together held too much: `class` is the line of the ledger.";
+    HELD = "muster_held", "gauge", ["what"], "What callers hold now, by line of the ledger.";
+    HELD_MAX = "muster_held_max", "gauge", ["what"], "The most that all of them may hold together.";
     SQL_SECONDS = "muster_sql_statement_duration_seconds", "histogram", ["pool"],
         "How long statements took, commits among them.";
     SQL_FAILED = "muster_sql_statements_failed_total", "counter", ["pool"], "Statements that the database refused.";

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::{Body, Bytes, to_bytes},
-    extract::{FromRequest, Request, State},
-    response::{IntoResponse, Response},
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    response::Response,
     routing::any,
 };
 use http::{HeaderValue, Method, header};
@@ -24,7 +24,7 @@ use super::{
 use crate::{
     app::App,
     config::{Config, listed},
-    edge::{Arrival, limits::Class},
+    edge::{Arrival, body, limits::Class},
     error::Result,
     rest::problem_response,
 };
@@ -85,14 +85,10 @@ async fn answer(
         return Err(problem);
     }
     let (parts, body) = request.into_parts();
-    let body = Bytes::from_request(Request::from_parts(parts.clone(), body), &()).await;
+    let body = body::read(app, arrival, &caller, body, app.config.limits.body_bytes).await;
     let class = body.as_ref().map_or(Class::Writes, |body| class(&arrival.method, body, offers));
     arrival.charge(app, &caller, class)?;
-    let body = match body {
-        Ok(body) => body,
-        Err(refusal) => return Ok(refusal.into_response()),
-    };
-    let mut request = Request::from_parts(parts, Body::from(body));
+    let mut request = Request::from_parts(parts, Body::from(body?));
     request.extensions_mut().insert(Visit { caller, arrival: arrival.clone() });
     Ok(in_json(service.handle(request).await.map(Body::new)).await)
 }

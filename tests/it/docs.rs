@@ -31,6 +31,33 @@ fn metrics_are_documented() {
 }
 
 #[test]
+fn the_ledger_is_documented() {
+    let defaults: toml::Table = muster::config::DEFAULT.parse().unwrap();
+    // In braces stand settings.
+    let filled = |text: &str| {
+        let mut filled = text.to_owned();
+        for setting in SETTINGS {
+            let Some((section, key)) = setting.key.split_once('.') else { continue };
+            if let Some(default) = defaults.get(section).and_then(|section| section.get(key)) {
+                filled = filled.replace(&format!("{{{}}}", setting.key), &format!("{default} (`{key}`)"));
+            }
+        }
+        assert!(!filled.contains('{'), "{filled}: no such setting");
+        filled
+    };
+    let mut table = String::from(
+        "| Line | What | An address without a credential | A caller | All together | Beyond |\n|---|---|---|---|---|---|\n",
+    );
+    for entry in muster::edge::ledger::ENTRIES {
+        let (anonymous, known, together) =
+            (filled(entry.anonymous), filled(entry.known), filled(entry.together));
+        let (name, about, beyond) = (entry.name, entry.about, filled(entry.beyond));
+        writeln!(table, "| `{name}` | {about} | {anonymous} | {known} | {together} | {beyond} |").unwrap();
+    }
+    check("docs/operations.md", "ledger", &table);
+}
+
+#[test]
 fn problems_are_documented() {
     let mut table = String::from("| Status | Code | Means |\n|---|---|---|\n");
     for code in Code::ALL {

@@ -38,6 +38,7 @@ mod harness;
 mod harness_itself;
 mod idempotency;
 mod invitations;
+mod ledger;
 mod linked_accounts;
 mod mail;
 mod mcp;

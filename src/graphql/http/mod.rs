@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::{Body, Bytes},
-    extract::{State, WebSocketUpgrade, rejection::BytesRejection, ws::rejection::WebSocketUpgradeRejection},
+    body::Body,
+    extract::{State, WebSocketUpgrade, ws::rejection::WebSocketUpgradeRejection},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -35,9 +35,10 @@ use self::{
 use crate::{
     app::App,
     edge::{
-        Arrival,
+        Advance, Arrival,
         idempotency::{self, Claimed, Kept},
         is_json,
+        limits::Class,
     },
     error::{Code, Problem, Result},
     graphql::Room,
@@ -49,11 +50,7 @@ pub fn router() -> Router<Arc<App>> {
     Router::new().route("/graphql", get(on_get).post(on_post))
 }
 
-async fn on_post(
-    State(app): State<Arc<App>>,
-    arrival: Arrival,
-    body: std::result::Result<Bytes, BytesRejection>,
-) -> Response {
+async fn on_post(State(app): State<Arc<App>>, arrival: Arrival, body: Body) -> Response {
     let media = Media::wanted(&arrival.headers);
     match post(&app, &arrival, media, body).await {
         Ok(response) => response,
@@ -61,20 +58,19 @@ async fn on_post(
     }
 }
 
-async fn post(
-    app: &Arc<App>,
-    arrival: &Arrival,
-    media: Media,
-    body: std::result::Result<Bytes, BytesRejection>,
-) -> Result<Response> {
+async fn post(app: &Arc<App>, arrival: &Arrival, media: Media, body: Body) -> Result<Response> {
     let session = Session::open(app, arrival).await?;
     if !is_json(&arrival.headers) {
         let detail = "Send the request as `Content-Type: application/json`.";
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
-    let body = body.map_err(|rejection| unread(&rejection))?;
+    // Whoever has no credential pays for the body until its operations are charged.
+    let advance = session.advance()?;
+    let body = session.read(body).await?;
     let key = idempotency::key_of(&arrival.headers)?;
-    match Batch::read(&body, app.config.limits.graphql_batch)? {
+    let batch = Batch::read(&body, app.config.limits.graphql_batch)?;
+    advance.as_ref().map(Advance::give_back);
+    match batch {
         Batch::Many(_) if key.is_some() => Err(Problem::new(
             Code::MalformedRequest,
             "`Idempotency-Key` is for one operation, not for a batch.",
@@ -175,7 +171,8 @@ async fn on_get(
 
 async fn connect(app: Arc<App>, arrival: &Arrival, handshake: WebSocketUpgrade) -> Result<Response> {
     let session = Session::open(&app, arrival).await?;
-    Ok(socket::upgrade(app, session, arrival.request_id.clone(), handshake))
+    arrival.charge(&app, session.caller(), Class::Reads)?;
+    socket::upgrade(app, session, arrival.request_id.clone(), handshake)
 }
 
 /// GET only reads: a link that somebody follows must not change anything.
@@ -191,13 +188,6 @@ async fn ask(app: &Arc<App>, arrival: &Arrival, media: Media) -> Result<Response
         return Ok(sse::respond(&session, operation));
     }
     Ok(respond(session.run(operation).await, media))
-}
-
-fn unread(rejection: &BytesRejection) -> Problem {
-    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        return Problem::new(Code::PayloadTooLarge, "The body is larger than the service takes.");
-    }
-    Problem::new(Code::MalformedRequest, "The body could not be read.")
 }
 
 fn respond(answered: Answered, media: Media) -> Response {

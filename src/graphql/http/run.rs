@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_graphql::{ErrorExtensionValues, Response, ServerError, Value};
+use axum::body::{Body, Bytes};
 use futures::{
     FutureExt, StreamExt,
     stream::{self, BoxStream},
@@ -12,7 +13,7 @@ use super::request::Operation;
 use crate::{
     access::{Caller, still_good},
     app::App,
-    edge::{Arrival, idempotency::Claim, limits::Class},
+    edge::{Advance, Arrival, body, idempotency::Claim, ledger::Holder, limits::Class},
     error::{Code, Problem, Result},
     graphql::{Document, Request, Room, Share, render, show},
     numerals::counted,
@@ -55,6 +56,28 @@ impl Session {
     /// Whose session it is.
     pub fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// Who holds what the session takes.
+    pub fn holder(&self) -> Holder {
+        Holder::of(&self.caller, self.arrival.ip)
+    }
+
+    /// Takes one from the bucket of an address without a credential, before anything is read for it.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub fn advance(&self) -> Result<Option<Advance<'_>>> {
+        matches!(self.caller, Caller::Anonymous).then(|| self.arrival.advance(&self.app)).transpose()
+    }
+
+    /// The body of the request.
+    ///
+    /// # Errors
+    /// `PAYLOAD_TOO_LARGE`, `MALFORMED_REQUEST`, `RATE_LIMITED`, `UNAVAILABLE`.
+    pub async fn read(&self, body: Body) -> Result<Bytes> {
+        let most = self.app.config.limits.body_bytes;
+        body::read(&self.app, &self.arrival, &self.caller, body, most).await
     }
 
     /// The same, under an idempotency key.

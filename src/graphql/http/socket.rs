@@ -46,34 +46,46 @@ use super::{
 };
 use crate::{
     app::App,
-    edge::bearer_of,
+    edge::{
+        bearer_of,
+        ledger::{Held, Holder, SMALL, What},
+    },
     error::Problem,
     graphql::{RECHECK, Room},
 };
 
 /// The one subprotocol.
 const PROTOCOL: &str = "graphql-transport-ws";
-/// How long a client may take to introduce itself.
-const INIT_WITHIN: Duration = Duration::from_secs(10);
 /// How often the client is asked for a sign of life, and how long it may give none.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENT_FOR: Duration = Duration::from_secs(65);
 /// The most operations at a time on one socket.
 const MOST_OPERATIONS: usize = 100;
+/// How long a closing handshake may take.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Answers the handshake; the session is that of its headers until the client introduces itself.
-pub fn upgrade(app: Arc<App>, session: Session, request_id: String, handshake: WebSocketUpgrade) -> Response {
+///
+/// # Errors
+/// `RATE_LIMITED` for a caller who has as many sockets as they may.
+pub fn upgrade(
+    app: Arc<App>,
+    session: Session,
+    request_id: String,
+    handshake: WebSocketUpgrade,
+) -> Result<Response, Problem> {
+    let place = app.ledger.line(What::Sockets).take(session.holder(), 1)?;
     let most = app.config.limits.body_bytes;
     let handshake = handshake.max_message_size(most).max_frame_size(most).protocols([PROTOCOL]);
     let agreed = handshake.selected_protocol().is_some();
-    handshake.on_upgrade(move |mut socket| async move {
+    Ok(handshake.on_upgrade(move |mut socket| async move {
         if agreed {
-            serve(Arc::new(Socket::new(app, session, request_id)), socket).await;
+            serve(Arc::new(Socket::new(app, session, place, request_id)), socket).await;
         } else {
             let frame = close(4406, "Subprotocol not acceptable: speak graphql-transport-ws");
-            let _ = socket.send(Message::Close(Some(frame))).await;
+            let _ = timeout(FAREWELL, socket.send(Message::Close(Some(frame)))).await;
         }
-    })
+    }))
 }
 
 /// One connection.
@@ -84,6 +96,8 @@ struct Socket {
     arrived: Session,
     /// The session since the client has introduced itself.
     session: OnceLock<Session>,
+    /// Its place in the ledger: the address's at first, then the caller's.
+    place: Mutex<Held>,
     /// The ids of the operations that run.
     running: Mutex<HashSet<String>>,
     slots: Arc<Semaphore>,
@@ -120,10 +134,10 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
             // Until the client has closed too: it might not see the frame otherwise.
             while let Some(Ok(_)) = from_client.next().await {}
         };
-        let _ = timeout(Duration::from_secs(2), farewell).await;
+        let _ = timeout(FAREWELL, farewell).await;
     } else {
         // The client has closed; this sends our half of it.
-        let _ = timeout(Duration::from_secs(2), to_client.close()).await;
+        let _ = timeout(FAREWELL, to_client.close()).await;
     }
 }
 
@@ -140,18 +154,20 @@ fn close(code: u16, reason: &str) -> CloseFrame {
 }
 
 impl Socket {
-    fn new(app: Arc<App>, arrived: Session, request_id: String) -> Self {
+    fn new(app: Arc<App>, arrived: Session, place: Held, request_id: String) -> Self {
         Self {
             app,
             request_id,
             arrived: arrived.sharing(Room::new("socket")),
             session: OnceLock::new(),
+            place: Mutex::new(place),
             running: Mutex::default(),
             slots: Arc::new(Semaphore::new(MOST_OPERATIONS)),
         }
     }
 
-    /// The client's first message: its payload may carry the credential that a browser can't put into a header.
+    /// The client's first message: its payload may carry the credential that a browser can't put into a header. Without one
+    /// there is nothing to do on a socket: signing in is a request.
     async fn introduce(&self, payload: &serde_json::Value) -> async_graphql::Result<Data> {
         let session = self.arrived.clone();
         let given = payload.get("Authorization").or_else(|| payload.get("authorization"));
@@ -159,8 +175,19 @@ impl Socket {
             None | Some(serde_json::Value::Null) => session,
             Some(given) => session.with_bearer(bearer_of(given.as_str().unwrap_or_default())?).await?,
         };
+        session.caller().require_identity()?;
+        self.move_place(session.holder())?;
         let _ = self.session.set(session);
         Ok(Data::default())
+    }
+
+    /// From the address to the caller.
+    fn move_place(&self, holder: Holder) -> Result<(), Problem> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.holder() != holder {
+            *place = self.app.ledger.line(What::Sockets).take(holder, 1)?;
+        }
+        Ok(())
     }
 
     /// Hands the client's messages on, for as long as they keep to the protocol. Ends with how to close.
@@ -170,7 +197,7 @@ impl Socket {
         mut to_library: mpsc::Sender<Result<Message, Error>>,
     ) -> Option<CloseFrame> {
         let mut introduced = false;
-        let deadline = tokio::time::Instant::now() + INIT_WITHIN;
+        let deadline = tokio::time::Instant::now() + self.app.config.limits.socket_init();
         loop {
             let message = if introduced {
                 timeout(SILENT_FOR, from_client.next()).await.map_err(|_| close(1001, "No sign of life"))
@@ -243,10 +270,22 @@ impl Socket {
                 }
                 message => message,
             };
+            let Ok(waiting) = self.enter(&message) else { return };
             if to_client.send(message).await.is_err() {
                 return;
             }
+            drop(waiting);
         }
+    }
+
+    /// Enters a message into the ledger until it is sent.
+    fn enter(&self, message: &Message) -> Result<Option<Held>, Problem> {
+        let bytes = if let Message::Text(text) = message { text.len() } else { 0 };
+        if bytes <= SMALL {
+            return Ok(None);
+        }
+        let holder = self.session.get().unwrap_or(&self.arrived).holder();
+        self.app.ledger.line(What::Answers).take(holder, bytes).map(Some)
     }
 
     /// The id of a completed operation may be used again.

@@ -6,9 +6,9 @@ use axum::{Router, extract::State, response::IntoResponse, routing::get};
 use http::header;
 
 use super::{
-    BUILD_INFO, CPU, FAMILIES, MAX_FDS, Meters, OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_INFO,
-    POLICY_LOADED, POLICY_PROBLEMS, POLICY_UNWRITTEN, POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP,
-    VIRTUAL, begin,
+    BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, MAX_FDS, Meters, OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH,
+    POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS, POLICY_UNWRITTEN, POOL_CONNECTIONS, POOL_MAX, RESIDENT,
+    STARTED, UP, VIRTUAL, begin,
 };
 use crate::{app::App, clock::Timestamp, jobs};
 
@@ -35,6 +35,13 @@ pub async fn page(app: &App, meters: &Meters) -> String {
     }
     for (pool, _, _, most) in app.db.pools() {
         page.value(POOL_MAX, &[("pool", pool)], most as f64);
+    }
+    let held = app.ledger.totals();
+    for (what, now, _) in &held {
+        page.value(HELD, &[("what", what)], *now as f64);
+    }
+    for (what, most) in held.iter().filter_map(|(what, _, most)| Some((what, (*most)?))) {
+        page.value(HELD_MAX, &[("what", what)], most as f64);
     }
     outbox(app, &mut page).await;
     let policy = app.policy.status();

@@ -1,7 +1,6 @@
 //! The service, started for one test.
 
 use std::{
-    net::SocketAddr,
     sync::{
         Arc, LazyLock, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -192,10 +191,8 @@ async fn serve(muster: &Arc<App>, seen: &Arc<Seen>) -> String {
     let router = muster::edge::router(Arc::clone(muster)).layer(axum::middleware::from_fn(look));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    muster.spawn(async move {
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        axum::serve(listener, service).await.unwrap();
-    });
+    let app = Arc::clone(muster);
+    tokio::spawn(async move { muster::edge::serve(listener, router, &app, app.stopping.clone()).await });
     format!("http://{address}")
 }
 

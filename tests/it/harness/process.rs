@@ -185,15 +185,13 @@ impl Program {
     /// The same, where no file may grow beyond so many bytes until [`Serving::lift`]: what a full disk is to a program,
     /// without a disk of its own. Who goes beyond is told by the write's error, as the signal is ignored.
     pub fn serve_with_files_of(&self, bytes: u64) -> Serving {
+        self.serve_within(&format!("--fsize={bytes}:"))
+    }
+
+    /// The same with a limit of the system's, as `prlimit` takes it.
+    pub fn serve_within(&self, limit: &str) -> Serving {
         let mut command = Command::new("sh");
-        command.args([
-            "-c",
-            "trap '' XFSZ; exec \"$@\"",
-            "sh",
-            "prlimit",
-            &format!("--fsize={bytes}:"),
-            "--",
-        ]);
+        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", "prlimit", limit, "--"]);
         command.args([env!("CARGO_BIN_EXE_muster"), "serve", "--json"]);
         command
             .env_clear()

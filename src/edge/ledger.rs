@@ -1,0 +1,470 @@
+//! The ledger: what callers hold at a time in this process's memory, how much each of them may, and all of them together.
+//!
+//! Rate limits (`limits.rs`) bound how often somebody asks. The ledger bounds what is held meanwhile: connections, sockets,
+//! subscriptions, bodies that arrive, answers that wait to be sent. Each is one [`Line`]. Whoever takes something from a
+//! line gets a [`Held`] and gives it back by dropping it, however the work ends. What is [`SMALL`] is not entered: the number
+//! of connections bounds it, and a normal request pays nothing.
+//!
+//! [`ENTRIES`] is the table of all lines; docs/operations.md repeats it.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::limits::network;
+use crate::{
+    access::Caller,
+    config::{Config, Limits},
+    error::{Code, Problem, Result},
+    ids::OrgId,
+    telemetry::metrics,
+};
+
+/// Bodies and answers up to so many bytes are not entered.
+pub const SMALL: usize = 16 << 10;
+/// Connections beyond `limits.connections`, on which probes are answered and everybody else is told to come back.
+const RESERVED_CONNECTIONS: usize = 32;
+/// Descriptors for everything that is neither a connection of a client nor one to the database.
+const OTHER_DESCRIPTORS: usize = 100;
+/// One holder may have this part of the bytes that all of them may have together.
+const PART: usize = 4;
+/// After how many seconds to come back.
+const COME_BACK: i64 = 5;
+
+/// What is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// WebSockets.
+    Sockets,
+    /// Subscriptions of a caller.
+    Subscriptions,
+    /// Subscriptions to an organization.
+    Watchers,
+    /// Bytes of request bodies under way.
+    Bodies,
+    /// Bytes of answers that wait to be sent.
+    Answers,
+}
+
+/// What the documentation says of a line.
+pub struct Entry {
+    /// Its name: in metrics, and in the details of a refusal.
+    pub name: &'static str,
+    /// What is counted.
+    pub about: &'static str,
+    /// How much an address without a credential may hold.
+    pub anonymous: &'static str,
+    /// How much a caller may hold.
+    pub known: &'static str,
+    /// How much all may hold together.
+    pub together: &'static str,
+    /// What happens beyond.
+    pub beyond: &'static str,
+}
+
+/// Every line. In braces stand settings, of which the documentation shows the default.
+pub const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "connections",
+        about: "Connections, sockets included, for as long as they live",
+        anonymous: "",
+        known: "",
+        together: "{limits.connections}, or what `ulimit -n` leaves room for",
+        beyond: "32 more, on which probes are answered and everybody else hears 503; then they wait",
+    },
+    Entry {
+        name: "sockets",
+        about: "WebSockets",
+        anonymous: "{limits.sockets_anonymous}; closed unless a credential comes within {limits.socket_init_seconds} s",
+        known: "{limits.sockets_per_caller}",
+        together: "as connections",
+        beyond: "429, or the socket is closed (4403)",
+    },
+    Entry {
+        name: "subscriptions",
+        about: "Subscriptions that are open",
+        anonymous: "0",
+        known: "{limits.subscriptions_per_caller}",
+        together: "",
+        beyond: "429, as an error of that operation",
+    },
+    Entry {
+        name: "watchers",
+        about: "The same, by organization",
+        anonymous: "",
+        known: "",
+        together: "{limits.subscriptions_per_organization} to each organization",
+        beyond: "the same",
+    },
+    Entry {
+        name: "body_bytes",
+        about: "Bytes of request bodies under way, where one is larger than 16 KiB",
+        anonymous: "a body of {limits.anonymous_body_bytes}",
+        known: "a quarter, or one body",
+        together: "{limits.bodies_bytes}",
+        beyond: "413; 429; 503 where all together hold too much",
+    },
+    Entry {
+        name: "answer_bytes",
+        about: "Bytes of answers that wait to be sent, where one is larger than 16 KiB",
+        anonymous: "a quarter, or one answer",
+        known: "a quarter, or one answer",
+        together: "{limits.answers_bytes}",
+        beyond: "429; 503. A connection that takes less than 64 KiB in {limits.write_timeout_seconds} s while more waits is closed",
+    },
+];
+
+/// Who holds something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A person, whatever they sign in with.
+    Person(i64),
+    /// A service token of an organization.
+    Token(i64, i64),
+    /// Whoever comes from an address without a credential.
+    Address(IpAddr),
+    /// An organization.
+    Organization(i64),
+}
+
+impl Holder {
+    /// The holder that a caller from this address is.
+    #[must_use]
+    pub fn of(caller: &Caller, ip: Option<IpAddr>) -> Self {
+        match caller {
+            Caller::Person(person) => Self::Person(person.id.0),
+            Caller::Token(token) => Self::Token(token.org.0, token.id.0),
+            Caller::System | Caller::Anonymous => Self::at(ip),
+        }
+    }
+
+    /// Whoever comes from this address.
+    #[must_use]
+    pub fn at(ip: Option<IpAddr>) -> Self {
+        Self::Address(ip.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), network))
+    }
+}
+
+/// All lines.
+pub struct Ledger {
+    /// A connection's place.
+    pub connections: Arc<Semaphore>,
+    /// A place where all others are taken.
+    pub reserve: Arc<Semaphore>,
+    most_connections: usize,
+    sockets: Arc<Line>,
+    subscriptions: Arc<Line>,
+    watchers: Arc<Line>,
+    bodies: Arc<Line>,
+    answers: Arc<Line>,
+}
+
+impl Ledger {
+    /// Nothing is held yet.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        let limits = &config.limits;
+        let most_connections = most_connections(config);
+        let bytes = |together: usize| Most { anonymous: together / PART, known: together / PART, together };
+        Self {
+            connections: Arc::new(Semaphore::new(most_connections)),
+            reserve: Arc::new(Semaphore::new(RESERVED_CONNECTIONS)),
+            most_connections,
+            sockets: Line::new("sockets", sockets(limits)),
+            subscriptions: Line::new("subscriptions", each(limits.subscriptions_per_caller)),
+            watchers: Line::new("watchers", each(limits.subscriptions_per_organization)),
+            bodies: Line::new("body_bytes", bytes(limits.bodies_bytes)),
+            answers: Line::new("answer_bytes", bytes(limits.answers_bytes)),
+        }
+    }
+
+    /// One line.
+    #[must_use]
+    pub fn line(&self, what: What) -> &Arc<Line> {
+        match what {
+            What::Sockets => &self.sockets,
+            What::Subscriptions => &self.subscriptions,
+            What::Watchers => &self.watchers,
+            What::Bodies => &self.bodies,
+            What::Answers => &self.answers,
+        }
+    }
+
+    /// A subscription of a caller to an organization.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` where the caller, or all of the organization together, have as many as they may.
+    pub fn subscription(&self, holder: Holder, org: OrgId) -> Result<[Held; 2]> {
+        Ok([self.subscriptions.take(holder, 1)?, self.watchers.take(Holder::Organization(org.0), 1)?])
+    }
+
+    /// How much of everything is held, and the most of it, by name.
+    #[must_use]
+    pub fn totals(&self) -> Vec<(&'static str, usize, Option<usize>)> {
+        let connections = self.most_connections - self.connections.available_permits();
+        let lines = [&self.sockets, &self.subscriptions, &self.watchers, &self.bodies, &self.answers];
+        let lines = lines.into_iter().map(|line| {
+            (line.name, line.total(), (line.most.together < usize::MAX).then_some(line.most.together))
+        });
+        [("connections", connections, Some(self.most_connections))].into_iter().chain(lines).collect()
+    }
+}
+
+/// How many descriptors the process needs for so many connections of clients.
+#[must_use]
+pub fn descriptors(config: &Config, connections: usize) -> usize {
+    // One kind of connection to read with, one to write with.
+    connections + RESERVED_CONNECTIONS + 2 * config.database.max_connections as usize + OTHER_DESCRIPTORS
+}
+
+/// As many as the settings say, but no more than there are descriptors for: what is left stays for the database, for files
+/// and for probes.
+fn most_connections(config: &Config) -> usize {
+    let wanted = config.limits.connections;
+    let open = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let open = open.map_or(usize::MAX, |open| usize::try_from(open).unwrap_or(usize::MAX));
+    let possible = open.saturating_sub(descriptors(config, 0)).max(1);
+    if possible < wanted {
+        tracing::warn!(wanted, possible, "serve.fewer_connections: `ulimit -n` leaves room for no more");
+    }
+    wanted.min(possible).min(Semaphore::MAX_PERMITS)
+}
+
+fn sockets(limits: &Limits) -> Most {
+    Most { anonymous: limits.sockets_anonymous, known: limits.sockets_per_caller, together: usize::MAX }
+}
+
+fn each(known: usize) -> Most {
+    Most { anonymous: 0, known, together: usize::MAX }
+}
+
+/// How much may be held.
+#[derive(Clone, Copy)]
+struct Most {
+    /// By one address without a credential.
+    anonymous: usize,
+    /// By one caller.
+    known: usize,
+    /// By all of them.
+    together: usize,
+}
+
+/// One kind of thing that is held.
+pub struct Line {
+    name: &'static str,
+    most: Most,
+    total: AtomicUsize,
+    by: Mutex<HashMap<Holder, usize>>,
+}
+
+impl Line {
+    fn new(name: &'static str, most: Most) -> Arc<Self> {
+        Arc::new(Self { name, most, total: AtomicUsize::new(0), by: Mutex::default() })
+    }
+
+    /// How much is held of it now.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Takes so much for `holder`.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` where the holder has as much as it may; `UNAVAILABLE` where all together have.
+    pub fn take(self: &Arc<Self>, holder: Holder, amount: usize) -> Result<Held> {
+        let mut held = Held { line: Arc::clone(self), holder, amount: 0 };
+        held.grow(amount)?;
+        Ok(held)
+    }
+
+    fn refuse(&self, own: Option<usize>) -> Problem {
+        if let Some(meters) = metrics::on() {
+            meters.limited(self.name);
+        }
+        let what = self.name.replace('_', " ");
+        let problem = match own {
+            Some(most) => {
+                let detail =
+                    format!("You hold as many {what} as you may at a time ({most}); give some back first.");
+                Problem::new(Code::RateLimited, detail).with("maximum", most)
+            }
+            None => {
+                let detail = format!("The service holds as many {what} as it may at a time; try again.");
+                Problem::new(Code::Unavailable, detail)
+            }
+        };
+        problem.with("limit", self.name).with("retry_after", COME_BACK)
+    }
+}
+
+/// What somebody holds. Dropping it gives it back.
+pub struct Held {
+    line: Arc<Line>,
+    holder: Holder,
+    amount: usize,
+}
+
+impl Held {
+    /// Takes so much more.
+    ///
+    /// # Errors
+    /// As [`Line::take`]. What was held before still is.
+    pub fn grow(&mut self, more: usize) -> Result<()> {
+        let line = &self.line;
+        let most =
+            if matches!(self.holder, Holder::Address(_)) { line.most.anonymous } else { line.most.known };
+        let mut by = line.by.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = by.get(&self.holder).copied().unwrap_or(0) - self.amount;
+        let mine = self.amount.saturating_add(more);
+        // Of bytes, one body or answer is let in whatever its size: the settings bound that.
+        let is_first = others == 0 && most < line.most.together && line.most.together < usize::MAX;
+        if others.saturating_add(mine) > most && !is_first {
+            return Err(line.refuse(Some(most)));
+        }
+        // Under the lock, so that the sum is exact.
+        if line.total().saturating_add(more) > line.most.together {
+            return Err(line.refuse(None));
+        }
+        line.total.fetch_add(more, Ordering::Relaxed);
+        by.insert(self.holder, others + mine);
+        drop(by);
+        self.amount = mine;
+        Ok(())
+    }
+
+    /// Who holds it.
+    #[must_use]
+    pub fn holder(&self) -> Holder {
+        self.holder
+    }
+
+    /// How much it is.
+    #[must_use]
+    pub fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// `bytes`, for as long as anybody has them.
+    #[must_use]
+    pub fn with_bytes(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Entered { bytes, _held: Arc::clone(self) })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.amount == 0 {
+            return;
+        }
+        let mut by = self.line.by.lock().unwrap_or_else(PoisonError::into_inner);
+        self.line.total.fetch_sub(self.amount, Ordering::Relaxed);
+        if let Some(held) = by.get_mut(&self.holder) {
+            *held -= self.amount;
+            if *held == 0 {
+                by.remove(&self.holder);
+            }
+        }
+    }
+}
+
+/// Bytes that stand in the ledger.
+struct Entered {
+    bytes: Bytes,
+    _held: Arc<Held>,
+}
+
+impl AsRef<[u8]> for Entered {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A connection's place: whatever works for the connection holds on to it, a socket for as long as it lives.
+#[derive(Clone, Debug)]
+pub struct Place {
+    _permit: Arc<OwnedSemaphorePermit>,
+    /// Whether it is one of the reserve: for probes alone.
+    pub reserved: bool,
+}
+
+impl Place {
+    /// A place for the next connection; waits where there is none. None if nobody gives any out.
+    pub async fn next(ledger: &Ledger) -> Option<Self> {
+        let (place, reserve) = (Arc::clone(&ledger.connections), Arc::clone(&ledger.reserve));
+        let (permit, reserved) = tokio::select! {
+            biased;
+            permit = place.acquire_owned() => (permit, false),
+            permit = reserve.acquire_owned() => (permit, true),
+        };
+        Some(Self { _permit: Arc::new(permit.ok()?), reserved })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(anonymous: usize, known: usize, together: usize) -> Arc<Line> {
+        Line::new("things", Most { anonymous, known, together })
+    }
+
+    const ADA: Holder = Holder::Person(1);
+    const BEN: Holder = Holder::Person(2);
+
+    #[test]
+    fn what_is_dropped_can_be_taken_again() {
+        let line = line(1, 2, usize::MAX);
+        let (one, two) = (line.take(ADA, 1).ok(), line.take(ADA, 1).ok());
+        assert!(one.is_some() && two.is_some() && line.total() == 2);
+        let refused = line.take(ADA, 1).err().unwrap();
+        assert_eq!((refused.code, refused.retry_after()), (Code::RateLimited, Some(5)));
+        assert!(line.take(BEN, 1).is_ok(), "others are not concerned");
+        drop(one);
+        assert!(line.take(ADA, 1).is_ok());
+        drop(two);
+        assert!((line.total(), line.by.lock().unwrap().len()) == (0, 0), "nobody is remembered");
+    }
+
+    #[test]
+    fn an_address_has_a_limit_of_its_own() {
+        let line = line(1, 2, usize::MAX);
+        let address = Holder::at(Some("192.0.2.1".parse().unwrap()));
+        let _held = line.take(address, 1).ok();
+        assert_eq!(line.take(address, 1).err().unwrap().code, Code::RateLimited);
+    }
+
+    #[test]
+    fn all_together_hold_no_more_than_the_total_and_one_may_take_what_is_large() {
+        let line = line(25, 25, 100);
+        let mut large = line.take(ADA, 60).unwrap();
+        assert_eq!(large.grow(41).err().unwrap().code, Code::Unavailable);
+        assert_eq!(line.take(ADA, 10).err().unwrap().code, Code::RateLimited);
+        let _other = line.take(BEN, 40).unwrap();
+        assert_eq!(line.take(Holder::Token(1, 1), 1).err().unwrap().code, Code::Unavailable);
+        drop(large);
+        assert_eq!(line.total(), 40);
+        assert!(line.take(ADA, 10).is_ok());
+    }
+
+    #[test]
+    fn bytes_are_held_until_the_last_copy_is_gone() {
+        let line = line(100, 100, 100);
+        let held = Arc::new(line.take(ADA, 5).unwrap());
+        let bytes = held.with_bytes(Bytes::from_static(b"hello"));
+        drop(held);
+        let part = bytes.slice(1..3);
+        drop(bytes);
+        assert_eq!((&part[..], line.total()), (&b"el"[..], 5));
+        drop(part);
+        assert_eq!(line.total(), 0);
+    }
+}
