@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster::{config::Config, edge::ledger::What};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_tungstenite::{connect_async, tungstenite::client::IntoClientRequest};
 
-use crate::harness::{Actor, Answer, Socket, TestApp};
+use crate::harness::{Answer, Socket, TestApp, introduction};
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id } }";
 
@@ -52,10 +52,6 @@ async fn handshake(base: &str, bearer: Option<&str>) -> u16 {
         Err(tokio_tungstenite::tungstenite::Error::Http(response)) => response.status().as_u16(),
         Err(error) => panic!("{error}"),
     }
-}
-
-fn introduction(actor: &Actor) -> Value {
-    json!({"type": "connection_init", "payload": {"Authorization": format!("Bearer {}", actor.bearer())}})
 }
 
 async fn raw(app: &TestApp) -> TcpStream {

@@ -12,7 +12,7 @@ use muster::{
     ids::ConversationId,
 };
 
-use crate::harness::{Actor, Socket as Client, TestApp};
+use crate::harness::{Actor, Socket as Client, TestApp, introduction};
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id status server { name } } }";
 
@@ -99,8 +99,12 @@ async fn who_breaks_the_protocol_is_cut_off_with_its_code() {
     assert_eq!(garbled.next().await["closed"], 4400);
 
     let mut other = Client::connect(&app.base, "graphql-ws, graphql-transport-ws").await;
-    other.send(json!({"type": "connection_init"})).await;
+    other.send(introduction(&app.viewer)).await;
     assert_eq!(other.next().await["type"], "connection_ack");
+
+    let mut nobody = connect().await;
+    nobody.send(json!({"type": "connection_init"})).await;
+    assert_eq!(nobody.next().await["closed"], 4403);
 }
 
 #[tokio::test]

@@ -192,7 +192,9 @@ async fn serve(muster: &Arc<App>, seen: &Arc<Seen>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let app = Arc::clone(muster);
-    tokio::spawn(async move { muster::edge::serve(listener, router, &app, app.stopping.clone()).await });
+    // A service that stops is looked at, too: connections are taken until the test ends.
+    let until = tokio_util::sync::CancellationToken::new();
+    tokio::spawn(async move { muster::edge::serve(listener, router, &app, until).await });
     format!("http://{address}")
 }
 

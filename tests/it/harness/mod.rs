@@ -21,4 +21,4 @@ pub use policies::{EDIT_POLICY, policy_folder};
 pub use populate::Population;
 pub use process::{House, Postgres, Program, Ran, Serving, muster};
 pub use schema::{Walker, named};
-pub use socket::Socket;
+pub use socket::{Socket, introduction};

@@ -14,6 +14,11 @@ use super::Actor;
 
 pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
+/// A socket's first message.
+pub fn introduction(actor: &Actor) -> Value {
+    json!({"type": "connection_init", "payload": {"Authorization": format!("Bearer {}", actor.bearer())}})
+}
+
 impl Socket {
     /// Connected to the service at an address, and not introduced.
     pub async fn connect(base: &str, protocol: &'static str) -> Self {
@@ -25,8 +30,7 @@ impl Socket {
     /// Connected and introduced as `actor`.
     pub async fn of(actor: &Actor) -> Self {
         let mut client = Self::connect(actor.base(), "graphql-transport-ws").await;
-        let payload = json!({"Authorization": format!("Bearer {}", actor.bearer())});
-        client.send(json!({"type": "connection_init", "payload": payload})).await;
+        client.send(introduction(actor)).await;
         assert_eq!(client.next().await["type"], "connection_ack");
         client
     }
