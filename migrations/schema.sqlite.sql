@@ -550,9 +550,11 @@ CREATE TABLE idempotency_keys (
     status BIGINT, -- Null until it is answered.
     answer_sealed BLOB, -- Sealed, because an answer may show a token.
     claimed_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL, answer_bytes BIGINT,
     PRIMARY KEY (organization_id, caller, idempotency_key)
 );
+
+CREATE INDEX idempotency_keys_answers ON idempotency_keys (caller, answer_bytes) WHERE answer_bytes IS NOT NULL;
 
 CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 

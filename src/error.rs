@@ -100,7 +100,7 @@ codes! {
     IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS", CONFLICT, "Idempotency key in progress",
         "The first request with this `Idempotency-Key` is still under way. `Retry-After` tells when to ask again.";
     IdempotencyInDoubt = "IDEMPOTENCY_IN_DOUBT", CONFLICT, "Idempotency key in doubt",
-        "The change of this `Idempotency-Key` was made, but its answer was lost. It is not made again: read the record.";
+        "The change of this `Idempotency-Key` was made, but its answer was lost or not kept. It is not made again: read the record.";
     LinkInvalid = "LINK_INVALID", GONE, "Link invalid",
         "The link or code was used, has expired, or a newer one has replaced it. Ask for another.";
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED, "Precondition failed",
@@ -343,6 +343,19 @@ impl From<sea_orm::DbErr> for Problem {
                 Self::new(Code::StorageFull, detail).because(error)
             }
             _ if lost => Self::unavailable(error),
+            _ if is_one_of(&error, COLLIDED) => {
+                let detail = "Somebody else changed the same things at the same moment; nothing was changed. Try again.";
+                Self::new(Code::Conflict, detail).because(error)
+            }
+            _ if matches!(error, DbErr::RecordNotUpdated) => {
+                let detail = "Somebody else was faster; nothing was changed. Read it again and retry.";
+                Self::new(Code::Conflict, detail).because(error)
+            }
+            _ if is_one_of(&error, HELD) => {
+                let detail =
+                    "Another change held what this one needs for too long; nothing was changed. Try again.";
+                Self::new(Code::Unavailable, detail).because(error)
+            }
             _ => Self::internal(error),
         }
     }
@@ -363,7 +376,16 @@ fn exists(violated: &str) -> Problem {
 /// (4874) and a quota or a limit on the size of files of its writing (778: a broken disk as well, of which the log tells);
 /// PostgreSQL's `disk_full`.
 fn is_full(error: &sea_orm::DbErr) -> bool {
-    code_of(error).is_some_and(|code| matches!(code.as_ref(), "13" | "778" | "4874" | "53100"))
+    is_one_of(error, &["13", "778", "4874", "53100"])
+}
+
+/// PostgreSQL undid one of several transactions that waited for each other in a circle, or that can't be put in an order.
+const COLLIDED: &[&str] = &["40P01", "40001"];
+/// PostgreSQL waited for a lock for as long as a write connection may (`store/db.rs`).
+const HELD: &[&str] = &["55P03"];
+
+fn is_one_of(error: &sea_orm::DbErr, codes: &[&str]) -> bool {
+    code_of(error).is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
 /// The database's own code of an error.
@@ -387,11 +409,13 @@ pub(crate) fn is_connection_loss(error: &sqlx::Error) -> bool {
             true
         }
         // Class 57: the operator intervened (shutdown, crash recovery); class 08: connection exception; 53300: too many
-        // connections; 5 and its kin: SQLite's writer was kept busy by another process for longer than anybody waits.
+        // connections; 25006: the server only reads since another one has taken its place; 25P03: the server ended a
+        // transaction in which nothing was said; 5 and its kin: SQLite's writer was kept busy by another process for longer
+        // than anybody waits.
         sqlx::Error::Database(db) => db.code().is_some_and(|code| {
             code.starts_with("57P")
                 || code.starts_with("08")
-                || matches!(code.as_ref(), "53300" | "5" | "261" | "517")
+                || matches!(code.as_ref(), "53300" | "25006" | "25P03" | "5" | "261" | "517")
         }),
         _ => false,
     }

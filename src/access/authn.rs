@@ -24,6 +24,7 @@ use crate::{
     error::{Code, Problem, Result},
     ids::{OrgId, SessionId, UserId},
     keys,
+    store::Transaction,
 };
 
 /// How long an answer is kept, if nobody says otherwise.
@@ -41,7 +42,8 @@ struct Belonging {
     lacks_second_factor: bool,
 }
 
-/// What is known about credentials and memberships just now.
+/// What is known about credentials and memberships just now. Cheap to clone.
+#[derive(Clone)]
 pub struct Sessions {
     callers: Cache<TokenHash, Caller>,
     /// What the database has refused just now: the same again is answered without it.
@@ -72,6 +74,12 @@ impl Sessions {
         self.refused.invalidate_all();
         self.roles.invalidate_all();
         self.forgotten.send_replace(());
+    }
+
+    /// The same as soon as `tx` is committed, even if whoever asked for it has gone by then.
+    pub(crate) fn forget_after(&self, tx: &Transaction) {
+        let sessions = self.clone();
+        tx.afterwards(move || sessions.forget());
     }
 
     /// Hears each [`Sessions::forget`] from now on: whoever serves a caller for long then looks again

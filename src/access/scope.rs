@@ -58,8 +58,15 @@ impl Scope {
     /// The operator's own scope: the command line and the service's own work. No request leads here.
     #[must_use]
     pub fn system(app: &Arc<App>, org: OrgId) -> Self {
+        Self::system_for(&Request::system(app), org)
+    }
+
+    /// The service's own scope, for what a link in `request` has shown that it may: also under its idempotency key.
+    #[must_use]
+    pub fn system_for(request: &Request, org: OrgId) -> Self {
+        let own = Request { claim: request.claim.clone(), ..Request::system(&request.app) };
         let membership = Membership { role: None, permissions: Permission::ALL.iter().copied().collect() };
-        Self::new(&Arc::new(Request::system(app)), org, membership, None)
+        Self::new(&Arc::new(own), org, membership, None)
     }
 
     /// Whether the caller holds `permission` here.

@@ -6,7 +6,7 @@
 
 use std::fmt::Display;
 
-use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QuerySelect, sea_query::Expr};
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     clock::Timestamp,
     error::{Code, Problem, Result, Violation},
     ids::AgentId,
-    store::{Link, TenantEntity, Tx, linked, relink},
+    store::{Link, TenantEntity, Tx, held, linked, relink},
 };
 
 /// An entity that is assigned to agents.
@@ -48,7 +48,7 @@ pub trait Assignable: TenantEntity {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn load<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
-    let found = tx.scope.find::<E>().filter(E::ID.eq(id)).lock_exclusive();
+    let found = held(tx.scope.find::<E>().filter(E::ID.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found(&spoken::<E>(), id))
 }
 

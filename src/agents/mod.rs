@@ -33,7 +33,7 @@ use crate::{
     jobs::{self, Command},
     orgs::{self, Limit},
     servers,
-    store::Tx,
+    store::{Tx, held},
 };
 
 /// What a new agent is given (specification, agent create body).
@@ -185,7 +185,7 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
     // Always in the same order, so that two of these never wait for each other.
     let found = found.order_by_asc(agents::Column::Id);
-    let found = sea_orm::QuerySelect::lock_exclusive(found).all(tx.connection()).await?;
+    let found = held(found).all(tx.connection()).await?;
     let marked = tx.scope.update::<agents::Entity>();
     let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
     let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));
@@ -240,7 +240,7 @@ fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
 
 /// The agent, locked until the transaction ends, so that two actions can't both win.
 async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
-    let found = sea_orm::QuerySelect::lock_exclusive(living(&tx.scope).filter(agents::Column::Id.eq(id)));
+    let found = held(living(&tx.scope).filter(agents::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("agent", id))
 }
 

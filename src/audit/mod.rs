@@ -25,7 +25,10 @@ pub mod serve;
 mod statement;
 mod verify;
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, atomic::AtomicU64},
+};
 
 use serde_json::Value;
 
@@ -38,7 +41,7 @@ pub use self::{
     personal::{Origin, PersonalEntry, record_personal},
     refusals::{Refusals, rate_limited, refused, refused_account, refused_credential, write_refusals},
     retention::retain,
-    seal::{checkpoint, seal, settle},
+    seal::{checkpoint, lag, seal, settle},
     verify::{Broken, Fault, Report, Verifier},
 };
 use crate::{
@@ -64,13 +67,21 @@ pub struct Recorder {
     audited: bool,
     /// How many lines this process has sealed since it last cleared away after itself.
     sealed: AtomicU64,
+    /// The organizations whose log is being exported.
+    exporting: Arc<Mutex<HashSet<OrgId>>>,
 }
 
 impl Recorder {
     /// Nothing was refused yet.
     #[must_use]
     pub fn new(keys: &KeyFile, audited: bool) -> Self {
-        Self { refusals: Refusals::default(), key: AuditKey::of(keys), audited, sealed: AtomicU64::new(0) }
+        Self {
+            refusals: Refusals::default(),
+            key: AuditKey::of(keys),
+            audited,
+            sealed: AtomicU64::new(0),
+            exporting: Arc::default(),
+        }
     }
 }
 

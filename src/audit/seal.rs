@@ -9,6 +9,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::atomic::Ordering,
+    time::Duration,
 };
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
@@ -17,13 +18,21 @@ use super::{
     chain::{COLUMNS, Content, GENESIS, Row, hash},
     statement::{sign, statement},
 };
-use crate::{app::App, clock::Timestamp, error::Result, store::Transaction};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Code, Problem, Result},
+    store::Transaction,
+};
 
 /// How many lines one transaction seals. PostgreSQL keeps every version of a row that is replaced while a transaction runs, and
 /// reads past them: with 500 the cheapest changes were slower by a twentieth.
 const BATCH: usize = 100;
 /// After how many lines that have gone to the log it is cleared away where they waited.
 const CLEAR: u64 = 2_000;
+/// How long somebody who waits for another process to seal pauses before they look again, and how often they look.
+const PAUSE: Duration = Duration::from_millis(100);
+const AWAITED: u32 = 100;
 /// Whoever holds this lock of PostgreSQL seals.
 const LOCK: i64 = 7_210_012;
 
@@ -152,24 +161,32 @@ async fn fetch_left(app: &App, tx: &Transaction) -> Result<()> {
     Ok(())
 }
 
-/// A transaction of the one who seals; none while another process does, unless that is awaited.
+/// A transaction of the one who seals; none while another process does, unless that is awaited: then nobody waits with a
+/// connection, of which there are few.
+///
+/// # Errors
+/// `UNAVAILABLE` if the other one does not end.
 pub(super) async fn begin(app: &App, others: Others) -> Result<Option<Transaction>> {
-    let tx = app.db.begin().await?;
-    if app.db.backend() != DbBackend::Postgres {
-        return Ok(Some(tx));
+    for _ in 0..AWAITED {
+        let tx = app.db.begin().await?;
+        if app.db.backend() != DbBackend::Postgres {
+            return Ok(Some(tx));
+        }
+        let lock = sql(app, "SELECT pg_try_advisory_xact_lock($1)", vec![LOCK.into()]);
+        let row = tx.query_one_raw(lock).await?;
+        if row.is_some_and(|row| row.try_get_by(0).unwrap_or_default()) {
+            return Ok(Some(tx));
+        }
+        tx.rollback().await?;
+        if matches!(others, Others::Left) {
+            return Ok(None);
+        }
+        tokio::time::sleep(PAUSE).await;
     }
-    let is_ours = match others {
-        Others::Left => {
-            let lock = sql(app, "SELECT pg_try_advisory_xact_lock($1)", vec![LOCK.into()]);
-            let row = tx.query_one_raw(lock).await?;
-            row.is_some_and(|row| row.try_get_by(0).unwrap_or_default())
-        }
-        Others::Awaited => {
-            tx.execute_raw(sql(app, "SELECT pg_advisory_xact_lock($1)", vec![LOCK.into()])).await?;
-            true
-        }
-    };
-    Ok(is_ours.then_some(tx))
+    Err(Problem::new(
+        Code::Unavailable,
+        "Another process works on the audit log, and does not end; try again.",
+    ))
 }
 
 /// The last place and its hash, by chain.
@@ -294,6 +311,19 @@ pub(super) async fn store(
     ];
     tx.execute_raw(sql(app, insert, values)).await?;
     Ok(())
+}
+
+/// How many committed lines wait to be sealed, as far as that is worth counting, and since when a chain has grown without a
+/// checkpoint.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn lag(app: &App) -> Result<(i64, Option<Timestamp>)> {
+    let query = "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM audit_unsealed LIMIT 100000) AS waiting), \
+                 (SELECT MIN(checkpoint_at) FROM audit_chains WHERE last_seq > checkpoint_seq)";
+    let row = app.db.one(query.to_owned(), vec![]).await?;
+    let row = row.ok_or_else(|| Problem::internal(anyhow::anyhow!("counting answered nothing")))?;
+    Ok((row.try_get_by(0)?, row.try_get_by(1)?))
 }
 
 pub(super) fn sql(app: &App, text: &str, values: Vec<Value>) -> Statement {

@@ -3,7 +3,10 @@
 //! Who may is said in the schema, on `auditLog`. `?from=` and `?to=` are instants. That somebody took the log out has a line
 //! in it. An answer that breaks off was cut: its header says how many lines there are to be.
 
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use axum::{
     Router,
@@ -21,8 +24,9 @@ use crate::{
     app::App,
     clock::Timestamp,
     edge::Arrival,
-    error::{Problem, Result, Violation},
+    error::{Code, Problem, Result, Violation},
     graphql::{Request, authorize},
+    ids::OrgId,
     rest::{org_in_path, problem_response},
 };
 
@@ -46,6 +50,7 @@ async fn export(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Resu
     let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| text);
     let scope = authorize(&request, operation, permit, org_in_path(org)?).await?;
     let (from, to) = range(arrival.uri.query().unwrap_or_default())?;
+    let exporting = Exporting::begin(app, scope.org)?;
     let tx = scope.begin().await?;
     let changes = json!({ "from": from, "to": to });
     let (target_kind, target_id) = ("organization", scope.org.0);
@@ -54,6 +59,8 @@ async fn export(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Resu
     let lines = database::export(Arc::clone(app), scope.org.0, (from, to)).await?;
     let request_id = arrival.request_id.clone();
     let lines = lines.map_err(move |problem| {
+        // Held for as long as somebody reads.
+        let _ = &exporting;
         problem.log(&request_id);
         std::io::Error::other("the log could not be read to its end")
     });
@@ -63,6 +70,27 @@ async fn export(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Resu
     let name = format!("attachment; filename=\"audit-{}.jsonl\"", scope.org);
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(Problem::internal)?);
     Ok(response)
+}
+
+/// An export that is under way. An organization has one at a time in a process: each waits for the log to be sealed, and reads
+/// all of it.
+struct Exporting(Arc<Mutex<HashSet<OrgId>>>, OrgId);
+
+impl Exporting {
+    fn begin(app: &App, org: OrgId) -> Result<Self> {
+        let all = Arc::clone(&app.audit.exporting);
+        if all.lock().unwrap_or_else(PoisonError::into_inner).insert(org) {
+            return Ok(Self(all, org));
+        }
+        let detail = "The log is being exported just now; an organization has one export at a time.";
+        Err(Problem::new(Code::RateLimited, detail).with("retry_after", 5))
+    }
+}
+
+impl Drop for Exporting {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+    }
 }
 
 /// The two query parameters.

@@ -100,7 +100,7 @@ pub async fn set_organization(scope: &Scope, picture: Option<Picture>) -> Result
 /// The database is out of reach.
 pub async fn set_user(request: &Request, person: &Person, picture: Option<Picture>) -> Result<()> {
     let (app, user) = (&request.app, person.id);
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let now = app.clock.now();
     let version = picture.as_ref().map(|_| new_version());
     people::set_avatar(&tx, user, version, now).await?;

@@ -15,9 +15,7 @@ mod merge;
 mod record;
 mod whitelist;
 
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QuerySelect, Select, Set, sea_query::Expr,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Select, Set, sea_query::Expr};
 use serde_json::json;
 
 use self::entity::{channel_whitelist, channels};
@@ -38,7 +36,7 @@ use crate::{
     enums::InactiveReason,
     error::{Problem, Result},
     ids::{AgentId, ChannelId, UserId},
-    store::Tx,
+    store::{Tx, held},
 };
 
 /// Deletes a channel: it is hidden, its secrets, its path and its whitelist are gone, and its conversations stay.
@@ -89,7 +87,7 @@ pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()
 /// # Errors
 /// The database refused.
 pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
-    let rows = tx.scope.find::<channels::Entity>().lock_exclusive().all(tx.connection()).await?;
+    let rows = held(tx.scope.find::<channels::Entity>()).all(tx.connection()).await?;
     for channel in rows {
         let recipients = channel.alert_recipient_user_ids.as_array().cloned().unwrap_or_default();
         let left: Vec<_> = recipients.iter().filter(|id| id.as_i64() != Some(user.0)).cloned().collect();
@@ -110,7 +108,7 @@ fn connected(scope: &Scope) -> Select<channels::Entity> {
 
 /// The channel, locked until the transaction ends.
 async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
-    let found = connected(&tx.scope).filter(channels::Column::Id.eq(id)).lock_exclusive();
+    let found = held(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("channel", id))
 }
 

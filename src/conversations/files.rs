@@ -11,22 +11,26 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::{RawPathParams, State},
     response::Response,
     routing::{get, post},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use sha2::{Digest, Sha256};
 
 use super::{File, Upload};
 use crate::{
-    access::Scope,
+    access::{Caller, Scope},
     app::App,
-    edge::{Arrival, body},
+    edge::{
+        Arrival, body,
+        idempotency::{self, Answer, Claim, Keyed},
+    },
     error::{Problem, Result, Violation},
     graphql::{Request, authorize},
-    ids::AttachmentId,
-    rest::{id_in_path, is_known, org_in_path, problem_response},
+    ids::{AttachmentId, OrgId},
+    rest::{id_in_path, is_known, org_in_path, problem_response, refusal},
 };
 
 /// The most characters of a file's name in a request.
@@ -50,17 +54,51 @@ async fn on_upload(
 }
 
 async fn upload(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams, file: Body) -> Result<Response> {
-    let scope = enter(app, arrival, path, "uploadAttachment").await?;
+    let (caller, org) = asking(app, arrival, path).await?;
+    let scope = enter(app, arrival, (caller.clone(), org), "uploadAttachment", None).await?;
     let filename = filename(arrival.uri.query().unwrap_or_default())?;
     let mime_type = arrival.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let most = app.config.limits.attachment_bytes;
     let content = body::read(app, arrival, &scope.request.caller, file, most).await?;
     let mime_type = mime_type.map(str::to_owned);
-    let taken = super::upload(&scope, Upload { filename, mime_type, content: content.into() }).await?;
-    let mut response = Response::new(Body::from(serde_json::to_vec(&taken).map_err(Problem::internal)?));
+    let Some(key) = idempotency::key_of(&arrival.headers)? else {
+        let taken = take(&scope, Upload { filename, mime_type, content: content.into() }).await?;
+        return Ok(created(taken));
+    };
+    let uri = arrival.uri.to_string();
+    let said = mime_type.clone().unwrap_or_default();
+    let parts: &[&[u8]] = &[b"POST", uri.as_bytes(), said.as_bytes(), &Sha256::digest(&content)];
+    let keyed = Keyed { caller: &caller, org, key, parts };
+    let (worker, arrived, whose) = (Arc::clone(app), arrival.clone(), caller.clone());
+    let work = move |claim| async move {
+        let file = Upload { filename, mime_type, content: content.into() };
+        let taken = match enter(&worker, &arrived, (whose, org), "uploadAttachment", claim).await {
+            Ok(scope) => take(&scope, file).await,
+            Err(problem) => Err(problem),
+        };
+        match taken {
+            Ok(taken) => Answer::created(taken),
+            Err(problem) => refusal(&problem, arrived.uri.path(), &arrived.request_id),
+        }
+    };
+    let done = idempotency::once(app, keyed, async { Ok(()) }, work).await?;
+    let mut response = created(done.body.clone());
+    *response.status_mut() = done.status;
+    done.write_headers(response.headers_mut());
+    Ok(response)
+}
+
+/// Keeps the file; what is said of it, as JSON.
+async fn take(scope: &Scope, file: Upload) -> Result<Bytes> {
+    let taken = super::upload(scope, file).await?;
+    Ok(serde_json::to_vec(&taken).map_err(Problem::internal)?.into())
+}
+
+fn created(taken: Bytes) -> Response {
+    let mut response = Response::new(Body::from(taken));
     *response.status_mut() = StatusCode::CREATED;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    response
 }
 
 async fn on_download(State(app): State<Arc<App>>, arrival: Arrival, path: RawPathParams) -> Response {
@@ -69,7 +107,8 @@ async fn on_download(State(app): State<Arc<App>>, arrival: Arrival, path: RawPat
 }
 
 async fn download(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Result<Response> {
-    let scope = enter(app, arrival, path, "attachment").await?;
+    let asking = asking(app, arrival, path).await?;
+    let scope = enter(app, arrival, asking, "attachment", None).await?;
     let id = AttachmentId(id_in_path("id", parameter(path, "id"))?);
     let file = super::file(&scope, id).await?;
     let etag = etag(&file);
@@ -83,14 +122,25 @@ async fn download(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Re
     Ok(response)
 }
 
-/// The caller in the path's organization, if the schema's field `operation` lets them in.
-async fn enter(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams, operation: &str) -> Result<Scope> {
+/// Who asks, and of which organization.
+async fn asking(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Result<(Caller, OrgId)> {
     let caller = arrival.caller(app).await?;
     caller.require_identity()?;
+    Ok((caller, org_in_path(parameter(path, "org_id"))?))
+}
+
+/// The caller in the organization, if the schema's field `operation` lets them in.
+async fn enter(
+    app: &Arc<App>,
+    arrival: &Arrival,
+    (caller, org): (Caller, OrgId),
+    operation: &str,
+    claim: Option<Arc<Claim>>,
+) -> Result<Scope> {
     let permit = app.catalogue.permit(operation);
     let permit = permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))?;
-    let request = Arc::new(Request::new(app, caller, arrival));
-    authorize(&request, operation, permit, org_in_path(parameter(path, "org_id"))?).await
+    let request = Arc::new(Request { claim, ..Request::new(app, caller, arrival) });
+    authorize(&request, operation, permit, org).await
 }
 
 fn parameter<'a>(path: &'a RawPathParams, name: &str) -> &'a str {

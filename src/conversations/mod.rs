@@ -22,7 +22,7 @@ pub mod search;
 mod state;
 mod words;
 
-use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QuerySelect, sea_query::Expr};
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 
 use self::entity::conversations;
 pub(crate) use self::{append::preview, words::conversation_token};
@@ -38,7 +38,7 @@ use crate::{
     app::Event,
     error::{Problem, Result},
     ids::ConversationId,
-    store::Tx,
+    store::{Tx, held},
 };
 
 /// Whether the organization has this conversation.
@@ -111,6 +111,6 @@ async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result
 /// The conversation, locked until the transaction ends, so that two changes can't both win.
 async fn load(tx: &Tx, id: ConversationId) -> Result<conversations::Model> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
-    let found = found.lock_exclusive().one(tx.connection()).await?;
+    let found = held(found).one(tx.connection()).await?;
     found.ok_or_else(|| Problem::not_found("conversation", id))
 }

@@ -2,25 +2,26 @@
 //!
 //! ```text
 //! claim ──────────────► the change's transaction ──────────► keep the answer
-//!  a row of its own       marks the row `changed`,             sealed: it may hold a token
+//!  a row of its own       marks the row `changed`,             sealed, and without secrets
 //!  (before anything)      or fails if it is not ours any more
 //! ```
 //!
 //! The mark stands in the same transaction as the change, so that the row tells after any crash which of the two it was:
 //! - not marked: nothing was changed. Once the claim is older than any request may get, the next one takes it over; if
 //!   the first one is alive after all, its transaction finds the row no longer its own, and undoes itself.
-//! - marked without an answer: the change was made, and what was answered is lost. The next one is told so
+//! - marked without an answer: the change was made, and what was answered is lost or was not kept. The next one is told so
 //!   (`IDEMPOTENCY_IN_DOUBT`) and has to look; nothing is ever made twice.
 //!
 //! Work under a key goes on when its client has gone away: that is when the client will ask again.
 //!
-//! A key belongs to its caller and, in `/v1`, to the organization. What only refuses for now (401, 403, 429) or fails (5xx)
-//! is not kept. Answers are kept for a day.
+//! A key belongs to its caller and, in `/v1`, to the organization. Only successes and 422 are kept, for a day: any other
+//! refusal may pass. A kept answer is given again to callers who may still ask for it, and has null where it showed a secret.
+//! Every face that takes a key goes through [`once`].
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
@@ -34,7 +35,6 @@ use crate::{
     error::{Code, Problem, Result},
     ids::OrgId,
     sealing::{SealContext, random_bytes},
-    store::Transaction,
 };
 
 /// The header that carries a key.
@@ -46,27 +46,96 @@ const KEPT: i64 = 24 * 60 * 60 * 1000;
 /// How much longer than a request may take a claim is respected, in milliseconds.
 const GRACE: i64 = 5_000;
 /// The largest answer that is kept.
-const LARGEST: usize = 1 << 20;
+const LARGEST: usize = 64 << 10;
+/// How many bytes the kept answers of one caller take at most.
+const MOST_OF_ONE: i64 = 8 << 20;
 /// The longest key.
 const LONGEST: usize = 255;
 
-/// An answer as it is kept.
+/// An answer to a request with a key.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct Answer {
     /// The status.
     pub status: StatusCode,
     /// The media type of the body.
     pub media: HeaderValue,
     /// The body.
     pub body: Bytes,
-    /// Whether it would be the same another time: no failure, and no refusal that passes.
-    pub lasting: bool,
+    /// The body as it may be kept, without secrets; none for what may be otherwise another time.
+    pub kept: Option<Bytes>,
+    /// After how many seconds to come back.
+    pub retry_after: Option<i64>,
+    /// Whether it was given before.
+    pub replayed: bool,
+}
+
+impl Answer {
+    /// Something that was made, as JSON.
+    #[must_use]
+    pub fn created(json: Bytes) -> Self {
+        Self {
+            status: StatusCode::CREATED,
+            media: HeaderValue::from_static("application/json"),
+            kept: Some(json.clone()),
+            body: json,
+            retry_after: None,
+            replayed: false,
+        }
+    }
+
+    /// The headers that only such answers have.
+    pub fn write_headers(&self, headers: &mut HeaderMap) {
+        headers.insert(header::CONTENT_TYPE, self.media.clone());
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.replayed {
+            headers.insert(REPLAYED, HeaderValue::from_static("true"));
+        }
+    }
 }
 
 /// Whether an answer of this status would be the same another time.
 #[must_use]
 pub fn is_lasting(status: u16) -> bool {
-    !matches!(status, 401 | 403 | 429 | 500..)
+    matches!(status, 200..=299 | 422)
+}
+
+/// A request with a key.
+pub struct Keyed<'a> {
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// The organization that the key belongs to as well; 0 where the request may be about several.
+    pub org: OrgId,
+    /// The key.
+    pub key: &'a str,
+    /// What makes it this request and no other: where it goes, and all that it says.
+    pub parts: &'a [&'a [u8]],
+}
+
+/// Does `work` once for all requests that are this one: the answer of `work`, or the one that was given before, if `again`
+/// still lets the caller have it.
+///
+/// # Errors
+/// Those of [`claim`] and of `again`; `UNAVAILABLE` for work that takes longer than a request may.
+pub async fn once<F>(
+    app: &Arc<App>,
+    keyed: Keyed<'_>,
+    again: impl Future<Output = Result<()>> + Send,
+    work: impl FnOnce(Option<Arc<Claim>>) -> F + Send,
+) -> Result<Answer>
+where
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let Keyed { caller, org, key, parts } = keyed;
+    match claim(app, caller, org, key, &fingerprint(parts)).await? {
+        None => Ok(work(None).await),
+        Some(Claimed::Ours(claim)) => under(Arc::clone(&claim), work(Some(claim))).await,
+        Some(Claimed::Before(kept)) => {
+            again.await?;
+            Ok(kept)
+        }
+    }
 }
 
 /// What a key has come to.
@@ -74,7 +143,7 @@ pub enum Claimed {
     /// The request may make its change.
     Ours(Arc<Claim>),
     /// It was made and answered before.
-    Before(Kept),
+    Before(Answer),
 }
 
 /// A key, held by one request.
@@ -157,26 +226,35 @@ pub async fn remove_expired(app: &App) -> Result<u64> {
     Ok(app.db.execute(sql, vec![app.clock.now().0.into()]).await?)
 }
 
-/// Does `work` under a claim, to its end even if nobody waits for it any more, and keeps what it answers.
+/// Does `work` under a claim, to its end even if nobody waits for it any more, and keeps what it answers. It has the time that
+/// a request has: afterwards somebody else may have the key.
 ///
 /// # Errors
-/// `INTERNAL` if the work panicked.
-pub async fn under<F>(claim: Arc<Claim>, work: F) -> Result<Kept>
+/// `UNAVAILABLE` if the work took too long, `INTERNAL` if it panicked.
+pub async fn under<F>(claim: Arc<Claim>, work: F) -> Result<Answer>
 where
-    F: Future<Output = Kept> + Send + 'static,
+    F: Future<Output = Answer> + Send + 'static,
 {
     let (tell, told) = oneshot::channel();
     let app = Arc::clone(&claim.app);
     let working = async move {
-        let kept = work.await;
-        if let Err(problem) = claim.keep(&kept).await {
+        let done = tokio::time::timeout(claim.app.config.limits.request_timeout(), work).await;
+        let kept =
+            done.as_ref().ok().and_then(|answer| Some((answer.status, &answer.media, answer.kept.as_ref()?)));
+        if let Err(problem) = claim.keep(kept).await {
             tracing::error!(%problem, "idempotency.answer_not_kept");
         }
         // The client may be gone.
-        let _ = tell.send(kept);
+        let _ = tell.send(done);
     };
     app.spawn(working.in_current_span());
-    told.await.map_err(|_| Problem::internal(anyhow::anyhow!("work under an idempotency key did not end")))
+    match told.await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => {
+            Err(Problem::new(Code::Unavailable, "The request took too long; ask again with the same key."))
+        }
+        Err(_) => Err(Problem::internal(anyhow::anyhow!("work under an idempotency key did not end"))),
+    }
 }
 
 impl Claim {
@@ -209,7 +287,7 @@ impl Claim {
     }
 
     /// What another request's row means for this one: its answer, or none if the row is out of the way now.
-    async fn judge(&self, row: &QueryResult, fingerprint: &[u8; 32]) -> Result<Option<Kept>> {
+    async fn judge(&self, row: &QueryResult, fingerprint: &[u8; 32]) -> Result<Option<Answer>> {
         let now = self.app.clock.now();
         let holder: String = row.try_get_by(1)?;
         let (claimed_at, expires_at): (Timestamp, Timestamp) = (row.try_get_by(5)?, row.try_get_by(6)?);
@@ -224,16 +302,13 @@ impl Claim {
             return Err(Problem::new(Code::IdempotencyKeyReused, detail));
         }
         if let Some(status) = status {
-            return self.open(&holder, status, &row.try_get_by::<Vec<u8>, _>(4)?).map(Some);
+            let sealed: Option<Vec<u8>> = row.try_get_by(4)?;
+            return self.open(&holder, status, &sealed.ok_or_else(in_doubt)?).map(Some);
         }
         let changed: bool = row.try_get_by(2)?;
         match now.0 - claimed_at.0 > respected {
             false => Err(in_progress()),
-            true if changed => {
-                let detail =
-                    "The change of this key was made, but its answer was lost. Read what has become of it.";
-                Err(Problem::new(Code::IdempotencyInDoubt, detail))
-            }
+            true if changed => Err(in_doubt()),
             true => {
                 // Whoever held it has changed nothing, and can't any more.
                 self.remove("holder = $4 AND changed = FALSE AND status IS NULL", &holder).await?;
@@ -250,43 +325,55 @@ impl Claim {
         self.write(&sql, [holder.to_owned().into()]).await
     }
 
-    /// Marks, with the change and in its transaction, that it is being made.
-    ///
-    /// # Errors
-    /// `IDEMPOTENCY_IN_PROGRESS` if another request holds the key by now: then this change must not happen.
-    pub async fn mark(&self, tx: &Transaction) -> Result<()> {
+    /// Marks that the change is being made: as the last statement of its transaction, which may only be committed if this touches
+    /// the one row. Otherwise another request holds the key by now, and this change must not happen.
+    #[must_use]
+    pub fn mark(&self) -> Statement {
         let sql = "UPDATE idempotency_keys SET changed = TRUE WHERE organization_id = $1 AND caller = $2 \
                    AND idempotency_key = $3 AND holder = $4";
-        let marked = tx.execute_raw(self.statement(sql, [self.holder.clone().into()])).await?;
-        if marked.rows_affected() == 1 { Ok(()) } else { Err(in_progress()) }
+        self.statement(sql, [self.holder.clone().into()])
     }
 
-    /// Keeps an answer that may be given again; lets go of the key otherwise, if nothing was changed.
-    async fn keep(&self, kept: &Kept) -> Result<()> {
-        if !kept.lasting || kept.body.len() > LARGEST {
-            self.remove("holder = $4 AND changed = FALSE", &self.holder).await?;
+    /// Keeps an answer that may be given again, if there is room for it. Otherwise lets go of the key, or notes that something was
+    /// changed and done with.
+    async fn keep(&self, answer: Option<(StatusCode, &HeaderValue, &Bytes)>) -> Result<()> {
+        let fitting = answer.filter(|(.., body)| body.len() <= LARGEST);
+        if let Some((status, media, body)) = fitting {
+            let plain = [media.as_bytes(), b"\n", body].concat();
+            let sealed = self.app.keys.seal_bytes(&plain, &self.place_of(&self.holder));
+            let sql = "UPDATE idempotency_keys SET status = $5, answer_sealed = $6, answer_bytes = $7 \
+                       WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3 AND holder = $4 \
+                       AND (SELECT COALESCE(SUM(answer_bytes), 0) FROM idempotency_keys \
+                            WHERE caller = $2 AND answer_bytes IS NOT NULL) + $7 <= $8";
+            let (status, bytes) = (i64::from(status.as_u16()), sealed.len() as i64);
+            let values = [status.into(), sealed.into(), bytes.into(), MOST_OF_ONE.into()];
+            if self.write(sql, [Value::from(self.holder.clone())].into_iter().chain(values)).await? {
+                return Ok(());
+            }
+        }
+        if self.remove("holder = $4 AND changed = FALSE", &self.holder).await? {
             return Ok(());
         }
-        let plain = [kept.media.as_bytes(), b"\n", &kept.body].concat();
-        let sealed = self.app.keys.seal_bytes(&plain, &self.place_of(&self.holder));
-        let sql = "UPDATE idempotency_keys SET status = $5, answer_sealed = $6 WHERE organization_id = $1 \
-                   AND caller = $2 AND idempotency_key = $3 AND holder = $4";
-        let status = i64::from(kept.status.as_u16());
-        self.write(sql, [self.holder.clone().into(), status.into(), sealed.into()]).await?;
+        let sql = "UPDATE idempotency_keys SET status = $5 WHERE organization_id = $1 AND caller = $2 \
+                   AND idempotency_key = $3 AND holder = $4";
+        let status = answer.map_or(StatusCode::SERVICE_UNAVAILABLE, |(status, ..)| status);
+        self.write(sql, [self.holder.clone().into(), i64::from(status.as_u16()).into()]).await?;
         Ok(())
     }
 
-    fn open(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<Kept> {
+    fn open(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<Answer> {
         let opened = self.app.keys.open_bytes(sealed, &self.place_of(holder));
         let plain = opened.map_err(Problem::internal)?;
         let plain: &[u8] = plain.expose_secret();
         let broken = || Problem::internal(anyhow::anyhow!("a kept answer is none"));
         let end = plain.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
-        Ok(Kept {
+        Ok(Answer {
             status: StatusCode::from_u16(status as u16).map_err(Problem::internal)?,
             media: HeaderValue::from_bytes(&plain[..end]).map_err(Problem::internal)?,
             body: Bytes::copy_from_slice(&plain[end + 1..]),
-            lasting: true,
+            kept: None,
+            retry_after: None,
+            replayed: true,
         })
     }
 
@@ -294,6 +381,12 @@ impl Claim {
     fn place_of<'a>(&self, holder: &'a str) -> SealContext<'a> {
         SealContext::new(self.org, "idempotency_keys", holder, "answer")
     }
+}
+
+fn in_doubt() -> Problem {
+    let detail =
+        "The change of this key was made, but its answer was lost or not kept. Read what has become of it.";
+    Problem::new(Code::IdempotencyInDoubt, detail)
 }
 
 fn in_progress() -> Problem {

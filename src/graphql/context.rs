@@ -17,7 +17,7 @@ use crate::{
     enums::DecidedVia,
     error::{At, Code, Problem, Result},
     ids::OrgId,
-    store::Precondition,
+    store::{Precondition, Transaction},
 };
 
 /// One request, of whichever face.
@@ -93,6 +93,15 @@ impl Request {
             ..of_caller
         };
         again.executing(document)
+    }
+
+    /// Begins a transaction that may write. Its commit marks the idempotency key that the request holds.
+    ///
+    /// # Errors
+    /// The database is out of reach.
+    pub(crate) async fn begin(&self) -> Result<Transaction> {
+        let mark = self.claim.as_ref().map(|claim| claim.mark());
+        Ok(self.app.db.begin().await?.demanding(mark))
     }
 
     fn inside(app: &Arc<App>, caller: Caller) -> Self {

@@ -19,7 +19,7 @@ pub mod permit;
 pub mod record;
 mod render;
 mod room;
-mod secret;
+pub mod secret;
 pub mod validate;
 
 use async_graphql::{MergedObject, MergedSubscription, Schema, SchemaBuilder};
@@ -31,7 +31,7 @@ pub use live::{RECHECK, watch};
 pub use permit::Permit;
 pub use render::{problem_of, render, show, write_value};
 pub use room::{Room, Share};
-pub use secret::SecretText;
+pub use secret::{SecretText, without_secrets};
 
 use crate::{config::Config, error::Result};
 

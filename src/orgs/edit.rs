@@ -104,9 +104,9 @@ pub async fn update(scope: &Scope, edit: OrganizationEdit) -> Result<()> {
     let (target_kind, target_id) = ("organization", scope.org.0);
     let entry = audit::Entry { operation: "updateOrganization", target_kind, target_id, changes };
     audit::record(&tx, entry);
-    tx.commit().await?;
     // Who may come in at all may have changed.
-    scope.app.sessions.forget();
+    scope.app.sessions.forget_after(tx.connection());
+    tx.commit().await?;
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use crate::{
         Answer, ContextExt, Enter, Request, SecretText, answer,
         bounds::{bounds, length},
         permit::open,
+        secret::shown_once,
     },
     ids::SessionId,
 };
@@ -22,10 +23,12 @@ use crate::{
 #[derive(SimpleObject, Default)]
 pub struct SignIn {
     /// What requests carry as `Authorization: Bearer`.
+    #[graphql(directive = shown_once::apply())]
     pub access_token: Option<String>,
     /// Until when the access token is valid.
     pub access_token_expires_at: Option<Timestamp>,
     /// What `refreshSession` takes, once.
+    #[graphql(directive = shown_once::apply())]
     pub refresh_token: Option<String>,
     /// Until when the refresh token is valid.
     pub refresh_token_expires_at: Option<Timestamp>,
@@ -39,6 +42,7 @@ pub struct SignIn {
 #[derive(SimpleObject)]
 pub struct SignInChallenge {
     /// What `completeSignIn` takes.
+    #[graphql(directive = shown_once::apply())]
     pub token: String,
     /// Until when.
     pub expires_at: Timestamp,

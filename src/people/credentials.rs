@@ -38,7 +38,7 @@ pub async fn request_email_confirmation(request: &Request, person: &Person) -> R
         return Ok(());
     }
     throttle::charge(app, &[Key::mail(&user.email)]).await?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     links::send(app, &tx, &user, Purpose::Confirm, &user.email).await?;
     record_personal(
         &tx,
@@ -56,7 +56,7 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
     let app = &request.app;
     let address = Key::address(request.ip);
     throttle::charge(app, std::slice::from_ref(&address)).await?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let (user, email) = links::redeem(app, &tx, Purpose::Confirm, token).await?;
     let user = by_id(&tx, user).await?;
     if user.disabled_at.is_some() {
@@ -78,8 +78,8 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
     row.update(&tx).await?;
     throttle::refund(app, &tx, &address).await?;
     record_personal(&tx, request, PersonalEntry::done("confirmEmail", user.id, changes).by(&user.name));
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(())
 }
 
@@ -106,7 +106,7 @@ async fn send_reset(request: &Request, email: &str) -> Result<()> {
     let user = by_email(app.db.read(), email).await?;
     let Some(user) = user.filter(|user| user.disabled_at.is_none()) else { return Ok(()) };
     throttle::charge(app, &[Key::reset(&user.email)]).await?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     links::send(app, &tx, &user, Purpose::Reset, &user.email).await?;
     // Whoever asked has not shown who they are: the line says ANONYMOUS.
     let entry = PersonalEntry::done("requestPasswordReset", user.id, json!({}));
@@ -124,7 +124,7 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
     let address = Key::address(request.ip);
     throttle::charge(app, std::slice::from_ref(&address)).await?;
     let hash = app.passwords.hash(new).await.map_err(Problem::internal)?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let (user, email) = links::redeem(app, &tx, Purpose::Reset, token).await?;
     let user = by_id(&tx, user).await?;
     if user.disabled_at.is_some() || user.email != email {
@@ -141,8 +141,8 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
         request,
         PersonalEntry::done("resetPassword", user.id, json!({ "password": "changed" })).by(&user.name),
     );
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(())
 }
 
@@ -164,7 +164,7 @@ pub async fn change_password(
     }
     check_password(new, &user.email, "newPassword")?;
     let hash = app.passwords.hash(new).await.map_err(Problem::internal)?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let user = hold_unchanged(&tx, &user).await?;
     set_password(app, &tx, &user, hash, Some(person)).await?;
     notify(app, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request)).await?;
@@ -173,8 +173,8 @@ pub async fn change_password(
         request,
         PersonalEntry::done("changePassword", user.id, json!({ "password": "changed" })).by(&user.name),
     );
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(())
 }
 
@@ -245,7 +245,7 @@ pub async fn change_email(
     }
     let user = require_password(request, person.id, password).await?;
     throttle::charge(app, &[Key::mail(email)]).await?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let user = hold_unchanged(&tx, &user).await?;
     let taken = by_email(&tx, email).await?.is_some_and(|other| other.id != user.id);
     if !taken {
@@ -265,7 +265,7 @@ pub async fn change_email(
 /// The database is out of reach.
 pub async fn change_name(request: &Request, person: &Person, name: &str) -> Result<()> {
     let (app, name) = (&request.app, name.trim());
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let user = by_id(&tx, person.id).await?;
     let mut row = user.clone().into_active_model();
     row.name = Set(name.to_owned());
@@ -276,8 +276,8 @@ pub async fn change_name(request: &Request, person: &Person, name: &str) -> Resu
         request,
         PersonalEntry::done("changeName", user.id, json!({ "name": name })).by(&user.name),
     );
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(())
 }
 

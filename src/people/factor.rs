@@ -76,7 +76,7 @@ fn totp(secret: &[u8], email: &str) -> Result<Totp> {
 pub async fn begin(request: &Request, person: &Person, password: Option<&SecretString>) -> Result<Enrolment> {
     let app = &request.app;
     require_password(request, person.id, password).await?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let user = by_id(&tx, person.id).await?;
     if user.totp_confirmed_at.is_some() {
         return Err(Problem::new(
@@ -107,7 +107,7 @@ pub async fn begin(request: &Request, person: &Person, password: Option<&SecretS
 pub async fn confirm(request: &Request, person: &Person, code: &SecretString) -> Result<Vec<String>> {
     let app = &request.app;
     charge(app, person.id, code).await?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let user = by_id(&tx, person.id).await?;
     if user.totp_secret_sealed.is_none() || user.totp_confirmed_at.is_some() {
         return Err(Problem::new(Code::Conflict, "Begin to set up a second factor first (`beginTotp`)."));
@@ -127,8 +127,8 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
         request,
         PersonalEntry::done("confirmTotp", user.id, json!({ "second_factor": true })),
     );
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(codes)
 }
 
@@ -153,8 +153,8 @@ pub async fn disable(
         request,
         PersonalEntry::done("disableTotp", user.id, json!({ "second_factor": false })),
     );
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(())
 }
 
@@ -192,7 +192,7 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
 async fn prove(request: &Request, person: &Person, code: &SecretString) -> Result<crate::store::Transaction> {
     let app = &request.app;
     charge(app, person.id, code).await?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let user = by_id(&tx, person.id).await?;
     if user.totp_confirmed_at.is_none() {
         return Err(Problem::new(Code::Conflict, "There is no second factor."));

@@ -84,7 +84,7 @@ pub(super) async fn of(app: &App, db: &impl ConnectionTrait, user: UserId) -> Re
 /// `NOT_FOUND`, also for somebody else's; `CONFLICT` where the person could not sign in any more.
 pub async fn unlink(request: &Request, person: &Person, id: LinkedAccountId) -> Result<()> {
     let app = &request.app;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     // Of two who unlink at once, the second sees what the first has left.
     let user = hold(&tx, person.id).await?;
     let all = of(app, &tx, user.id).await?;

@@ -266,7 +266,7 @@ pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Accepta
     let user = by_email(app.db.read(), &row.email).await?;
     // Hashing takes its time; nobody waits for the transaction of it.
     let hash = prove(request, &row, user.as_ref(), said).await?;
-    let scope = Scope::system(app, row.organization_id);
+    let scope = Scope::system_for(request, row.organization_id);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     require_inviter(&tx, &row).await?;
@@ -285,8 +285,8 @@ pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Accepta
     .by(&user.name)
     .in_org(scope.org);
     record_personal(tx.connection(), request, entry);
+    app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    app.sessions.forget();
     Ok(Accepted { org: row.organization_id, user: user.id, role: row.role })
 }
 
@@ -429,7 +429,7 @@ pub(super) async fn accept_vouched(
     row: &invitations::Model,
     user: UserId,
 ) -> Result<()> {
-    let scope = Scope::system(&request.app, row.organization_id);
+    let scope = Scope::system_for(request, row.organization_id);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     require_inviter(&tx, row).await?;
@@ -444,7 +444,7 @@ pub(super) async fn accept_vouched(
             .by(&person.name)
             .in_org(scope.org);
     record_personal(tx.connection(), request, entry);
+    request.app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    request.app.sessions.forget();
     Ok(())
 }

@@ -66,12 +66,12 @@ fn enabled(tx: &Tx, roles: &[Role]) -> Select<members::Entity> {
 pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
     let tx = scope.begin().await?;
     add_to(&tx, user, role).await?;
+    scope.app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    scope.app.sessions.forget();
     Ok(())
 }
 
-/// [`add_member`] as a part of something larger, which calls `sessions.forget()` at its end.
+/// [`add_member`] as a part of something larger, which calls `sessions.forget_after` before its end.
 ///
 /// # Errors
 /// As [`add_member`].
@@ -110,8 +110,8 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
     member.role = Set(role);
     member.update(tx.connection()).await?;
     record(&tx, "updateMember", user, json!({ "role": role, "was": was }));
+    scope.app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    scope.app.sessions.forget();
     Ok(())
 }
 
@@ -144,8 +144,8 @@ async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Resul
     rows.exec(tx.connection()).await?;
     channels::forget_recipient(&tx, user).await?;
     record(&tx, operation, user, json!({ "was": member.role }));
+    scope.app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    scope.app.sessions.forget();
     Ok(())
 }
 

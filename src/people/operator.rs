@@ -118,8 +118,8 @@ pub async fn disable(app: &App, user: UserId) -> Result<Disabled> {
         record_personal(&tx, Origin::operator(app), PersonalEntry::done("disableUser", user, changes));
     }
     let organizations_without_owner = houses(app, &tx, user, WITHOUT_OWNER).await?;
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(Disabled {
         id: user,
         email: person.email,
@@ -147,8 +147,8 @@ pub async fn enable(app: &App, user: UserId) -> Result<Enabled> {
         let changes = json!({ "disabled_at": null });
         record_personal(&tx, Origin::operator(app), PersonalEntry::done("enableUser", user, changes));
     }
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(Enabled { id: user, email: person.email, changed })
 }
 
@@ -170,8 +170,8 @@ pub async fn reset_second_factor(app: &App, user: UserId) -> Result<WithoutFacto
     let changes = json!({ "second_factor": false, "sessions": "revoked" });
     record_personal(&tx, Origin::operator(app), PersonalEntry::done("resetSecondFactor", user, changes));
     let organizations_requiring_one = houses(app, &tx, user, REQUIRING_FACTOR).await?;
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(WithoutFactor { id: user, email: person.email, sessions_ended, organizations_requiring_one })
 }
 
@@ -193,8 +193,8 @@ pub async fn reset_password(app: &App, user: UserId) -> Result<NewLink> {
     notify_by_operator(app, &tx, &person, Notice::PasswordReset).await?;
     let changes = json!({ "password": "changed", "sessions": "revoked" });
     record_personal(&tx, Origin::operator(app), PersonalEntry::done("resetUserPassword", user, changes));
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     let is_disabled = person.disabled_at.is_some();
     Ok(NewLink { id: user, email: person.email, sessions_ended, is_disabled, token, expires_at })
 }

@@ -12,6 +12,7 @@ use crate::{
         Answer, ContextExt, Enter, SecretText, answer,
         bounds::{bounds, length, name},
         permit::open,
+        secret::shown_once,
     },
     ids::OrgId,
 };
@@ -20,8 +21,10 @@ use crate::{
 #[derive(SimpleObject)]
 pub struct TotpEnrolment {
     /// The secret in base32, to be typed into an app.
+    #[graphql(directive = shown_once::apply())]
     pub secret: String,
     /// The same as an `otpauth` address, to be shown as a QR code.
+    #[graphql(directive = shown_once::apply())]
     pub url: String,
 }
 
@@ -171,7 +174,7 @@ impl OwnMutation {
     }
 
     /// Makes the second factor count, by a code of it. Answers with ten recovery codes, shown this once.
-    #[graphql(directive = open::apply("SIGNED_IN"))]
+    #[graphql(directive = open::apply("SIGNED_IN"), directive = shown_once::apply())]
     async fn confirm_totp(
         &self,
         ctx: &Context<'_>,
@@ -203,7 +206,7 @@ impl OwnMutation {
     }
 
     /// Replaces the recovery codes. The new ones are shown this once.
-    #[graphql(directive = open::apply("SIGNED_IN"))]
+    #[graphql(directive = open::apply("SIGNED_IN"), directive = shown_once::apply())]
     async fn regenerate_recovery_codes(
         &self,
         ctx: &Context<'_>,

@@ -104,8 +104,9 @@ pub struct OpenSession {
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for an account that is disabled, or that has another password or second factor by now.
-pub(super) async fn open_for(app: &App, known: &users::Model, client: Client) -> Result<SignedIn> {
-    let tx = app.db.begin().await?;
+pub(super) async fn open_for(request: &Request, known: &users::Model) -> Result<SignedIn> {
+    let (app, client) = (&request.app, Client::of(request));
+    let tx = request.begin().await?;
     let (user, signed_in) = opened(app, &tx, known, &client).await?;
     note(app, &tx, "signIn", &user, signed_in.session, &client);
     tx.commit().await?;
@@ -160,7 +161,7 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     let (app, client) = (&request.app, Client::of(request));
     let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
     let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
     // Whoever opens or ends sessions holds the person until the end: of two who refresh at a time the second sees the first,
     // and who ends a session ends what is just being made of it as well.
@@ -184,10 +185,10 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     }
     let signed_in = open(app, &tx, user.id, (session.family, generation), &client).await?;
     note(app, &tx, "refreshSession", &user, signed_in.session, &client);
-    tx.commit().await?;
     if !later.is_empty() {
-        app.sessions.forget();
+        app.sessions.forget_after(&tx);
     }
+    tx.commit().await?;
     Ok(signed_in)
 }
 
@@ -216,8 +217,8 @@ async fn reused(
     notify(app, &tx, user, &user.email, Notice::RefreshTokenReused, &Client::of(request)).await?;
     let entry = PersonalEntry::done("refreshTokenReused", user.id, json!({ "sessions": "revoked" }));
     record_personal(&tx, request, entry.by(&user.name).through(session.id));
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(refused)
 }
 
@@ -240,15 +241,15 @@ pub async fn revoke_session(request: &Request, person: &Person, id: SessionId) -
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
 async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &'static str) -> Result<()> {
     let app = &request.app;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     hold(&tx, person.id).await?;
     let found =
         sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
     revoke(app, &tx, person.id, &found.ok_or_else(gone)?.family).await?;
     record_personal(&tx, request, PersonalEntry::done(operation, person.id, json!({ "session": id })));
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(())
 }
 
@@ -273,7 +274,7 @@ fn note(
 /// The database is out of reach.
 pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result<()> {
     let app = &request.app;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     hold(&tx, person.id).await?;
     end_sessions(app, &tx, person.id, Some(person)).await?;
     record_personal(
@@ -281,8 +282,8 @@ pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result
         request,
         PersonalEntry::done("revokeOtherSessions", person.id, json!({ "sessions": "revoked" })),
     );
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(())
 }
 

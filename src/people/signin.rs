@@ -144,13 +144,13 @@ async fn rehash(app: &App, user: &mut users::Model, password: &SecretString) -> 
 async fn admit(request: &Request, user: &users::Model) -> Result<Step> {
     let app = &request.app;
     if user.totp_confirmed_at.is_some() {
-        let tx = app.db.begin().await?;
+        let tx = request.begin().await?;
         hold_unchanged(&tx, user).await?;
         let (token, expires_at) = challenge(app, &tx, user.id, Awaited::SecondFactor).await?;
         tx.commit().await?;
         return Ok(Step::Challenge(Challenge { token, expires_at }));
     }
-    Ok(Step::Session(open_for(app, user, Client::of(request)).await?))
+    Ok(Step::Session(open_for(request, user).await?))
 }
 
 /// Completes a sign-in by the code of the second factor, or by a recovery code.
@@ -166,7 +166,7 @@ pub async fn complete_sign_in(
     let hash = hash_of(challenge, Awaited::SecondFactor)?;
     let user = awaiting(app, app.db.read(), hash, Awaited::SecondFactor).await?;
     let wait = factor::charge(app, user.id, code).await?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let user = by_id(&tx, user.id).await?;
     let Some(proof) = factor::check(app, &tx, &user, code).await? else {
         tx.rollback().await?;
@@ -185,7 +185,7 @@ pub async fn complete_sign_in(
     let entry = PersonalEntry::done("completeSignIn", user.id, changes).by(&user.name);
     record_personal(&tx, request, entry);
     tx.commit().await?;
-    open_for(app, &user, client).await
+    open_for(request, &user).await
 }
 
 /// A code that [`exchange`] takes once, for a person who has shown elsewhere who they are.
@@ -202,7 +202,7 @@ pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
     let address = Key::address(request.ip);
     throttle::charge(app, std::slice::from_ref(&address)).await?;
     let hash = hash_of(code, Awaited::Exchange)?;
-    let tx = app.db.begin().await?;
+    let tx = request.begin().await?;
     let user = awaiting(app, &tx, hash, Awaited::Exchange).await?;
     use_up(app, &tx, hash).await?;
     throttle::refund(app, &tx, &address).await?;

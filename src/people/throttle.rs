@@ -11,7 +11,7 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use sea_orm::{ConnectionTrait, DbBackend, Statement};
+use sea_orm::{ConnectionTrait, Statement};
 use sha2::{Digest, Sha256};
 
 use super::users::folded;
@@ -159,16 +159,13 @@ pub(super) async fn charge(app: &App, keys: &[Key]) -> Result<Duration> {
 
 /// A counter, held until the transaction ends: failures, and until when it blocks.
 async fn held(app: &App, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
-    let (backend, now) = (app.db.backend(), app.clock.now());
+    let now = app.clock.now();
+    // Made or held by one statement: between two, somebody who is forgiven would take it away, and this attempt be free.
     let sql = "INSERT INTO sign_in_throttle (key_hash, failures, blocked_until, updated_at) VALUES ($1, 0, 0, $2) \
-               ON CONFLICT (key_hash) DO NOTHING";
-    tx.execute_raw(Statement::from_sql_and_values(backend, sql, [key.hash.clone().into(), now.0.into()]))
-        .await?;
-    let lock = if backend == DbBackend::Postgres { " FOR UPDATE" } else { "" };
-    let sql =
-        format!("SELECT failures, blocked_until, updated_at FROM sign_in_throttle WHERE key_hash = $1{lock}");
-    let row =
-        tx.query_one_raw(Statement::from_sql_and_values(backend, sql, [key.hash.clone().into()])).await?;
+               ON CONFLICT (key_hash) DO UPDATE SET failures = sign_in_throttle.failures \
+               RETURNING failures, blocked_until, updated_at";
+    let values = [key.hash.clone().into(), now.0.into()];
+    let row = tx.query_one_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
     let Some(row) = row else { return Ok((0, 0)) };
     let (failures, blocked_until, updated_at): (i64, i64, i64) =
         (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QuerySelect, Set};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, Set};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ use crate::{
     error::{Code, Problem, Result, Violation},
     ids::TokenId,
     numerals::counted,
-    store::Tx,
+    store::{Tx, held},
 };
 
 /// How long the replaced secret of a token works if nobody says otherwise.
@@ -99,8 +99,8 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
     .await?;
     let changes = json!({ "name": name, "permissions": permissions, "expires_at": expires_at });
     record(&tx, "createServiceToken", row.id, changes);
+    scope.app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    scope.app.sessions.forget();
     Ok((row.id, token))
 }
 
@@ -141,8 +141,8 @@ pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Resu
     row.previous_last_used_at = Set(old_use);
     row.update(tx.connection()).await?;
     record(&tx, "rotateServiceToken", id, changes);
+    scope.app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    scope.app.sessions.forget();
     Ok(token)
 }
 
@@ -184,8 +184,8 @@ pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result
     }
     row.update(tx.connection()).await?;
     record(&tx, "updateServiceToken", id, changes);
+    scope.app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    scope.app.sessions.forget();
     Ok(())
 }
 
@@ -203,8 +203,8 @@ pub async fn revoke_token(scope: &Scope, id: TokenId) -> Result<()> {
     row.revoked_at = Set(Some(tx.now));
     row.update(tx.connection()).await?;
     record(&tx, "revokeServiceToken", id, json!({ "revoked_at": tx.now }));
+    scope.app.sessions.forget_after(tx.connection());
     tx.commit().await?;
-    scope.app.sessions.forget();
     Ok(())
 }
 
@@ -237,7 +237,7 @@ pub async fn tokens(scope: &Scope) -> Result<Vec<serde_json::Value>> {
 /// The row, held until the transaction ends: of two who rotate at a time, the second replaces the first's secret.
 async fn find(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
     let found = tx.scope.find::<service_tokens::Entity>().filter(service_tokens::Column::Id.eq(id));
-    let row = found.lock_exclusive().one(tx.connection()).await?;
+    let row = held(found).one(tx.connection()).await?;
     row.ok_or_else(|| Problem::not_found("service token", id))
 }
 

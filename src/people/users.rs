@@ -2,8 +2,7 @@
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter,
-    QuerySelect, Set,
+    ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter, Set,
     sea_query::{Expr, Func},
 };
 use secrecy::SecretString;
@@ -21,7 +20,7 @@ use crate::{
     clock::Timestamp,
     error::{Code, Problem, Result, Violation},
     ids::{OrgId, UserId},
-    store::{Db, Transaction},
+    store::{Db, Transaction, held},
 };
 
 /// What a new user is given.
@@ -112,8 +111,8 @@ pub async fn create_user(app: &App, new: NewUser) -> Result<UserId> {
     let changes = json!({ "email": row.email, "password": "changed", "email_confirmed": new.confirmed });
     let entry = PersonalEntry::done("createUser", row.id, changes);
     record_personal(&tx, Origin::operator(app), entry);
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(row.id)
 }
 
@@ -236,7 +235,7 @@ pub(super) async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users
 /// The same, held until the transaction ends.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 pub(super) async fn hold(tx: &Transaction, id: UserId) -> Result<users::Model> {
-    users::Entity::find_by_id(id).lock_exclusive().one(tx).await?.ok_or_else(gone)
+    held(users::Entity::find_by_id(id)).one(tx).await?.ok_or_else(gone)
 }
 
 fn gone() -> Problem {

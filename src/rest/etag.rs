@@ -1,7 +1,9 @@
 //! ETags of records: what a client has read is what it changes, or it hears that it is not.
 //!
 //! An ETag is a hash of the record as it is answered, so that it is right for computed fields and for what the caller alone
-//! sees. It is strong: the same ETag is the same bytes. Lists have none, and neither has an answer that shows a secret once.
+//! sees. It is strong: the same ETag is the same bytes, but for what is measured over and over ([`MEASURED`]): nobody edits
+//! that, and a record whose host is alive would be another one each time it is read. Lists have none, and neither has an answer
+//! that shows a secret once.
 //!
 //! `If-Match` is checked inside the transaction of the change ([`Precondition`]), while nobody else can change the record:
 //! SQLite has one writer; on PostgreSQL the row is locked first. What is compared is the record as this very operation would
@@ -19,7 +21,6 @@ use async_graphql::{
     Name, Positioned, Value, Variables,
     parser::types::{DocumentOperations, OperationType, Selection},
 };
-use bytes::Bytes;
 use foldhash::quality::FixedState;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, header};
@@ -29,7 +30,7 @@ use tokio::sync::Semaphore;
 use super::{Operation, serve::execute_document};
 use crate::{
     error::{Code, Problem, Result},
-    graphql::{Catalogue, Document, Request},
+    graphql::{Catalogue, Document, Request, record::camel_case},
     store::{self, Tx},
 };
 
@@ -45,17 +46,23 @@ const TABLES: &[(&str, &str)] = &[
     ("Skill", "skills"),
 ];
 
+/// What hosts tell every few seconds, and what follows from the time alone, as `/v1` spells it. No operation that answers a GET
+/// with one record has any of it: `If-None-Match` means every byte.
+const MEASURED: &[&str] =
+    &["cpu_pct", "ram_pct", "load_1", "load_5", "load_15", "uptime_seconds", "last_seen_at"];
+
 /// A record that an operation answers with.
 pub struct Current {
+    /// Whether it has something of what is measured.
+    measured: bool,
     /// The table of its row.
     table: &'static str,
     /// The root field and the document that read its present state; none for an operation that changes none.
     reads: Option<(String, Arc<Document>)>,
 }
 
-/// The ETag of a record's bytes.
-#[must_use]
-pub fn of(json: &[u8]) -> HeaderValue {
+/// The ETag of these bytes.
+fn of(json: &[u8]) -> HeaderValue {
     let half = |seed| {
         let mut hasher = FixedState::with_seed(seed).build_hasher();
         hasher.write(json);
@@ -91,6 +98,12 @@ impl Current {
         self.reads.is_some()
     }
 
+    /// Whether the ETag leaves something out: what is measured.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.measured
+    }
+
     /// How the present state of the record is read that `operation` answers with; none if that is no record, or shows a
     /// secret.
     pub(super) fn of(operation: &Operation, catalogue: &Catalogue) -> Option<Self> {
@@ -110,7 +123,20 @@ impl Current {
             }
             _ => None,
         };
-        (!shows_secret).then_some(Self { table, reads })
+        let measured = MEASURED.iter().any(|name| operation.selects(&camel_case(name)));
+        (!shows_secret).then_some(Self { measured, table, reads })
+    }
+
+    /// The ETag of the record that was answered with `json`.
+    #[must_use]
+    pub fn etag(&self, json: &[u8]) -> HeaderValue {
+        if self.measured
+            && let Ok(mut record) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(json)
+        {
+            record.retain(|name, _| !MEASURED.contains(&name.as_str()));
+            return of(serde_json::Value::Object(record).to_string().as_bytes());
+        }
+        of(json)
     }
 }
 
@@ -175,14 +201,17 @@ impl Precondition {
         }))
     }
 
-    async fn present(&self, tx: &Tx) -> Result<Bytes> {
+    async fn present(&self, tx: &Tx) -> Result<HeaderValue> {
         let missing = || Problem::internal(anyhow::anyhow!("a precondition without a way to read"));
         let current = self.operation.current.as_ref().ok_or_else(missing)?;
         let (root, document) = current.reads.as_ref().ok_or_else(missing)?;
         let connection = tx.connection();
         if connection.get_database_backend() == DbBackend::Postgres {
-            let sql =
-                format!("SELECT 1 FROM {} WHERE organization_id = $1 AND id = $2 FOR UPDATE", current.table);
+            // NO KEY: rows that only refer to the record may be written meanwhile.
+            let sql = format!(
+                "SELECT 1 FROM {} WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE",
+                current.table
+            );
             let values = [tx.scope.org.0.into(), self.id.into()];
             connection
                 .query_one_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values))
@@ -190,7 +219,8 @@ impl Precondition {
         }
         let _permit = READERS.acquire().await.map_err(Problem::internal)?;
         let request = Arc::new(self.request.of_document(document));
-        execute_document(&self.request.app, document, root, request, self.variables.clone()).await
+        let (app, variables) = (&self.request.app, self.variables.clone());
+        Ok(current.etag(&execute_document(app, document, root, request, variables).await?))
     }
 }
 
@@ -201,7 +231,7 @@ impl store::Precondition for Precondition {
             if self.checked.swap(true, Ordering::Relaxed) {
                 return Ok(());
             }
-            let etag = of(&self.present(tx).await?);
+            let etag = self.present(tx).await?;
             if self.wanted.iter().any(|tag| tag == "*" || tag.as_bytes() == etag.as_bytes()) {
                 return Ok(());
             }

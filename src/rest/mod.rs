@@ -21,5 +21,5 @@ pub use operation::{Given, Operation, Source};
 pub use problem::{problem_document, problem_page, problem_response};
 pub use routes::{ROUTES, Route, Routes};
 pub use serve::router;
-pub(crate) use serve::{execute, org_in_path, prepared};
+pub(crate) use serve::{execute, org_in_path, prepared, refusal};
 pub(crate) use shapes::{Shapes, is_required};

@@ -22,7 +22,7 @@ use crate::{
 
 const DESCRIPTION: &str = "Manages the AI agents of organizations. Errors are RFC 9457 problem documents. Every request \
     that changes something takes an `Idempotency-Key` (1 to 255 visible ASCII characters): the same request with the \
-    same key is done once within 24 hours, and answered the same again, with `Idempotent-Replayed: true`.";
+    same key is done once within 24 hours, and answered the same again, with `Idempotent-Replayed: true` and null in the place of secrets.";
 
 /// The document, as JSON with sorted keys.
 #[must_use]

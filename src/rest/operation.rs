@@ -9,6 +9,7 @@ use async_graphql::{
     parser::types::{DocumentOperations, ExecutableDocument, Field, Selection, SelectionSet},
     registry::MetaInputValue,
 };
+use bytes::Bytes;
 
 use super::etag::Current;
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
         Catalogue, Document, Permit,
         record::snake_case,
         validate::{Spelling, Validator, meant},
+        without_secrets,
     },
 };
 
@@ -121,6 +123,15 @@ impl Operation {
         let fragments = document.fragments.values().map(|fragment| &fragment.node.selection_set.node);
         let roots = document.operations.iter().map(|(_, definition)| &definition.node.selection_set.node);
         roots.chain(fragments).any(|set| selects(set, name))
+    }
+
+    /// The answer as it may be kept: without secrets.
+    pub(super) fn without_secrets(&self, json: &Bytes, catalogue: &Catalogue) -> Option<Bytes> {
+        let mut data = serde_json::Map::new();
+        data.insert(self.root.clone(), serde_json::from_slice(json).ok()?);
+        let mut data = serde_json::Value::Object(data);
+        let hidden = without_secrets(&self.document, None, &catalogue.registry, &mut data);
+        Some(if hidden { data[self.root.as_str()].to_string().into() } else { json.clone() })
     }
 
     /// Says which variables are parts of `path`.

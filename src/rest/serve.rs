@@ -22,7 +22,7 @@ use crate::{
     app::App,
     edge::{
         Arrival, body,
-        idempotency::{self, Claimed, Kept},
+        idempotency::{self, Answer, Keyed},
         is_json,
     },
     enums::DecidedVia,
@@ -97,14 +97,14 @@ async fn run(
         None => Ok(answer(operation, status, execute(app, operation, request, variables).await?, None)),
         // In a place of its own, so that the future of those who only read is not as large.
         Some(key) => {
-            Box::pin(once(app, operation, status, arrival, org, (key, body), request, variables)).await
+            Box::pin(under_key(app, operation, status, arrival, org, (key, body), request, variables)).await
         }
     }
 }
 
 /// Executes under an idempotency key, or gives the answer that was given before.
 #[expect(clippy::too_many_arguments, reason = "all of a request")]
-async fn once(
+async fn under_key(
     app: &Arc<App>,
     operation: &Arc<Operation>,
     status: StatusCode,
@@ -114,67 +114,62 @@ async fn once(
     request: Arc<Request>,
     variables: async_graphql::Variables,
 ) -> Result<Response> {
-    let (method, uri) = (arrival.method.as_str(), arrival.uri.to_string());
-    let fingerprint = idempotency::fingerprint(&[method.as_bytes(), uri.as_bytes(), body]);
-    match idempotency::claim(app, &request.caller, org, key, &fingerprint).await? {
-        None => Ok(answer(operation, status, execute(app, operation, request, variables).await?, None)),
-        Some(Claimed::Before(kept)) => {
-            let mut response = answer_of(operation, kept);
-            response.headers_mut().insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
-            Ok(response)
+    let (method, uri, caller) = (arrival.method.as_str(), arrival.uri.to_string(), request.caller.clone());
+    let demanded = arrival.headers.get_all(header::IF_MATCH).iter().map(HeaderValue::as_bytes);
+    let demanded = demanded.collect::<Vec<_>>().join(&b","[..]);
+    let parts: &[&[u8]] = &[method.as_bytes(), uri.as_bytes(), &demanded, body];
+    let keyed = Keyed { caller: &caller, org, key, parts };
+    let (worker, working, instance) = (Arc::clone(app), Arc::clone(operation), arrival.uri.path().to_owned());
+    let work = move |claim| async move {
+        let request = Arc::new(Request {
+            claim,
+            precondition: request.precondition.clone(),
+            ..request.of_document(&working.document)
+        });
+        let id = request.id.clone();
+        match execute(&worker, &working, request, variables).await {
+            Ok(body) => Answer {
+                status,
+                media: HeaderValue::from_static("application/json"),
+                kept: working.without_secrets(&body, &worker.catalogue),
+                body,
+                retry_after: None,
+                replayed: false,
+            },
+            Err(problem) => refusal(&problem, &instance, &id),
         }
-        Some(Claimed::Ours(claim)) => {
-            let request = Arc::new(Request {
-                claim: Some(Arc::clone(&claim)),
-                precondition: request.precondition.clone(),
-                ..request.of_document(&operation.document)
-            });
-            let (worker, working, instance) =
-                (Arc::clone(app), Arc::clone(operation), arrival.uri.path().to_owned());
-            let work = async move {
-                let id = request.id.clone();
-                match execute(&worker, &working, request, variables).await {
-                    Ok(body) => Kept {
-                        status,
-                        media: HeaderValue::from_static("application/json"),
-                        body,
-                        lasting: true,
-                    },
-                    Err(problem) => kept_problem(&problem, &instance, &id),
-                }
-            };
-            Ok(answer_of(operation, idempotency::under(claim, work).await?))
-        }
-    }
+    };
+    // Whoever asks again was authorized above like everybody.
+    let done = idempotency::once(app, keyed, async { Ok(()) }, work).await?;
+    let mut response = if done.status.is_success() {
+        answer(operation, done.status, done.body.clone(), None)
+    } else {
+        let mut refused = Response::new(Body::from(done.body.clone()));
+        *refused.status_mut() = done.status;
+        refused
+    };
+    done.write_headers(response.headers_mut());
+    Ok(response)
 }
 
-fn kept_problem(problem: &Problem, instance: &str, request_id: &str) -> Kept {
+/// A refusal under an idempotency key.
+pub fn refusal(problem: &Problem, instance: &str, request_id: &str) -> Answer {
     problem.log(request_id);
     let status = problem.code.status();
-    Kept {
+    let body = Bytes::from(problem_document(problem, instance, request_id).to_string());
+    Answer {
         status,
         media: HeaderValue::from_static("application/problem+json"),
-        body: problem_document(problem, instance, request_id).to_string().into(),
-        lasting: idempotency::is_lasting(status.as_u16()),
+        kept: idempotency::is_lasting(status.as_u16()).then(|| body.clone()),
+        body,
+        retry_after: problem.retry_after(),
+        replayed: false,
     }
-}
-
-fn answer_of(operation: &Operation, kept: Kept) -> Response {
-    if kept.status.is_success() {
-        return answer(operation, kept.status, kept.body, None);
-    }
-    let mut response = Response::new(Body::from(kept.body));
-    *response.status_mut() = kept.status;
-    response.headers_mut().insert(header::CONTENT_TYPE, kept.media);
-    if kept.status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-    }
-    response
 }
 
 /// The answer, with the ETag of a record. `asked` are the headers of a request that only reads.
 fn answer(operation: &Operation, status: StatusCode, json: Bytes, asked: Option<&HeaderMap>) -> Response {
-    let etag = operation.current.as_ref().map(|_| etag::of(&json));
+    let etag = operation.current.as_ref().map(|current| current.etag(&json));
     let known = asked.zip(etag.as_ref()).is_some_and(|(headers, etag)| etag::is_known(headers, etag));
     let mut response = Response::new(if known { Body::empty() } else { Body::from(json) });
     *response.status_mut() = if known { StatusCode::NOT_MODIFIED } else { status };

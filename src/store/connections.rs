@@ -142,8 +142,7 @@ impl Connections {
     /// One of them, until it is dropped.
     pub(super) async fn lend(&self) -> Result<Lent, DbErr> {
         let held = self.pool.get().await.map_err(not_lent)?;
-        let (meter, undoing) = (self.meter, self.undoing.clone());
-        Ok(Lent { held: Some(held), meter, undoing, is_undoing: false })
+        Ok(Lent { held: Some(held), of: self.clone(), is_undoing: false })
     }
 
     /// The rows of a statement.
@@ -159,10 +158,7 @@ impl Connections {
         // Bound first: the dead connection is given back before another one is lent, which may be the only one.
         let done = self.lend().await?.rows(&sql, values.clone()).await;
         match done {
-            Err(DbErr::Conn(_)) => {
-                self.forget();
-                self.lend().await?.rows(&sql, values).await
-            }
+            Err(DbErr::Conn(_)) => self.lend().await?.rows(&sql, values).await,
             done => done,
         }
     }
@@ -175,7 +171,6 @@ impl Connections {
         let mut lent = self.lend().await?;
         if let Err(DbErr::Conn(_)) = lent.begin().await {
             drop(lent);
-            self.forget();
             lent = self.lend().await?;
             lent.begin().await?;
         }
@@ -261,8 +256,8 @@ pub(super) fn parts(statement: Statement) -> (String, Values) {
 pub(super) struct Lent {
     /// None only when it is being dropped.
     held: Option<Object<Opener>>,
-    meter: Meter,
-    undoing: TaskTracker,
+    /// Where it belongs.
+    of: Connections,
     /// Whether its transaction is being undone. A runtime that ends drops that work at once: it is not begun again.
     is_undoing: bool,
 }
@@ -361,9 +356,11 @@ impl Lent {
         done: Result<T, sqlx::Error>,
         refused: fn(RuntimeErr) -> DbErr,
     ) -> Result<T, DbErr> {
-        telemetry::statement(self.meter, told, began.elapsed(), done.is_err());
+        telemetry::statement(self.of.meter, told, began.elapsed(), done.is_err());
         let is_lost = done.as_ref().is_err_and(is_connection_loss);
-        if !is_lost {
+        if is_lost {
+            self.of.forget();
+        } else {
             self.at_rest();
         }
         let kind = if is_lost { DbErr::Conn } else { refused };
@@ -383,8 +380,8 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
         if held.is_open && !held.is_amid && !self.is_undoing && Handle::try_current().is_ok() {
-            let (meter, undoing) = (self.meter, self.undoing.clone());
-            self.undoing.spawn(undo(Self { held: Some(held), meter, undoing, is_undoing: true }));
+            let of = self.of.clone();
+            self.of.undoing.spawn(undo(Self { held: Some(held), of, is_undoing: true }));
         } else if held.is_open || held.is_amid {
             drop(Object::take(held));
         }

@@ -177,5 +177,14 @@ fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
 fn postgres(url: &str) -> anyhow::Result<(Opener, Opener)> {
     let options = PgConnectOptions::from_str(url).context("database_url")?;
     let options = options.application_name("muster").statement_cache_capacity(256);
-    Ok((Opener::Postgres(options.clone()), Opener::Postgres(options)))
+    // Whoever waits for a lock keeps a connection, and whoever holds one keeps others waiting: both have an end, also where a
+    // replica is frozen or cut off in the middle of a transaction.
+    let writer = options.clone().options([
+        ("lock_timeout", "10s"),
+        ("idle_in_transaction_session_timeout", "60s"),
+        ("tcp_keepalives_idle", "30"),
+        ("tcp_keepalives_interval", "10"),
+        ("tcp_keepalives_count", "3"),
+    ]);
+    Ok((Opener::Postgres(options), Opener::Postgres(writer)))
 }

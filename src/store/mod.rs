@@ -21,7 +21,7 @@ pub use db::Db;
 pub use links::{Link, Relinked, linked, relink};
 pub use names::Word;
 pub use patch::{patch, patch_required};
-pub use scoped::TenantEntity;
+pub use scoped::{TenantEntity, held};
 pub(crate) use scoped::{entity, tenant_entity};
 pub use steps::{CONTRACT, MARK, Step, breaking, takes_away};
 pub use transaction::{NewRows, Transaction};

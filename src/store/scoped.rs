@@ -2,7 +2,9 @@
 //!
 //! The bare finders of sea-orm are banned by `clippy.toml` everywhere else.
 
-use sea_orm::{ColumnTrait, DeleteMany, EntityTrait, QueryFilter, Select, UpdateMany};
+use sea_orm::{
+    ColumnTrait, DeleteMany, EntityTrait, QueryFilter, QuerySelect, Select, UpdateMany, sea_query::LockType,
+};
 
 use crate::{access::Scope, error::Result, store::Tx};
 
@@ -10,6 +12,13 @@ use crate::{access::Scope, error::Result, store::Tx};
 pub trait TenantEntity: EntityTrait {
     /// The column that holds the organization.
     const ORG: Self::Column;
+}
+
+/// Holds the rows that are found until the transaction ends: nobody else changes them meanwhile. NO KEY: rows that only refer
+/// to them may be written. A foreign key locks what it refers to as well, and with the stronger lock two transactions that have
+/// each written such a row would wait for each other.
+pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
+    found.lock(LockType::NoKeyUpdate)
 }
 
 /// What sea-orm wants of an entity besides its columns.
@@ -61,7 +70,7 @@ impl Scope {
     /// # Errors
     /// The database is out of reach; `PRECONDITION_FAILED` for a request that demands another state.
     pub async fn begin(&self) -> Result<Tx> {
-        let tx = Tx::new(self.clone(), self.app.db.begin().await?);
+        let tx = Tx::new(self.clone(), self.request.begin().await?);
         if let Some(precondition) = &self.request.precondition {
             precondition.check(&tx).await?;
         }

@@ -156,6 +156,9 @@ impl Db {
 }
 
 async fn migrate_postgres(mut connection: PgConnection) -> anyhow::Result<()> {
+    // What write connections end after seconds may take minutes here.
+    let unbounded = "SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0";
+    sqlx::raw_sql(unbounded).execute(&mut connection).await?;
     let lock = connection.execute(sqlx::query("SELECT pg_advisory_lock($1)").bind(LOCK));
     tokio::time::timeout(PATIENCE, lock).await.context("another replica migrates, and does not end")??;
     let timeout = sqlx::query("SELECT set_config('lock_timeout', $1, false)");

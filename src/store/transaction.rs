@@ -17,6 +17,7 @@ use sea_orm::{
     prelude::async_trait::async_trait,
 };
 use tokio::sync::Mutex;
+use tracing::Instrument;
 
 use super::connections::{Driver, Lent, parts};
 
@@ -26,6 +27,10 @@ pub struct Transaction {
     backend: DbBackend,
     /// What goes along with the commit.
     last: std::sync::Mutex<Vec<NewRows>>,
+    /// What has to touch exactly one row, or nothing is committed.
+    demand: Option<Statement>,
+    /// What is done when it is committed.
+    afterwards: std::sync::Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     /// Whether a statement was refused. PostgreSQL undoes such a transaction whatever is said at its end, without an error.
     is_refused: AtomicBool,
 }
@@ -44,9 +49,21 @@ pub struct NewRows {
 
 impl Transaction {
     pub(super) fn new(lent: Lent, backend: DbBackend) -> Self {
-        let (lent, last, is_refused) =
-            (Mutex::new(lent), std::sync::Mutex::default(), AtomicBool::new(false));
-        Self { lent, backend, last, is_refused }
+        let (last, afterwards) = (std::sync::Mutex::default(), std::sync::Mutex::default());
+        let is_refused = AtomicBool::new(false);
+        Self { lent: Mutex::new(lent), backend, last, demand: None, afterwards, is_refused }
+    }
+
+    /// The same, and it is only committed if the last statement, this one, touches exactly one row.
+    #[must_use]
+    pub(crate) fn demanding(self, statement: Option<Statement>) -> Self {
+        Self { demand: statement, ..self }
+    }
+
+    /// Does this when everything is committed, even if whoever asked for it has gone. It is done as well where the connection
+    /// was lost in the middle of the commit: it may have been made.
+    pub(crate) fn afterwards(&self, work: impl FnOnce() + Send + 'static) {
+        self.afterwards.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(work));
     }
 
     /// Inserts rows, when everything else is done: nothing in the transaction sees them.
@@ -54,28 +71,31 @@ impl Transaction {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).push(rows);
     }
 
-    /// Makes it so.
+    /// Makes it so. What has begun to be committed is brought to its end, although who asked for it may have gone.
     ///
     /// # Errors
-    /// The database refused, now or before, or was lost; then nothing has happened.
+    /// The database refused, now or before: then nothing has happened. It was lost: then nobody knows.
     pub async fn commit(self) -> Result<(), DbErr> {
         if self.is_refused.into_inner() {
             return Err(DbErr::Custom("a statement of the transaction was refused".to_owned()));
         }
         let last = self.last.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let afterwards = self.afterwards.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut lent = self.lent.into_inner();
-        // What metrics and traces are told holds no values.
-        let told = "COMMIT";
-        match (self.backend, last.as_slice()) {
-            (_, []) => lent.run(told, told).await?,
-            (DbBackend::Postgres, rows) => lent.run(told, &literal(rows)?).await?,
-            (_, rows) => {
-                let (sql, values) = bound(rows)?;
-                lent.execute_as(told, sql, values).await?
+        if let Some(demand) = self.demand
+            && lent.execute(demand).await?.rows_affected() != 1
+        {
+            return Err(DbErr::RecordNotUpdated);
+        }
+        let backend = self.backend;
+        to_the_end(async move {
+            let done = end(&mut lent, backend, &last).await;
+            if matches!(done, Ok(()) | Err(DbErr::Conn(_))) {
+                afterwards.into_iter().for_each(|work| work());
             }
-        };
-        lent.is_done();
-        Ok(())
+            done
+        })
+        .await
     }
 
     /// Undoes everything now; a dropped transaction is undone a moment later.
@@ -130,6 +150,31 @@ impl ConnectionTrait for Transaction {
         let (sql, values) = parts(statement);
         self.noted(self.lent.lock().await.rows(&sql.into(), values).await)
     }
+}
+
+/// Commits, with what goes along.
+async fn end(lent: &mut Lent, backend: DbBackend, last: &[NewRows]) -> Result<(), DbErr> {
+    // What metrics and traces are told holds no values.
+    let told = "COMMIT";
+    match (backend, last) {
+        (_, []) => lent.run(told, told).await?,
+        (DbBackend::Postgres, rows) => lent.run(told, &literal(rows)?).await?,
+        (_, rows) => {
+            let (sql, values) = bound(rows)?;
+            lent.execute_as(told, sql, values).await?
+        }
+    };
+    lent.is_done();
+    Ok(())
+}
+
+/// Does work that must not be given up in the middle, whether or not anybody still waits for it.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
+) -> Result<T, DbErr> {
+    #[expect(clippy::disallowed_methods, reason = "a shutdown waits for the connection that it holds")]
+    let working = tokio::spawn(work.in_current_span());
+    working.await.unwrap_or_else(|failed| Err(DbErr::Custom(failed.to_string())))
 }
 
 /// For SQLite: statements with their values. The text for one row is the same each time, so it is prepared once.

@@ -2,8 +2,6 @@
 //! that all of it happens with the change or not at all.
 
 use futures::future::BoxFuture;
-use sea_orm::DbErr;
-use tracing::Instrument;
 
 use super::Transaction;
 use crate::{access::Scope, app::Event, clock::Timestamp, error::Result};
@@ -52,30 +50,16 @@ impl Tx {
     /// Makes it so. What has begun to be committed is announced, although who asked for it may have gone.
     ///
     /// # Errors
-    /// The database refused or was lost; then nothing has happened.
+    /// The database refused: then nothing has happened. It was lost: then nobody knows.
     pub async fn commit(self) -> Result<()> {
-        if let Some(claim) = &self.scope.request.claim {
-            claim.mark(&self.connection).await?;
-        }
         let Self { scope, connection, events, .. } = self;
-        let done = to_the_end(async move {
-            connection.commit().await?;
+        connection.afterwards(move || {
             // What the request has loaded may be changed now; its answer shows the new state.
             scope.request.loaders.forget();
             for event in events {
                 scope.app.publish(event);
             }
-            Ok(())
         });
-        Ok(done.await?)
+        Ok(connection.commit().await?)
     }
-}
-
-/// Does work that must not be given up in the middle, whether or not anybody still waits for it.
-async fn to_the_end<T: Send + 'static>(
-    work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
-) -> Result<T, DbErr> {
-    #[expect(clippy::disallowed_methods, reason = "a shutdown waits for the connection that it holds")]
-    let working = tokio::spawn(work.in_current_span());
-    working.await.unwrap_or_else(|failed| Err(DbErr::Custom(failed.to_string())))
 }

@@ -69,6 +69,10 @@ families! {
     POOL_MAX = "muster_db_pool_max_connections", "gauge", ["pool"], "The most connections of a pool.";
     OUTBOX_DEPTH = "muster_outbox_depth", "gauge", [], "Commands for hosts that wait to be acknowledged.";
     OUTBOX_AGE = "muster_outbox_oldest_seconds", "gauge", [], "How long the oldest of them has waited.";
+    AUDIT_UNSEALED = "muster_audit_unsealed", "gauge", [],
+        "Lines of the audit log that wait to be sealed, counted up to 100,000.";
+    AUDIT_CHECKPOINT_AGE = "muster_audit_checkpoint_age_seconds", "gauge", [],
+        "How old the last checkpoint of a chain is that has grown since, the oldest of all.";
     UP = "muster_database_up", "gauge", [], "Whether the database answered this scrape.";
     POLICY_INFO = "muster_policy_info", "gauge", ["version"], "1; the policy in force.";
     POLICY_LOADED = "muster_policy_loaded_timestamp_seconds", "gauge", [], "Since when that policy is in force.";

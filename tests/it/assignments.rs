@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt, join_all};
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp};
@@ -326,5 +327,43 @@ async fn viewers_look_and_strangers_do_not() {
         assert_eq!(kind.switch(&app, &editor, "archive", id).await.code(), "PERMISSION_DENIED");
         kind.switch(&app, &app.operator, "archive", id).await.data();
         kind.switch(&app, &editor, "unarchive", id).await.data();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_assign_things_to_the_same_agents_never_wait_in_a_circle() {
+    let app = TestApp::start().await;
+    let all = app.populate(4).await;
+    let (there, back) = (all.agents.clone(), all.agents.iter().rev().copied().collect::<Vec<_>>());
+    let skill = format!("/v1/org/{}/skill/{}", app.org, all.skills[0]);
+    for round in 0..10 {
+        let mut work: Vec<BoxFuture<'_, Answer>> = Vec::new();
+        for (n, kind) in KINDS.into_iter().enumerate() {
+            let ids = [&all.credentials, &all.mcp_servers, &all.skills][n];
+            for (m, id) in ids.iter().enumerate() {
+                let agents: &[i64] = if (round + m) % 2 == 0 { [&there, &back][n % 2] } else { &[] };
+                work.push(kind.set_agents(&app, &app.owner, *id, agents).boxed());
+            }
+        }
+        let body = json!({ "content": format!("# {round}"), "force": true });
+        work.push(app.owner.patch(&skill, body).boxed());
+        for agent in &all.agents {
+            let verb = if round % 2 == 0 { "start" } else { "stop" };
+            let path = format!("/v1/org/{}/agent/{agent}", app.org);
+            let role = json!({ "role": format!("role {round}") });
+            let owner = &app.owner;
+            work.push(async move { owner.post(&format!("{path}/{verb}"), Value::Null).await }.boxed());
+            let path = format!("/v1/org/{}/agent/{agent}", app.org);
+            work.push(async move { owner.patch(&path, role).await }.boxed());
+        }
+        for answer in join_all(work).await {
+            let code =
+                answer.body["code"].as_str().or(answer.body["errors"][0]["extensions"]["code"].as_str());
+            assert!(
+                code.is_none() || code == Some("AGENT_ALREADY_RUNNING") || code == Some("AGENT_NOT_RUNNING"),
+                "{:#}",
+                answer.body
+            );
+        }
     }
 }

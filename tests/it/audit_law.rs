@@ -1,5 +1,6 @@
 //! The law of the audit log: every mutation of the schema is run once with success, and leaves its line: the field's own
-//! name, who did it through which credential and from where, in which organization, and by which permission.
+//! name, who did it through which credential and from where, in which organization, and by which permission. Each is run under
+//! an idempotency key, which it marks as used in the transaction of its change; what is kept of its answer shows no secret.
 //!
 //! A new mutation fails here until it has a call below.
 
@@ -11,11 +12,12 @@ use muster::{
     access::token::{Token, TokenKind},
     graphql::Permit,
 };
+use reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use totp_rs::Totp;
 
-use crate::harness::{Actor, Population, TestApp, Walker};
+use crate::harness::{Actor, Answer, Population, TestApp, Walker};
 
 /// Mutations whose line names nobody, and why. The list only shrinks.
 const BY_NOBODY: &[(&str, &str)] = &[(
@@ -62,13 +64,28 @@ impl Law {
         let (declared, passed, selection) = (list(declared), list(passed), self.selection(&field.ty));
         let document = format!("mutation{declared} {{ {name}{passed} {selection} }}");
         let before: i64 = app.one("SELECT COALESCE(MAX(id), 0) FROM audit_lines", vec![]).await;
-        let answer = actor.gql(&document, given).await;
+        let key = format!("{name}-{before}");
+        let asked = json!({ "query": document, "variables": given });
+        let ask = || actor.request(Method::POST, "/graphql").header("idempotency-key", &key).json(&asked);
+        let answer = Answer::of(ask()).await;
         assert!(answer.body["errors"].is_null(), "{name}: {:#}", answer.body);
         let permission = match permit {
             Permit::InOrganization { permission, .. } => permission.as_str(),
             Permit::Anyone | Permit::SignedIn => "-",
         };
         self.check(app, name, by, before, permission).await;
+        if !actor.bearer().is_empty() {
+            let marked = "SELECT CAST(COUNT(*) AS BIGINT) FROM idempotency_keys WHERE idempotency_key = $1 AND changed";
+            assert_eq!(
+                app.one::<i64>(marked, vec![key.clone().into()]).await,
+                1,
+                "{name} does not mark its key"
+            );
+            let again = Answer::of(ask()).await;
+            for secret in secrets(&answer.body["data"]) {
+                assert!(!again.text.contains(secret), "{name} needs `shown_once`: {}", again.text);
+            }
+        }
         self.done.insert(name.to_owned());
         answer.body["data"][name].clone()
     }
@@ -148,6 +165,20 @@ impl Law {
                 assert_eq!(actor, credential_id, "{name}: {line}");
             }
         }
+    }
+}
+
+/// The texts of an answer that look like something to get in with: tokens, addresses of second factors, recovery codes.
+fn secrets(answer: &Value) -> Vec<&str> {
+    match answer {
+        Value::String(text) => {
+            let starts = ["mst_", "eyJ", "otpauth:"].iter().any(|start| text.starts_with(start));
+            let is_code = text.len() == 19 && text.split('-').all(|part| part.len() == 4);
+            if starts || is_code { vec![text] } else { vec![] }
+        }
+        Value::Array(items) => items.iter().flat_map(secrets).collect(),
+        Value::Object(fields) => fields.values().flat_map(secrets).collect(),
+        _ => vec![],
     }
 }
 

@@ -126,3 +126,37 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
     assert_eq!((made.status, made.header("etag")), (201, ""));
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.header("etag"), "");
 }
+
+#[tokio::test]
+async fn what_a_host_measures_makes_no_other_record() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/server/{}", app.org, app.server().await);
+    let edit = |name: &str| json!({ "description": name });
+    let first = app.owner.patch(&path, edit("one")).await;
+    let measured = "UPDATE servers SET cpu_pct = 51.5, ram_pct = 7.25, load_1 = 1.5, load_5 = 2.5, load_15 = 3.5, \
+                    uptime_seconds = 77, last_seen_at = 1790000000000";
+    app.execute(measured, vec![]).await;
+    let second =
+        with(&app.owner, Method::PATCH, &path, ("if-match", first.header("etag")), &edit("two")).await;
+    assert_eq!((second.status, &second.body["cpu_pct"]), (200, &json!(51.5)), "{:#}", second.body);
+    let stale =
+        with(&app.owner, Method::PATCH, &path, ("if-match", first.header("etag")), &edit("three")).await;
+    assert_eq!(stale.problem(), (412, "PRECONDITION_FAILED"), "an edit is one");
+    // An agent is up for longer each time somebody looks.
+    let all = app.populate(1).await;
+    let path = format!("/v1/org/{}/agent/{}", app.org, all.agents[0]);
+    app.execute("UPDATE agents SET status = 'RUNNING', started_at = created_at", vec![]).await;
+    let edit = |role: &str| json!({ "role": role });
+    let first = app.owner.patch(&path, edit("one")).await;
+    app.clock.advance(std::time::Duration::from_secs(90));
+    let second =
+        with(&app.owner, Method::PATCH, &path, ("if-match", first.header("etag")), &edit("two")).await;
+    assert_eq!(second.status, 200, "{:#}", second.body);
+    assert_ne!(first.body["uptime_seconds"], second.body["uptime_seconds"]);
+    // Where a record is asked for, every byte counts.
+    for (route, operation) in app.muster.routes.iter().filter(|(route, _)| route.method == Method::GET) {
+        let measured = operation.current.as_ref().is_some_and(muster::rest::Current::is_measured);
+        assert!(!measured, "{} would be answered 304 with old measurements", route.path);
+    }
+    assert_eq!(app.stranger.patch(&path, edit("theirs")).await.problem(), (403, "NOT_A_MEMBER"));
+}

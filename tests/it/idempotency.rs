@@ -6,15 +6,18 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::{HeaderValue, StatusCode};
 use muster::{
-    access::Caller,
-    edge::idempotency::{self, Claim, Claimed, Kept},
+    access::{Caller, Scope},
+    edge::idempotency::{self, Claim, Claimed},
     error::Code,
+    graphql::Request,
     ids::OrgId,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp};
+
+type Kept = idempotency::Answer;
 
 async fn post(actor: &Actor, path: &str, key: &str, body: &Value) -> Answer {
     Answer::of(actor.request(Method::POST, path).header("idempotency-key", key).json(body)).await
@@ -33,13 +36,15 @@ async fn the_same_request_is_done_once_and_answered_the_same() {
     assert_eq!((first.status, first.header("idempotent-replayed")), (201, ""));
     let again = post(&app.owner, &path, "\"k-1\"", &body).await;
     assert_eq!((again.status, again.header("idempotent-replayed")), (201, "true"));
-    assert_eq!(again.text, first.text, "the token that is shown once too");
+    let mut shown = first.body.clone();
+    assert!(shown["provisioning_token"].as_str().unwrap().starts_with("mst_"));
+    shown["provisioning_token"] = Value::Null;
+    assert_eq!(again.body, shown, "the token is shown once, everything else again");
     assert_eq!(again.header("content-type"), "application/json");
     assert_eq!(servers(&app).await, 1);
     // What is kept is sealed.
     let sealed: Vec<u8> = app.one("SELECT answer_sealed FROM idempotency_keys", vec![]).await;
-    let token = first.body["provisioning_token"].as_str().unwrap();
-    assert!(!String::from_utf8_lossy(&sealed).contains(token));
+    assert!(!String::from_utf8_lossy(&sealed).contains("rack"));
     // Another request, another caller, another organization.
     let other = post(&app.owner, &path, "k-1", &json!({ "name": "other" })).await;
     assert_eq!(other.problem(), (422, "IDEMPOTENCY_KEY_REUSED"));
@@ -49,10 +54,15 @@ async fn the_same_request_is_done_once_and_answered_the_same() {
     let elsewhere = post(&app.stranger, &format!("/v1/org/{}/server", app.other_org), "k-1", &body).await;
     assert_eq!((elsewhere.status, elsewhere.header("idempotent-replayed")), (201, ""));
     // What was refused for good is told again; permission and membership are asked each time.
-    let taken = post(&app.owner, &path, "k-2", &body).await;
-    assert_eq!(taken.problem(), (409, "NAME_TAKEN"));
-    let again = post(&app.owner, &path, "k-2", &body).await;
-    assert_eq!((again.problem(), again.header("idempotent-replayed")), ((409, "NAME_TAKEN"), "true"));
+    let agents = format!("/v1/org/{}/agent", app.org);
+    let nowhere = json!({ "name": "a", "server_id": 999_999, "image_id": 999_999 });
+    for replayed in ["", "true"] {
+        let refused = post(&app.owner, &agents, "k-2", &nowhere).await;
+        assert_eq!(
+            (refused.problem(), refused.header("idempotent-replayed")),
+            ((422, "VALIDATION_FAILED"), replayed)
+        );
+    }
     assert_eq!(post(&app.viewer, &path, "k-1", &body).await.problem(), (403, "PERMISSION_DENIED"));
     // After a day the key is as good as new.
     app.clock.advance(Duration::from_hours(24));
@@ -77,9 +87,9 @@ async fn of_many_at_once_one_is_done() {
     }
     assert!(made >= 1);
     assert_eq!(servers(&app).await, 1);
-    let texts: std::collections::HashSet<&str> =
-        answers.iter().filter(|answer| answer.status == 201).map(|answer| answer.text.as_str()).collect();
-    assert_eq!(texts.len(), 1, "everybody gets the same answer");
+    let ids: std::collections::HashSet<i64> =
+        answers.iter().filter_map(|answer| answer.body["id"].as_i64()).collect();
+    assert_eq!(ids.len(), 1, "everybody gets the same server");
     assert_eq!(post(&app.owner, &path, "same", &body).await.header("idempotent-replayed"), "true");
 }
 
@@ -105,8 +115,17 @@ fn kept(status: u16) -> Kept {
         status: StatusCode::from_u16(status).unwrap(),
         media: HeaderValue::from_static("application/json"),
         body: Bytes::from_static(b"{}"),
-        lasting: idempotency::is_lasting(status),
+        kept: idempotency::is_lasting(status).then(|| Bytes::from_static(b"{}")),
+        retry_after: None,
+        replayed: false,
     }
+}
+
+/// A change under a claim that changes nothing else.
+async fn change(app: &TestApp, claim: &Arc<Claim>) -> Result<(), Code> {
+    let request = Request { claim: Some(Arc::clone(claim)), ..Request::system(&app.muster) };
+    let tx = Scope::system_for(&request, OrgId(app.org)).begin().await.unwrap();
+    tx.commit().await.map_err(|problem| problem.code)
 }
 
 #[tokio::test]
@@ -117,19 +136,15 @@ async fn a_process_that_dies_before_its_change_leaves_the_key_to_the_next() {
     app.clock.advance(Duration::from_mins(1));
     let next = ours(&app, "k").await;
     // The first one was only slow: its change must not happen beside the other's.
-    let tx = app.scope().begin().await.unwrap();
-    assert_eq!(dead.mark(tx.connection()).await.unwrap_err().code, Code::IdempotencyInProgress);
-    next.mark(tx.connection()).await.unwrap();
-    tx.commit().await.unwrap();
+    assert_eq!(change(&app, &dead).await, Err(Code::Conflict));
+    assert_eq!(change(&app, &next).await, Ok(()));
 }
 
 #[tokio::test]
 async fn a_process_that_dies_after_its_change_leaves_a_doubt_and_no_second_change() {
     let app = TestApp::start().await;
     let dead = ours(&app, "k").await;
-    let tx = app.scope().begin().await.unwrap();
-    dead.mark(tx.connection()).await.unwrap();
-    tx.commit().await.unwrap();
+    change(&app, &dead).await.unwrap();
     assert_eq!(claim(&app, "k").await.err(), Some(Code::IdempotencyInProgress));
     app.clock.advance(Duration::from_mins(1));
     assert_eq!(claim(&app, "k").await.err(), Some(Code::IdempotencyInDoubt));
@@ -141,14 +156,68 @@ async fn a_process_that_dies_after_its_change_leaves_a_doubt_and_no_second_chang
 async fn a_change_that_was_undone_leaves_no_mark() {
     let app = TestApp::start().await;
     let first = ours(&app, "k").await;
-    let tx = app.scope().begin().await.unwrap();
-    first.mark(tx.connection()).await.unwrap();
+    let request = Request { claim: Some(Arc::clone(&first)), ..Request::system(&app.muster) };
+    let tx = Scope::system_for(&request, OrgId(app.org)).begin().await.unwrap();
     tx.rollback().await.unwrap();
-    idempotency::under(first, async { kept(503) }).await.unwrap();
-    // A failure is not kept: at once the next may try.
-    let second = ours(&app, "k").await;
-    idempotency::under(second, async { kept(409) }).await.unwrap();
-    assert!(matches!(claim(&app, "k").await, Ok(Claimed::Before(Kept { status: StatusCode::CONFLICT, .. }))));
+    // A failure is not kept, nor is a refusal that may pass: at once the next may try.
+    let mut claim_of = first;
+    for status in [503, 401, 404, 409, 412, 429] {
+        idempotency::under(claim_of, async move { kept(status) }).await.unwrap();
+        claim_of = ours(&app, "k").await;
+    }
+    idempotency::under(claim_of, async { kept(422) }).await.unwrap();
+    let told = claim(&app, "k").await;
+    assert!(matches!(told, Ok(Claimed::Before(Kept { status: StatusCode::UNPROCESSABLE_ENTITY, .. }))));
+}
+
+#[tokio::test]
+async fn a_change_whose_answer_is_not_kept_is_in_doubt_at_once() {
+    let app = TestApp::start().await;
+    // A failure after the change, an answer that is too large, and one for which the caller has no room left.
+    let failed = ours(&app, "failed").await;
+    change(&app, &failed).await.unwrap();
+    idempotency::under(failed, async { kept(500) }).await.unwrap();
+    let large = ours(&app, "large").await;
+    change(&app, &large).await.unwrap();
+    let body = Some(Bytes::from(vec![b'x'; (64 << 10) + 1]));
+    idempotency::under(large, async { Kept { kept: body, ..kept(200) } }).await.unwrap();
+    let room = ours(&app, "room").await;
+    idempotency::under(room, async { kept(200) }).await.unwrap();
+    let bytes: i64 = app
+        .one(
+            "SELECT answer_bytes FROM idempotency_keys WHERE status = 200 AND answer_sealed IS NOT NULL",
+            vec![],
+        )
+        .await;
+    assert!((1..200).contains(&bytes), "{bytes}");
+    app.execute(
+        "UPDATE idempotency_keys SET answer_bytes = $1 WHERE answer_bytes IS NOT NULL",
+        vec![(8_i64 << 20).into()],
+    )
+    .await;
+    let full = ours(&app, "full").await;
+    change(&app, &full).await.unwrap();
+    idempotency::under(full, async { kept(200) }).await.unwrap();
+    for key in ["failed", "large", "full"] {
+        assert_eq!(claim(&app, key).await.err(), Some(Code::IdempotencyInDoubt), "{key}");
+    }
+    let kept_bytes: i64 =
+        app.one("SELECT COUNT(*) FROM idempotency_keys WHERE answer_sealed IS NOT NULL", vec![]).await;
+    assert_eq!(kept_bytes, 1);
+    // Another caller has room of their own.
+    let path = format!("/v1/org/{}/server", app.org);
+    let body = json!({ "name": "rack" });
+    assert_eq!(post(&app.admin, &path, "k", &body).await.status, 201);
+    assert_eq!(post(&app.admin, &path, "k", &body).await.header("idempotent-replayed"), "true");
+}
+
+#[tokio::test]
+async fn work_under_a_key_has_an_end() {
+    let app = TestApp::start_with(|config| config.limits.request_timeout_seconds = 1).await;
+    let held = ours(&app, "k").await;
+    let endless = idempotency::under(held, std::future::pending::<Kept>()).await;
+    assert_eq!(endless.unwrap_err().code, Code::Unavailable);
+    ours(&app, "k").await;
 }
 
 #[tokio::test]
@@ -181,7 +250,8 @@ async fn a_mutation_over_graphql_has_a_key_of_its_own() {
     let body = json!({ "query": query, "variables": { "o": app.org, "i": { "name": "rack" } } });
     let first = post(&app.owner, "/graphql", "k", &body).await;
     let again = post(&app.owner, "/graphql", "k", &body).await;
-    assert_eq!((again.status, again.header("idempotent-replayed"), &again.text), (200, "true", &first.text));
+    assert_eq!((again.status, again.header("idempotent-replayed")), (200, "true"));
+    assert_eq!(again.body["data"]["createServer"]["id"], first.body["data"]["createServer"]["id"]);
     first.data();
     assert_eq!(servers(&app).await, 1);
     let other = json!({ "query": query, "variables": { "o": app.org, "i": { "name": "other" } } });
@@ -199,4 +269,137 @@ async fn a_mutation_over_graphql_has_a_key_of_its_own() {
         post(&app.owner, &format!("/v1/org/{}/server", app.org), &"k".repeat(256), &json!({ "name": "x" }))
             .await;
     assert_eq!(long.problem(), (400, "MALFORMED_REQUEST"));
+}
+
+/// A service token that is made with a document in which its secret has many names.
+fn issue(app: &TestApp) -> Value {
+    let query = "mutation($o: Id! = 999, $i: CreateServiceTokenInput!, $no: Boolean!) { \
+                 made: createServiceToken(orgId: $o, input: $i) { name a: token ...F ... on IssuedServiceToken { b: token } } \
+                 left: stopAgent(orgId: $o, id: 1) @skip(if: $no) { id } } \
+                 fragment F on IssuedServiceToken { token hint }";
+    let input = json!({ "name": "ci", "permissions": ["agent.view"] });
+    json!({ "query": query, "variables": { "o": app.org, "i": input, "no": true } })
+}
+
+#[tokio::test]
+async fn a_kept_answer_is_for_those_who_may_ask_for_it_now_and_has_no_secret() {
+    let app = TestApp::start().await;
+    let body = issue(&app);
+    let first = post(&app.admin, "/graphql", "k", &body).await.data();
+    for name in ["a", "b", "token"] {
+        assert!(first["made"][name].as_str().unwrap().starts_with("mst_svc_"), "{first:#}");
+    }
+    let again = post(&app.admin, "/graphql", "k", &body).await;
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    assert!(!again.text.contains("mst_svc_"), "{}", again.text);
+    let (again, made) = (again.data(), &first["made"]);
+    let expected = json!({ "name": "ci", "a": null, "token": null, "hint": made["hint"], "b": null });
+    assert_eq!(again["made"], expected);
+    // As of now: a lesser role, and no member any more. The session is open still.
+    let member = json!({ "o": app.org, "u": app.admin.user });
+    let demote = "mutation($o: Id!, $u: Id!) { updateMember(orgId: $o, userId: $u, input: { role: VIEWER }) { role } }";
+    app.owner.gql(demote, member.clone()).await.data();
+    let refused = post(&app.admin, "/graphql", "k", &body).await;
+    assert_eq!((refused.code().as_str(), refused.header("idempotent-replayed")), ("PERMISSION_DENIED", ""));
+    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
+    app.owner.gql(remove, member).await.data();
+    assert_eq!(post(&app.admin, "/graphql", "k", &body).await.code(), "NOT_A_MEMBER");
+    let tokens: i64 = app.one("SELECT COUNT(*) FROM service_tokens WHERE name = 'ci'", vec![]).await;
+    assert_eq!(tokens, 1);
+}
+
+#[tokio::test]
+async fn a_key_counts_for_events_too() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let query =
+        "mutation($o: Id!, $i: StartConversationInput!) { startConversation(orgId: $o, input: $i) { id } }";
+    let body =
+        json!({ "query": query, "variables": { "o": app.org, "i": { "agentId": agent, "title": "once" } } });
+    let mut heard = Vec::new();
+    for replayed in ["", "true", "true"] {
+        let request = app.operator.request(Method::POST, "/graphql").header("idempotency-key", "k");
+        let answer = Answer::of(request.header("accept", "text/event-stream").json(&body)).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, "text/event-stream"));
+        assert_eq!(answer.header("idempotent-replayed"), replayed);
+        assert!(
+            answer.text.contains("event: next") && answer.text.contains("event: complete"),
+            "{}",
+            answer.text
+        );
+        heard.push(answer.text);
+    }
+    assert_eq!(heard[0], heard[1]);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM conversations WHERE title = 'once'", vec![]).await, 1);
+    let plain = post(&app.operator, "/graphql", "k", &body).await;
+    assert_eq!(plain.header("idempotent-replayed"), "true");
+    assert!(heard[0].contains(&plain.text), "{}", heard[0]);
+    assert_eq!(post(&app.stranger, "/graphql", "k", &body).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn what_is_demanded_of_the_record_is_part_of_the_request() {
+    let app = TestApp::start().await;
+    let all = app.populate(1).await;
+    let path = format!("/v1/org/{}/skill/{}", app.org, all.skills[0]);
+    let patch = async |etag: &str, key: &str, body: Value| {
+        let request = app.operator.request(Method::PATCH, &path).header("idempotency-key", key);
+        Answer::of(request.header("if-match", etag).json(&body)).await
+    };
+    let edit = |text: &str| json!({ "description": text });
+    let first = patch("*", "first", edit("one")).await;
+    let etag = first.header("etag").to_owned();
+    patch("*", "second", edit("two")).await.expect(200);
+    let stale = patch(&etag, "k", edit("three")).await;
+    assert_eq!(stale.problem(), (412, "PRECONDITION_FAILED"));
+    // Nothing was changed: the key is as good as new, for the request that was to be made.
+    let etag = stale.body["details"]["etag"].as_str().unwrap().to_owned();
+    let done = patch(&etag, "k", edit("three")).await;
+    assert_eq!((done.status, done.header("idempotent-replayed")), (200, ""), "{:#}", done.body);
+    assert_eq!(patch(&etag, "k", edit("three")).await.header("idempotent-replayed"), "true");
+    assert_eq!(patch("*", "k", edit("three")).await.problem(), (422, "IDEMPOTENCY_KEY_REUSED"));
+    assert_eq!(app.stranger.patch(&path, edit("theirs")).await.problem(), (403, "NOT_A_MEMBER"));
+}
+
+#[tokio::test]
+async fn a_name_that_is_free_again_can_be_had_under_the_same_key() {
+    let app = TestApp::start().await;
+    let (path, body) = (format!("/v1/org/{}/server", app.org), json!({ "name": "rack" }));
+    app.owner.post(&path, body.clone()).await.expect(201);
+    assert_eq!(post(&app.owner, &path, "k", &body).await.problem(), (409, "NAME_TAKEN"));
+    app.execute("UPDATE servers SET name = 'other' WHERE name = 'rack'", vec![]).await;
+    assert_eq!(post(&app.owner, &path, "k", &body).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_large_answer_is_given_once() {
+    let app = TestApp::start().await;
+    let all = app.populate(1).await;
+    let query = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { content } }";
+    let variables = json!({ "o": app.org, "s": all.skills[0], "c": "x".repeat(70_000) });
+    let body = json!({ "query": query, "variables": variables });
+    let first = post(&app.operator, "/graphql", "k", &body).await;
+    assert_eq!(first.data()["updateSkill"]["content"].as_str().unwrap().len(), 70_000);
+    let again = post(&app.operator, "/graphql", "k", &body).await;
+    assert_eq!((again.status, again.code().as_str()), (409, "IDEMPOTENCY_IN_DOUBT"));
+    let kept: i64 =
+        app.one("SELECT COUNT(*) FROM idempotency_keys WHERE answer_sealed IS NOT NULL", vec![]).await;
+    assert_eq!(kept, 0);
+}
+
+#[tokio::test]
+async fn a_file_is_taken_once() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/attachment?filename=a.txt", app.org);
+    let send = async |actor: &Actor, content: &'static str| {
+        let request = actor.request(Method::POST, &path).header("idempotency-key", "k");
+        Answer::of(request.header("content-type", "text/plain").body(content)).await
+    };
+    let first = send(&app.operator, "a file").await;
+    let again = send(&app.operator, "a file").await;
+    assert_eq!((first.status, first.header("idempotent-replayed")), (201, ""), "{:#}", first.body);
+    assert_eq!((again.status, again.header("idempotent-replayed"), &again.text), (201, "true", &first.text));
+    assert_eq!(send(&app.operator, "another").await.problem(), (422, "IDEMPOTENCY_KEY_REUSED"));
+    assert_eq!(send(&app.stranger, "a file").await.problem(), (403, "NOT_A_MEMBER"));
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM attachments", vec![]).await, 1);
 }

@@ -32,6 +32,7 @@ mod edge;
 mod etags;
 mod faults_clients;
 mod faults_database;
+mod faults_locks;
 mod graphql_http;
 mod graphql_peers;
 mod harness;

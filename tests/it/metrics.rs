@@ -121,6 +121,13 @@ async fn the_state_of_things_is_asked_when_scraped() {
     let plain = |name| value(&scraped, name, json!({}));
     assert_eq!((plain("muster_outbox_depth"), plain("muster_outbox_oldest_seconds")), (1, 90));
     assert_eq!((plain("muster_database_up"), plain("muster_policy_problems")), (1, 0));
+    // Nobody seals here but the test.
+    assert!(plain("muster_audit_unsealed") >= 1);
+    muster::audit::seal(&app.muster).await.unwrap();
+    app.clock.advance(Duration::from_secs(90));
+    let scraped = scrape(&page).await;
+    let plain = |name| value(&scraped, name, json!({}));
+    assert_eq!((plain("muster_audit_unsealed"), plain("muster_audit_checkpoint_age_seconds")), (0, 90));
     let version = app.muster.policy.status().version;
     assert_eq!(value(&scraped, "muster_policy_info", json!({ "version": version })), 1);
     let idle = value(&scraped, "muster_db_pool_connections", json!({ "pool": "read", "state": "idle" }));

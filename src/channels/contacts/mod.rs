@@ -6,7 +6,7 @@
 pub mod graphql;
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveModelTrait, ColumnTrait, DbErr, IntoActiveModel, QueryFilter, QuerySelect, Set, SqlErr};
+use sea_orm::{ActiveModelTrait, ColumnTrait, DbErr, IntoActiveModel, QueryFilter, Set, SqlErr};
 use serde_json::json;
 
 use super::entity::contacts;
@@ -15,7 +15,7 @@ use crate::{
     audit,
     error::{Code, Problem, Result},
     ids::ContactId,
-    store::{Tx, patch, patch_required},
+    store::{Tx, held, patch, patch_required},
 };
 
 /// What an edit changes: absent is untouched, null clears what may be empty.
@@ -69,7 +69,7 @@ fn in_use(error: DbErr) -> Problem {
 
 async fn load(tx: &Tx, id: ContactId) -> Result<contacts::Model> {
     let found = tx.scope.find::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
-    let found = found.filter(contacts::Column::ArchivedAt.is_null()).lock_exclusive();
+    let found = held(found.filter(contacts::Column::ArchivedAt.is_null()));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("contact", id))
 }
 

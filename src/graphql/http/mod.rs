@@ -4,12 +4,14 @@
 //! - `run.rs`: one operation from its text to its response: the same steps for every transport.
 //! - this file: GraphQL over HTTP (POST and GET, single and batch) and its statuses.
 //! - `socket.rs`, `sse.rs`: subscriptions (and anything else) over WebSockets and server-sent events.
+//! - `again.rs`: what a kept answer takes: authorizing again, and leaving out secrets.
 //! - `explorer.rs`: the page that a browser gets.
 //!
 //! Statuses follow the GraphQL-over-HTTP draft: with `application/json` a well-formed request is answered 200
 //! even if its document is wrong; with `application/graphql-response+json` a document that can't be run is 400.
 //! What has no GraphQL answer at all (a body that is no JSON, a bad credential) has its own status in either form.
 
+mod again;
 mod explorer;
 mod request;
 mod run;
@@ -36,7 +38,7 @@ use crate::{
     app::App,
     edge::{
         Advance, Arrival,
-        idempotency::{self, Claimed, Kept},
+        idempotency::{self, Answer, Keyed},
         is_json,
         limits::Class,
     },
@@ -75,11 +77,12 @@ async fn post(app: &Arc<App>, arrival: &Arrival, media: Media, body: Body) -> Re
             Code::MalformedRequest,
             "`Idempotency-Key` is for one operation, not for a batch.",
         )),
+        Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
+            let events = sse::is_wanted(&arrival.headers);
+            under_key(app, session, *operation, (key.unwrap_or_default(), &body), media, events).await
+        }
         Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
             Ok(sse::respond(&session, *operation))
-        }
-        Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
-            once(app, session, *operation, key.unwrap_or_default(), &body, media).await
         }
         Batch::Single(operation) => Ok(respond(session.run(*operation).await, media)),
         Batch::Many(operations) => {
@@ -102,52 +105,43 @@ fn joined(answers: Vec<Answered>) -> Vec<u8> {
 }
 
 /// Runs a mutation under an idempotency key, or gives the answer that it was given before.
-async fn once(
+async fn under_key(
     app: &Arc<App>,
     session: Session,
     operation: Operation,
-    key: &str,
-    body: &[u8],
+    (key, body): (&str, &[u8]),
     media: Media,
+    events: bool,
 ) -> Result<Response> {
-    let fingerprint = idempotency::fingerprint(&[b"graphql", body]);
+    let (asking, asked) = (session.clone(), operation.clone());
     // A document may be about several organizations.
-    let kept = match idempotency::claim(app, session.caller(), OrgId(0), key, &fingerprint).await? {
-        None => return Ok(respond(session.run(operation).await, media)),
-        Some(Claimed::Before(kept)) => {
-            let mut response = answer_of(kept);
-            response.headers_mut().insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
-            return Ok(response);
-        }
-        Some(Claimed::Ours(claim)) => {
-            let session = session.under(Arc::clone(&claim));
-            let work = async move {
-                let answered = session.run(operation).await;
-                let lasting = is_lasting(&answered.json);
-                let status = status_of(&answered, media);
-                let media = HeaderValue::from_static(media.content_type());
-                Kept { status, media, body: answered.json.into(), lasting }
-            };
-            idempotency::under(claim, work).await?
+    let keyed = Keyed { caller: asking.caller(), org: OrgId(0), key, parts: &[b"graphql", body] };
+    let work = move |claim| async move {
+        let session = session.under(claim);
+        let answered = session.run(operation.clone()).await;
+        let kept = session.kept(&operation, &answered.json);
+        Answer {
+            status: status_of(&answered, media),
+            media: HeaderValue::from_static(media.content_type()),
+            kept,
+            retry_after: answered.retry_after,
+            body: answered.json.into(),
+            replayed: false,
         }
     };
-    Ok(answer_of(kept))
-}
-
-fn answer_of(kept: Kept) -> Response {
-    let mut response = Response::new(Body::from(kept.body));
-    *response.status_mut() = kept.status;
-    response.headers_mut().insert(header::CONTENT_TYPE, kept.media);
+    let answer = idempotency::once(app, keyed, asking.authorize(&asked), work).await?;
+    if events {
+        let mut response = sse::answered(&answer.body);
+        if answer.replayed {
+            response.headers_mut().insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
+        }
+        return Ok(response);
+    }
+    let mut response = Response::new(Body::from(answer.body.clone()));
+    *response.status_mut() = answer.status;
+    answer.write_headers(response.headers_mut());
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
-    response
-}
-
-/// Whether the answer would be the same another time: by the statuses of its errors.
-fn is_lasting(json: &[u8]) -> bool {
-    let answer: serde_json::Value = serde_json::from_slice(json).unwrap_or_default();
-    let errors = answer.get("errors").and_then(serde_json::Value::as_array);
-    let statuses = errors.into_iter().flatten().filter_map(|error| error["extensions"]["status"].as_u64());
-    statuses.into_iter().all(|status| idempotency::is_lasting(u16::try_from(status).unwrap_or(500)))
+    Ok(response)
 }
 
 async fn on_get(

@@ -23,8 +23,8 @@ use crate::{
 /// Whose operations are run: one HTTP request, or one socket.
 #[derive(Clone)]
 pub struct Session {
-    app: Arc<App>,
-    arrival: Arrival,
+    pub(super) app: Arc<App>,
+    pub(super) arrival: Arrival,
     caller: Caller,
     claim: Option<Arc<Claim>>,
     room: Option<Arc<Room>>,
@@ -80,9 +80,9 @@ impl Session {
         body::read(&self.app, &self.arrival, &self.caller, body, most).await
     }
 
-    /// The same, under an idempotency key.
-    pub fn under(self, claim: Arc<Claim>) -> Self {
-        Self { claim: Some(claim), ..self }
+    /// The same, under an idempotency key that it holds.
+    pub fn under(self, claim: Option<Arc<Claim>>) -> Self {
+        Self { claim, ..self }
     }
 
     /// The same for operations that are sent together: they share the room for their answers.
@@ -174,7 +174,7 @@ impl Session {
     }
 
     /// A request whose root values may be bytes if `raw` is wanted and the document allows it.
-    fn request(&self, document: Option<&Document>, raw: bool) -> Arc<Request> {
+    pub(super) fn request(&self, document: Option<&Document>, raw: bool) -> Arc<Request> {
         let raw = raw && document.is_some_and(|document| document.raw);
         Arc::new(Request {
             plans: document.and_then(|document| document.plans.clone()),

@@ -7,7 +7,7 @@ use axum::response::{
     IntoResponse, Response,
     sse::{Event, KeepAlive, Sse},
 };
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{
@@ -28,6 +28,16 @@ pub fn respond(session: &Session, operation: Operation) -> Response {
     let next = session
         .stream_json(operation)
         .map(|json| Event::default().event("next").data(String::from_utf8_lossy(&json)));
+    events(next)
+}
+
+/// An answer that is there already, as events.
+pub fn answered(json: &[u8]) -> Response {
+    let next = Event::default().event("next").data(String::from_utf8_lossy(json));
+    events(stream::once(async { next }))
+}
+
+fn events(next: impl Stream<Item = Event> + Send + 'static) -> Response {
     let complete = stream::once(async { Event::default().event("complete").data("") });
     let events = next.chain(complete).map(Ok::<_, Infallible>);
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();

@@ -9,6 +9,7 @@ use async_graphql::{
 };
 
 use super::spec::{Record, Source, Spec};
+use crate::graphql::secret::shown_once;
 
 /// Stands for the object type of `R` in the registry. Never resolved: rows are written by the plan.
 pub(super) struct ObjectOf<R>(PhantomData<R>);
@@ -50,7 +51,11 @@ fn object<R: Record>(registry: &mut Registry, spec: &Spec) -> MetaType {
             | Source::One { register, .. }
             | Source::Many { register, .. } => register,
         };
-        (field.name.clone(), meta_field(&field.name, field.about, register(registry)))
+        let mut declared = meta_field(&field.name, field.about, register(registry));
+        if let Source::Secret { .. } = &field.source {
+            declared.directive_invocations.push(shown_once::apply());
+        }
+        (field.name.clone(), declared)
     });
     let fields = fields.collect();
     object_type(spec.name, spec.about, fields, std::any::type_name::<ObjectOf<R>>())

@@ -152,8 +152,8 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
         PersonalEntry::done("linkAccount", user.id, json!({ "provider": provider.name, "email": email }))
             .by(&user.name);
     record_personal(&tx, request, entry);
+    app.sessions.forget_after(&tx);
     tx.commit().await?;
-    app.sessions.forget();
     Ok(user.id)
 }
 

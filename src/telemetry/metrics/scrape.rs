@@ -6,11 +6,11 @@ use axum::{Router, extract::State, response::IntoResponse, routing::get};
 use http::header;
 
 use super::{
-    BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, MAX_FDS, Meters, OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH,
-    POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS, POLICY_UNWRITTEN, POOL_CONNECTIONS, POOL_MAX, RESIDENT,
-    STARTED, UP, VIRTUAL, begin,
+    AUDIT_CHECKPOINT_AGE, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, MAX_FDS, Meters, OPEN_FDS,
+    OUTBOX_AGE, OUTBOX_DEPTH, POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS, POLICY_UNWRITTEN, POOL_CONNECTIONS,
+    POOL_MAX, RESIDENT, STARTED, UP, VIRTUAL, begin,
 };
-use crate::{app::App, clock::Timestamp, jobs};
+use crate::{app::App, audit, clock::Timestamp, jobs};
 
 /// How long a scrape waits for the database.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -44,6 +44,7 @@ pub async fn page(app: &App, meters: &Meters) -> String {
         page.value(HELD_MAX, &[("what", what)], most as f64);
     }
     outbox(app, &mut page).await;
+    audit_log(app, &mut page).await;
     let policy = app.policy.status();
     page.value(POLICY_INFO, &[("version", &policy.version)], 1.0);
     page.value(POLICY_LOADED, &[], seconds(policy.loaded_at));
@@ -65,6 +66,14 @@ async fn outbox(app: &App, page: &mut Page) {
             page.value(OUTBOX_AGE, &[], age as f64 / 1000.0);
         }
         _ => page.value(UP, &[], 0.0),
+    }
+}
+
+async fn audit_log(app: &App, page: &mut Page) {
+    if let Ok(Ok((unsealed, since))) = tokio::time::timeout(PATIENCE, audit::lag(app)).await {
+        page.value(AUDIT_UNSEALED, &[], unsealed as f64);
+        let age = since.map_or(0, |since| (app.clock.now().0 - since.0).max(0));
+        page.value(AUDIT_CHECKPOINT_AGE, &[], age as f64 / 1000.0);
     }
 }
 

@@ -1,0 +1,161 @@
+//! Locks that somebody holds for too long, changes that wait for each other, servers that only read: none of it is a failure of
+//! the service, and none of it takes the service away from others. And clients that leave while their change is committed.
+
+use std::{future::poll_fn, task::Poll, time::Duration};
+
+use futures::future::join_all;
+use muster::{access::Caller, graphql::Request, people};
+use reqwest::Method;
+use sea_orm::{ConnectionTrait, DbBackend, Statement, TransactionTrait};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::harness::{Answer, TestApp, is_postgres};
+
+/// What the database would say is what a server's new description says.
+const SAYS: &str = "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+                    IF NEW.description LIKE 'says %' THEN \
+                    RAISE EXCEPTION USING ERRCODE = substr(NEW.description, 6); END IF; \
+                    RETURN NEW; END $$; \
+                    CREATE TRIGGER says BEFORE UPDATE ON servers FOR EACH ROW EXECUTE FUNCTION says()";
+
+#[tokio::test]
+async fn what_the_database_refuses_for_a_moment_is_no_failure_of_the_service() {
+    if !is_postgres() {
+        return; // SQLite has one writer: nobody waits in a circle.
+    }
+    let app = TestApp::start().await;
+    app.expects_failures();
+    let path = format!("/v1/org/{}/server/{}", app.org, app.server().await);
+    app.database.execute_unprepared(SAYS).await.unwrap();
+    for (state, status, code) in [
+        ("40P01", 409, "CONFLICT"),
+        ("40001", 409, "CONFLICT"),
+        ("55P03", 503, "UNAVAILABLE"),
+        ("25006", 503, "UNAVAILABLE"),
+    ] {
+        let answer = app.owner.patch(&path, json!({ "description": format!("says {state}") })).await;
+        assert_eq!(answer.problem(), (status, code), "{state}: {:#}", answer.body);
+        assert_eq!(answer.header("retry-after"), if status == 503 { "5" } else { "" }, "{state}");
+        let writers = app.muster.db.pools()[1];
+        assert_eq!(
+            writers.1 == 0,
+            state == "25006",
+            "{state}: {writers:?}: a server that only reads is left"
+        );
+    }
+    app.owner.patch(&path, json!({ "description": "good again" })).await.expect(200);
+    let refused = app.stranger.patch(&path, json!({ "description": "theirs" })).await;
+    assert_eq!(refused.problem(), (403, "NOT_A_MEMBER"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_is_held_for_ever_keeps_nobody_from_writing_elsewhere() {
+    if !is_postgres() {
+        return;
+    }
+    let app = TestApp::start().await;
+    app.expects_failures();
+    let (held, free) = (app.server().await, app.server().await);
+    let path = |server: i64| format!("/v1/org/{}/server/{server}", app.org);
+    let holder = app.database.begin().await.unwrap();
+    holder.execute_unprepared(&format!("SELECT 1 FROM servers WHERE id = {held} FOR UPDATE")).await.unwrap();
+    let most = app.muster.db.pools()[1].3;
+    let waiting = (0..most).map(|n| {
+        let request =
+            app.owner.request(Method::PATCH, &path(held)).header("idempotency-key", format!("k-{n}"));
+        Answer::of(request.json(&json!({ "description": format!("edit {n}") })))
+    });
+    for answer in join_all(waiting).await {
+        assert_eq!(answer.problem(), (503, "UNAVAILABLE"), "{:#}", answer.body);
+    }
+    // Although the row is held still.
+    app.owner.patch(&path(free), json!({ "description": "done" })).await.expect(200);
+    holder.rollback().await.unwrap();
+    let request = app.owner.request(Method::PATCH, &path(held)).header("idempotency-key", "k-0");
+    let again = Answer::of(request.json(&json!({ "description": "edit 0" }))).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (200, ""), "{:#}", again.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_the_sealer_waits_without_a_connection() {
+    if !is_postgres() {
+        return;
+    }
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/server/{}", app.org, app.server().await);
+    let holder = app.database.begin().await.unwrap();
+    holder.execute_unprepared("SELECT pg_advisory_xact_lock(7210012)").await.unwrap();
+    let export = format!("/export/audit/{}", app.org);
+    let theirs = format!("/export/audit/{}", app.other_org);
+    let work = async {
+        let begun = "SELECT COUNT(*) FROM audit_unsealed WHERE line ->> 'operation' = 'exportAudit'";
+        let begun = Statement::from_string(DbBackend::Postgres, begun);
+        loop {
+            let row = holder.query_one_raw(begun.clone()).await.unwrap().unwrap();
+            if row.try_get_by::<i64, _>(0).unwrap() == 2 {
+                break;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+        let second = app.owner.get(&export).await;
+        assert_eq!(second.problem(), (429, "RATE_LIMITED"));
+        assert_eq!(second.header("retry-after"), "5");
+        let mut lent = Vec::new();
+        for n in 0..20 {
+            app.owner.patch(&path, json!({ "description": format!("edit {n}") })).await.expect(200);
+            let (_, size, idle, _) = app.muster.db.pools()[1];
+            lent.push(size - idle);
+            sleep(Duration::from_millis(20)).await;
+        }
+        holder.rollback().await.unwrap();
+        lent
+    };
+    let (first, other, lent) = tokio::join!(app.admin.get(&export), app.stranger.get(&theirs), work);
+    assert_eq!((first.status, other.status), (200, 200), "{} {}", first.text, other.text);
+    assert!(lent.contains(&0), "between two looks nothing is lent: {lent:?}");
+    assert_eq!(app.stranger.get(&export).await.problem(), (403, "NOT_A_MEMBER"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_ended_is_refused_although_whoever_ended_it_has_gone() {
+    let app = TestApp::start().await;
+    app.user("ann@example.org", true).await;
+    for polls in 0..1_000 {
+        let (ann, _) = app.signed_in("ann@example.org").await;
+        assert_eq!(ann.gql("{ viewer { user { id } } }", json!({})).await.status, 200);
+        let Caller::Person(person) = app.caller(&ann).await else { panic!("a person") };
+        let request = Request::system(&app.muster);
+        let mut work = Box::pin(people::sign_out(&request, &person));
+        // Left after so many steps.
+        let mut left = polls;
+        let done = poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => {
+                left -= 1;
+                Poll::Pending
+            }
+        })
+        .await;
+        drop(work);
+        let sql = "SELECT CAST(COUNT(*) AS BIGINT) FROM sessions WHERE id = $1 AND revoked_at IS NOT NULL";
+        let (mut ended, mut refused) = (false, true);
+        // A commit that has begun comes to its end a moment later.
+        for _ in 0..100 {
+            sleep(Duration::from_millis(10)).await;
+            ended = app.one::<i64>(sql, vec![person.session.0.into()]).await == 1;
+            refused = ann.gql("{ viewer { user { id } } }", json!({})).await.status == 401;
+            if ended == refused {
+                break;
+            }
+        }
+        assert_eq!(refused, ended, "left after {polls} steps");
+        if let Some(done) = done {
+            done.unwrap();
+            assert!(ended && polls > 2);
+            return;
+        }
+    }
+    panic!("signing out never ended");
+}
