@@ -43,7 +43,6 @@ pub mod agents {
         pub auth_failed_at: Option<Timestamp>,
         pub credential_choice: CredentialChoice,
         pub model_override: Option<String>,
-        pub resolved_model: Option<String>,
         pub running_model: Option<String>,
         pub context_floor_tokens: Option<i64>,
         pub context_floor_memory_tokens: Option<i64>,
