@@ -59,7 +59,7 @@ pub struct UpdateAgentInput {
     /// The server on which it lives, from the next launch on.
     #[graphql(directive = bounds::apply(not_null()))]
     pub server_id: MaybeUndefined<ServerId>,
-    /// The image that it runs from, from the next launch on.
+    /// The image that it runs from, from the next launch on. Not in force yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub image_id: MaybeUndefined<ImageId>,
     /// The model, if not the image's. Not in force yet.

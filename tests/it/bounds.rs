@@ -84,15 +84,15 @@ async fn pictures_and_skills_count_as_stored() {
     };
     set(picture()).await.data();
     set(picture()).await.data();
-    write("b".repeat(500_000)).await.data();
+    write("b".repeat(400_000)).await.data();
     app.operator.gql(update, json!({ "o": app.org, "id": skill, "i": { "description": "x" } })).await.data();
     upload(&app.operator, app.org, 9).await.expect(201);
     let (kept, there) = stored(&app).await;
-    assert!(kept == there && kept > 500_000, "{kept} {there}");
+    assert!(kept == there && kept > 400_000, "{kept} {there}");
 
     limit(&app, "max_stored_mib", 0).await;
     assert_eq!(set(picture()).await.code(), "PLAN_LIMIT_REACHED");
-    assert_eq!(write("c".repeat(500_001)).await.code(), "PLAN_LIMIT_REACHED");
+    assert_eq!(write("c".repeat(400_001)).await.code(), "PLAN_LIMIT_REACHED");
     let more = json!({ "o": app.org, "i": { "name": "more", "content": "d" } });
     assert_eq!(app.operator.gql(create, more).await.code(), "PLAN_LIMIT_REACHED");
     assert_eq!(stored(&app).await, (kept, there), "what was refused is not counted");
