@@ -180,6 +180,15 @@ CREATE INDEX attachments_agent ON attachments (organization_id, uploaded_by_agen
 
 CREATE INDEX attachments_message ON attachments (organization_id, message_id);
 
+CREATE TRIGGER attachments_removed AFTER DELETE ON attachments BEGIN
+    UPDATE stored_bytes SET bytes = bytes - old.size_bytes WHERE organization_id = old.organization_id;
+END;
+
+CREATE TRIGGER attachments_stored AFTER INSERT ON attachments BEGIN
+    INSERT INTO stored_bytes (organization_id, bytes) VALUES (new.organization_id, new.size_bytes)
+    ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
 CREATE INDEX attachments_unposted ON attachments (created_at) WHERE message_id IS NULL;
 
 CREATE TABLE audit_chains (
@@ -299,6 +308,15 @@ CREATE TABLE avatars (
 );
 
 CREATE INDEX avatars_owner ON avatars (organization_id, agent_id);
+
+CREATE TRIGGER avatars_removed AFTER DELETE ON avatars WHEN old.organization_id IS NOT NULL BEGIN
+    UPDATE stored_bytes SET bytes = bytes - length(old.content) WHERE organization_id = old.organization_id;
+END;
+
+CREATE TRIGGER avatars_stored AFTER INSERT ON avatars WHEN new.organization_id IS NOT NULL BEGIN
+    INSERT INTO stored_bytes (organization_id, bytes) VALUES (new.organization_id, length(new.content))
+    ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
 
 CREATE INDEX avatars_user ON avatars (user_id);
 
@@ -812,7 +830,7 @@ CREATE TABLE plans (
     min_mail_poll_minutes BIGINT NOT NULL,
     doctor_runs_per_month BIGINT NOT NULL,
     cron_llm_runs_per_month BIGINT NOT NULL,
-    file_versions BIGINT NOT NULL,
+    file_versions BIGINT NOT NULL, max_stored_mib BIGINT NOT NULL DEFAULT 500, max_members BIGINT NOT NULL DEFAULT 25, max_open_invitations BIGINT NOT NULL DEFAULT 50, max_service_tokens BIGINT NOT NULL DEFAULT 25, max_images BIGINT NOT NULL DEFAULT 50, max_credentials BIGINT NOT NULL DEFAULT 100, max_mcp_servers BIGINT NOT NULL DEFAULT 100, max_skills BIGINT NOT NULL DEFAULT 100,
     PRIMARY KEY (plan)
 );
 
@@ -877,7 +895,7 @@ CREATE TABLE servers (
     last_seen_at BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL, archived_at BIGINT,
     UNIQUE (organization_id, id),
     CONSTRAINT servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
@@ -1007,6 +1025,29 @@ CREATE TABLE skills (
 );
 
 CREATE UNIQUE INDEX skills_name ON skills (organization_id, name) WHERE archived_at IS NULL;
+
+CREATE TRIGGER skills_removed AFTER DELETE ON skills BEGIN
+    UPDATE stored_bytes SET bytes = bytes - length(CAST(old.content AS BLOB))
+    WHERE organization_id = old.organization_id;
+END;
+
+CREATE TRIGGER skills_rewritten AFTER UPDATE OF content ON skills BEGIN
+    UPDATE stored_bytes SET bytes = bytes + length(CAST(new.content AS BLOB)) - length(CAST(old.content AS BLOB))
+    WHERE organization_id = new.organization_id;
+END;
+
+CREATE TRIGGER skills_stored AFTER INSERT ON skills BEGIN
+    INSERT INTO stored_bytes (organization_id, bytes)
+    VALUES (new.organization_id, length(CAST(new.content AS BLOB)))
+    ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TABLE stored_bytes (
+    organization_id BIGINT NOT NULL,
+    bytes BIGINT NOT NULL,
+    PRIMARY KEY (organization_id),
+    CONSTRAINT stored_bytes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
 
 CREATE TABLE user_identities (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

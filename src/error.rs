@@ -80,7 +80,7 @@ codes! {
     Conflict = "CONFLICT", CONFLICT, "Conflict",
         "Somebody else changed the same thing at the same moment. Read it again and retry.";
     AgentAlreadyRunning = "AGENT_ALREADY_RUNNING", CONFLICT, "Agent already running",
-        "The agent runs, is paused or is stopping. Only a stopped or failed agent can be started.";
+        "The agent runs, is paused or is stopping. Only a stopped or failed agent can be started, moved or deleted.";
     AgentNotRunning = "AGENT_NOT_RUNNING", CONFLICT, "Agent not running",
         "The present state of the agent does not allow this. `details.status` tells the state.";
     ApprovalNotPending = "APPROVAL_NOT_PENDING", CONFLICT, "Approval not pending",

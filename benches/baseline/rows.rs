@@ -135,7 +135,7 @@ pub const AGENTS: &str = "SELECT \
     t.id, t.organization_id, t.server_id, t.image_id, t.name, t.description, t.role, t.status, \
     (t.model_credential_sealed IS NOT NULL) AS has_model_credential, 'MANAGE' AS viewer_access, \
     t.model_credential_type, t.model_credential_provider, t.model_credential_base_url, \
-    t.credential_choice, t.model_override, t.resolved_model, t.running_model, t.context_floor_tokens, \
+    t.credential_choice, t.model_override, COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id)) AS resolved_model, t.running_model, t.context_floor_tokens, \
     t.context_floor_memory_tokens, t.context_floor_recommended_tokens, t.context_floor_cap_tokens, \
     t.analysis_score, t.effort_override, t.thinking_enabled, t.language, t.mcp_http_bridge, \
     t.response_style, t.response_format, t.single_message, t.no_emoji, t.approval_ask_threshold, \

@@ -1,11 +1,11 @@
 //! Editing an agent: its settings, one by one. What is measured (usage, tokens, uptime) can't be set.
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
+use sea_orm::{ActiveModelTrait, IdenStatic, IntoActiveModel, Iterable, Set};
 use secrecy::SecretString;
 use serde_json::json;
 
-use super::{entity::agents, finish, load, require_free_name};
+use super::{check, entity::agents, finish, load, mark_for_sync, require_free_name};
 use crate::{
     access::Scope,
     audit,
@@ -13,10 +13,9 @@ use crate::{
         BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType, OverrideMode,
         ResponseFormat, ResponseStyle,
     },
-    error::{Problem, Result, Violation},
+    error::{Problem, Result},
     ids::{AgentId, ImageId, ServerId},
     sealing::SealContext,
-    servers,
     store::{Tx, patch, patch_required},
 };
 
@@ -69,16 +68,18 @@ pub struct AgentEdit {
 /// Edits an agent, unless nothing changes.
 ///
 /// # Errors
-/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`.
+/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` for moving an agent that is up.
 pub async fn update(scope: &Scope, id: AgentId, edit: AgentEdit) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
-    check(&tx, &agent, &edit).await?;
+    check::at_rest(&agent, &edit)?;
+    Problem::refuse(check::values(&tx, &agent, &edit).await?)?;
     if let MaybeUndefined::Value(name) = &edit.name {
         require_free_name(&tx, name.trim(), Some(id)).await?;
     }
     let mut agent = agent.into_active_model();
-    apply(&tx, &mut agent, edit, id).await?;
+    apply(&tx, &mut agent, edit, id);
+    check::settings(&agent)?;
     if !agent.is_changed() {
         return Ok(());
     }
@@ -87,51 +88,35 @@ pub async fn update(scope: &Scope, id: AgentId, edit: AgentEdit) -> Result<()> {
     if changes.get("model_credential_sealed").is_some() {
         changes["model_credential"] = json!("changed");
     }
+    let is_for_host = is_for_host(&agent);
     agent.update(tx.connection()).await?;
+    if is_for_host {
+        mark_for_sync(&mut tx, &[id]).await?;
+    }
     finish(tx, "updateAgent", id, changes).await
 }
 
-/// What only the database or a library can tell: foreign ids, time zones, cron lines.
-async fn check(tx: &Tx, agent: &agents::Model, edit: &AgentEdit) -> Result<()> {
-    let mut violations = Vec::new();
-    if let MaybeUndefined::Value(server) = edit.server_id
-        && server != agent.server_id
-        && !servers::exists(tx, server).await?
-    {
-        violations.push(Violation::unknown("/server_id", "server", server));
-    }
-    if let MaybeUndefined::Value(image) = edit.image_id
-        && image != agent.image_id
-        && !servers::image_is_usable(tx, image).await?
-    {
-        violations.push(Violation::unknown("/image_id", "image", image));
-    }
-    if let MaybeUndefined::Value(zone) = &edit.timezone {
-        violations.extend(crate::orgs::check_timezone("/timezone", zone));
-    }
-    if let MaybeUndefined::Value(cron) = &edit.backup_cron {
-        violations.extend(crate::orgs::check_cron("/backup_cron", cron));
-    }
-    if let MaybeUndefined::Value(url) = &edit.model_credential_base_url {
-        violations.extend(crate::orgs::check_url("/model_credential_base_url", url));
-        // Whoever may edit must not learn the credential by having it sent to a host of their own.
-        let moved = agent.model_credential_base_url.as_ref() != Some(url);
-        if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
-            let detail =
-                "`model_credential` is required: a credential is kept for the address that it was given for.";
-            violations.push(Violation::at("/model_credential", "REQUIRED", detail));
-        }
-    }
-    Problem::refuse(violations)
+/// Whether an edit changes what the agent's host works with. Some columns are for people alone, and where it lives and what
+/// it runs from is told by the next launch.
+fn is_for_host(agent: &agents::ActiveModel) -> bool {
+    use agents::Column::{Description, ImageId, Name, Role, ServerId, UpdatedAt};
+    let for_people = [Name, Description, Role, ServerId, ImageId, UpdatedAt];
+    agents::Column::iter().any(|column| {
+        !for_people.iter().any(|known| known.as_str() == column.as_str()) && agent.get(column).is_set()
+    })
 }
 
-async fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: AgentEdit, id: AgentId) -> Result<()> {
+fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: AgentEdit, id: AgentId) {
     patch_required(&mut agent.name, edit.name.map_value(|name| name.trim().to_owned()));
     patch(&mut agent.description, edit.description);
     patch(&mut agent.role, edit.role);
     patch_required(&mut agent.server_id, edit.server_id);
     patch_required(&mut agent.image_id, edit.image_id);
     patch(&mut agent.model_override, edit.model_override);
+    if edit.model_credential.is_null() {
+        // Without a credential it is of no kind.
+        patch(&mut agent.model_credential_type, MaybeUndefined::Null);
+    }
     patch(&mut agent.model_credential_type, edit.model_credential_type);
     patch(&mut agent.model_credential_provider, edit.model_credential_provider);
     patch(&mut agent.model_credential_base_url, edit.model_credential_base_url);
@@ -168,21 +153,4 @@ async fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: AgentEdit, id: Ag
     patch(&mut agent.cost_guard_action, edit.cost_guard_action);
     patch_required(&mut agent.session_reset_mode, edit.session_reset_mode);
     patch(&mut agent.session_reset_tokens, edit.session_reset_tokens);
-    resolve_model(tx, agent).await
-}
-
-/// The model that the next launch uses: the agent's own choice, or the image's.
-async fn resolve_model(tx: &Tx, agent: &mut agents::ActiveModel) -> Result<()> {
-    if !agent.model_override.is_set() && !agent.image_id.is_set() {
-        return Ok(());
-    }
-    let model = match agent.model_override.clone().take().flatten() {
-        Some(model) => Some(model),
-        None => match agent.image_id.clone().take() {
-            Some(image) => servers::default_model(tx, image).await?,
-            None => None,
-        },
-    };
-    agent.resolved_model = Set(model);
-    Ok(())
 }

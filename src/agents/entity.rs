@@ -43,6 +43,7 @@ pub mod agents {
         pub auth_failed_at: Option<Timestamp>,
         pub credential_choice: CredentialChoice,
         pub model_override: Option<String>,
+        /// Neither read nor written any more: the record computes it. The column goes with the next step that takes away.
         pub resolved_model: Option<String>,
         pub running_model: Option<String>,
         pub context_floor_tokens: Option<i64>,

@@ -8,7 +8,7 @@ pub use super::{
     record::{Agent, AgentAssignment, AgentSummary, assigned, assignment_count},
 };
 use crate::{
-    access::{Permission, Scope},
+    access::Permission,
     app::Event,
     error::Result,
     graphql::{
@@ -36,23 +36,17 @@ impl AgentQuery {
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
     ) -> Answer<Page<Agent>> {
-        answer(async { Ok(Page::numbered(living(&ctx.enter(org_id).await?).order_by("t.id"), page, limit)) })
-            .await
+        answer(async {
+            Ok(Page::numbered(Rows::of(&ctx.enter(org_id).await?).order_by("t.id"), page, limit))
+        })
+        .await
     }
 
     /// One agent.
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
-        answer(async { Ok(shown(&ctx.enter(org_id).await?, id)) }).await
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
-}
-
-fn living(scope: &Scope) -> Rows<Agent> {
-    Rows::of(scope).filter("t.archived_at IS NULL", [])
-}
-
-fn shown(scope: &Scope, id: AgentId) -> One<Agent> {
-    One::of(living(scope).filter("t.id = ?", [id.0.into()]), id.0)
 }
 
 /// Changing agents.
@@ -72,7 +66,7 @@ impl AgentMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let id = super::create(&scope, input.into()).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -89,7 +83,7 @@ impl AgentMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::update(&scope, id, input.into()).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -100,7 +94,7 @@ impl AgentMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::start(&scope, id).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -111,7 +105,7 @@ impl AgentMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::stop(&scope, id).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -122,7 +116,7 @@ impl AgentMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::pause(&scope, id).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -133,7 +127,7 @@ impl AgentMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::resume(&scope, id).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -168,6 +162,6 @@ impl AgentSubscription {
             Event::Agent(org, changed) if org == org_id && id.is_none_or(|id| id == changed) => Some(changed),
             _ => None,
         });
-        Ok(changes.map(|change| change.map(|(scope, id)| shown(&scope, id))))
+        Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }
 }

@@ -5,6 +5,7 @@
 //! commands in the outbox. Deleting hides an agent and keeps its conversations.
 
 pub mod assignments;
+mod check;
 mod edit;
 mod entity;
 pub mod graphql;
@@ -64,10 +65,6 @@ pub async fn create(scope: &Scope, new: NewAgent) -> Result<AgentId> {
     orgs::check_limit(&tx, Limit::Agents, living(scope)).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
-    let resolved = match &new.model_override {
-        Some(model) => Some(model.clone()),
-        None => servers::default_model(&tx, image_id).await?,
-    };
     let agent = agents::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
@@ -79,7 +76,6 @@ pub async fn create(scope: &Scope, new: NewAgent) -> Result<AgentId> {
         status: Set(AgentStatus::Stopped),
         status_changed_at: Set(Some(tx.now)),
         model_override: Set(new.model_override),
-        resolved_model: Set(resolved),
         created_by: Set(scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
@@ -201,17 +197,17 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     Ok(())
 }
 
-/// Sends a command that is about an agent and not about its lifecycle: an answer, a turn. A deleted agent
-/// gets none; a stopped one finds it when it is up again.
+/// Sends a command that is about an agent and not about its lifecycle: an answer, a turn. A stopped agent finds it when it
+/// is up again; a deleted one gets none, which is answered with false.
 ///
 /// # Errors
 /// The database refused.
-pub async fn send(tx: &Tx, id: AgentId, kind: CommandKind, payload: serde_json::Value) -> Result<()> {
+pub async fn send(tx: &Tx, id: AgentId, kind: CommandKind, payload: serde_json::Value) -> Result<bool> {
     let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
-    let Some(agent) = found.one(tx.connection()).await? else { return Ok(()) };
+    let Some(agent) = found.one(tx.connection()).await? else { return Ok(false) };
     let command = Command::new(kind, agent.server_id, id, agent.launch_generation);
     jobs::enqueue(tx, Command { payload, ..command });
-    Ok(())
+    Ok(true)
 }
 
 /// Which of `ids` the organization does not have (or has deleted).
@@ -229,9 +225,7 @@ pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
 /// # Errors
 /// The database is out of reach.
 pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
-    // Deleted agents count: their rows still refer to the server.
-    let found = tx.scope.find::<agents::Entity>().filter(agents::Column::ServerId.eq(server));
-    Ok(found.count(tx.connection()).await?)
+    Ok(living(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
 }
 
 fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
@@ -247,7 +241,7 @@ async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
 /// The image to run from; both it and the server have to be the organization's.
 async fn require_home(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Result<ImageId> {
     let mut violations = Vec::new();
-    if !servers::exists(tx, server).await? {
+    if !servers::hold(tx, server).await? {
         violations.push(Violation::at("/server_id", "NOT_FOUND", format!("There is no server {server}.")));
     }
     let image = match image {

@@ -20,6 +20,8 @@ use crate::{
 
 /// The SQL of an agent's picture, for records around the agent: `t` is the agent.
 pub const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/agent/' || t.id || '?v=' || t.avatar_version END";
+/// The agent's own choice, or the image's: computed, so that it is never what an image's default once was.
+const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
 
 /// An agent.
 pub struct Agent;
@@ -29,6 +31,7 @@ impl Record for Agent {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let spec = Spec::new("Agent", "agents t", "An agent: a container that is launched on a server.")
                 .permission(Permission::AgentView)
+                .living("t.archived_at IS NULL")
                 .viewer_can(|scope| scope.can(&["agent"]));
             equipment(relations(usage(settings(identity(spec)))))
         });
@@ -59,7 +62,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<String>>("model_credential_base_url", "Where the model is reached.")
         .column::<CredentialChoice>("credential_choice", "Whose model credential it uses.")
         .column::<Option<String>>("model_override", "The model, if not the image's.")
-        .column::<Option<String>>("resolved_model", "The model that the next launch uses.")
+        .sql::<Option<String>>("resolved_model", RESOLVED_MODEL, "The model that the next launch uses.")
         .column::<Option<String>>("running_model", "The model that runs now.")
         .column::<Option<i64>>("context_floor_tokens", "Tokens that every context begins with.")
         .column::<Option<i64>>("context_floor_memory_tokens", "Tokens of memory among them.")
@@ -125,7 +128,7 @@ fn relations(spec: Spec) -> Spec {
         .one::<Image>("image", "t.image_id", "The image that it runs from.")
         .many::<Channel>(
             "channels",
-            Many { by: "t.agent_id", filter: "t.archived_at IS NULL", ..Many::default() },
+            Many { by: "t.agent_id", ..Many::default() },
             "The channels through which it is reached.",
         )
 }

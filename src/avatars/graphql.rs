@@ -22,7 +22,7 @@ use crate::{
 /// A picture, or none.
 #[derive(InputObject)]
 pub struct AvatarInput {
-    /// A PNG, JPEG, GIF or WebP of at most 512 KiB, in base64; null takes the picture away.
+    /// A PNG, JPEG, GIF or WebP of at most 512 KiB and 4096 × 4096 pixels, in base64; null takes the picture away.
     #[graphql(directive = bounds::apply(length(0, 700_000)))]
     pub content_base64: Option<String>,
 }

@@ -8,6 +8,7 @@ mod entity;
 pub mod graphql;
 pub mod serve;
 
+use imagesize::ImageType;
 use sea_orm::{ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, QueryFilter, Set};
 use serde_json::json;
 
@@ -27,6 +28,9 @@ use crate::{
 
 /// The largest picture, in bytes.
 pub const LARGEST: usize = 512 << 10;
+
+/// The most pixels of a side: a browser that shows a picture unpacks all of it, however few bytes it came in.
+pub const WIDEST: usize = 4096;
 
 /// What a picture is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,22 +54,29 @@ impl Picture {
     /// Looks at the bytes.
     ///
     /// # Errors
-    /// `PAYLOAD_TOO_LARGE`; `UNSUPPORTED_MEDIA_TYPE` for what is no PNG, JPEG, GIF or WebP.
+    /// `PAYLOAD_TOO_LARGE`; `VALIDATION_FAILED` for too many pixels; `UNSUPPORTED_MEDIA_TYPE` for what is not a PNG, JPEG,
+    /// GIF or WebP.
     pub fn read(content: Vec<u8>) -> Result<Self> {
         if content.len() > LARGEST {
             let detail = format!("A picture may have {LARGEST} bytes at most.");
             return Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", LARGEST));
         }
-        let mime_type = match content.as_slice() {
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
-            [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
-            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-            _ => {
-                let detail = "A picture is a PNG, JPEG, GIF or WebP.";
-                return Err(Problem::new(Code::UnsupportedMediaType, detail));
-            }
+        let unknown = || Problem::new(Code::UnsupportedMediaType, "A picture is a PNG, JPEG, GIF or WebP.");
+        let mime_type = match imagesize::image_type(&content) {
+            Ok(ImageType::Png) => "image/png",
+            Ok(ImageType::Jpeg) => "image/jpeg",
+            Ok(ImageType::Gif) => "image/gif",
+            Ok(ImageType::Webp) => "image/webp",
+            _ => return Err(unknown()),
         };
+        let size = imagesize::blob_size(&content).map_err(|_| unknown())?;
+        if size.width.max(size.height) > WIDEST {
+            let detail = format!(
+                "The picture has {} × {} pixels; at most {WIDEST} × {WIDEST} are taken.",
+                size.width, size.height
+            );
+            return Err(Problem::invalid_at("/content_base64", "TOO_LARGE", detail));
+        }
         Ok(Self { mime_type, content })
     }
 }
@@ -73,24 +84,27 @@ impl Picture {
 /// Sets an agent's picture, or takes it away.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND`, `PLAN_LIMIT_REACHED`.
 pub async fn set_agent(scope: &Scope, id: AgentId, picture: Option<Picture>) -> Result<()> {
     let mut tx = scope.begin().await?;
-    let version = picture.as_ref().map(|_| new_version());
+    orgs::lock(&tx).await?;
+    let (version, size) = (picture.as_ref().map(|_| new_version()), size(picture.as_ref()));
     agents::set_avatar(&mut tx, id, version).await?;
     replace(tx.connection(), Owner::Agent(scope.org, id), version.zip(picture), tx.now).await?;
+    orgs::check_stored(&tx, size).await?;
     finish(tx, "setAgentAvatar", "agent", id.0).await
 }
 
 /// Sets the organization's picture, or takes it away.
 ///
 /// # Errors
-/// The database is out of reach.
+/// `PLAN_LIMIT_REACHED`.
 pub async fn set_organization(scope: &Scope, picture: Option<Picture>) -> Result<()> {
     let tx = scope.begin().await?;
-    let version = picture.as_ref().map(|_| new_version());
+    let (version, size) = (picture.as_ref().map(|_| new_version()), size(picture.as_ref()));
     orgs::set_avatar(&tx, version).await?;
     replace(tx.connection(), Owner::Organization(scope.org), version.zip(picture), tx.now).await?;
+    orgs::check_stored(&tx, size).await?;
     finish(tx, "setOrganizationAvatar", "organization", scope.org.0).await
 }
 
@@ -109,6 +123,10 @@ pub async fn set_user(request: &Request, person: &Person, picture: Option<Pictur
     record_personal(&tx, request, entry);
     tx.commit().await?;
     Ok(())
+}
+
+fn size(picture: Option<&Picture>) -> i64 {
+    picture.map_or(0, |picture| picture.content.len().cast_signed() as i64)
 }
 
 async fn finish(tx: Tx, operation: &'static str, target_kind: &'static str, target_id: i64) -> Result<()> {
@@ -168,13 +186,41 @@ impl Owner {
 mod tests {
     use super::*;
 
+    /// The header of a PNG of this size, and no picture behind it.
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        png.extend(width.to_be_bytes());
+        png.extend(height.to_be_bytes());
+        png.extend([8, 2, 0, 0, 0]);
+        png
+    }
+
     #[test]
     fn the_bytes_tell_the_type() {
-        assert_eq!(Picture::read(b"\x89PNG\r\n\x1a\n....".to_vec()).unwrap().mime_type, "image/png");
-        assert_eq!(Picture::read(b"RIFF0000WEBPVP8 ".to_vec()).unwrap().mime_type, "image/webp");
-        for wrong in [&b""[..], b"<svg onload=alert(1)>", b"%PDF-1.7", b"GIF8"] {
-            assert_eq!(Picture::read(wrong.to_vec()).unwrap_err().code, Code::UnsupportedMediaType);
+        assert_eq!(Picture::read(png(8, 8)).unwrap().mime_type, "image/png");
+        let gif = b"GIF89a\x10\0\x10\0\0\0\0;".to_vec();
+        assert_eq!(Picture::read(gif).unwrap().mime_type, "image/gif");
+        let wrong = [
+            &b""[..],
+            b"<svg onload=alert(1)>",
+            b"%PDF-1.7",
+            b"GIF8",
+            b"\x89PNG\r\n\x1a\n",
+            b"BM0000000000000000",
+        ];
+        for wrong in wrong {
+            let refused = Picture::read(wrong.to_vec()).unwrap_err();
+            assert_eq!(refused.code, Code::UnsupportedMediaType, "{wrong:?}");
         }
         assert_eq!(Picture::read(vec![0; LARGEST + 1]).unwrap_err().code, Code::PayloadTooLarge);
+    }
+
+    #[test]
+    fn a_picture_has_an_end_in_pixels() {
+        assert!(Picture::read(png(4096, 4096)).is_ok());
+        for (width, height) in [(4097, 1), (1, 4097), (20_000, 20_000), (u32::MAX, u32::MAX)] {
+            let refused = Picture::read(png(width, height)).unwrap_err();
+            assert_eq!(refused.code, Code::ValidationFailed, "{width} × {height}");
+        }
     }
 }

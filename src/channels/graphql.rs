@@ -5,7 +5,7 @@ use async_graphql::{Context, InputObject, Object};
 pub use super::record::{Channel, NotifyConversation};
 use super::{CreateChannelInput, UpdateChannelInput};
 use crate::{
-    access::{Permission, Scope},
+    access::Permission,
     graphql::{
         Answer, Enter, answer,
         bounds::{bounds, name},
@@ -38,7 +38,7 @@ impl ChannelQuery {
         agent_id: Option<AgentId>,
     ) -> Answer<List<Channel>> {
         answer(async {
-            let external = connected(&ctx.enter(org_id).await?).filter("t.scope = 'EXTERNAL'", []);
+            let external = Rows::of(&ctx.enter(org_id).await?).filter("t.scope = 'EXTERNAL'", []);
             let external = external.filter_if("t.agent_id = ?", agent_id.map(|id| id.0));
             Ok(List(external.order_by("t.id")))
         })
@@ -48,16 +48,8 @@ impl ChannelQuery {
     /// One channel.
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn channel(&self, ctx: &Context<'_>, org_id: OrgId, id: ChannelId) -> Answer<One<Channel>> {
-        answer(async { Ok(shown(&ctx.enter(org_id).await?, id)) }).await
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
-}
-
-fn connected(scope: &Scope) -> Rows<Channel> {
-    Rows::of(scope).filter("t.archived_at IS NULL", [])
-}
-
-fn shown(scope: &Scope, id: ChannelId) -> One<Channel> {
-    One::of(connected(scope).filter("t.id = ?", [id.0.into()]), id.0)
 }
 
 /// Changing channels.
@@ -77,7 +69,7 @@ impl ChannelMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let id = super::create(&scope, input).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -95,7 +87,7 @@ impl ChannelMutation {
             let scope = ctx.enter(org_id).await?;
             // The row twice and the whole input: too much for the stack of every request.
             Box::pin(super::update(&scope, id, input)).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -122,7 +114,7 @@ impl ChannelMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::add_origin(&scope, id, &input.origin_id).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }
@@ -139,7 +131,7 @@ impl ChannelMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::remove_origin(&scope, id, &origin_id).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }

@@ -33,6 +33,7 @@ impl Record for Channel {
             let about = "A connection of an agent to a messaging transport.";
             let spec = Spec::new("Channel", "channels t", about)
                 .permission(Permission::AgentView)
+                .living("t.archived_at IS NULL")
                 .viewer_can(|scope| scope.can(&["agent"]));
             state(transports(identity(spec)))
         });

@@ -33,6 +33,22 @@ pub struct PlanLimits {
     pub cron_llm_runs_per_month: i64,
     /// The most versions that are kept of a file.
     pub file_versions: i64,
+    /// The most members.
+    pub max_members: i64,
+    /// The most invitations that are open at a time.
+    pub max_open_invitations: i64,
+    /// The most service tokens that are not revoked.
+    pub max_service_tokens: i64,
+    /// The most images, archived ones included.
+    pub max_images: i64,
+    /// The most credentials, archived ones included.
+    pub max_credentials: i64,
+    /// The most MCP servers, archived ones included.
+    pub max_mcp_servers: i64,
+    /// The most skills, archived ones included.
+    pub max_skills: i64,
+    /// The most that attachments, pictures and skills take, in MiB.
+    pub max_stored_mib: i64,
 }
 
 /// The limits of every plan.

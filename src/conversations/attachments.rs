@@ -14,6 +14,7 @@ use crate::{
     audit,
     error::{Code, Problem, Result, Violation},
     ids::{AgentId, AttachmentId, MessageId},
+    orgs,
     store::Tx,
 };
 
@@ -66,7 +67,7 @@ pub struct File {
 /// Keeps a file of the caller's, to be posted with a message.
 ///
 /// # Errors
-/// `PAYLOAD_TOO_LARGE`.
+/// `PAYLOAD_TOO_LARGE`, `PLAN_LIMIT_REACHED`.
 pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
     let most = scope.app.config.limits.attachment_bytes;
     if upload.content.len() > most {
@@ -89,6 +90,7 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
         created_at: Set(tx.now),
     };
     let id = row.insert(tx.connection()).await?.id;
+    orgs::check_stored(&tx, size).await?;
     let blob = attachment_blobs::ActiveModel {
         organization_id: Set(scope.org),
         attachment_id: Set(id),

@@ -100,7 +100,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
 /// Writes to a conversation's agent: the message is there at once, and the agent gets a turn.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED`; `VALIDATION_FAILED` for attachments that are not the caller's to post.
+/// `NOT_FOUND`; `ARCHIVED`, also where the agent was deleted; `VALIDATION_FAILED` for attachments that are not the caller's to post.
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
     let mut tx = scope.begin().await?;
     let conversation = load(&tx, id).await?;
@@ -123,8 +123,12 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
     let message = append(tx, new).await?;
     attachments::post(tx, message, &post.attachments).await?;
     let turn = json!({ "conversation_id": conversation.id, "message_id": message });
-    agents::send(tx, conversation.agent_id, CommandKind::Turn, turn).await?;
-    Ok(message)
+    if agents::send(tx, conversation.agent_id, CommandKind::Turn, turn).await? {
+        return Ok(message);
+    }
+    let detail =
+        "The conversation's agent was deleted, so nobody would read this. Start one with another agent.";
+    Err(Problem::new(Code::Archived, detail))
 }
 
 /// Edits a conversation, unless nothing changes: settles it, opens it again, archives it, renames it.

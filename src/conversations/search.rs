@@ -13,7 +13,7 @@ use super::{
     entity::conversations,
     graphql::MessageHit,
     places::Stages,
-    words::{conversation_token, words},
+    words::{conversation_token, indexed, words},
 };
 use crate::{
     access::Scope,
@@ -27,6 +27,8 @@ use crate::{
 const HITS: i64 = 1000;
 /// So many pieces of SQLite's index are let be.
 const PIECES: i64 = 4;
+/// How many more are read where the index finds too much ([`Question::is_vague`]), so that few are missed.
+const SPARE: i64 = 1000;
 /// How many pages a step of merging them writes: 0.1 s of work.
 const PAGES: i64 = 256;
 /// The most steps of a round: what is left is the next one's.
@@ -101,9 +103,13 @@ pub async fn find(
         values.push((place + question.terms('"', " AND ").as_str()).into());
         SQLITE
     };
-    values.push(HITS.into());
+    let is_vague = question.is_vague();
+    values.push(if is_vague { HITS + SPARE } else { HITS }.into());
     let rows = scope.app.db.all(sql.to_owned(), values).await?;
-    Ok(rows.iter().rev().map(|row| hit(row, &question)).collect::<Result<_, DbErr>>()?)
+    let hits = rows.iter().filter_map(|row| hit(row, &question, is_vague).transpose());
+    let mut hits = hits.take(HITS as usize).collect::<Result<Vec<_>, DbErr>>()?;
+    hits.reverse();
+    Ok(hits)
 }
 
 /// Writes the pieces of SQLite's index into one, if they have become many: every message begins a piece, and a search looks
@@ -131,13 +137,18 @@ async fn pieces(app: &App) -> Result<i64> {
     Ok(row.map_or(Ok(0), |row| row.try_get_by(0))?)
 }
 
-fn hit(row: &QueryResult, question: &Question) -> Result<MessageHit, DbErr> {
+/// A message that the index has found; none where `is_vague` and the text does not hold what is looked for.
+fn hit(row: &QueryResult, question: &Question, is_vague: bool) -> Result<Option<MessageHit>, DbErr> {
     let kind: MessageKind = row.try_get_by(3)?;
     let content: String = row.try_get_by(5)?;
     // The database keeps valid JSON only.
     let content = serde_json::from_str(&content).unwrap_or_default();
-    let (snippet, ranges) = question.snippet(&text_of(kind, &content));
-    Ok(MessageHit {
+    let text = text_of(kind, &content);
+    if is_vague && !question.is_in(&text) {
+        return Ok(None);
+    }
+    let (snippet, ranges) = question.snippet(&text);
+    Ok(Some(MessageHit {
         seq: row.try_get_by(0)?,
         id: row.try_get_by(1)?,
         role: row.try_get_by(2)?,
@@ -145,7 +156,7 @@ fn hit(row: &QueryResult, question: &Question) -> Result<MessageHit, DbErr> {
         created_at: row.try_get_by(4)?,
         snippet,
         ranges,
-    })
+    }))
 }
 
 /// What is looked for: runs of tokens, each of which has to occur; the tokens of a run touch.
@@ -177,11 +188,31 @@ impl Question {
         let mut terms = Vec::new();
         for run in &self.runs {
             match run.as_slice() {
-                [token] => terms.push(token.clone()),
-                many => terms.extend(many.windows(2).map(<[String]>::concat)),
+                [word] => terms.push(indexed(word).to_owned()),
+                many => {
+                    terms.extend(many.windows(2).map(|pair| [indexed(&pair[0]), indexed(&pair[1])].concat()))
+                }
             }
         }
         terms.iter().map(|term: &String| format!("{quote}{term}{quote}")).collect::<Vec<_>>().join(and)
+    }
+
+    /// Whether the index may find more than what is looked for: it knows pairs of tokens and no longer runs, and of a long
+    /// word the beginning.
+    fn is_vague(&self) -> bool {
+        self.runs.iter().any(|run| run.len() > 2 || run.iter().any(|word| indexed(word).len() < word.len()))
+    }
+
+    /// Whether the text holds every run, word by whole word.
+    fn is_in(&self, text: &str) -> bool {
+        let mut missing: Vec<&[String]> = self.runs.iter().map(Vec::as_slice).collect();
+        let mut recent = Recent::of(self);
+        words(text, |word, range| {
+            recent.push(word, range);
+            missing.retain(|run| !recent.ends_with(run));
+            if missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        missing.is_empty()
     }
 
     /// The text around the first word found, and where in it words were found, in characters.
@@ -208,27 +239,17 @@ impl Question {
 
     /// The bytes of the text where something is found, as far as a snippet can show them.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
-        let longest = self.runs.iter().map(Vec::len).max().unwrap_or(0);
-        let mut recent: VecDeque<(String, Range<usize>)> = VecDeque::with_capacity(longest + 1);
+        let mut recent = Recent::of(self);
         let mut found: Vec<Range<usize>> = Vec::new();
-        words(text, |token, range| {
+        words(text, |word, range| {
             if found.first().is_some_and(|first| range.start > first.end + SNIPPET * 4) {
                 return ControlFlow::Break(());
             }
-            if recent.back().is_some_and(|(_, before)| before.end != range.start) {
-                recent.clear();
-            }
-            recent.push_back((token.to_owned(), range.clone()));
-            if recent.len() > longest {
-                recent.pop_front();
-            }
-            let ends_here = |run: &&Vec<String>| {
-                run.len() <= recent.len()
-                    && recent.iter().rev().zip(run.iter().rev()).all(|((token, _), wanted)| token == wanted)
-            };
+            recent.push(word, range.clone());
             // The longest run that ends here; shorter ones lie inside it.
-            if let Some(run) = self.runs.iter().filter(ends_here).max_by_key(|run| run.len()) {
-                let start = recent[recent.len() - run.len()].1.start;
+            let ending = self.runs.iter().filter(|run| recent.ends_with(run));
+            if let Some(run) = ending.max_by_key(|run| run.len()) {
+                let start = recent.start_of(run.len());
                 match found.last_mut() {
                     Some(last) if start < last.end => last.end = range.end,
                     _ => found.push(start..range.end),
@@ -237,6 +258,39 @@ impl Question {
             ControlFlow::Continue(())
         });
         found
+    }
+}
+
+/// The words of a text that were read last and touch each other, as many as the longest run has.
+struct Recent {
+    longest: usize,
+    words: VecDeque<(String, Range<usize>)>,
+}
+
+impl Recent {
+    fn of(question: &Question) -> Self {
+        let longest = question.runs.iter().map(Vec::len).max().unwrap_or(0);
+        Self { longest, words: VecDeque::with_capacity(longest + 1) }
+    }
+
+    fn push(&mut self, word: &str, range: Range<usize>) {
+        if self.words.back().is_some_and(|(_, before)| before.end != range.start) {
+            self.words.clear();
+        }
+        self.words.push_back((word.to_owned(), range));
+        if self.words.len() > self.longest {
+            self.words.pop_front();
+        }
+    }
+
+    fn ends_with(&self, run: &[String]) -> bool {
+        run.len() <= self.words.len()
+            && self.words.iter().rev().zip(run.iter().rev()).all(|((word, _), wanted)| word == wanted)
+    }
+
+    /// Where the last `words` words begin.
+    fn start_of(&self, words: usize) -> usize {
+        self.words[self.words.len() - words].1.start
     }
 }
 
@@ -313,6 +367,21 @@ mod tests {
         );
         assert_eq!(marked("straße", "Die STRASSE"), "Die [STRASSE]");
         assert_eq!(marked("東京", "京都と東京の東"), "京都と[東京]の東");
+    }
+
+    #[test]
+    fn what_the_index_does_not_tell_apart_is_looked_at() {
+        let is_in = |q: &str, text: &str| {
+            let question = Question::read(q);
+            assert!(question.is_vague(), "{q}");
+            question.is_in(text)
+        };
+        assert!(is_in("東京都", "昨日の東京都は雨") && !is_in("東京都", "京都と東京"));
+        assert!(is_in("雨 東京都", "東京都は雨") && !is_in("雪 東京都", "東京都は雨"));
+        let long = "a".repeat(64);
+        assert!(is_in(&format!("{long}x"), &format!("b {long}X c")));
+        assert!(!is_in(&format!("{long}x"), &format!("{long}y")) && !is_in(&format!("{long}x"), &long));
+        assert!(!Question::read("東京 cafe").is_vague());
     }
 
     #[test]

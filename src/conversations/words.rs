@@ -18,7 +18,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::{enums::MessageKind, ids::ConversationId};
 
-/// The most characters of a token that count.
+/// The most characters of a word that the index holds; words that are longer are told apart when a hit is marked.
 const TOKEN_CHARS: usize = 64;
 /// The most different tokens of a message that can be found: those that come first.
 const TOKENS: usize = 10_000;
@@ -41,6 +41,7 @@ pub fn tokens(text: &str) -> Vec<String> {
     let mut bytes = 0;
     let mut before: Option<(String, usize)> = None;
     words(text, |token, range| {
+        let token = indexed(token);
         let mut add = |token: &str| {
             if bytes + token.len() <= TOKEN_BYTES && known.insert(token.to_owned()) {
                 bytes += token.len();
@@ -59,7 +60,13 @@ pub fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// Calls `found` with each token of the text and the bytes of the text that it was folded from, until told to stop.
+/// The part of a word that the index holds.
+pub(super) fn indexed(word: &str) -> &str {
+    word.char_indices().nth(TOKEN_CHARS).map_or(word, |(end, _)| &word[..end])
+}
+
+/// Calls `found` with each token of the text , whole, and the bytes of the text that it was folded from, until told
+/// to stop.
 pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
     let text = &text[..text.floor_char_boundary(TEXT_BYTES)];
     let mut token = Token::default();
@@ -83,35 +90,30 @@ pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> Con
 #[derive(Default)]
 struct Token {
     text: String,
-    chars: usize,
     range: Range<usize>,
     stopped: bool,
 }
 
 impl Token {
     fn push(&mut self, c: char, from: &Range<usize>) {
-        if self.chars == 0 {
+        if self.text.is_empty() {
             self.range = from.clone();
         }
         self.range.end = from.end;
-        self.chars += 1;
-        if self.chars <= TOKEN_CHARS {
-            self.text.push(c);
-        }
+        self.text.push(c);
     }
 
     fn extend(&mut self, from: &Range<usize>) {
-        if self.chars > 0 {
+        if !self.text.is_empty() {
             self.range.end = from.end;
         }
     }
 
     fn flush(&mut self, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
-        if self.chars > 0 && !self.stopped {
+        if !self.text.is_empty() && !self.stopped {
             self.stopped = found(&self.text, self.range.clone()).is_break();
         }
         self.text.clear();
-        self.chars = 0;
     }
 }
 

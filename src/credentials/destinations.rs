@@ -3,7 +3,10 @@
 
 use url::Url;
 
-use crate::error::{Problem, Result, Violation};
+use crate::{
+    error::{Problem, Result, Violation},
+    orgs::is_nobodys,
+};
 
 /// The destinations, trimmed and each once.
 ///
@@ -34,10 +37,6 @@ fn is_destination(text: &str) -> bool {
     let strange =
         |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '\\' | '?' | '#' | '@' | '*');
     !host.contains(strange) && Url::parse(&format!("https://{host}")).is_ok()
-}
-
-fn is_nobodys(url: &Url) -> bool {
-    url.username().is_empty() && url.password().is_none()
 }
 
 #[cfg(test)]

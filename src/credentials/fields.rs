@@ -32,7 +32,7 @@ pub struct FieldInput {
     pub kind: Option<FieldType>,
     /// The secret itself. Absent: the stored one is kept; null: it is cleared.
     pub value: MaybeUndefined<SecretString>,
-    /// Where it stands among the others. Left out: where it stands in the list.
+    /// Where it stands among the others. Left out: where it stood, and for a new one where it stands in the list.
     pub position: Option<i64>,
 }
 
@@ -66,11 +66,13 @@ pub async fn replace(tx: &Tx, credential: CredentialId, fields: Vec<FieldInput>)
     let stored =
         tx.scope.find::<credential_fields::Entity>().filter(own.clone()).all(tx.connection()).await?;
     let mut stored: HashMap<String, _> = stored.into_iter().map(|row| (row.label.clone(), row)).collect();
-    let fields = checked(fields, &stored)?;
+    let fields = checked(tx, fields, &stored)?;
     let mut replaced = Replaced::default();
     let mut rows = Vec::with_capacity(fields.len());
     for (n, field) in (0_i64..).zip(fields) {
-        rows.push((stored.remove(&field.label), field.position.unwrap_or(n), field));
+        let row = stored.remove(&field.label);
+        let position = field.position.or(row.as_ref().map(|row| row.position)).unwrap_or(n);
+        rows.push((row, position, field));
     }
     if !stored.is_empty() {
         let gone = credential_fields::Column::Id.is_in(stored.values().map(|row| row.id));
@@ -138,6 +140,7 @@ fn seal(tx: &Tx, id: CredentialFieldId, value: MaybeUndefined<SecretString>) -> 
 
 /// The fields with their labels trimmed, if each label comes once and each value is one of its type.
 fn checked(
+    tx: &Tx,
     mut fields: Vec<FieldInput>,
     stored: &HashMap<String, credential_fields::Model>,
 ) -> Result<Vec<FieldInput>> {
@@ -149,8 +152,14 @@ fn checked(
             let detail = format!("The label `{}` comes more than once.", field.label);
             violations.push(Violation::at(format!("/fields/{n}/label"), "DUPLICATE", detail));
         }
-        let known = stored.get(&field.label).map(|row| row.r#type);
-        let kind = field.kind.or(known).unwrap_or(FieldType::Secret);
+        let row = stored.get(&field.label);
+        let kind = field.kind.or(row.map(|row| row.r#type)).unwrap_or(FieldType::Secret);
+        if let Some(row) = row.filter(|row| row.r#type != kind && field.value.is_undefined())
+            && !stored_fits(tx, row, kind)?
+        {
+            let detail = format!("The stored value is not of the type `{kind}`: send `value` along.");
+            violations.push(Violation::at(format!("/fields/{n}/type"), "NOT_ALLOWED", detail));
+        }
         if let MaybeUndefined::Value(value) = &field.value
             && let Some((code, detail)) = flaw(kind, value.expose_secret())
         {
@@ -159,6 +168,16 @@ fn checked(
     }
     Problem::refuse(violations)?;
     Ok(fields)
+}
+
+/// Whether the value that a field has may stay when its type changes. It is opened for the types that have a form alone.
+fn stored_fits(tx: &Tx, row: &credential_fields::Model, kind: FieldType) -> Result<bool> {
+    if matches!(kind, FieldType::Text | FieldType::Secret | FieldType::Multiline) {
+        return Ok(true);
+    }
+    let Some(sealed) = &row.value_sealed else { return Ok(true) };
+    let value = tx.scope.app.keys.open(sealed, &place(tx.scope.org, row.id)).map_err(Problem::internal)?;
+    Ok(flaw(kind, value.expose_secret()).is_none())
 }
 
 /// What is wrong with a value; the value itself is not repeated.

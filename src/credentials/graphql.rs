@@ -128,7 +128,8 @@ pub struct CredentialFieldInput {
     /// cleared.
     #[graphql(directive = bounds::apply(length(1, 65_536)))]
     pub value: MaybeUndefined<SecretText>,
-    /// Where it stands among the others. Left out: where it stands in this list, counted from 0.
+    /// Where it stands among the others. Left out: where it stood before, and for a new field where it stands in this list,
+    /// counted from 0.
     #[graphql(directive = bounds::apply(range(0, 10_000)))]
     pub position: Option<i64>,
 }

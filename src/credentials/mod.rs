@@ -22,6 +22,7 @@ use crate::{
     enums::CredentialKind,
     error::Result,
     ids::{AgentId, CredentialId, UserId},
+    orgs::{self, Limit},
     people,
     store::{patch, patch_required, relink},
 };
@@ -59,10 +60,11 @@ pub struct CredentialEdit {
 /// Creates a credential that nobody may use yet (specification, operation 20).
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a destination, label or value that is none, `NAME_TAKEN`.
+/// `VALIDATION_FAILED` for a destination, label or value that is none, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: NewCredential) -> Result<CredentialId> {
     let destinations = destinations::checked(new.destinations)?;
     let tx = scope.begin().await?;
+    orgs::check_limit(&tx, Limit::Credentials, scope.find::<credentials::Entity>()).await?;
     let name = new.name.trim().to_owned();
     assignments::require_free_name::<credentials::Entity>(&tx, &name, None).await?;
     let credential = credentials::ActiveModel {

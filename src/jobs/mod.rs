@@ -7,6 +7,7 @@
 
 pub mod worker;
 
+use sea_orm::{ConnectionTrait, Statement};
 use serde_json::{Value, json};
 
 use crate::{
@@ -52,6 +53,18 @@ pub async fn waiting(app: &App) -> Result<(i64, Option<Timestamp>)> {
         Some(row) => Ok((row.try_get_by(0)?, row.try_get_by(1)?)),
         None => Ok((0, None)),
     }
+}
+
+/// Forgets the commands for a server that is being deleted: no host will ever take them.
+///
+/// # Errors
+/// The database refused.
+pub async fn forget_server(tx: &Tx, server: ServerId) -> Result<()> {
+    let sql = "DELETE FROM outbox WHERE organization_id = $1 AND server_id = $2";
+    let values = [tx.scope.org.into(), server.into()];
+    let statement = Statement::from_sql_and_values(tx.scope.app.db.backend(), sql, values);
+    tx.connection().execute_raw(statement).await?;
+    Ok(())
 }
 
 /// Puts a command into the outbox, with the commit of what decided it.

@@ -19,7 +19,7 @@ use crate::{
     enums::McpTransport,
     error::{Problem, Result, Violation},
     ids::{AgentId, McpServerId},
-    orgs,
+    orgs::{self, Limit},
     store::{patch, patch_required},
 };
 
@@ -64,11 +64,13 @@ pub struct McpServerEdit {
 /// Creates an MCP server that no agent may call yet.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a command or address that does not go with the transport, `NAME_TAKEN`.
+/// `VALIDATION_FAILED` for a command or address that does not go with the transport, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: NewMcpServer) -> Result<McpServerId> {
     let args = json!(new.args);
+    let auth = secret_names(new.auth)?;
     check_endpoint(new.transport, new.command.as_deref(), &args, new.url.as_deref())?;
     let tx = scope.begin().await?;
+    orgs::check_limit(&tx, Limit::McpServers, scope.find::<mcp_servers::Entity>()).await?;
     let name = new.name.trim().to_owned();
     assignments::require_free_name::<mcp_servers::Entity>(&tx, &name, None).await?;
     let server = mcp_servers::ActiveModel {
@@ -80,7 +82,7 @@ pub async fn create(scope: &Scope, new: NewMcpServer) -> Result<McpServerId> {
         command: Set(new.command),
         args: Set(args),
         url: Set(new.url),
-        auth: Set(json!(new.auth)),
+        auth: Set(json!(auth)),
         created_by: Set(scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
@@ -110,7 +112,9 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: McpServerEdit) -> Resu
     patch(&mut server.command, edit.command);
     patch_required(&mut server.args, edit.args.map_value(|args| json!(args)));
     patch(&mut server.url, edit.url);
-    patch_required(&mut server.auth, edit.auth.map_value(|auth| json!(auth)));
+    if let MaybeUndefined::Value(auth) = edit.auth {
+        server.auth.set_if_not_equals(json!(secret_names(auth)?));
+    }
     if !server.is_changed() {
         return Ok(());
     }
@@ -150,6 +154,17 @@ pub async fn archive(scope: &Scope, id: McpServerId) -> Result<()> {
 /// `NOT_FOUND`, `NAME_TAKEN`.
 pub async fn restore(scope: &Scope, id: McpServerId) -> Result<()> {
     assignments::restore::<mcp_servers::Entity>(scope, id, "unarchiveMcpServer").await
+}
+
+/// The names of secrets, trimmed, if each comes once.
+fn secret_names(given: Vec<String>) -> Result<Vec<String>> {
+    let names: Vec<String> = given.iter().map(|name| name.trim().to_owned()).collect();
+    let repeated = names.iter().enumerate().filter(|(n, name)| names[..*n].contains(name));
+    let violations = repeated.map(|(n, name)| {
+        Violation::at(format!("/auth/{n}"), "DUPLICATE", format!("`{name}` comes more than once."))
+    });
+    Problem::refuse(violations.collect())?;
+    Ok(names)
 }
 
 /// A command goes with STDIO, an address with HTTP and SSE, and neither with the other.

@@ -43,12 +43,27 @@ fn cron(pointer: &str, line: &str) -> Result<croner::Cron, Violation> {
         .map_err(|error| Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is no cron line: {error}.")))
 }
 
-/// An absolute `http` or `https` address.
+/// An absolute `http` or `https` address without user name and password: records show addresses to everybody who may read
+/// them. What was given is not repeated, since it may hold a password.
 #[must_use]
 pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
-    let good =
-        url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    (!good).then(|| Violation::at(pointer, "NOT_ALLOWED", "It must be an http or https address.".to_owned()))
+    let detail = match url::Url::parse(text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => HTTP,
+        Ok(url) if !is_nobodys(&url) => {
+            "The address holds a user name or a password: use a credential for them."
+        }
+        Ok(_) => return None,
+        Err(_) => HTTP,
+    };
+    Some(Violation::at(pointer, "NOT_ALLOWED", detail))
+}
+
+const HTTP: &str = "It must be an http or https address.";
+
+/// Whether an address holds neither a user name nor a password.
+#[must_use]
+pub fn is_nobodys(url: &url::Url) -> bool {
+    url.username().is_empty() && url.password().is_none()
 }
 
 #[cfg(test)]
@@ -61,6 +76,20 @@ mod tests {
         assert!(check_cron("/x", "@daily").is_none());
         for line in ["", "often", "* * * * * *", "61 * * * *", "* * * *"] {
             assert!(check_cron("/x", line).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_address_holds_no_password() {
+        assert!(check_url("/x", "https://x.example/mcp?a=b@c").is_none());
+        for bad in [
+            "https://user:hunter2@x.example/",
+            "https://user@x.example/",
+            "http://:hunter2@x.example",
+            "ftp://x",
+        ] {
+            let refused = check_url("/x", bad).unwrap();
+            assert!(!refused.detail.contains("hunter2"), "{bad}");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
         Answer, Enter, SecretText, answer,
         bounds::{bounds, length, name, not_null, range},
         permit::permit,
-        record::{One, Record, Spec},
+        record::{Decimal, One, Record, Spec},
     },
     ids::{ImageId, OrgId, UserId},
     servers::graphql::Image,
@@ -21,6 +21,7 @@ use crate::{
 
 /// The tables of an organization's record: itself and its plan's limits.
 const FROM: &str = "organizations t JOIN plans p ON p.plan = t.plan";
+const STORED_BYTES: &str = "COALESCE((SELECT s.bytes FROM stored_bytes s WHERE s.organization_id = t.id), 0)";
 const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/organization/' || t.id || '?v=' || t.avatar_version END";
 
 /// An organization: a tenant.
@@ -69,10 +70,18 @@ fn identity(spec: Spec) -> Spec {
             "t.default_image_id",
             "What agents run from whose creator names no image.",
         )
-        .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends.")
-        .column::<Option<Timestamp>>("grace_until", "Until when the former plan's limits still apply.")
-        .column::<Option<Plan>>("grace_from_plan", "The former plan.")
+        .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends. Not in force yet.")
+        .column::<Option<Timestamp>>(
+            "grace_until",
+            "Until when the former plan's limits still apply. Not in force yet.",
+        )
+        .column::<Option<Plan>>("grace_from_plan", "The former plan. Not in force yet.")
         .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
+        .sql::<Decimal>(
+            "stored_bytes",
+            STORED_BYTES,
+            "Bytes of attachments, pictures and skills that it keeps.",
+        )
 }
 
 fn support(spec: Spec) -> Spec {
@@ -176,24 +185,24 @@ pub struct UpdateOrganizationInput {
     /// The name.
     #[graphql(directive = bounds::apply(name(80).not_null()))]
     pub name: MaybeUndefined<String>,
-    /// The time zone of its schedules: Europe/Berlin.
+    /// The time zone of its schedules: Europe/Berlin. Not in force yet.
     #[graphql(directive = bounds::apply(length(1, 64).not_null()))]
     pub timezone: MaybeUndefined<String>,
     /// What agents run from whose creator names no image.
     pub default_image_id: MaybeUndefined<ImageId>,
-    /// The key by which agents speak. It is never shown again.
+    /// The key by which agents speak. It is never shown again. Not in force yet.
     #[graphql(directive = bounds::apply(length(1, 8000)))]
     pub voice_key: MaybeUndefined<SecretText>,
-    /// The key by which voice messages are transcribed. It is never shown again.
+    /// The key by which voice messages are transcribed. It is never shown again. Not in force yet.
     #[graphql(directive = bounds::apply(length(1, 8000)))]
     pub transcription_key: MaybeUndefined<SecretText>,
-    /// The client id of an OAuth application of its own at the model provider.
+    /// The client id of an OAuth application of its own at the model provider. Not in force yet.
     #[graphql(directive = bounds::apply(length(1, 500)))]
     pub provider_oauth_client_id: MaybeUndefined<String>,
-    /// That application's secret. It is never shown again.
+    /// That application's secret. It is never shown again. Not in force yet.
     #[graphql(directive = bounds::apply(length(1, 8000)))]
     pub provider_oauth_secret: MaybeUndefined<SecretText>,
-    /// Until when the operator's support may look in: at most ninety days; null ends it.
+    /// Until when the operator's support may look in: at most ninety days; null ends it. Not in force yet.
     pub support_access_until: MaybeUndefined<Timestamp>,
     /// Whether members without a second factor are kept out.
     #[graphql(directive = bounds::apply(not_null()))]
@@ -219,34 +228,34 @@ pub struct UpdateOrganizationInput {
     /// The city.
     #[graphql(directive = bounds::apply(length(1, 200)))]
     pub tax_city: MaybeUndefined<String>,
-    /// How many backups of an agent are kept.
+    /// How many backups of an agent are kept. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 10_000)))]
     pub backup_retention: MaybeUndefined<i64>,
-    /// When agents are backed up: a cron line of five fields.
+    /// When agents are backed up: a cron line of five fields. Not in force yet.
     #[graphql(directive = bounds::apply(length(1, 120)))]
     pub backup_cron: MaybeUndefined<String>,
-    /// Tokens an hour from which the guard acts.
+    /// Tokens an hour from which the guard acts. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
-    /// What the guard does.
+    /// What the guard does. Not in force yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
-    /// Tokens at which a session begins anew.
+    /// Tokens at which a session begins anew. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
-    /// How long transcripts are kept, in days; null: for good.
+    /// How long transcripts are kept, in days; null: for good. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 36_500)))]
     pub transcript_retention_days: MaybeUndefined<i64>,
-    /// Which versions of a file are kept.
+    /// Which versions of a file are kept. Not in force yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub version_retention: MaybeUndefined<VersionRetention>,
-    /// Memory use that raises an alert, in percent.
+    /// Memory use that raises an alert, in percent. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 100)))]
     pub server_alert_ram_pct: MaybeUndefined<i64>,
-    /// Processor use that raises an alert, in percent.
+    /// Processor use that raises an alert, in percent. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 100)))]
     pub server_alert_cpu_pct: MaybeUndefined<i64>,
-    /// Load for each core that raises an alert.
+    /// Load for each core that raises an alert. Not in force yet.
     #[graphql(directive = bounds::apply(range(0, 1000)))]
     pub server_alert_load_factor: MaybeUndefined<f64>,
 }

@@ -10,6 +10,8 @@ use crate::{
     store::Tx,
 };
 
+const MIB: i64 = 1 << 20;
+
 /// What a plan limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -29,11 +31,27 @@ pub enum Limit {
     CronLlmRuns,
     /// Versions of a file.
     FileVersions,
+    /// Members.
+    Members,
+    /// Invitations that are open at a time.
+    OpenInvitations,
+    /// Service tokens that are not revoked.
+    ServiceTokens,
+    /// Images, archived ones included.
+    Images,
+    /// Credentials, archived ones included.
+    Credentials,
+    /// MCP servers, archived ones included.
+    McpServers,
+    /// Skills, archived ones included.
+    Skills,
+    /// Attachments, pictures and skills, in MiB.
+    StoredMib,
 }
 
 impl Limit {
     /// Every limit, in the order of the organization's record.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 16] = [
         Self::Agents,
         Self::Servers,
         Self::ChannelsPerAgent,
@@ -42,6 +60,14 @@ impl Limit {
         Self::DoctorRuns,
         Self::CronLlmRuns,
         Self::FileVersions,
+        Self::Members,
+        Self::OpenInvitations,
+        Self::ServiceTokens,
+        Self::Images,
+        Self::Credentials,
+        Self::McpServers,
+        Self::Skills,
+        Self::StoredMib,
     ];
 
     /// The name in the organization's record.
@@ -56,6 +82,14 @@ impl Limit {
             Self::DoctorRuns => "doctor_runs_per_month",
             Self::CronLlmRuns => "cron_llm_runs_per_month",
             Self::FileVersions => "file_versions",
+            Self::Members => "max_members",
+            Self::OpenInvitations => "max_open_invitations",
+            Self::ServiceTokens => "max_service_tokens",
+            Self::Images => "max_images",
+            Self::Credentials => "max_credentials",
+            Self::McpServers => "max_mcp_servers",
+            Self::Skills => "max_skills",
+            Self::StoredMib => "max_stored_mib",
         }
     }
 
@@ -71,6 +105,14 @@ impl Limit {
             Self::DoctorRuns => "Doctor runs in a month.",
             Self::CronLlmRuns => "Scheduled runs in a month.",
             Self::FileVersions => "Versions of a file.",
+            Self::Members => "Members.",
+            Self::OpenInvitations => "Invitations that are open at a time.",
+            Self::ServiceTokens => "Service tokens that are not revoked.",
+            Self::Images => "Images, archived ones included.",
+            Self::Credentials => "Credentials, archived ones included.",
+            Self::McpServers => "MCP servers, archived ones included.",
+            Self::Skills => "Skills, archived ones included.",
+            Self::StoredMib => "Attachments, pictures and skills, in MiB.",
         }
     }
 
@@ -88,6 +130,14 @@ impl Limit {
             Self::DoctorRuns => "COALESCE(t.doctor_runs_per_month, p.doctor_runs_per_month)",
             Self::CronLlmRuns => "COALESCE(t.cron_llm_runs_per_month, p.cron_llm_runs_per_month)",
             Self::FileVersions => "COALESCE(t.file_versions, p.file_versions)",
+            Self::Members => "p.max_members",
+            Self::OpenInvitations => "p.max_open_invitations",
+            Self::ServiceTokens => "p.max_service_tokens",
+            Self::Images => "p.max_images",
+            Self::Credentials => "p.max_credentials",
+            Self::McpServers => "p.max_mcp_servers",
+            Self::Skills => "p.max_skills",
+            Self::StoredMib => "p.max_stored_mib",
         }
     }
 }
@@ -121,9 +171,33 @@ where
     lock(tx).await?;
     let max = value(tx, limit).await?;
     let used = existing.count(tx.connection()).await?;
-    if i64::try_from(used).unwrap_or(i64::MAX) < max {
+    let used = i64::try_from(used).unwrap_or(i64::MAX);
+    if used < max { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+}
+
+/// Refuses the `added` bytes that have just been stored if the organization now keeps more than it may. It is asked after the
+/// rows are written: the database has added their bytes to the organization's sum by then, and whoever else stores something
+/// waits for that row, so two at once can't both be the last. It costs one row, however much is stored.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`, naming limit, maximum and use.
+pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
+    if added <= 0 {
         return Ok(());
     }
+    let limit = Limit::StoredMib;
+    let sql = "SELECT bytes FROM stored_bytes WHERE organization_id = $1";
+    let statement = Statement::from_sql_and_values(tx.scope.app.db.backend(), sql, [tx.scope.org.0.into()]);
+    let bytes: i64 = match tx.connection().query_one_raw(statement).await? {
+        Some(row) => row.try_get_by(0)?,
+        None => 0,
+    };
+    let max = value(tx, limit).await?;
+    let used = (bytes - added + MIB - 1) / MIB;
+    if bytes <= max.saturating_mul(MIB) { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+}
+
+fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
     let name = limit.name();
     let detail = format!("The plan allows {max} ({name}); {used} are in use.");
     let problem = Problem::new(Code::PlanLimitReached, detail).with("limit", name);
@@ -132,7 +206,7 @@ where
         let member = Some((tx.scope.org, Some(&tx.scope.membership)));
         audit::refused(&tx.scope.request, operation, member, &problem);
     }
-    Err(problem)
+    problem
 }
 
 /// The limit in force.
@@ -158,7 +232,9 @@ pub async fn value(tx: &Tx, limit: Limit) -> Result<i64> {
 pub async fn store_plans(app: &App, plans: &Plans) -> Result<()> {
     let sql = "UPDATE plans SET max_agents = $2, max_servers = $3, channels_per_agent = $4, \
                min_cron_interval_minutes = $5, min_mail_poll_minutes = $6, doctor_runs_per_month = $7, \
-               cron_llm_runs_per_month = $8, file_versions = $9 WHERE plan = $1";
+               cron_llm_runs_per_month = $8, file_versions = $9, max_members = $10, max_open_invitations = $11, \
+               max_service_tokens = $12, max_images = $13, max_credentials = $14, max_mcp_servers = $15, \
+               max_skills = $16, max_stored_mib = $17 WHERE plan = $1";
     for (plan, limits) in plans.iter() {
         let values: Vec<Value> = vec![
             plan.as_str().into(),
@@ -170,6 +246,14 @@ pub async fn store_plans(app: &App, plans: &Plans) -> Result<()> {
             limits.doctor_runs_per_month.into(),
             limits.cron_llm_runs_per_month.into(),
             limits.file_versions.into(),
+            limits.max_members.into(),
+            limits.max_open_invitations.into(),
+            limits.max_service_tokens.into(),
+            limits.max_images.into(),
+            limits.max_credentials.into(),
+            limits.max_mcp_servers.into(),
+            limits.max_skills.into(),
+            limits.max_stored_mib.into(),
         ];
         app.db.execute(sql, values).await?;
     }

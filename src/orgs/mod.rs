@@ -14,9 +14,9 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
 
 use self::entity::organizations;
 pub use self::{
-    check::{check_cron, check_cron_interval, check_timezone, check_url},
+    check::{check_cron, check_cron_interval, check_timezone, check_url, is_nobodys},
     edit::{OrganizationEdit, update},
-    limits::{Limit, check_limit, lock, store_plans, value as limit},
+    limits::{Limit, check_limit, check_stored, lock, store_plans, value as limit},
     operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
 };
 use crate::{

@@ -33,15 +33,13 @@ use crate::{
     graphql::Request,
     ids::{InvitationId, OrgId, UserId},
     mail::{self, Kind, Outgoing},
-    orgs,
+    orgs::{self, Limit},
     sealing::random_bytes,
     store::Tx,
 };
 
 /// How long an invitation is good.
 const LIFETIME: Duration = Duration::from_hours(7 * 24);
-/// How many may be open in an organization at a time.
-const MAX_OPEN: i64 = 200;
 
 /// How an invitation gets to whom it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,23 +109,16 @@ async fn check_new(tx: &Tx, email: &str) -> Result<()> {
     {
         return Err(Problem::new(Code::NameTaken, "This person is a member already."));
     }
-    let mut open = 0;
     for row in open_ones(tx).await? {
         if row.expires_at <= tx.now {
             end(tx, row).await?;
         } else if folded(&row.email) == folded(email) {
             let detail = "This address is invited already; send that invitation again.";
             return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
-        } else {
-            open += 1;
         }
     }
-    if open < MAX_OPEN {
-        return Ok(());
-    }
-    let detail = format!("At most {MAX_OPEN} invitations can be open at a time.");
-    let problem = Problem::new(Code::PlanLimitReached, detail).with("limit", "open_invitations");
-    Err(problem.with("max", MAX_OPEN).with("used", open))
+    let open = tx.scope.find::<invitations::Entity>().filter(is_open());
+    orgs::check_limit(tx, Limit::OpenInvitations, open).await
 }
 
 async fn open_ones(tx: &Tx) -> Result<Vec<invitations::Model>> {

@@ -17,7 +17,7 @@ use crate::{
     audit, channels,
     error::{Code, Problem, Result},
     ids::UserId,
-    orgs,
+    orgs::{self, Limit},
     store::Tx,
 };
 
@@ -62,7 +62,7 @@ fn enabled(tx: &Tx, roles: &[Role]) -> Select<members::Entity> {
 /// Makes a user a member.
 ///
 /// # Errors
-/// `NAME_TAKEN` for somebody who is one; `PERMISSION_DENIED` for a role above the caller's own.
+/// `NAME_TAKEN` for somebody who is one; `PERMISSION_DENIED` for a role above the caller's own; `PLAN_LIMIT_REACHED`.
 pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
     let tx = scope.begin().await?;
     add_to(&tx, user, role).await?;
@@ -77,7 +77,7 @@ pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
 /// As [`add_member`].
 pub async fn add_to(tx: &Tx, user: UserId, role: Role) -> Result<()> {
     require_reach(tx, role)?;
-    orgs::lock(tx).await?;
+    orgs::check_limit(tx, Limit::Members, tx.scope.find::<members::Entity>()).await?;
     if find(tx, user).await?.is_some() {
         return Err(Problem::new(Code::NameTaken, "This user is a member already."));
     }

@@ -22,6 +22,7 @@ use crate::{
     error::{Code, Problem, Result, Violation},
     ids::TokenId,
     numerals::counted,
+    orgs::{self, Limit},
     store::{Tx, held},
 };
 
@@ -56,7 +57,7 @@ pub struct EditToken {
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a permission that the caller lacks or that no token may carry, or for an end that has
-/// passed or is beyond the longest lifetime.
+/// passed or is beyond the longest lifetime; `PLAN_LIMIT_REACHED`.
 pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretString)> {
     let tx = scope.begin().await?;
     let mut violations = Vec::new();
@@ -74,6 +75,8 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
     };
     check_end(&tx, expires_at, &mut violations);
     Problem::refuse(violations)?;
+    let kept = scope.find::<service_tokens::Entity>().filter(service_tokens::Column::RevokedAt.is_null());
+    orgs::check_limit(&tx, Limit::ServiceTokens, kept).await?;
     // As a set: each once, and in the order of the policy.
     let permissions: PermissionSet = new.permissions.iter().copied().collect();
     let (token, hash) = Token::generate(TokenKind::Service);

@@ -247,7 +247,6 @@ const AGENT: &[&str] = &[
     "model_credential_type",
     "model_credential_provider",
     "model_override",
-    "resolved_model",
     "running_model",
     "context_floor_tokens",
     "context_floor_memory_tokens",
@@ -310,7 +309,7 @@ fn agent_row(
     agent: &Agent,
     (name, image): (String, i64),
     random: &mut Random,
-) -> [Cell; 50] {
+) -> [Cell; 49] {
     let now = volume.until.0;
     let status = random.weighted(&[(12, "RUNNING"), (5, "STOPPED"), (2, "PAUSED"), (1, "ERROR")]);
     let up = matches!(status, "RUNNING" | "PAUSED");
@@ -344,7 +343,6 @@ fn agent_row(
         own.then_some("API_KEY").into(),
         own.then_some("openai-compatible").into(),
         random.chance(25).then_some(agent.model).into(),
-        agent.model.into(),
         up.then_some(agent.model).into(),
         floor.into(),
         (floor / 3).into(),

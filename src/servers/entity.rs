@@ -50,6 +50,8 @@ pub mod servers {
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
+        /// Since when it is deleted.
+        pub archived_at: Option<Timestamp>,
     }
 
     crate::store::tenant_entity!();

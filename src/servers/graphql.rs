@@ -33,6 +33,7 @@ impl Record for Server {
 /// The fields of a server, which the answers that carry a token have as well.
 fn fields(spec: Spec) -> Spec {
     spec.permission(Permission::ServerView)
+        .living("t.archived_at IS NULL")
         .viewer_can(|scope| scope.can(&["server"]))
         .column::<ServerId>("id", "Identifies the server.")
         .column::<OrgId>("organization_id", "The organization that the server belongs to.")
@@ -71,11 +72,7 @@ fn fields(spec: Spec) -> Spec {
         .column::<Option<UserId>>("created_by", "Who created it.")
         .column::<Timestamp>("created_at", "When it was created.")
         .column::<Timestamp>("updated_at", "When its record last changed.")
-        .many::<Agent>(
-            "agents",
-            Many { by: "t.server_id", filter: "t.archived_at IS NULL", ..Many::default() },
-            "The agents that live on it.",
-        )
+        .many::<Agent>("agents", Many { by: "t.server_id", ..Many::default() }, "The agents that live on it.")
 }
 
 fn count_agents(condition: &str) -> String {

@@ -10,6 +10,7 @@ use crate::{
     audit,
     error::{Code, Problem, Result},
     ids::ImageId,
+    orgs::{self, Limit},
     store::{Tx, patch, patch_required},
 };
 
@@ -42,7 +43,7 @@ pub struct ImageEdit {
 /// Creates an image.
 ///
 /// # Errors
-/// `NAME_TAKEN`.
+/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create_image(scope: &Scope, new: NewImage) -> Result<ImageId> {
     let tx = scope.begin().await?;
     let id = add_image(&tx, new).await?;
@@ -53,8 +54,9 @@ pub async fn create_image(scope: &Scope, new: NewImage) -> Result<ImageId> {
 /// [`create_image`] as a part of something larger.
 ///
 /// # Errors
-/// `NAME_TAKEN`.
+/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn add_image(tx: &Tx, new: NewImage) -> Result<ImageId> {
+    orgs::check_limit(tx, Limit::Images, tx.scope.find::<images::Entity>()).await?;
     let name = new.name.trim().to_owned();
     require_free_name(tx, &name, None).await?;
     let image = images::ActiveModel {
@@ -114,7 +116,7 @@ pub async fn archive_image(scope: &Scope, id: ImageId) -> Result<()> {
     if image.archived_at.is_some() {
         return Ok(());
     }
-    if crate::orgs::default_image(&tx).await? == Some(id) {
+    if orgs::default_image(&tx).await? == Some(id) {
         return Err(Problem::new(
             Code::InUse,
             "The image is the organization's default; choose another first.",
@@ -139,14 +141,6 @@ pub async fn image_is_usable(tx: &Tx, id: ImageId) -> Result<bool> {
         .filter(images::Column::Id.eq(id))
         .filter(images::Column::ArchivedAt.is_null());
     Ok(found.count(tx.connection()).await? > 0)
-}
-
-/// The model that agents of an image use if they choose none.
-///
-/// # Errors
-/// The database is out of reach.
-pub async fn default_model(tx: &Tx, id: ImageId) -> Result<Option<String>> {
-    Ok(load(tx, id).await?.default_model)
 }
 
 async fn load(tx: &Tx, id: ImageId) -> Result<images::Model> {

@@ -9,13 +9,16 @@ pub mod graphql;
 mod images;
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QuerySelect, Select,
+    Set, sea_query::LockType,
+};
 use secrecy::SecretString;
 use serde_json::json;
 
 use self::entity::servers;
 pub use self::images::{
-    ImageEdit, NewImage, add_image, archive_image, create_image, default_model, image_is_usable, update_image,
+    ImageEdit, NewImage, add_image, archive_image, create_image, image_is_usable, update_image,
 };
 use crate::{
     access::{
@@ -26,6 +29,7 @@ use crate::{
     enums::ServerStatus,
     error::{Code, Problem, Result},
     ids::ServerId,
+    jobs,
     orgs::{self, Limit},
     store::{Tx, patch, patch_required},
 };
@@ -73,7 +77,7 @@ pub struct ServerEdit {
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretString)> {
     let tx = scope.begin().await?;
-    orgs::check_limit(&tx, Limit::Servers, scope.find::<servers::Entity>()).await?;
+    orgs::check_limit(&tx, Limit::Servers, living(scope)).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let (token, hash) = Token::generate(TokenKind::Provisioning);
@@ -145,39 +149,57 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
     Ok(token)
 }
 
-/// Deletes a server that no agent lives on.
+/// Deletes a server that no agent lives on: nobody sees it from then on, its name is free, and its host can't come back. The
+/// row stays, because rows of deleted agents and approvals refer to it. Commands for its host are forgotten.
 ///
 /// # Errors
 /// `NOT_FOUND`, `IN_USE`.
 pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     let tx = scope.begin().await?;
-    let server = load(&tx, id).await?;
+    // Held, so that no agent moves in meanwhile: whoever comes to live here holds it as well ([`hold`]).
+    let found =
+        living(scope).filter(servers::Column::Id.eq(id)).lock_exclusive().one(tx.connection()).await?;
+    let server = found.ok_or_else(|| Problem::not_found("server", id))?;
     let agents = crate::agents::count_on_server(&tx, id).await?;
     if agents > 0 {
         let detail = format!("There are agents on this server ({agents}); delete or move them first.");
         return Err(Problem::new(Code::InUse, detail).with("agents", agents));
     }
-    scope.delete::<servers::Entity>().filter(servers::Column::Id.eq(id)).exec(tx.connection()).await?;
-    record(&tx, "deleteServer", id, json!({ "name": server.name }));
+    jobs::forget_server(&tx, id).await?;
+    let name = server.name.clone();
+    let mut server = server.into_active_model();
+    // Names are trimmed, so no other server is ever called this.
+    server.name = Set(format!(" {id}"));
+    server.provisioning_token_hash = Set(None);
+    server.provisioning_token_expires_at = Set(None);
+    server.host_token_hash = Set(None);
+    server.archived_at = Set(Some(tx.now));
+    server.updated_at = Set(tx.now);
+    server.update(tx.connection()).await?;
+    record(&tx, "deleteServer", id, json!({ "name": name }));
     tx.commit().await
 }
 
-/// Whether the organization has this server.
+/// Whether the organization has this server. If so it can't be deleted before the transaction ends.
 ///
 /// # Errors
 /// The database is out of reach.
-pub async fn exists(tx: &Tx, id: ServerId) -> Result<bool> {
-    let found = tx.scope.find::<servers::Entity>().filter(servers::Column::Id.eq(id));
-    Ok(found.count(tx.connection()).await? > 0)
+pub async fn hold(tx: &Tx, id: ServerId) -> Result<bool> {
+    let found = living(&tx.scope).filter(servers::Column::Id.eq(id)).lock(LockType::KeyShare);
+    Ok(found.one(tx.connection()).await?.is_some())
+}
+
+fn living(scope: &Scope) -> Select<servers::Entity> {
+    scope.find::<servers::Entity>().filter(servers::Column::ArchivedAt.is_null())
 }
 
 async fn load(tx: &Tx, id: ServerId) -> Result<servers::Model> {
-    let found = tx.scope.find::<servers::Entity>().filter(servers::Column::Id.eq(id));
+    let found = living(&tx.scope).filter(servers::Column::Id.eq(id));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("server", id))
 }
 
 async fn require_free_name(tx: &Tx, name: &str, except: Option<ServerId>) -> Result<()> {
-    let mut same = tx.scope.find::<servers::Entity>().filter(servers::Column::Name.eq(name));
+    let mut same = living(&tx.scope).filter(servers::Column::Name.eq(name));
     if let Some(id) = except {
         same = same.filter(servers::Column::Id.ne(id));
     }

@@ -21,6 +21,7 @@ use crate::{
     error::{Problem, Result},
     graphql::bounds::is_folder,
     ids::{AgentId, SkillId},
+    orgs::{self, Limit},
     store::{patch, patch_required},
 };
 
@@ -62,10 +63,11 @@ pub struct SkillEdit {
 /// Creates a skill that no agent has yet.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a name that is no folder's, `NAME_TAKEN`.
+/// `VALIDATION_FAILED` for a name that is no folder's, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: NewSkill) -> Result<SkillId> {
     let name = folder_name(&new.name)?;
     let tx = scope.begin().await?;
+    orgs::check_limit(&tx, Limit::Skills, scope.find::<skills::Entity>()).await?;
     assignments::require_free_name::<skills::Entity>(&tx, &name, None).await?;
     let skill = skills::ActiveModel {
         organization_id: Set(scope.org),
@@ -83,6 +85,7 @@ pub async fn create(scope: &Scope, new: NewSkill) -> Result<SkillId> {
     }
     .insert(tx.connection())
     .await?;
+    orgs::check_stored(&tx, length(&skill.content)).await?;
     assignments::record::<skills::Entity>(&tx, "createSkill", skill.id, json!({ "name": name }));
     tx.commit().await?;
     Ok(skill.id)
@@ -92,7 +95,7 @@ pub async fn create(scope: &Scope, new: NewSkill) -> Result<SkillId> {
 /// not forced.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for a name that is no folder's.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `PLAN_LIMIT_REACHED`, `VALIDATION_FAILED` for a name that is no folder's.
 pub async fn update(scope: &Scope, id: SkillId, edit: SkillEdit) -> Result<()> {
     let name = match edit.name {
         MaybeUndefined::Value(name) => MaybeUndefined::Value(folder_name(&name)?),
@@ -108,14 +111,21 @@ pub async fn update(scope: &Scope, id: SkillId, edit: SkillEdit) -> Result<()> {
     if let MaybeUndefined::Value(content) = &edit.content {
         skill.content_hash.set_if_not_equals(content_hash(content));
     }
+    let before = length(skill.content.as_ref());
     patch_required(&mut skill.content, edit.content);
+    let added = length(skill.content.as_ref()) - before;
     patch(&mut skill.model, edit.model);
     patch(&mut skill.effort, edit.effort);
     let mut changes = json!({ "force": edit.force });
     if skill.is_changed() {
+        if skill.content.is_set() {
+            // Before the agents, as whoever stores a picture of one does: they never wait for each other.
+            orgs::lock(&tx).await?;
+        }
         skill.updated_at = Set(tx.now);
         changes = changed(&skill);
         skill.update(tx.connection()).await?;
+        orgs::check_stored(&tx, added).await?;
     } else if !edit.force {
         return Ok(());
     }
@@ -157,6 +167,10 @@ fn changed(skill: &skills::ActiveModel) -> serde_json::Value {
         changes.insert("content_hash".to_owned(), json!(hash));
     }
     changes
+}
+
+fn length(content: &str) -> i64 {
+    content.len().cast_signed() as i64
 }
 
 /// SHA-256, in hexadecimal.

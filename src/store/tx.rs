@@ -34,9 +34,11 @@ impl Tx {
         &self.connection
     }
 
-    /// Tells subscribers, once the change is committed.
+    /// Tells subscribers, once the change is committed; the same news once.
     pub fn announce(&mut self, event: Event) {
-        self.events.push(event);
+        if !self.events.contains(&event) {
+            self.events.push(event);
+        }
     }
 
     /// Undoes everything now; a dropped transaction is undone a moment later.

@@ -36,7 +36,7 @@ use crate::{config, outbound};
 /// The target of every span that is sent; the log leaves it out.
 pub const TARGET: &str = "muster::trace";
 /// The longest text of a statement in a span.
-const LONGEST: usize = 2_000;
+const LONGEST: usize = 4_000;
 
 static ON: OnceLock<Traces> = OnceLock::new();
 

@@ -183,7 +183,7 @@ fn secrets(answer: &Value) -> Vec<&str> {
 }
 
 fn picture() -> Value {
-    json!({ "contentBase64": STANDARD.encode(b"\x89PNG\r\n\x1a\nnot much of a picture") })
+    json!({ "contentBase64": STANDARD.encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x08\x08\x02\0\0\0not much of a picture") })
 }
 
 /// What is done in an organization, in an order in which each succeeds.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::harness::TestApp;
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot much of a picture";
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x08\x08\x02\0\0\0not much of a picture";
 const SET: &str = "mutation($o: Id!, $id: Id!, $input: AvatarInput!) { setAgentAvatar(orgId: $o, id: $id, input: $input) { avatarUrl } }";
 
 fn picture(bytes: &[u8]) -> Value {
@@ -41,6 +41,9 @@ async fn only_pictures_are_taken() {
     let vars = |input: Value| json!({ "o": app.org, "id": agent, "input": input });
     let svg = app.owner.gql(SET, vars(picture(b"<svg xmlns='http://www.w3.org/2000/svg'/>"))).await;
     assert_eq!(svg.code(), "UNSUPPORTED_MEDIA_TYPE");
+    let wide = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x4e\x20\0\0\x4e\x20\x08\x02\0\0\0twenty thousand by twenty thousand";
+    let wide = app.owner.gql(SET, vars(picture(wide))).await;
+    assert_eq!(wide.wrong_inputs(), [("/input/contentBase64", "TOO_LARGE")]);
     assert_eq!(app.owner.gql(SET, vars(json!({ "contentBase64": "%" }))).await.code(), "VALIDATION_FAILED");
     assert_eq!(app.viewer.gql(SET, vars(picture(PNG))).await.code(), "PERMISSION_DENIED");
     assert_eq!(app.stranger.gql(SET, vars(picture(PNG))).await.code(), "NOT_A_MEMBER");

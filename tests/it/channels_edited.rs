@@ -16,7 +16,9 @@ async fn addresses_headers_and_repositories_are_checked() {
         let answer = app.operator.patch(&at(&app, channel), body).await;
         answer.violations().iter().map(|(at, code)| format!("{at} {code}")).collect::<Vec<_>>()
     };
-    for url in ["ftp://hooks.example", "hooks.example", "https://", "javascript:1"] {
+    for url in
+        ["ftp://hooks.example", "hooks.example", "https://", "javascript:1", "https://u:p@hooks.example"]
+    {
         assert_eq!(
             wrong(&hook, json!({"webhook": {"outbound_url": url}})).await,
             ["/webhook/outbound_url NOT_ALLOWED"],

@@ -137,6 +137,33 @@ async fn only_owners_and_admins_list_all_conversations() {
 }
 
 #[tokio::test]
+async fn how_the_last_message_begins_is_for_those_who_may_read_messages() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let conversation =
+        Thread { contact: Some("Ines"), channel: Some("Desk"), ..Thread::of(agent, 0) }.make(&app).await;
+    say(&app, conversation, MessageRole::Assistant, "the secret begins").await;
+    let path = format!("/v1/org/{}/conversation", app.org);
+    let list = "query($o: Id!) { conversations(orgId: $o) { data { contactName lastMessage { a: preview ...P seq } } } } \
+                fragment P on LastMessage { preview }";
+    let blind = app.token(&["conversation.view"]).await;
+    let sees = app.token(&["conversation.view", "agent.output.view"]).await;
+    for (actor, preview) in
+        [(&blind, Value::Null), (&sees, json!("the secret begins")), (&blind, Value::Null)]
+    {
+        let shown = actor.gql(list, json!({ "o": app.org })).await.data();
+        let last = json!({ "a": preview, "preview": preview, "seq": 1 });
+        assert_eq!(shown["conversations"]["data"], json!([{ "contactName": "Ines", "lastMessage": last }]));
+        let shown = actor.get(&path).await.expect(200);
+        assert_eq!(shown["data"][0]["last_message"]["preview"], preview);
+        assert_eq!(shown["data"][0]["contact_name"], "Ines");
+    }
+    // Nothing tells it by what is found.
+    let found = blind.get(&format!("{path}?search=secret")).await.expect(200);
+    assert_eq!(found["total"], 0);
+}
+
+#[tokio::test]
 async fn every_filter_narrows() {
     let app = TestApp::start().await;
     let (agent, other) = (app.agent().await, app.agent().await);

@@ -80,10 +80,14 @@ async fn an_edit_of_the_fields_is_the_whole_list_by_label() {
 
     let body = json!({ "fields": [{ "label": "user" }, { "label": "key" }] });
     let edited = app.operator.patch(&path(&app, id), body).await.expect(200);
-    assert_eq!(labels(&edited), ["user", "key"], "a label that is left out is deleted");
-    assert_eq!(edited["fields"][0]["has_value"], false);
-    let key = &edited["fields"][1];
-    assert_eq!((&key["id"], &key["position"]), (&created["fields"][0]["id"], &json!(1)));
+    assert_eq!(labels(&edited), ["key", "user"], "a label that is left out is deleted");
+    assert_eq!(edited["fields"][1]["has_value"], false);
+    let key = &edited["fields"][0];
+    assert_eq!(
+        (&key["id"], &key["position"]),
+        (&created["fields"][0]["id"], &json!(0)),
+        "it stays in its place"
+    );
     assert_eq!(stored(&app, key).await.unwrap(), "canary-of-key", "a value that is left out is kept");
 
     let body = json!({ "fields": [
@@ -104,8 +108,27 @@ async fn an_edit_of_the_fields_is_the_whole_list_by_label() {
     assert_eq!((&edited["fields"], &edited["field_count"]), (&json!([]), &json!(0)));
 
     let log: Vec<String> = app.column("SELECT CAST(changes AS TEXT) FROM audit_lines").await;
-    assert_eq!(log.iter().filter(|changes| changes.contains("\"key\"")).count(), 5, "{log:#?}");
+    assert_eq!(log.iter().filter(|changes| changes.contains("\"key\"")).count(), 4, "{log:#?}");
     assert!(!log.iter().any(|changes| changes.contains("canary")), "{log:#?}");
+}
+
+#[tokio::test]
+async fn a_type_changes_only_where_the_stored_value_fits() {
+    let app = TestApp::start().await;
+    let (id, created) = made(&app).await;
+    let with = async |field: Value| app.operator.patch(&path(&app, id), json!({ "fields": [field] })).await;
+    for kind in ["url", "number", "boolean", "json"] {
+        let refused = with(json!({ "label": "account", "type": kind })).await;
+        assert_eq!(refused.violations(), [("/fields/0/type", "NOT_ALLOWED")], "{kind}");
+        assert!(!refused.text.contains("canary"), "{}", refused.text);
+    }
+    let kept = with(json!({ "label": "account", "type": "secret" })).await.expect(200);
+    assert_eq!((&kept["fields"][0]["type"], &kept["fields"][0]["position"]), (&json!("secret"), &json!(7)));
+    assert_eq!(stored(&app, &created["fields"][1]).await.unwrap(), "canary-of-account");
+    with(json!({ "label": "account", "type": "number", "value": "12" })).await.expect(200);
+    with(json!({ "label": "account", "type": "json" })).await.expect(200);
+    with(json!({ "label": "account", "type": "boolean", "value": null })).await.expect(200);
+    with(json!({ "label": "account", "type": "url" })).await.expect(200);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod agents;
+mod agents_edited;
 mod any_bytes;
 mod approvals;
 mod assignments;
@@ -12,6 +13,7 @@ mod audit_chain;
 mod audit_law;
 mod audit_refusals;
 mod avatars;
+mod bounds;
 mod calls;
 mod canary;
 mod channels;
@@ -74,6 +76,7 @@ mod seed;
 mod servers;
 mod service_tokens;
 mod sessions;
+mod settings_law;
 mod sign_in_page;
 mod signing_keys;
 mod skills;

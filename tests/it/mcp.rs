@@ -95,3 +95,18 @@ async fn another_transport_takes_what_goes_with_it_and_clears_the_rest() {
     assert_eq!(update(&app, id, json!({ "url": null })).await.wrong_inputs(), [("/input/url", "REQUIRED")]);
     assert_eq!(update(&app, id, json!({ "auth": null })).await.code(), "VALIDATION_FAILED");
 }
+
+#[tokio::test]
+async fn an_address_holds_no_password_and_a_secret_has_one_name() {
+    let app = TestApp::start().await;
+    let url = "https://user:hunter2@x.example/mcp";
+    let refused = create(&app, &app.operator, json!({ "name": "m", "transport": "HTTP", "url": url })).await;
+    assert_eq!(refused.wrong_inputs(), [("/input/url", "NOT_ALLOWED")]);
+    assert!(!refused.text.contains("hunter2"), "{}", refused.text);
+    let input = json!({ "name": "m", "transport": "STDIO", "command": "c", "auth": ["K", "L", " K "] });
+    let refused = create(&app, &app.operator, input).await;
+    assert_eq!(refused.wrong_inputs(), [("/input/auth/2", "DUPLICATE")]);
+    let id = made(&app, json!({ "name": "m", "transport": "STDIO", "command": "c", "auth": [" K "] })).await;
+    let same = update(&app, id, json!({ "auth": ["K"] })).await.data();
+    assert_eq!(same["updateMcpServer"]["auth"], json!(["K"]));
+}

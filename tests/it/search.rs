@@ -63,6 +63,19 @@ async fn all_words_must_occur_in_whatever_form() {
 }
 
 #[tokio::test]
+async fn what_the_index_does_not_tell_apart_is_not_found() {
+    let app = TestApp::start().await;
+    let long = "a".repeat(65);
+    let (one, other) = (format!("{long}x"), format!("{long}y"));
+    let thread =
+        thread(&app, &["京都と東京", "東京都の天気", &format!("see {one}"), &format!("see {other}")]).await;
+    assert_eq!(found(&app, thread, "東京都").await, [2], "side by side");
+    assert_eq!(found(&app, thread, "東京").await, [1, 2]);
+    assert_eq!(found(&app, thread, &one.to_uppercase()).await, [3], "to its end");
+    assert_eq!(found(&app, thread, &other).await, [4]);
+}
+
+#[tokio::test]
 async fn a_hit_shows_where() {
     let app = TestApp::start().await;
     let thread = thread(&app, &["An Äpfel day"]).await;

@@ -173,6 +173,61 @@ async fn a_server_with_agents_is_not_deleted() {
 }
 
 #[tokio::test]
+async fn a_server_is_deleted_once_its_agents_are_gone() {
+    let app = TestApp::start().await;
+    app.execute("UPDATE organizations SET max_servers_override = 1", vec![]).await;
+    let agent = app.agent().await;
+    let home: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await;
+    let name: String = app.one("SELECT name FROM servers WHERE id = $1", vec![home.into()]).await;
+    // Commands of its host, taken or not, are no reason to keep it.
+    app.owner.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
+    app.execute("UPDATE agents SET status = 'ERROR'", vec![]).await;
+    let (server, gone) = (json!({ "o": app.org, "id": home }), json!({ "o": app.org, "id": agent }));
+    let delete = "mutation($o: Id!, $id: Id!) { deleteServer(orgId: $o, id: $id) }";
+    let delete_agent = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
+    assert_eq!(app.owner.gql(delete, server.clone()).await.code(), "IN_USE");
+    app.owner.gql(delete_agent, gone).await.data();
+    assert_eq!(app.stranger.gql(delete, server.clone()).await.code(), "NOT_A_MEMBER");
+    app.owner.gql(delete, server.clone()).await.data();
+
+    assert_eq!(app.owner.gql(delete, server.clone()).await.code(), "NOT_FOUND");
+    let get = "query($o: Id!, $id: Id!) { server(orgId: $o, id: $id) { id } }";
+    assert_eq!(app.owner.gql(get, server).await.code(), "NOT_FOUND");
+    let path = format!("/v1/org/{}/server", app.org);
+    assert_eq!(app.owner.get(&format!("{path}?page=1&limit=9")).await.expect(200)["total"], 0);
+    assert_eq!(app.column::<i64>("SELECT id FROM outbox").await, [0_i64; 0]);
+    let body = json!({ "name": "x", "server_id": home, "image_id": app.image().await });
+    let refused = app.owner.post(&format!("/v1/org/{}/agent", app.org), body).await;
+    assert_eq!(refused.violations(), [("/server_id", "NOT_FOUND")]);
+    // It counts no more, and its name is free.
+    app.owner.post(&path, json!({ "name": name })).await.expect(201);
+}
+
+#[tokio::test]
+async fn an_agent_does_not_move_onto_a_server_that_is_being_deleted() {
+    let app = TestApp::start().await;
+    let (server, image) = (app.server().await, app.image().await);
+    let old = app.agent().await;
+    app.execute(
+        "UPDATE agents SET server_id = $1, archived_at = 1 WHERE id = $2",
+        vec![server.into(), old.into()],
+    )
+    .await;
+    let delete = "mutation($o: Id!, $id: Id!) { deleteServer(orgId: $o, id: $id) }";
+    let body = json!({ "name": "x", "server_id": server, "image_id": image });
+    let path = format!("/v1/org/{}/agent", app.org);
+    let (deleted, made) = tokio::join!(
+        app.owner.gql(delete, json!({ "o": app.org, "id": server })),
+        app.owner.post(&path, body)
+    );
+    let is_deleted = deleted.body["errors"].is_null();
+    assert_eq!(is_deleted, made.status == 422, "one of them: {deleted:?} {made:?}");
+    let sql = "SELECT COUNT(*) FROM agents a JOIN servers s ON s.id = a.server_id \
+               WHERE a.archived_at IS NULL AND s.archived_at IS NOT NULL";
+    assert_eq!(app.one::<i64>(sql, vec![]).await, 0);
+}
+
+#[tokio::test]
 async fn relations_need_their_own_permission() {
     let app = TestApp::start().await;
     app.agent().await;

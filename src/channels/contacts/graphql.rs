@@ -6,7 +6,7 @@ use async_graphql::{Context, InputObject, MaybeUndefined, Object};
 
 use super::ContactEdit;
 use crate::{
-    access::{Permission, Scope},
+    access::Permission,
     clock::Timestamp,
     enums::Transport,
     graphql::{
@@ -27,6 +27,7 @@ impl Record for Contact {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("Contact", "contacts t", "A person on the far side of channels.")
                 .permission(Permission::ContactView)
+                .living("t.archived_at IS NULL")
                 .column::<ContactId>("id", "Identifies the contact.")
                 .column::<OrgId>("organization_id", "The organization that knows the contact.")
                 .column::<String>("name", "The name.")
@@ -100,7 +101,7 @@ impl ContactQuery {
         #[graphql(directive = bounds::apply(length(1, 200)))] search: Option<String>,
     ) -> Answer<Page<Contact>> {
         answer(async {
-            let rows = matching(known(&ctx.enter(org_id).await?), search.as_deref());
+            let rows = matching(Rows::of(&ctx.enter(org_id).await?), search.as_deref());
             Ok(Page::numbered(rows.order_by("t.name, t.id"), page, limit))
         })
         .await
@@ -109,16 +110,8 @@ impl ContactQuery {
     /// One contact.
     #[graphql(directive = permit::apply(Permission::ContactView))]
     async fn contact(&self, ctx: &Context<'_>, org_id: OrgId, id: ContactId) -> Answer<One<Contact>> {
-        answer(async { Ok(shown(&ctx.enter(org_id).await?, id)) }).await
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
-}
-
-fn known(scope: &Scope) -> Rows<Contact> {
-    Rows::of(scope).filter("t.archived_at IS NULL", [])
-}
-
-fn shown(scope: &Scope, id: ContactId) -> One<Contact> {
-    One::of(known(scope).filter("t.id = ?", [id.0.into()]), id.0)
 }
 
 /// Those whose name, or an address of whom, contains `search`.
@@ -153,7 +146,7 @@ impl ContactMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::update(&scope, id, ContactEdit { name: input.name, note: input.note }).await?;
-            Ok(shown(&scope, id))
+            Ok(One::by_id(&scope, id))
         })
         .await
     }

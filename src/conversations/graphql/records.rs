@@ -41,7 +41,11 @@ impl Record for Conversation {
                 .column::<AgentId>("agent_id", "The agent.")
                 .one::<AgentSummary>("agent", "t.agent_id", "The agent in a few words.")
                 .column::<Option<ContactId>>("contact_id", "Who talks to the agent from outside.")
-                .sql::<Option<String>>("contact_name", CONTACT_NAME, "Their name.")
+                .sql::<Option<String>>(
+                    "contact_name",
+                    CONTACT_NAME,
+                    "Their name: whoever may read the conversation may read it.",
+                )
                 .column::<Option<ChannelId>>("channel_id", "The channel that it goes through.")
                 .sql::<Option<String>>("channel_name", CHANNEL_NAME, "The channel's name.")
                 .column::<Transport>("transport", "The channel's transport; INTERNAL for the panel.")
@@ -69,6 +73,8 @@ impl Record for Conversation {
     }
 }
 
+const PREVIEW: &str = "How it begins; null for a caller who may not read messages (agent.output.view).";
+
 /// The last message of a conversation, as its list shows it.
 pub struct LastMessage;
 
@@ -79,7 +85,8 @@ impl Record for LastMessage {
                 .sql::<i64>("seq", "t.last_message_seq", "Its place in the conversation.")
                 .sql::<MessageRole>("role", "t.last_message_role", "Who spoke.")
                 .sql::<MessageKind>("kind", "t.last_message_kind", "What it holds.")
-                .sql::<String>("preview", "t.last_message_preview", "How it begins.")
+                .sql::<Option<String>>("preview", "t.last_message_preview", PREVIEW)
+                .needs(Permission::AgentOutputView)
                 .sql::<Timestamp>("created_at", "t.last_message_created_at", "When it was written.")
         });
         &SPEC

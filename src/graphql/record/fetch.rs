@@ -58,9 +58,14 @@ impl<R: Record> Rows<R> {
     /// All rows of the scope's organization, in no particular order.
     #[must_use]
     pub fn of(scope: &Scope) -> Self {
+        let spec = R::spec();
+        let mut conditions = format!("{} = $1", spec.tenant);
+        if !spec.living.is_empty() {
+            let _ = write!(conditions, " AND {}", spec.living);
+        }
         Self {
             scope: scope.clone(),
-            conditions: format!("{} = $1", R::spec().tenant),
+            conditions,
             values: vec![scope.org.0.into()],
             order: String::new(),
             limit: None,
@@ -231,6 +236,8 @@ pub(super) struct Level {
     pub relations: Vec<Related>,
     /// The values that depend on the caller, as JSON.
     pub callers: Vec<String>,
+    /// Which of the permissions that fields need the caller has.
+    pub allowed: Vec<bool>,
     /// The secret that this one answer shows.
     pub secret: Option<SecretString>,
     /// When the rows were read.
@@ -255,8 +262,9 @@ pub(super) fn expand<'a>(
         let relations =
             try_join_all(plan.relations.iter().map(|relation| related(scope, relation, &rows))).await?;
         let callers = plan.callers.iter().map(|json| json(scope)).collect();
+        let allowed = plan.needed.iter().map(|permission| scope.may(*permission)).collect();
         let (now, request) = (scope.app.clock.now(), Arc::clone(&scope.request));
-        Ok(Level { rows, relations, callers, secret: None, now, request })
+        Ok(Level { rows, relations, callers, allowed, secret: None, now, request })
     }
     .boxed()
 }
@@ -333,8 +341,8 @@ fn relation_sql(relation: &Relation, backend: DbBackend) -> String {
         spec.tenant,
         load.by,
     );
-    if !load.filter.is_empty() {
-        let _ = write!(sql, " AND {}", load.filter);
+    for condition in [spec.living, load.filter].into_iter().filter(|condition| !condition.is_empty()) {
+        let _ = write!(sql, " AND {condition}");
     }
     if !load.order.is_empty() {
         let _ = write!(sql, " ORDER BY {}", load.order);

@@ -14,7 +14,7 @@ use async_graphql::{
 };
 use sea_orm::DbBackend;
 
-use crate::access::Scope;
+use crate::access::{Permission, Scope};
 
 use super::spec::{Kind, Load, Source, Spec, snake_case};
 
@@ -26,6 +26,8 @@ pub struct Plan {
     pub(super) relations: Vec<Relation>,
     /// What depends on the caller; asked once a list.
     pub(super) callers: Vec<fn(&Scope) -> String>,
+    /// What the caller needs for some of the fields; asked once a list.
+    pub(super) needed: Vec<Permission>,
     pub(super) spec: &'static Spec,
     /// How many columns the select list has.
     pub(super) width: usize,
@@ -44,6 +46,8 @@ pub(super) enum Slot {
     },
     /// The n-th of the values that depend on the caller.
     Caller(usize),
+    /// Null for a caller without the n-th of the permissions that are needed.
+    Guarded(usize, Box<Slot>),
     /// The secret that this one answer shows.
     Secret,
     Parts {
@@ -96,8 +100,8 @@ impl<'a> Planner<'a> {
         if needs.columns.is_empty() {
             needs.column("1");
         }
-        let Needs { columns, sql, relations, callers } = needs;
-        Plan { width: columns.len(), columns: sql, object, relations, callers, spec }
+        let Needs { columns, sql, relations, callers, needed } = needs;
+        Plan { width: columns.len(), columns: sql, object, relations, callers, needed, spec }
     }
 
     fn object(self, spec: &'static Spec, sets: &[&'a SelectionSet], needs: &mut Needs) -> Object {
@@ -106,7 +110,13 @@ impl<'a> Planner<'a> {
             let name = fields[0].name.node.as_str();
             let slot = match (name, spec.get(name)) {
                 ("__typename", _) => Slot::Literal(json_string(spec.name)),
-                (_, Some(field)) => self.slot(&field.source, &fields, (spec, name), needs),
+                (_, Some(field)) => {
+                    let slot = self.slot(&field.source, &fields, (spec, name), needs);
+                    match field.permission {
+                        Some(permission) => Slot::Guarded(needs.permission(permission), Box::new(slot)),
+                        None => slot,
+                    }
+                }
                 (_, None) => continue, // validation has refused unknown fields
             };
             object.0.push((lead(object.0.is_empty(), key), slot));
@@ -220,9 +230,18 @@ struct Needs {
     sql: String,
     relations: Vec<Relation>,
     callers: Vec<fn(&Scope) -> String>,
+    needed: Vec<Permission>,
 }
 
 impl Needs {
+    fn permission(&mut self, permission: Permission) -> usize {
+        let known = self.needed.iter().position(|known| *known == permission);
+        known.unwrap_or_else(|| {
+            self.needed.push(permission);
+            self.needed.len() - 1
+        })
+    }
+
     fn column(&mut self, sql: &str) -> usize {
         if let Some(at) = self.columns.iter().position(|known| known == sql) {
             return at;

@@ -91,6 +91,8 @@ pub struct Spec {
     pub tenant: &'static str,
     /// What a caller needs to see records of this type where another record relates to them.
     pub permission: Option<Permission>,
+    /// What a row has to meet to be seen at all; empty where every row is.
+    pub living: &'static str,
     pub(super) about: &'static str,
     pub(super) fields: Vec<Field>,
     by_name: HashMap<String, usize>,
@@ -101,6 +103,8 @@ pub(super) struct Field {
     pub name: String,
     pub about: &'static str,
     pub source: Source,
+    /// What a caller needs to see the value; without it the value is null.
+    pub permission: Option<Permission>,
 }
 
 /// Registers a GraphQL type and returns its qualified name.
@@ -187,6 +191,7 @@ impl Spec {
             from,
             tenant: "t.organization_id",
             permission: None,
+            living: "",
             about,
             fields: Vec::new(),
             by_name: HashMap::new(),
@@ -198,6 +203,14 @@ impl Spec {
     #[must_use]
     pub fn permission(mut self, permission: Permission) -> Self {
         self.permission = Some(permission);
+        self
+    }
+
+    /// Records of this type are deleted by hiding them: a row that does not meet `condition` is in no list, behind no id
+    /// and behind no relation. What only names it (an `AgentSummary`) is a record type of its own and goes on doing so.
+    #[must_use]
+    pub fn living(mut self, condition: &'static str) -> Self {
+        self.living = condition;
         self
     }
 
@@ -321,7 +334,17 @@ impl Spec {
     fn field(mut self, name: &str, about: &'static str, source: Source) -> Self {
         let name = camel_case(name);
         self.by_name.insert(name.clone(), self.fields.len());
-        self.fields.push(Field { name, about, source });
+        self.fields.push(Field { name, about, source, permission: None });
+        self
+    }
+
+    /// The field just named is null for a caller without this permission: its type has to be nullable. A list that can be
+    /// filtered or sorted by the value would still tell it, so those need the permission as well.
+    #[must_use]
+    pub fn needs(mut self, permission: Permission) -> Self {
+        if let Some(field) = self.fields.last_mut() {
+            field.permission = Some(permission);
+        }
         self
     }
 

@@ -63,24 +63,31 @@ fn fields(object: &Object, plan: &Plan, level: &Level, row: usize, out: &mut Vec
     }
     for (lead, slot) in &object.0 {
         out.extend_from_slice(lead);
-        match slot {
-            Slot::Literal(bytes) => out.extend_from_slice(bytes),
-            Slot::Caller(n) => out.extend_from_slice(level.callers[*n].as_bytes()),
-            Slot::Secret => match &level.secret {
-                Some(secret) => string(secret.expose_secret(), out)?,
-                None => out.extend_from_slice(b"null"),
-            },
-            Slot::Value { at, kind } => value(&level.rows[row], *at, *kind, level.now, out)?,
-            Slot::Parts { at, parts } => selected(&level.rows[row], *at, parts, out)?,
-            Slot::Embedded { present, object } => match read!(level.rows[row], *present, bool)? {
-                Some(true) => fields(object, plan, level, row, out)?,
-                _ => out.extend_from_slice(b"null"),
-            },
-            Slot::One(relation) => one(plan, level, *relation, row, out)?,
-            Slot::Many(relation) => many(plan, level, *relation, row, out)?,
-        }
+        write_slot(slot, plan, level, row, out)?;
     }
     out.push(b'}');
+    Ok(())
+}
+
+fn write_slot(slot: &Slot, plan: &Plan, level: &Level, row: usize, out: &mut Vec<u8>) -> Result<()> {
+    match slot {
+        Slot::Literal(bytes) => out.extend_from_slice(bytes),
+        Slot::Caller(n) => out.extend_from_slice(level.callers[*n].as_bytes()),
+        Slot::Guarded(n, slot) if level.allowed[*n] => write_slot(slot, plan, level, row, out)?,
+        Slot::Guarded(..) => out.extend_from_slice(b"null"),
+        Slot::Secret => match &level.secret {
+            Some(secret) => string(secret.expose_secret(), out)?,
+            None => out.extend_from_slice(b"null"),
+        },
+        Slot::Value { at, kind } => value(&level.rows[row], *at, *kind, level.now, out)?,
+        Slot::Parts { at, parts } => selected(&level.rows[row], *at, parts, out)?,
+        Slot::Embedded { present, object } => match read!(level.rows[row], *present, bool)? {
+            Some(true) => fields(object, plan, level, row, out)?,
+            _ => out.extend_from_slice(b"null"),
+        },
+        Slot::One(relation) => one(plan, level, *relation, row, out)?,
+        Slot::Many(relation) => many(plan, level, *relation, row, out)?,
+    }
     Ok(())
 }
 

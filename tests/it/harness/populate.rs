@@ -212,7 +212,6 @@ impl Filler<'_> {
             ("status", text(["STOPPED", "RUNNING", "ERROR"][i % 3])),
             ("started_at", self.maybe_at(0, i % 3 == 1)),
             ("model_override", some.then(|| "model-2".to_owned()).into()),
-            ("resolved_model", text("model-1")),
             ("effort_override", some.then(|| "HIGH".to_owned()).into()),
             ("thinking_enabled", some.into()),
             ("approval_categories", json!(["money", "\"quoted\""][..=i % 3 % 2]).into()),

@@ -1,0 +1,158 @@
+//! What an edit of an agent does beside its own row, and which settings do not go together.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp};
+
+const UPDATE: &str = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { \
+    serverId syncPending resolvedModel modelCredentialType } }";
+
+async fn edit(app: &TestApp, agent: i64, input: Value) -> Answer {
+    app.operator.gql(UPDATE, json!({ "o": app.org, "id": agent, "i": input })).await
+}
+
+async fn set_status(app: &TestApp, agent: i64, status: &str) {
+    let sql = "UPDATE agents SET status = $1 WHERE id = $2";
+    app.execute(sql, vec![status.into(), agent.into()]).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_is_up_stays_where_it_is() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let (server, image) = (app.server().await, app.image().await);
+    let home: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await;
+    for status in ["SPAWNING", "RUNNING", "PAUSED", "STOPPING"] {
+        set_status(&app, agent, status).await;
+        for moved in [json!({ "serverId": server }), json!({ "imageId": image })] {
+            let refused = edit(&app, agent, moved).await;
+            assert_eq!(refused.code(), "AGENT_ALREADY_RUNNING");
+            assert_eq!(refused.body["errors"][0]["extensions"]["details"]["status"], status);
+        }
+        edit(&app, agent, json!({ "serverId": home })).await.data();
+    }
+    for (status, moved) in
+        [("STOPPED", json!({ "serverId": server })), ("ERROR", json!({ "imageId": image }))]
+    {
+        set_status(&app, agent, status).await;
+        let data = edit(&app, agent, moved).await.data();
+        assert_eq!(data["updateAgent"]["serverId"], server);
+    }
+}
+
+#[tokio::test]
+async fn the_host_is_told_of_settings_that_it_uses() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    set_status(&app, agent, "RUNNING").await;
+    let commands = || app.column::<String>("SELECT kind FROM outbox ORDER BY id");
+    let told = edit(&app, agent, json!({ "name": "Grace", "description": "x", "role": "y" })).await.data();
+    assert_eq!((&told["updateAgent"]["syncPending"], commands().await.len()), (&json!(false), 0));
+    let told = edit(&app, agent, json!({ "disabledToolGroups": ["shell"] })).await.data();
+    assert_eq!(told["updateAgent"]["syncPending"], true);
+    assert_eq!(commands().await, ["SYNC"]);
+    edit(&app, agent, json!({ "disabledToolGroups": ["shell"] })).await.data();
+    assert_eq!(commands().await, ["SYNC"], "nothing changed");
+    edit(&app, agent, json!({ "networkPrivileged": true, "role": "z" })).await.data();
+    assert_eq!(commands().await, ["SYNC", "SYNC"]);
+    set_status(&app, agent, "STOPPED").await;
+    edit(&app, agent, json!({ "networkPrivileged": false })).await.data();
+    assert_eq!(commands().await, ["SYNC", "SYNC"], "there is nobody to tell");
+}
+
+#[tokio::test]
+async fn the_model_that_is_resolved_follows_the_image() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let image: i64 = app.one("SELECT image_id FROM agents WHERE id = $1", vec![agent.into()]).await;
+    let update = "mutation($o: Id!, $id: Id!, $m: String) { \
+                  updateImage(orgId: $o, id: $id, input: { defaultModel: $m }) { id } }";
+    let resolved = async || {
+        let get = "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { resolvedModel } }";
+        app.viewer.gql(get, json!({ "o": app.org, "id": agent })).await.data()["agent"]["resolvedModel"]
+            .clone()
+    };
+    assert_eq!(resolved().await, "model-1");
+    app.admin.gql(update, json!({ "o": app.org, "id": image, "m": "model-2" })).await.data();
+    assert_eq!(resolved().await, "model-2");
+    edit(&app, agent, json!({ "modelOverride": "own" })).await.data();
+    assert_eq!(resolved().await, "own");
+    edit(&app, agent, json!({ "modelOverride": null })).await.data();
+    app.admin.gql(update, json!({ "o": app.org, "id": image, "m": null })).await.data();
+    assert_eq!(resolved().await, Value::Null);
+}
+
+#[tokio::test]
+async fn the_plan_binds_an_agents_schedule_too() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    app.execute("UPDATE organizations SET min_cron_interval_minutes_override = 60", vec![]).await;
+    let often = edit(&app, agent, json!({ "backupSchedule": "CRON", "backupCron": "*/30 * * * *" })).await;
+    assert_eq!(often.wrong_inputs(), [("/input/backupCron", "TOO_SMALL")]);
+    edit(&app, agent, json!({ "backupSchedule": "CRON", "backupCron": "0 * * * *" })).await.data();
+}
+
+#[tokio::test]
+async fn settings_that_contradict_each_other_are_refused() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let cases = [
+        (json!({ "backupSchedule": "CRON" }), vec![("/input/backupCron", "REQUIRED")]),
+        (
+            json!({ "costGuardMode": "CUSTOM" }),
+            vec![("/input/costGuardTokensPerHour", "REQUIRED"), ("/input/costGuardAction", "REQUIRED")],
+        ),
+        (json!({ "sessionResetMode": "CUSTOM" }), vec![("/input/sessionResetTokens", "REQUIRED")]),
+        (json!({ "credentialChoice": "OWN" }), vec![("/input/modelCredential", "REQUIRED")]),
+        (
+            json!({ "approvalAskThreshold": 90, "approvalBlockThreshold": 10 }),
+            vec![("/input/approvalAskThreshold", "TOO_LARGE")],
+        ),
+        (json!({ "cpuOverride": 0 }), vec![("/input/cpuOverride", "TOO_SMALL")]),
+        (json!({ "language": "zz-nonsense-!!" }), vec![("/input/language", "NOT_ALLOWED")]),
+        (json!({ "voiceId": " " }), vec![("/input/voiceId", "TOO_SHORT")]),
+        (
+            json!({ "modelCredentialBaseUrl": "https://user:hunter2@models.example" }),
+            vec![("/input/modelCredentialBaseUrl", "NOT_ALLOWED")],
+        ),
+    ];
+    for (input, wrong) in cases {
+        let refused = edit(&app, agent, input.clone()).await;
+        assert_eq!(refused.wrong_inputs(), wrong, "{input}");
+        assert!(!refused.text.contains("hunter2"), "{}", refused.text);
+    }
+    // What is there already counts as well.
+    edit(&app, agent, json!({ "backupCron": "0 3 * * *", "approvalBlockThreshold": 50 })).await.data();
+    edit(&app, agent, json!({ "backupSchedule": "CRON", "approvalAskThreshold": 50 })).await.data();
+    let gone = edit(&app, agent, json!({ "backupCron": null })).await;
+    assert_eq!(gone.wrong_inputs(), [("/input/backupCron", "REQUIRED")]);
+    let all = json!({
+        "costGuardMode": "CUSTOM", "costGuardTokensPerHour": 5, "costGuardAction": "PAUSE", "sessionResetMode": "CUSTOM",
+        "sessionResetTokens": 5, "credentialChoice": "OWN", "modelCredential": "k", "modelCredentialType": "API_KEY",
+        "language": "zh-Hant-TW", "cpuOverride": 0.5, "voiceId": "v",
+    });
+    edit(&app, agent, all).await.data();
+    let gone = edit(&app, agent, json!({ "modelCredential": null })).await;
+    assert_eq!(gone.wrong_inputs(), [("/input/modelCredential", "REQUIRED")]);
+    let gone = json!({ "modelCredential": null, "credentialChoice": "INHERIT" });
+    assert_eq!(edit(&app, agent, gone).await.data()["updateAgent"]["modelCredentialType"], Value::Null);
+}
+
+#[tokio::test]
+async fn nobody_writes_to_an_agent_that_was_deleted() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let conversation = app.conversation(agent).await;
+    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
+    app.admin.gql(delete, json!({ "o": app.org, "id": agent })).await.data();
+    let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"hello\" }) { id } }";
+    let refused = app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await;
+    assert_eq!(refused.code(), "ARCHIVED");
+    assert!(refused.text.contains("deleted"), "{}", refused.text);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM messages", vec![]).await, 0);
+    // The thread stays, and names the agent; the agent's record is gone wherever it is asked for.
+    let get =
+        "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) { agent { id } agentDetails { id } } }";
+    let shown = app.viewer.gql(get, json!({ "o": app.org, "c": conversation })).await.data();
+    assert_eq!(shown["conversation"], json!({ "agent": { "id": agent }, "agentDetails": null }));
+}
