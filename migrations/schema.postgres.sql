@@ -530,8 +530,10 @@ CREATE TABLE idempotency_keys (
     answer_sealed bytea,
     claimed_at bigint NOT NULL,
     expires_at bigint NOT NULL,
+    answer_bytes bigint,
     CONSTRAINT idempotency_keys_pkey PRIMARY KEY (organization_id, caller, idempotency_key)
 );
+CREATE INDEX idempotency_keys_answers ON public.idempotency_keys USING btree (caller, answer_bytes) WHERE (answer_bytes IS NOT NULL);
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 
 CREATE TABLE identities (

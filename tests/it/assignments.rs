@@ -348,13 +348,13 @@ async fn many_who_assign_things_to_the_same_agents_never_wait_in_a_circle() {
         let body = json!({ "content": format!("# {round}"), "force": true });
         work.push(app.owner.patch(&skill, body).boxed());
         for agent in &all.agents {
-            let verb = if round % 2 == 0 { "start" } else { "stop" };
-            let path = format!("/v1/org/{}/agent/{agent}", app.org);
-            let role = json!({ "role": format!("role {round}") });
-            let owner = &app.owner;
-            work.push(async move { owner.post(&format!("{path}/{verb}"), Value::Null).await }.boxed());
-            let path = format!("/v1/org/{}/agent/{agent}", app.org);
-            work.push(async move { owner.patch(&path, role).await }.boxed());
+            let verb = if round % 2 == 0 { "startAgent" } else { "stopAgent" };
+            let given = json!({ "o": app.org, "a": agent, "r": format!("role {round}") });
+            let switch = format!("mutation($o: Id!, $a: Id!) {{ {verb}(orgId: $o, id: $a) {{ id }} }}");
+            let edit = "mutation($o: Id!, $a: Id!, $r: String) { updateAgent(orgId: $o, id: $a, input: { role: $r }) { id } }";
+            let (owner, same) = (&app.owner, given.clone());
+            work.push(async move { owner.gql(&switch, same).await }.boxed());
+            work.push(async move { owner.gql(edit, given).await }.boxed());
         }
         for answer in join_all(work).await {
             let code =

@@ -128,35 +128,31 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
 }
 
 #[tokio::test]
-async fn what_a_host_measures_makes_no_other_record() {
+async fn what_is_measured_makes_no_other_record() {
     let app = TestApp::start().await;
-    let path = format!("/v1/org/{}/server/{}", app.org, app.server().await);
-    let edit = |name: &str| json!({ "description": name });
-    let first = app.owner.patch(&path, edit("one")).await;
-    let measured = "UPDATE servers SET cpu_pct = 51.5, ram_pct = 7.25, load_1 = 1.5, load_5 = 2.5, load_15 = 3.5, \
-                    uptime_seconds = 77, last_seen_at = 1790000000000";
-    app.execute(measured, vec![]).await;
-    let second =
-        with(&app.owner, Method::PATCH, &path, ("if-match", first.header("etag")), &edit("two")).await;
-    assert_eq!((second.status, &second.body["cpu_pct"]), (200, &json!(51.5)), "{:#}", second.body);
-    let stale =
-        with(&app.owner, Method::PATCH, &path, ("if-match", first.header("etag")), &edit("three")).await;
-    assert_eq!(stale.problem(), (412, "PRECONDITION_FAILED"), "an edit is one");
-    // An agent is up for longer each time somebody looks.
-    let all = app.populate(1).await;
-    let path = format!("/v1/org/{}/agent/{}", app.org, all.agents[0]);
-    app.execute("UPDATE agents SET status = 'RUNNING', started_at = created_at", vec![]).await;
-    let edit = |role: &str| json!({ "role": role });
-    let first = app.owner.patch(&path, edit("one")).await;
+    let agent = app.agent().await;
+    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+    let failed = "UPDATE agents SET status = 'ERROR', started_at = created_at WHERE id = $1";
+    app.execute(failed, vec![agent.into()]).await;
+    let start =
+        async |etag: &str| with(&app.owner, Method::POST, &path, ("if-match", etag), &Value::Null).await;
+    let seen = start("\"other\"").await;
+    assert_eq!(seen.problem(), (412, "PRECONDITION_FAILED"));
+    let etag = seen.body["details"]["etag"].as_str().unwrap();
+    // It is up for longer each time somebody looks.
     app.clock.advance(std::time::Duration::from_secs(90));
-    let second =
-        with(&app.owner, Method::PATCH, &path, ("if-match", first.header("etag")), &edit("two")).await;
-    assert_eq!(second.status, 200, "{:#}", second.body);
-    assert_ne!(first.body["uptime_seconds"], second.body["uptime_seconds"]);
+    let again = start("\"other\"").await;
+    assert_eq!(again.body["details"]["etag"], etag);
+    // What somebody has edited is another record.
+    app.execute("UPDATE agents SET role = 'edited' WHERE id = $1", vec![agent.into()]).await;
+    assert_eq!(start(etag).await.problem(), (412, "PRECONDITION_FAILED"));
+    app.execute("UPDATE agents SET role = NULL WHERE id = $1", vec![agent.into()]).await;
+    assert_eq!(start(etag).await.status, 200);
     // Where a record is asked for, every byte counts.
     for (route, operation) in app.muster.routes.iter().filter(|(route, _)| route.method == Method::GET) {
         let measured = operation.current.as_ref().is_some_and(muster::rest::Current::is_measured);
         assert!(!measured, "{} would be answered 304 with old measurements", route.path);
     }
-    assert_eq!(app.stranger.patch(&path, edit("theirs")).await.problem(), (403, "NOT_A_MEMBER"));
+    let theirs = with(&app.stranger, Method::POST, &path, ("if-match", etag), &Value::Null).await;
+    assert_eq!(theirs.problem(), (403, "NOT_A_MEMBER"));
 }

@@ -12,12 +12,12 @@ use tokio::time::sleep;
 
 use crate::harness::{Answer, TestApp, is_postgres};
 
-/// What the database would say is what a server's new description says.
+/// What the database is to say is what a skill's new description says.
 const SAYS: &str = "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
                     IF NEW.description LIKE 'says %' THEN \
                     RAISE EXCEPTION USING ERRCODE = substr(NEW.description, 6); END IF; \
                     RETURN NEW; END $$; \
-                    CREATE TRIGGER says BEFORE UPDATE ON servers FOR EACH ROW EXECUTE FUNCTION says()";
+                    CREATE TRIGGER says BEFORE UPDATE ON skills FOR EACH ROW EXECUTE FUNCTION says()";
 
 #[tokio::test]
 async fn what_the_database_refuses_for_a_moment_is_no_failure_of_the_service() {
@@ -26,7 +26,7 @@ async fn what_the_database_refuses_for_a_moment_is_no_failure_of_the_service() {
     }
     let app = TestApp::start().await;
     app.expects_failures();
-    let path = format!("/v1/org/{}/server/{}", app.org, app.server().await);
+    let path = format!("/v1/org/{}/skill/{}", app.org, app.populate(1).await.skills[0]);
     app.database.execute_unprepared(SAYS).await.unwrap();
     for (state, status, code) in [
         ("40P01", 409, "CONFLICT"),
@@ -56,10 +56,11 @@ async fn a_row_that_is_held_for_ever_keeps_nobody_from_writing_elsewhere() {
     }
     let app = TestApp::start().await;
     app.expects_failures();
-    let (held, free) = (app.server().await, app.server().await);
-    let path = |server: i64| format!("/v1/org/{}/server/{server}", app.org);
+    let skills = app.populate(2).await.skills;
+    let (held, free) = (skills[0], skills[1]);
+    let path = |skill: i64| format!("/v1/org/{}/skill/{skill}", app.org);
     let holder = app.database.begin().await.unwrap();
-    holder.execute_unprepared(&format!("SELECT 1 FROM servers WHERE id = {held} FOR UPDATE")).await.unwrap();
+    holder.execute_unprepared(&format!("SELECT 1 FROM skills WHERE id = {held} FOR UPDATE")).await.unwrap();
     let most = app.muster.db.pools()[1].3;
     let waiting = (0..most).map(|n| {
         let request =
@@ -83,7 +84,7 @@ async fn whoever_waits_for_the_sealer_waits_without_a_connection() {
         return;
     }
     let app = TestApp::start().await;
-    let path = format!("/v1/org/{}/server/{}", app.org, app.server().await);
+    let path = format!("/v1/org/{}/skill/{}", app.org, app.populate(1).await.skills[0]);
     let holder = app.database.begin().await.unwrap();
     holder.execute_unprepared("SELECT pg_advisory_xact_lock(7210012)").await.unwrap();
     let export = format!("/export/audit/{}", app.org);
