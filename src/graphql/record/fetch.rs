@@ -15,7 +15,7 @@ use sea_orm::{DbBackend, QueryResult, Value};
 use secrecy::SecretString;
 
 use super::{
-    plan::{Plan, Relation},
+    plan::{NOW, Plan, Relation},
     spec::Record,
     write::read_int,
 };
@@ -167,8 +167,10 @@ impl<R: Record> Rows<R> {
 
     fn statement(&self, plan: &Plan, with_total: bool) -> (String, Vec<Value>) {
         let spec = R::spec();
-        let mut sql = String::with_capacity(plan.columns.len() + self.conditions.len() * 2 + 160);
-        let _ = write!(sql, "SELECT {}", plan.columns);
+        let mut values = self.values.clone();
+        let columns = at(&plan.columns, &mut values, || self.scope.app.clock.now());
+        let mut sql = String::with_capacity(columns.len() + self.conditions.len() * 2 + 160);
+        let _ = write!(sql, "SELECT {columns}");
         if with_total {
             let _ = write!(sql, ", ({})", self.count_sql());
         }
@@ -176,7 +178,6 @@ impl<R: Record> Rows<R> {
         if !self.order.is_empty() {
             let _ = write!(sql, " ORDER BY {}", self.order);
         }
-        let mut values = self.values.clone();
         if let Some(limit) = self.limit {
             let _ = write!(sql, " LIMIT ${} OFFSET ${}", values.len() + 1, values.len() + 2);
             values.push(Value::BigInt(Some(limit.cast_signed())));
@@ -218,6 +219,15 @@ impl<R: Record> Rows<R> {
     pub(super) fn is_offset(&self) -> bool {
         self.offset > 0
     }
+}
+
+/// A select list with the instant of reading as one more value, where it asks for it.
+fn at<'a>(columns: &'a str, values: &mut Vec<Value>, now: impl FnOnce() -> Timestamp) -> Cow<'a, str> {
+    if !columns.contains(NOW) {
+        return columns.into();
+    }
+    values.push(now().0.into());
+    columns.replace(NOW, &format!("${}", values.len())).into()
 }
 
 /// Rows that may be held more than once.
@@ -371,7 +381,9 @@ impl ByKey {
             DbBackend::Postgres => Value::from(keys.to_vec()),
             _ => Value::from(serde_json::Value::from(keys).to_string()),
         };
-        let rows = self.app.db.all(self.sql.clone(), vec![self.org.0.into(), keys_value]).await?;
+        let mut values = vec![self.org.0.into(), keys_value];
+        let sql = at(&self.sql, &mut values, || self.app.clock.now()).into_owned();
+        let rows = self.app.db.all(sql, values).await?;
         let mut by_key: HashMap<i64, Vec<Shared>> = HashMap::with_capacity(keys.len());
         for row in rows {
             if let Some(key) = read_int(&row, 0)? {
