@@ -151,6 +151,11 @@ impl Db {
         self.write.begin().await
     }
 
+    /// Begins a transaction that only reads, and sees one state of the database however long it lasts.
+    pub(crate) async fn snapshot(&self) -> Result<Transaction, DbErr> {
+        self.read.begin().await
+    }
+
     /// Closes every connection.
     pub async fn close(&self) {
         self.read.close().await;
