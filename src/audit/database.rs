@@ -34,11 +34,16 @@ pub async fn chains(app: &App) -> Result<Vec<i64>> {
     Ok(rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?)
 }
 
-/// Whether a chain is as it was sealed.
+/// Whether a chain is as it was sealed, and has the line that is known from elsewhere: its place and its hash.
 ///
 /// # Errors
 /// The database is out of reach.
-pub async fn verify(app: &App, chain: i64, keys: &[PublicKey]) -> Result<Report> {
+pub async fn verify(
+    app: &App,
+    chain: i64,
+    keys: &[PublicKey],
+    known: Option<(i64, &[u8])>,
+) -> Result<Report> {
     let state = app.db.snapshot().await?;
     let mut verifier = Verifier::new(organization(chain), keys);
     let mut after = 0;
@@ -47,6 +52,9 @@ pub async fn verify(app: &App, chain: i64, keys: &[PublicKey]) -> Result<Report>
             after = seq;
         }
         verifier.statement(&said);
+    }
+    if let Some((seq, hash)) = known {
+        verifier.expect(seq, hash);
     }
     loop {
         let rows = page(&state, chain, after, i64::MAX).await?;

@@ -23,6 +23,9 @@ use crate::{
 /// Records that several may have asked for.
 type Found = Result<Vec<Arc<QueryResult>>, DbErr>;
 
+/// How many rows a sweep deletes at a time.
+const SWEPT: u64 = 500;
+
 /// The database, open.
 #[derive(Clone, Debug)]
 pub struct Db {
@@ -91,6 +94,27 @@ impl Db {
     pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<u64, DbErr> {
         let statement = Statement::from_sql_and_values(self.backend(), sql, values);
         Ok(self.write.execute_raw(statement).await?.rows_affected())
+    }
+
+    /// Deletes the rows of a table that meet a condition in which `$1` is `past`; how many they were. It looks first, with
+    /// those who read, and deletes a few at a time: nobody who writes waits for long.
+    pub(crate) async fn sweep(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
+        let look = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
+        let places = match self.backend() {
+            DbBackend::Postgres => {
+                format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {SWEPT}))")
+            }
+            _ => format!("rowid IN (SELECT rowid FROM {table} WHERE {condition} LIMIT {SWEPT})"),
+        };
+        let mut gone = 0;
+        while self.one(look.clone(), vec![past.into()]).await?.is_some() {
+            let now = self.execute(&format!("DELETE FROM {table} WHERE {places}"), vec![past.into()]).await?;
+            gone += now;
+            if now < SWEPT {
+                break;
+            }
+        }
+        Ok(gone)
     }
 
     /// Lets go of what nobody has needed lately.

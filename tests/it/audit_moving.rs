@@ -27,7 +27,7 @@ async fn checkpoint(app: &TestApp) {
 
 async fn verify(app: &TestApp) -> Report {
     let keys = AuditKey::known(&app.muster.config.keys().unwrap());
-    audit::verify(&app.muster, app.org, &keys).await.unwrap()
+    audit::verify(&app.muster, app.org, &keys, None).await.unwrap()
 }
 
 /// Lines of which the first `old` are past their time.

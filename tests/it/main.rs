@@ -68,6 +68,7 @@ mod rate_limits;
 mod record_plans;
 mod recovery;
 mod rest_parity;
+mod rounds;
 mod sealing_keys;
 mod search;
 mod second_factor;
