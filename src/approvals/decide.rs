@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::{
     entity::approvals,
-    expiry,
     question::{Accepted, Answer, Question},
     state::{Action, Refused, Step, is_awaited},
 };
@@ -105,23 +104,21 @@ impl End {
     }
 }
 
-/// The approval as it is now. One whose time is up has ended, whether or not the clock's tick has come by.
+/// The approval as it is now.
 async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model)> {
     let tx = scope.begin().await?;
     let approval = load(&tx, id).await?;
-    let overdue = approval.expires_at.is_some_and(|at| at <= tx.now);
-    if approval.status != ApprovalStatus::Pending || !overdue {
-        return Ok((tx, approval));
-    }
-    // SQLite has one writer: this transaction has to be over before another one begins.
-    tx.rollback().await?;
-    expiry::expire_overdue(scope).await?;
-    Err(Refused::NotPending(ApprovalStatus::Expired).into())
+    Ok((tx, approval))
 }
 
+/// One whose time is up has ended, whether or not the clock's tick has come by.
 async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
     let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
-    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))
+    let mut found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))?;
+    if found.status == ApprovalStatus::Pending && found.expires_at.is_some_and(|at| at <= tx.now) {
+        found.status = ApprovalStatus::Expired;
+    }
+    Ok(found)
 }
 
 /// What an approval asks; rows of old may hold an action without its two options.

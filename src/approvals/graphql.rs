@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use async_graphql::{Context, InputObject, Json, Object, SimpleObject, Subscription};
 use futures::{Stream, StreamExt};
 
+use super::expiry::overdue;
 use crate::{
     access::{Permission, Scope},
     agents::graphql::AgentSummary,
@@ -41,12 +42,14 @@ impl Record for Approval {
 /// The code by which people call a conversation, next to its id.
 const CONVERSATION_REF: &str = "(SELECT c.ref FROM conversations c WHERE c.organization_id = t.organization_id AND c.id = t.conversation_id)";
 
+const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING' AND t.expires_at <= :now))";
+
 fn subject(spec: Spec) -> Spec {
     spec.column::<ApprovalId>("id", "Identifies the approval.")
         .column::<OrgId>("organization_id", "The organization that the approval belongs to.")
         .column::<ApprovalKind>("kind", "What it is about.")
-        .column::<ApprovalStatus>("status", "The lifecycle state.")
-        .column::<Option<ApprovalOutcome>>("outcome", "How it ended.")
+        .sql::<ApprovalStatus>("status", overdue("'EXPIRED'", "status"), "The lifecycle state.")
+        .sql::<Option<ApprovalOutcome>>("outcome", overdue("'EXPIRED'", "outcome"), "How it ended.")
         .column::<String>("title", "What it is about, in one line.")
         .column::<Option<String>>("body", "What it is about, at length.")
         .column::<Severity>("severity", "How grave it is.")
@@ -65,11 +68,15 @@ fn decision(spec: Spec) -> Spec {
     spec.parts::<Option<ApprovalRequest>>("request", "t.request", "What the agent wants to do.")
         .parts::<Option<ApprovalQuestion>>("question", "t.question", "What is asked.")
         .parts::<Option<ApprovalAnswer>>("answer", "t.answer", "What was answered.")
-        .embedded::<ApprovalDecider>("decided_by", "(t.decided_by_kind IS NOT NULL)", "Who decided.")
-        .column::<Option<DecidedVia>>("decided_via", "Through what the decision came.")
+        .embedded::<ApprovalDecider>("decided_by", IS_DECIDED, "Who decided.")
+        .sql::<Option<DecidedVia>>(
+            "decided_via",
+            overdue("'SYSTEM'", "decided_via"),
+            "Through what the decision came.",
+        )
         .column::<Option<String>>("comment", "What the decider had to say.")
         .column::<Option<Timestamp>>("expires_at", "When it expires, if nobody decides.")
-        .column::<Option<Timestamp>>("resolved_at", "When it ended.")
+        .sql::<Option<Timestamp>>("resolved_at", overdue("t.expires_at", "resolved_at"), "When it ended.")
         .column::<Option<Timestamp>>("delivered_at", "When the agent was told.")
         .column::<Timestamp>("created_at", "When it was raised.")
         .column::<Timestamp>("updated_at", "When its record last changed.")
@@ -84,8 +91,12 @@ impl Record for ApprovalDecider {
             let id = "COALESCE(t.decided_by_user_id, t.decided_by_token_id)";
             Spec::new("ApprovalDecider", "approvals t", "Who decided an approval.")
                 .sql::<Option<Id>>("id", id, "The user or the service token; null for the service itself.")
-                .sql::<Option<String>>("name", "t.decided_by_name", "The name at that time.")
-                .sql::<ActorKind>("kind", "t.decided_by_kind", "Whether that is a person.")
+                .sql::<Option<String>>(
+                    "name",
+                    overdue("'system'", "decided_by_name"),
+                    "The name at that time.",
+                )
+                .sql::<ActorKind>("kind", overdue("'SYSTEM'", "decided_by_kind"), "Whether that is a person.")
         });
         &SPEC
     }
@@ -164,10 +175,10 @@ impl ApprovalQuery {
     ) -> Answer<Page<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::expire_overdue(&scope).await?;
             let mut rows = Rows::of(&scope).order_by("t.created_at DESC, t.id");
             if only_pending {
-                rows = rows.filter("t.status = 'PENDING'", []);
+                let waits = "t.status = 'PENDING' AND (t.expires_at IS NULL OR t.expires_at > ?)";
+                rows = rows.filter(waits, [scope.app.clock.now().0.into()]);
             }
             Ok(Page::numbered(rows, page, limit))
         })
@@ -179,7 +190,6 @@ impl ApprovalQuery {
     async fn approval(&self, ctx: &Context<'_>, org_id: OrgId, id: ApprovalId) -> Answer<One<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::expire_overdue(&scope).await?;
             Ok(shown(&scope, id))
         })
         .await

@@ -14,7 +14,7 @@ mod state;
 
 pub use self::{
     decide::{answer, dismiss, resolve},
-    expiry::{expire_due, expire_overdue},
+    expiry::expire_due,
     question::{Answer, Choice, Question},
     raise::{NewApproval, ToolRequest, raise},
 };

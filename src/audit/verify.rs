@@ -179,6 +179,11 @@ impl<'a> Verifier<'a> {
         }
     }
 
+    /// What is known from elsewhere: the chain reaches to `seq`, and that line has this hash. To be said before the lines.
+    pub fn expect(&mut self, seq: i64, hash: &[u8]) {
+        self.expected.insert(seq, hex::encode(hash));
+    }
+
     /// A line.
     pub fn entry(&mut self, content: Value, prev: &[u8], own: &[u8]) {
         let (seq, id) = (content["seq"].as_i64().unwrap_or(-1), content["id"].as_i64());
@@ -254,7 +259,7 @@ impl<'a> Verifier<'a> {
     pub fn finish(mut self, last: Option<i64>, unsealed: u64) -> Report {
         let signed = self.expected.keys().next_back().copied();
         if let Some(end) = signed.max(last).filter(|end| *end >= self.next) {
-            let what = if signed == Some(end) { "a signed statement" } else { "the chain's end" };
+            let what = if signed == Some(end) { "what is vouched for" } else { "the chain's end" };
             let (next, detail) = (self.next, format!("{what} reaches to {end}"));
             self.fail(next, None, Fault::Truncated, detail);
         }

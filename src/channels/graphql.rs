@@ -23,13 +23,16 @@ pub struct AddWhitelistOriginInput {
     pub origin_id: String,
 }
 
+/// How many channels a list has at most. The plan says how many an agent may have.
+const MOST: u64 = 10_000;
+
 /// Reading channels.
 #[derive(Default)]
 pub struct ChannelQuery;
 
 #[Object]
 impl ChannelQuery {
-    /// The organization's external channels, by id; those of one agent, where it is named.
+    /// The organization's external channels, by id; those of one agent, where it is named. At most 10,000.
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn channels(
         &self,
@@ -40,7 +43,7 @@ impl ChannelQuery {
         answer(async {
             let external = Rows::of(&ctx.enter(org_id).await?).filter("t.scope = 'EXTERNAL'", []);
             let external = external.filter_if("t.agent_id = ?", agent_id.map(|id| id.0));
-            Ok(List(external.order_by("t.id")))
+            Ok(List::first(external.order_by("t.id"), MOST))
         })
         .await
     }

@@ -45,6 +45,9 @@ pub struct Verify {
     /// An export; no database is needed
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// A checkpoint that you know from elsewhere: the log has to reach to it
+    #[arg(long, value_name = "SEQ:HASH", value_parser = checkpoint)]
+    at_least: Option<(i64, Hash)>,
     /// A public key that signatures are good with; several times for several [default: those of the key file]
     #[arg(long, value_name = "KEY")]
     key: Vec<String>,
@@ -90,7 +93,7 @@ impl Verify {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let keys = self.keys(cli)?;
         let reports = match &self.file {
-            Some(path) => vec![verify_file(path, &keys)?],
+            Some(path) => vec![verify_file(path, &keys, self.at_least)?],
             None => self.verify_database(cli, &keys).await?,
         };
         let bad = reports.iter().any(|report| !report.ok);
@@ -105,6 +108,11 @@ impl Verify {
     }
 
     async fn verify_database(&self, cli: &Cli, keys: &[PublicKey]) -> Result<Vec<Report>, Failure> {
+        if self.at_least.is_some() && self.org.is_none() && !self.instance {
+            return Err(Failure::new(
+                "--at-least is about one log: name it with --org, --instance or --file",
+            ));
+        }
         let app = cli.open_as_is().await?;
         let chains = match &self.org {
             Some(org) => vec![orgs::find(&app, org).await?.0],
@@ -113,10 +121,14 @@ impl Verify {
         };
         let mut reports = Vec::new();
         for chain in chains {
-            reports.push(audit::verify(&app, chain, keys).await?);
+            reports.push(audit::verify(&app, chain, keys, self.known()).await?);
         }
         app.shut_down().await;
         Ok(reports)
+    }
+
+    fn known(&self) -> Option<(i64, &[u8])> {
+        self.at_least.as_ref().map(|(seq, hash)| (*seq, hash.as_slice()))
     }
 
     fn keys(&self, cli: &Cli) -> Result<Vec<PublicKey>, Failure> {
@@ -131,7 +143,7 @@ impl Verify {
     }
 }
 
-fn verify_file(path: &Path, keys: &[PublicKey]) -> Result<Report, Failure> {
+fn verify_file(path: &Path, keys: &[PublicKey], known: Option<(i64, Hash)>) -> Result<Report, Failure> {
     let shown = path.display();
     let file = File::open(path).map_err(|error| Failure::new(format!("{shown}: {error}")))?;
     let mut verifier: Option<Verifier<'_>> = None;
@@ -142,6 +154,9 @@ fn verify_file(path: &Path, keys: &[PublicKey]) -> Result<Report, Failure> {
             (None, Ok(header)) if header["type"] == "export" => {
                 let mut begun = Verifier::new(header["organization_id"].as_i64(), keys);
                 begun.see(header);
+                if let Some((seq, hash)) = known {
+                    begun.expect(seq, &hash);
+                }
                 verifier = Some(begun);
             }
             (None, _) => {
@@ -155,6 +170,16 @@ fn verify_file(path: &Path, keys: &[PublicKey]) -> Result<Report, Failure> {
     }
     let verifier = verifier.ok_or_else(|| Failure::new(format!("{shown}: the file is empty")))?;
     Ok(verifier.finish(None, 0))
+}
+
+/// The hash of a line.
+type Hash = [u8; 32];
+
+fn checkpoint(text: &str) -> Result<(i64, Hash), String> {
+    let parsed = text.split_once(':').and_then(|(seq, hash)| {
+        Some((seq.parse().ok().filter(|seq| *seq > 0)?, <Hash as hex::FromHex>::from_hex(hash).ok()?))
+    });
+    parsed.ok_or_else(|| "a checkpoint looks like 5702:9f3c…, with 64 hexadecimal digits".to_owned())
 }
 
 fn instant(text: &str) -> Result<Timestamp, String> {

@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 use super::entity::{attachment_blobs, attachments};
 use crate::{
     access::Scope,
-    app::App,
     audit,
     error::{Code, Problem, Result, Violation},
     ids::{AgentId, AttachmentId, MessageId},
@@ -148,18 +147,6 @@ pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> R
         }
     }
     Problem::refuse(violations)
-}
-
-/// How long a file waits for its message, in milliseconds.
-const WAITS: i64 = 24 * 60 * 60 * 1000;
-
-/// Removes the files of every organization that were uploaded a day ago and never posted; says how many.
-///
-/// # Errors
-/// The database is out of reach.
-pub async fn remove_unposted(app: &App) -> Result<u64> {
-    let sql = "DELETE FROM attachments WHERE message_id IS NULL AND created_at < $1";
-    Ok(app.db.execute(sql, vec![(app.clock.now().0 - WAITS).into()]).await?)
 }
 
 /// A name that is nothing but a name: no folders, nothing that is not seen, no end that a file system eats.

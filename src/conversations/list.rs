@@ -71,13 +71,14 @@ fn order_by(sort: ConversationSort, order: SortOrder) -> String {
     format!("{by}, t.id {way}")
 }
 
-/// Only conversations whose contact or channel has a name that holds `word`.
+/// Only conversations whose contact or channel has a name that holds `word`. Names are looked through once: a contact has many
+/// conversations.
 fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
     let word = Word::new(word);
     let holds = word.in_name("n.name");
     let condition = format!(
-        "(EXISTS (SELECT 1 FROM contacts n WHERE n.organization_id = t.organization_id AND n.id = t.contact_id AND {holds}) \
-         OR EXISTS (SELECT 1 FROM channels n WHERE n.organization_id = t.organization_id AND n.id = t.channel_id AND {holds}))"
+        "(t.contact_id IN (SELECT n.id FROM contacts n WHERE n.organization_id = $1 AND {holds}) \
+         OR t.channel_id IN (SELECT n.id FROM channels n WHERE n.organization_id = $1 AND {holds}))"
     );
     rows.filter(&condition, word.values(2))
 }

@@ -222,8 +222,7 @@ pub async fn claim(
 /// # Errors
 /// The database is out of reach.
 pub async fn remove_expired(app: &App) -> Result<u64> {
-    let sql = "DELETE FROM idempotency_keys WHERE expires_at <= $1";
-    Ok(app.db.execute(sql, vec![app.clock.now().0.into()]).await?)
+    Ok(app.db.sweep("idempotency_keys", "expires_at <= $1", app.clock.now().0).await?)
 }
 
 /// Does `work` under a claim, to its end even if nobody waits for it any more, and keeps what it answers. It has the time that

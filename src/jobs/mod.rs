@@ -3,12 +3,15 @@
 //! A command holds ids, never secrets; whoever executes it reads what it needs then. Commands for one agent keep
 //! their order. Nothing executes them yet: the host's side is a later part of the product.
 //!
-//! `worker.rs` is the table of what the service does by itself, again and again.
+//! `worker.rs` is the table of what the service does by itself, again and again, `kept.rs` that of what is kept for how long.
 
+mod kept;
 pub mod worker;
 
 use sea_orm::{ConnectionTrait, Statement};
 use serde_json::{Value, json};
+
+pub use self::kept::{KEPT, Kept, sweep};
 
 use crate::{
     app::App,
@@ -42,12 +45,12 @@ impl Command {
     }
 }
 
-/// How many commands wait to be acknowledged, and since when the oldest does.
+/// How many commands wait to be acknowledged, and since when the oldest does: from the index over those that wait alone.
 ///
 /// # Errors
 /// The database is out of reach.
 pub async fn waiting(app: &App) -> Result<(i64, Option<Timestamp>)> {
-    let sql = "SELECT COUNT(*), MIN(created_at) FROM outbox WHERE acknowledged_at IS NULL";
+    let sql = "SELECT COUNT(*), MIN(available_at) FROM outbox WHERE acknowledged_at IS NULL";
     let row = app.db.one(sql.to_owned(), vec![]).await?;
     match row {
         Some(row) => Ok((row.try_get_by(0)?, row.try_get_by(1)?)),

@@ -16,7 +16,7 @@ use crate::{
         limits::{Limits, SWEEP_EVERY},
     },
     error::Result,
-    keys, mail, people, policies, telemetry,
+    keys, mail, policies, telemetry,
 };
 
 /// A kind of recurring work.
@@ -58,17 +58,12 @@ pub const ROUNDS: &[Round] = &[
     },
     Round { name: "keys.signing", every: keys::LOOK, run: |app| keys::keep(app).boxed() },
     Round {
-        name: "attachments.remove_unposted",
-        every: Duration::from_secs(3600),
-        run: |app| conversations::remove_unposted(app).boxed(),
-    },
-    Round {
         name: "search.merge",
         every: Duration::from_secs(3600),
         run: |app| conversations::merge_index(app).boxed(),
     },
     Round { name: "mail.send", every: Duration::from_secs(2), run: |app| mail::deliver_due(app).boxed() },
-    Round { name: "people.tidy", every: Duration::from_secs(600), run: |app| people::tidy(app).boxed() },
+    Round { name: "tables.sweep", every: Duration::from_mins(10), run: |app| super::sweep(app).boxed() },
     Round {
         name: "audit.seal",
         every: Duration::from_millis(200),

@@ -110,7 +110,7 @@ pub async fn enqueue(app: &App, db: &impl ConnectionTrait, mail: Outgoing) -> Re
 /// The database is out of reach.
 pub async fn deliver_due(app: &Arc<App>) -> Result<u64> {
     let now = app.clock.now();
-    app.db.execute("DELETE FROM mail_outbox WHERE expires_at <= $1", vec![now.0.into()]).await?;
+    app.db.sweep("mail_outbox", "expires_at <= $1", now.0).await?;
     if !app.mailer.is_on() {
         return Ok(0);
     }

@@ -74,7 +74,7 @@ impl AccountQuery {
         .await
     }
 
-    /// The caller's open sessions, the newest first.
+    /// The caller's open sessions, the newest first. At most 1,000.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn sessions(&self, ctx: &Context<'_>) -> Answer<Vec<OpenSession>> {
         answer(async { super::open_sessions(&ctx.request().app, ctx.admit()?.person()?).await }).await

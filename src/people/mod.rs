@@ -34,7 +34,6 @@ pub mod pages;
 mod sessions;
 mod signin;
 mod throttle;
-mod tidy;
 mod tokens;
 mod users;
 
@@ -61,7 +60,6 @@ pub use self::{
         revoke_session, sign_out,
     },
     signin::{Challenge, Step, complete_sign_in, exchange, sign_in},
-    tidy::tidy,
     tokens::{EditToken, NewToken, OVERLAP, create_token, revoke_token, rotate_token, tokens, update_token},
     users::{
         Membership, NewUser, User, create_user, find_role_in, find_user, find_user_by, find_user_in,

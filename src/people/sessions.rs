@@ -14,7 +14,7 @@ use std::{net::IpAddr, time::Duration};
 use async_graphql::SimpleObject;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter,
-    QueryOrder, Set, sea_query::Expr,
+    QueryOrder, QuerySelect, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
 use serde::Serialize;
@@ -295,6 +295,9 @@ pub async fn open_sessions(app: &App, person: &Person) -> Result<Vec<OpenSession
     open_of(app, person.id, Some(person.session)).await
 }
 
+/// How many open sessions are shown.
+const MOST_SHOWN: u64 = 1_000;
+
 /// The same of anybody, where `asking` is the session that asks.
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
 pub(super) async fn open_of(app: &App, user: UserId, asking: Option<SessionId>) -> Result<Vec<OpenSession>> {
@@ -303,6 +306,7 @@ pub(super) async fn open_of(app: &App, user: UserId, asking: Option<SessionId>) 
         .filter(sessions::Column::RevokedAt.is_null())
         .filter(sessions::Column::ExpiresAt.gt(app.clock.now()))
         .order_by_desc(sessions::Column::Id)
+        .limit(MOST_SHOWN)
         .all(app.db.read())
         .await?;
     let current = rows.iter().find(|row| Some(row.id) == asking).map(|row| row.family.clone());

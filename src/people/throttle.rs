@@ -24,8 +24,8 @@ use crate::{
     store::Transaction,
 };
 
-/// Failures are forgotten after so long without one.
-pub(super) const FORGOTTEN: Duration = Duration::from_hours(12);
+/// Failures are forgotten after so long without one; `jobs/kept.rs` removes them then.
+const FORGOTTEN: Duration = Duration::from_hours(12);
 
 /// How a counter slows attempts down.
 #[derive(Clone, Copy, Debug)]

@@ -230,8 +230,7 @@ async fn write(app: &App, day: i64, counts: &[(Key, i64)]) -> Result<()> {
 pub async fn prune(app: &Arc<App>) -> Result<u64> {
     let kept = Duration::from_secs(app.config.policy.decisions_kept_days * 86_400);
     let first = app.clock.now().minus(kept).0.div_euclid(DAY);
-    let sql = "DELETE FROM decisions WHERE day < $1";
-    Ok(app.db.execute(sql, vec![first.into()]).await?)
+    Ok(app.db.sweep("decisions", "day < $1", first).await?)
 }
 
 /// What was decided in the last days, this one included: in one organization, or in all.

@@ -274,7 +274,7 @@ impl ServerQuery {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
 
-    /// The images that agents can run from, by id.
+    /// The images that agents can run from, by id. At most 1,000.
     #[graphql(directive = permit::apply(Permission::ImageView))]
     async fn images(
         &self,
@@ -285,7 +285,7 @@ impl ServerQuery {
     ) -> Answer<List<Image>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?).order_by("t.id");
-            Ok(List(rows.unless_archived(include_archived == Some(true))))
+            Ok(List::first(rows.unless_archived(include_archived == Some(true)), 1_000))
         })
         .await
     }

@@ -4,6 +4,9 @@
 //! entry), `muster.db`, and the policy files in `policies/`. Attachments and pictures are rows of the database. The key file
 //! is left out: with it and the backup every secret can be read, so the two are kept apart.
 //!
+//! Files change while the service serves: everything is copied first, and the copies are what is hashed and archived. The
+//! archive is read back before it gets its name.
+//!
 //! [`restore`] writes nothing that is there already, and puts the database in place only after everything was checked.
 
 use std::{
@@ -79,7 +82,7 @@ pub fn database_file(config: &Config) -> anyhow::Result<PathBuf> {
 /// Makes a backup in the new file `out`, while others read and write.
 ///
 /// # Errors
-/// `out` exists, the copy is not in order, or something can't be read or written.
+/// `out` exists, the copy or the archive is not in order, or something can't be read or written.
 pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Result<Manifest> {
     let database = database_file(config)?;
     ensure!(database.exists(), "there is no database {}", database.display());
@@ -90,11 +93,11 @@ pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Resu
     let copied = copy_database(&db, &copy).await;
     db.close().await;
     copied.context("copying the database")?;
-    let migrated_to = check_database(&copy).await?;
     let mut files = vec![(DATABASE.to_owned(), copy)];
     if let Some(folder) = config.policy_dir() {
-        find_policies(folder, folder, &mut files)?;
+        copy_policies(folder, POLICIES, &work, &mut files)?;
     }
+    let migrated_to = check_database(&files[0].1).await?;
     let entries = files.iter().map(|(name, path)| entry(name, path)).collect::<anyhow::Result<_>>()?;
     let manifest = Manifest {
         format: FORMAT,
@@ -108,6 +111,7 @@ pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Resu
     };
     let archive = work.path("archive");
     write_archive(&archive, &manifest, &files)?;
+    read_archive(&archive, |_| Ok(io::sink())).context("the archive that was written does not read back")?;
     // A link, not a rename: it does not replace what somebody else has put there meanwhile.
     fs::hard_link(&archive, out).with_context(|| out.display().to_string())?;
     Ok(manifest)
@@ -135,16 +139,31 @@ async fn check_database(path: &Path) -> anyhow::Result<i64> {
     Ok(newest)
 }
 
-fn find_policies(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> anyhow::Result<()> {
+/// Copies the policy files. Hidden ones are left out: files that are being written, and what the service notes for itself.
+fn copy_policies(
+    folder: &Path,
+    within: &str,
+    work: &Workplace,
+    files: &mut Vec<(String, PathBuf)>,
+) -> anyhow::Result<()> {
     let mut entries: Vec<_> =
         fs::read_dir(folder).with_context(|| folder.display().to_string())?.collect::<Result<_, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let path = entry.path();
+        let (path, name) = (entry.path(), entry.file_name());
+        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
+        let name = format!("{within}{name}");
         if path.is_dir() {
-            find_policies(root, &path, files)?;
-        } else if let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str) {
-            files.push((format!("{POLICIES}{name}"), path));
+            copy_policies(&path, &format!("{name}/"), work, files)?;
+            continue;
+        }
+        let copy = work.path(&name);
+        fs::create_dir_all(copy.parent().unwrap_or(&copy))?;
+        match fs::copy(&path, &copy) {
+            Ok(_) => files.push((name, copy)),
+            // Removed since the folder was read: there is no such policy any more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
         }
     }
     Ok(())
@@ -227,6 +246,15 @@ fn is_empty(folder: &Path) -> bool {
 
 /// Unpacks what the manifest names, and checks every byte of it.
 fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
+    read_archive(file, |name| {
+        let target = work.path(name);
+        fs::create_dir_all(target.parent().unwrap_or(&target))?;
+        if name == DATABASE { create_private(&target) } else { File::create_new(&target) }
+    })
+}
+
+/// Reads an archive and checks every byte of it; what is in it goes to where `place` says by its name.
+fn read_archive<W: Write>(file: &Path, place: impl Fn(&str) -> io::Result<W>) -> anyhow::Result<Manifest> {
     let mut archive = tar::Archive::new(File::open(file).with_context(|| file.display().to_string())?);
     let mut entries = archive.entries()?;
     let first = entries.next().context("the archive is empty")?.context("this is no backup")?;
@@ -250,10 +278,7 @@ fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
         };
         let known = missing.remove(at);
         ensure!(is_safe(&name), "{name} is no name of a file in a backup");
-        let target = work.path(&name);
-        fs::create_dir_all(target.parent().unwrap_or(&target))?;
-        let made = if name == DATABASE { create_private(&target) } else { File::create_new(&target) };
-        let mut writing = Tee(made?, Hashing(Sha256::new(), 0));
+        let mut writing = Tee(place(&name)?, Hashing(Sha256::new(), 0));
         io::copy(&mut entry, &mut writing).with_context(|| name.clone())?;
         let Tee(_, Hashing(hash, bytes)) = writing;
         ensure!(
@@ -316,9 +341,9 @@ impl Write for Hashing {
     }
 }
 
-struct Tee(File, Hashing);
+struct Tee<W>(W, Hashing);
 
-impl Write for Tee {
+impl<W: Write> Write for Tee<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.0.write(bytes)?;
         self.1.write(&bytes[..written])

@@ -163,7 +163,7 @@ impl Connections {
         }
     }
 
-    /// Begins a transaction.
+    /// Begins a transaction: of those who write one that writes, of those who read a snapshot.
     ///
     /// # Errors
     /// The database can't be reached.
@@ -279,21 +279,22 @@ impl Lent {
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
         let (sql, values) = parts(statement);
         let told: Arc<str> = sql.into();
-        self.execute_as(&told, Arc::clone(&told), values).await
+        self.execute_as(&told, (Arc::clone(&told), values), true).await
     }
 
-    /// What statements have done, of which metrics and traces are told `told`.
+    /// What statements have done, of which metrics and traces are told `told`. `kept`: whether they stay prepared.
     pub async fn execute_as(
         &mut self,
         told: &str,
-        sql: Arc<str>,
-        values: Values,
+        (sql, values): (Arc<str>, Values),
+        kept: bool,
     ) -> Result<ExecResult, DbErr> {
         let opened = self.opened()?;
         let began = opened.amid();
         let query = AssertSqlSafe(sql);
         let done = with!(&mut opened.driver, connection => {
-            sqlx::query_with(query, SqlxValues(values)).execute(connection).await.map(ExecResult::from)
+            let query = sqlx::query_with(query, SqlxValues(values)).persistent(kept);
+            query.execute(connection).await.map(ExecResult::from)
         });
         self.ended(told, began, done, DbErr::Exec)
     }
@@ -309,12 +310,15 @@ impl Lent {
         self.ended(told, began, done, DbErr::Exec)
     }
 
-    /// Begins a transaction. SQLite takes its write lock at once, so that a transaction which reads first can't find at its
-    /// first write that somebody else was faster.
+    /// Begins a transaction. To write, SQLite takes its lock at once, so that a transaction which reads first can't find at
+    /// its first write that somebody else was faster. To read, every statement sees the same state.
     async fn begin(&mut self) -> Result<(), DbErr> {
-        let sql = match self.opened()?.driver {
-            Driver::Postgres(_) => "BEGIN",
-            Driver::Sqlite(_) => "BEGIN IMMEDIATE",
+        let meter = self.meter;
+        let sql = match (&self.opened()?.driver, meter) {
+            (Driver::Postgres(_), Meter::Write) => "BEGIN",
+            (Driver::Postgres(_), Meter::Read) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            (Driver::Sqlite(_), Meter::Write) => "BEGIN IMMEDIATE",
+            (Driver::Sqlite(_), Meter::Read) => "BEGIN",
         };
         self.run(sql, sql).await?;
         self.opened()?.is_open = true;

@@ -23,6 +23,9 @@ use crate::{
 /// Records that several may have asked for.
 type Found = Result<Vec<Arc<QueryResult>>, DbErr>;
 
+/// How many rows a sweep deletes at a time.
+const SWEPT: u64 = 500;
+
 /// The database, open.
 #[derive(Clone, Debug)]
 pub struct Db {
@@ -93,6 +96,27 @@ impl Db {
         Ok(self.write.execute_raw(statement).await?.rows_affected())
     }
 
+    /// Deletes the rows of a table that meet a condition in which `$1` is `past`; how many they were. It looks first, with
+    /// those who read, and deletes a few at a time: nobody who writes waits for long.
+    pub(crate) async fn sweep(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
+        let look = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
+        let places = match self.backend() {
+            DbBackend::Postgres => {
+                format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {SWEPT}))")
+            }
+            _ => format!("rowid IN (SELECT rowid FROM {table} WHERE {condition} LIMIT {SWEPT})"),
+        };
+        let mut gone = 0;
+        while self.one(look.clone(), vec![past.into()]).await?.is_some() {
+            let now = self.execute(&format!("DELETE FROM {table} WHERE {places}"), vec![past.into()]).await?;
+            gone += now;
+            if now < SWEPT {
+                break;
+            }
+        }
+        Ok(gone)
+    }
+
     /// Lets go of what nobody has needed lately.
     pub fn trim(&self) {
         self.read.trim();
@@ -149,6 +173,11 @@ impl Db {
     /// Begins a transaction that may write.
     pub(crate) async fn begin(&self) -> Result<Transaction, DbErr> {
         self.write.begin().await
+    }
+
+    /// Begins a transaction that only reads, and sees one state of the database however long it lasts.
+    pub(crate) async fn snapshot(&self) -> Result<Transaction, DbErr> {
+        self.read.begin().await
     }
 
     /// Closes every connection.

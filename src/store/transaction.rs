@@ -47,6 +47,20 @@ pub struct NewRows {
     pub values: Vec<Vec<Value>>,
 }
 
+/// A statement of SQLite, and the values of one row.
+type NewRow<'a> = (&'static str, &'a [Value]);
+
+impl NewRows {
+    fn each(&self) -> impl Iterator<Item = NewRow<'_>> {
+        self.values.iter().map(|row| (self.sql, row.as_slice()))
+    }
+}
+
+/// How many rows SQLite is sent at once.
+const TOGETHER: usize = 50;
+/// Up to how many rows their statements stay prepared: more than that is rare, and another text for every number of rows.
+const KEPT: usize = 4;
+
 impl Transaction {
     pub(super) fn new(lent: Lent, backend: DbBackend) -> Self {
         let (last, afterwards) = (std::sync::Mutex::default(), std::sync::Mutex::default());
@@ -160,8 +174,12 @@ async fn end(lent: &mut Lent, backend: DbBackend, last: &[NewRows]) -> Result<()
         (_, []) => lent.run(told, told).await?,
         (DbBackend::Postgres, rows) => lent.run(told, &literal(rows)?).await?,
         (_, rows) => {
-            let (sql, values) = bound(rows)?;
-            lent.execute_as(told, sql, values).await?
+            let rows: Vec<_> = rows.iter().flat_map(NewRows::each).collect();
+            let (most, rest) = rows.split_at(rows.len().saturating_sub(1) / TOGETHER * TOGETHER);
+            for rows in most.chunks(TOGETHER) {
+                lent.execute_as(told, bound(rows, ""), false).await?;
+            }
+            lent.execute_as(told, bound(rest, told), rest.len() <= KEPT).await?
         }
     };
     lent.is_done();
@@ -177,45 +195,33 @@ async fn to_the_end<T: Send + 'static>(
     working.await.unwrap_or_else(|failed| Err(DbErr::Custom(failed.to_string())))
 }
 
-/// For SQLite: statements with their values. The text for one row is the same each time, so it is prepared once.
-fn bound(rows: &[NewRows]) -> Result<(Arc<str>, Values), DbErr> {
+/// For SQLite: statements with their values, and what comes after them.
+fn bound(rows: &[NewRow<'_>], end: &str) -> (Arc<str>, Values) {
     let (mut sql, mut values) = (String::new(), Vec::new());
-    for rows in rows {
-        put(&mut sql, (rows.sql, &rows.values), |sql, value| {
-            values.push(value.clone());
-            sql.push('?');
-            Ok(())
-        })?;
+    for (statement, row) in rows {
+        let places = vec!["?"; row.len()].join(", ");
+        let _ = write!(sql, "{statement} ({places}); ");
+        values.extend_from_slice(row);
     }
-    sql.push_str("COMMIT");
-    Ok((sql.into(), Values(values)))
+    sql.push_str(end);
+    (sql.into(), Values(values))
 }
 
 /// For PostgreSQL, which takes several statements at once only without values: they stand in the text.
 fn literal(rows: &[NewRows]) -> Result<String, DbErr> {
     let mut sql = String::new();
     for rows in rows {
-        put(&mut sql, (rows.postgres, &rows.values), quote)?;
+        for row in &rows.values {
+            sql.push_str(rows.postgres);
+            for (n, value) in row.iter().enumerate() {
+                sql.push_str(if n == 0 { " (" } else { ", " });
+                quote(&mut sql, value)?;
+            }
+            sql.push_str("); ");
+        }
     }
     sql.push_str("COMMIT");
     Ok(sql)
-}
-
-/// Writes a statement for each row, with its values in the place of parameters.
-fn put(
-    sql: &mut String,
-    (statement, rows): (&str, &[Vec<Value>]),
-    mut write: impl FnMut(&mut String, &Value) -> Result<(), DbErr>,
-) -> Result<(), DbErr> {
-    for row in rows {
-        sql.push_str(statement);
-        for (n, value) in row.iter().enumerate() {
-            sql.push_str(if n == 0 { " (" } else { ", " });
-            write(sql, value)?;
-        }
-        sql.push_str("); ");
-    }
-    Ok(())
 }
 
 /// Writes a value as PostgreSQL reads it.

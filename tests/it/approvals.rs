@@ -10,7 +10,7 @@ use muster::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, is_postgres};
 
 /// Raises an approval as an agent would.
 async fn raise(app: &TestApp, new: NewApproval) -> i64 {
@@ -357,21 +357,66 @@ async fn what_nobody_decides_expires_and_fails_closed() {
 }
 
 #[tokio::test]
-async fn an_overdue_approval_is_not_pending_even_before_the_tick() {
+async fn an_overdue_approval_reads_the_same_before_the_tick_as_after_it() {
     let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let conversation = app.conversation(agent).await;
     let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
-    let decided = raise(&app, NewApproval { expires_at: soon, ..question(false, true) }).await;
+    let new = NewApproval {
+        conversation_id: Some(ConversationId(conversation)),
+        expires_at: soon,
+        ..question(false, true)
+    };
+    let id = raise(&app, new).await;
     app.clock.advance(Duration::from_secs(61));
-    let late = send(&app, &app.operator, decided, json!({ "text": "late" })).await;
+    let late = send(&app, &app.operator, id, json!({ "text": "late" })).await;
     assert_eq!(late.problem(), (409, "APPROVAL_NOT_PENDING"));
     assert_eq!(late.body["details"]["status"], "EXPIRED");
-    let status: String = app.one("SELECT status FROM approvals WHERE id = $1", vec![decided.into()]).await;
-    assert_eq!(status, "EXPIRED");
-    let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
-    raise(&app, NewApproval { expires_at: soon, ..action() }).await;
-    app.clock.advance(Duration::from_secs(61));
-    assert!(list(&app, true).await.is_empty());
-    assert_eq!(list(&app, false).await.len(), 2);
+    let query = "query($o: Id!, $i: Id!, $c: Id!) { approval(orgId: $o, id: $i) { status outcome decidedVia decidedBy { id \
+                 name kind } resolvedAt expiresAt } conversation(orgId: $o, id: $c) { pendingApprovals } }";
+    let ask = || app.viewer.gql(query, json!({ "o": app.org, "i": id, "c": conversation }));
+    let before = ask().await.data();
+    assert_eq!(before["approval"]["status"], "EXPIRED");
+    assert_eq!(before["conversation"]["pendingApprovals"], 0);
+    assert_eq!((list(&app, true).await, list(&app, false).await), (vec![], vec![id]));
+    let status: String = app.one("SELECT status FROM approvals WHERE id = $1", vec![id.into()]).await;
+    assert_eq!(status, "PENDING", "reading and being refused change nothing");
+    app.clock.advance(Duration::from_secs(5));
+    assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 1);
+    assert_eq!(ask().await.data(), before);
+}
+
+#[tokio::test]
+async fn what_is_overdue_ends_a_few_at_a_time() {
+    let app = TestApp::start().await;
+    let soon = app.clock.now().plus(Duration::from_mins(1));
+    let mut tx = app.scope().begin().await.unwrap();
+    for n in 0..120 {
+        let expires_at = Some(soon.plus(Duration::from_millis(n)));
+        approvals::raise(&mut tx, NewApproval { expires_at, ..action() }).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    app.clock.advance(Duration::from_mins(2));
+    // The sixtieth can't end: those that have ended before it stay so.
+    let sixtieth: i64 =
+        app.one("SELECT id FROM approvals ORDER BY expires_at LIMIT 1 OFFSET 59", vec![]).await;
+    let (stop, go) = if is_postgres() {
+        let stop = "CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stop'; END $$";
+        app.execute(stop, vec![]).await;
+        ("FOR EACH ROW WHEN (NEW.id = ID) EXECUTE FUNCTION stop()", "DROP TRIGGER stop ON approvals")
+    } else {
+        ("WHEN NEW.id = ID BEGIN SELECT RAISE(ABORT, 'stop'); END", "DROP TRIGGER stop")
+    };
+    let stop = format!("CREATE TRIGGER stop BEFORE UPDATE ON approvals {stop}");
+    app.execute(&stop.replace("ID", &sixtieth.to_string()), vec![]).await;
+    assert!(approvals::expire_due(&app.muster).await.is_err());
+    let ended = "SELECT COUNT(*) FROM approvals WHERE status = 'EXPIRED'";
+    assert_eq!(app.one::<i64>(ended, vec![]).await, 50);
+    app.execute(go, vec![]).await;
+    assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 70);
+    assert_eq!(app.one::<i64>(ended, vec![]).await, 120);
+    let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'expireApproval'";
+    assert_eq!(app.one::<i64>(lines, vec![]).await, 120);
 }
 
 #[tokio::test]

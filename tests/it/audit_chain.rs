@@ -22,7 +22,7 @@ fn keys(app: &TestApp) -> Vec<PublicKey> {
 }
 
 async fn verify(app: &TestApp) -> Report {
-    audit::verify(&app.muster, app.org, &keys(app)).await.unwrap()
+    audit::verify(&app.muster, app.org, &keys(app), None).await.unwrap()
 }
 
 async fn broken(app: &TestApp) -> (i64, Fault) {
@@ -56,7 +56,7 @@ async fn a_log_that_was_left_alone_is_good() {
     let chains = audit::chains(&app.muster).await.unwrap();
     assert_eq!(chains, [audit::INSTANCE, app.org, app.other_org]);
     for chain in chains {
-        assert!(audit::verify(&app.muster, chain, &keys(&app)).await.unwrap().ok);
+        assert!(audit::verify(&app.muster, chain, &keys(&app), None).await.unwrap().ok);
     }
 }
 

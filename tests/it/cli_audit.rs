@@ -51,6 +51,44 @@ async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
 }
 
 #[tokio::test]
+async fn a_log_that_was_cut_with_its_checkpoints_does_not_reach_what_is_known_from_elsewhere() {
+    let app = TestApp::start().await;
+    app.agent().await;
+    let (org, out) = (app.org.to_string(), app.folder().join("log.jsonl"));
+    app.cli(&["audit", "export", "--org", &org, "--out", out.to_str().unwrap()]).await.expect();
+    let text = fs::read_to_string(&out).unwrap();
+    let last = lines(&text).into_iter().rfind(|line| line["type"] == "checkpoint").unwrap();
+    let known = format!("{}:{}", last["seq"], last["hash"].as_str().unwrap());
+    let verify = ["audit", "verify", "--at-least", &known];
+    let of_org = [&verify[..], &["--org", &org]].concat();
+    let file = [&verify[..], &["--file", out.to_str().unwrap()]].concat();
+    for arguments in [&of_org, &file] {
+        assert_eq!(app.cli(arguments).await.expect()["ok"], true, "{arguments:?}");
+    }
+    for sql in [
+        "DELETE FROM audit_log WHERE chain_seq > 1",
+        "DELETE FROM audit_checkpoints",
+        "UPDATE audit_chains SET last_seq = 1",
+    ] {
+        app.execute(sql, vec![]).await;
+    }
+    assert_eq!(
+        app.cli(&["audit", "verify", "--org", &org]).await.expect()["ok"],
+        true,
+        "nothing in it says so"
+    );
+    let found = app.cli(&of_org).await;
+    assert_eq!((found.code, &found.out["logs"][0]["broken"]["fault"]), (Some(1), &json!("TRUNCATED")));
+    // Another hash than the one that is known.
+    let other = format!("1:{}", "00".repeat(32));
+    let found = app.cli(&["audit", "verify", "--at-least", &other, "--org", &org]).await;
+    assert_eq!((found.code, &found.out["logs"][0]["broken"]["fault"]), (Some(1), &json!("CHANGED")));
+    app.refuses(&["audit", "verify", "--at-least", &known], 1, "FAILED").await;
+    app.refuses(&["audit", "verify", "--at-least", "7", "--org", &org], 2, "USAGE").await;
+    assert_eq!(app.stranger.get(&format!("/export/audit/{org}")).await.status, 403);
+}
+
+#[tokio::test]
 async fn what_the_operator_does_to_the_installation_is_in_its_log() {
     let app = TestApp::start().await;
     app.agent().await;

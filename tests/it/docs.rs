@@ -58,6 +58,15 @@ fn the_ledger_is_documented() {
 }
 
 #[test]
+fn what_is_kept_is_documented() {
+    let mut table = String::from("| Table | What is kept, and for how long |\n|---|---|\n");
+    for kept in muster::jobs::KEPT {
+        writeln!(table, "| `{}` | {} |", kept.table, kept.what).unwrap();
+    }
+    check("docs/operations.md", "kept", &table);
+}
+
+#[test]
 fn problems_are_documented() {
     let mut table = String::from("| Status | Code | Means |\n|---|---|---|\n");
     for code in Code::ALL {

@@ -53,9 +53,9 @@ async fn the_right_password_wipes_the_slate_and_time_does() {
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
     app.clock.advance(Duration::from_hours(12) + Duration::from_secs(1));
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
-    muster::people::tidy(&app.muster).await.unwrap();
+    muster::jobs::sweep(&app.muster).await.unwrap();
     app.clock.advance(Duration::from_hours(13));
-    muster::people::tidy(&app.muster).await.unwrap();
+    muster::jobs::sweep(&app.muster).await.unwrap();
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM sign_in_throttle", vec![]).await, 0);
 }
 

@@ -80,7 +80,7 @@ impl ConversationQuery {
         .await
     }
 
-    /// An agent's conversations, those with the newest activity first.
+    /// An agent's conversations, those with the newest activity first. At most 1,000; `conversations` has them all, in pages.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn agent_conversations(
         &self,
@@ -88,7 +88,7 @@ impl ConversationQuery {
         org_id: OrgId,
         agent_id: AgentId,
     ) -> Answer<List<Conversation>> {
-        answer(async { Ok(List(of_agent(&ctx.enter(org_id).await?, agent_id))) }).await
+        answer(async { Ok(List::first(of_agent(&ctx.enter(org_id).await?, agent_id), 1_000)) }).await
     }
 
     /// One conversation.

@@ -22,7 +22,7 @@ pub const CONTACT_NAME: &str =
 /// The name of the conversation's channel: `t` is the conversation.
 pub const CHANNEL_NAME: &str =
     "(SELECT n.name FROM channels n WHERE n.organization_id = t.organization_id AND n.id = t.channel_id)";
-const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.conversation_id = t.id AND p.status = 'PENDING')";
+const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.conversation_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
 
 /// A thread between an agent and somebody.
 pub struct Conversation;

@@ -15,7 +15,7 @@ use sea_orm::{DbBackend, QueryResult, Value};
 use secrecy::SecretString;
 
 use super::{
-    plan::{Plan, Relation},
+    plan::{NOW, Plan, Relation},
     spec::Record,
     write::read_int,
 };
@@ -23,7 +23,7 @@ use crate::{
     access::Scope,
     app::App,
     clock::Timestamp,
-    error::{Problem, Result},
+    error::{Code, Problem, Result},
     graphql::Request,
     ids::OrgId,
 };
@@ -172,21 +172,28 @@ impl<R: Record> Rows<R> {
 
     fn statement(&self, plan: &Plan, with_total: bool) -> (String, Vec<Value>) {
         let spec = R::spec();
-        let mut sql = String::with_capacity(plan.columns.len() + self.conditions.len() * 2 + 160);
-        let _ = write!(sql, "SELECT {}", plan.columns);
+        let mut values = self.values.clone();
+        let columns = at(&plan.columns, &mut values, || self.scope.app.clock.now());
+        let mut sql = String::with_capacity(columns.len() + self.conditions.len() * 2 + 160);
+        let _ = write!(sql, "SELECT {columns}");
         if with_total {
             let _ = write!(sql, ", ({})", self.count_sql());
         }
-        let _ = write!(sql, " FROM {} WHERE {}", spec.from, self.conditions);
+        let mut order = String::new();
         if !self.order.is_empty() {
-            let _ = write!(sql, " ORDER BY {}", self.order);
+            let _ = write!(order, " ORDER BY {}", self.order);
         }
-        let mut values = self.values.clone();
+        let mut found = format!("FROM {} WHERE {}{order}", spec.from, self.conditions);
         if let Some(limit) = self.limit {
-            let _ = write!(sql, " LIMIT ${} OFFSET ${}", values.len() + 1, values.len() + 2);
+            let _ = write!(found, " LIMIT ${} OFFSET ${}", values.len() + 1, values.len() + 2);
             values.push(Value::BigInt(Some(limit.cast_signed())));
             values.push(Value::BigInt(Some(self.offset.cast_signed())));
         }
+        // PostgreSQL computes the whole select list of rows that it skips: here it skips them before.
+        let _ = match self.offset > 0 && !spec.is_joined() {
+            true => write!(sql, " FROM (SELECT t.* {found}) t{order}"),
+            false => write!(sql, " {found}"),
+        };
         (sql, values)
     }
 
@@ -224,6 +231,18 @@ impl<R: Record> Rows<R> {
         self.offset > 0
     }
 }
+
+/// A select list with the instant of reading as one more value, where it asks for it.
+fn at<'a>(columns: &'a str, values: &mut Vec<Value>, now: impl FnOnce() -> Timestamp) -> Cow<'a, str> {
+    if !columns.contains(NOW) {
+        return columns.into();
+    }
+    values.push(now().0.into());
+    columns.replace(NOW, &format!("${}", values.len())).into()
+}
+
+/// The most rows that one relation of a whole list may have: they are in memory before the answer's own limit is met.
+const MOST_RELATED: usize = 50_000;
 
 /// Rows that may be held more than once.
 pub(super) fn shared(rows: Vec<QueryResult>) -> Vec<Arc<QueryResult>> {
@@ -347,6 +366,7 @@ fn relation_sql(relation: &Relation, backend: DbBackend) -> String {
     if !load.order.is_empty() {
         let _ = write!(sql, " ORDER BY {}", load.order);
     }
+    let _ = write!(sql, " LIMIT {}", MOST_RELATED + 1);
     sql
 }
 
@@ -379,7 +399,15 @@ impl ByKey {
             DbBackend::Postgres => Value::from(keys.to_vec()),
             _ => Value::from(serde_json::Value::from(keys).to_string()),
         };
-        let rows = self.app.db.all(self.sql.clone(), vec![self.org.0.into(), keys_value]).await?;
+        let mut values = vec![self.org.0.into(), keys_value];
+        let sql = at(&self.sql, &mut values, || self.app.clock.now()).into_owned();
+        let rows = self.app.db.all(sql, values).await?;
+        if rows.len() > MOST_RELATED {
+            let detail = format!(
+                "A relation of this list has more than {MOST_RELATED} records: ask for fewer at once."
+            );
+            return Err(Problem::new(Code::QueryTooComplex, detail));
+        }
         let mut by_key: HashMap<i64, Vec<Shared>> = HashMap::with_capacity(keys.len());
         for row in rows {
             if let Some(key) = read_int(&row, 0)? {

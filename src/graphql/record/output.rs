@@ -88,8 +88,16 @@ fn kind(type_name: &str) -> String {
     super::spec::snake_case(type_name).trim_start_matches('_').replace('_', " ")
 }
 
-/// A bare list of records.
-pub struct List<R>(pub Rows<R>);
+/// A bare list of records, which always has an end: what comes after the first `most` is left out.
+pub struct List<R>(Rows<R>);
+
+impl<R: Record> List<R> {
+    /// The first `most` of the rows.
+    #[must_use]
+    pub fn first(rows: Rows<R>, most: u64) -> Self {
+        Self(rows.window(most, 0))
+    }
+}
 
 impl<R: Record> OutputType for List<R> {
     fn type_name() -> Cow<'static, str> {

@@ -18,9 +18,12 @@ use crate::access::{Permission, Scope};
 
 use super::spec::{Kind, Load, Source, Spec, snake_case};
 
+/// What stands in an expression over the row for the instant at which it is read, in milliseconds.
+pub const NOW: &str = ":now";
+
 /// What one selection set over a record asks for.
 pub struct Plan {
-    /// The select list, ready to be put behind `SELECT`.
+    /// The select list, ready to be put behind `SELECT`. [`NOW`] in it is the instant of reading.
     pub(super) columns: String,
     pub(super) object: Object,
     pub(super) relations: Vec<Relation>,

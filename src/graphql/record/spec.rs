@@ -331,6 +331,11 @@ impl Spec {
         self.field(name, about, Source::Many { spec: R::spec, key, load, register })
     }
 
+    /// Whether its rows are made of more than one table.
+    pub(super) fn is_joined(&self) -> bool {
+        self.from.contains(" JOIN ")
+    }
+
     fn field(mut self, name: &str, about: &'static str, source: Source) -> Self {
         let name = camel_case(name);
         self.by_name.insert(name.clone(), self.fields.len());

@@ -1,0 +1,172 @@
+//! The service's own work: it leaves the one writer of SQLite to those who wait for it, and bounds what would only grow.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
+
+use futures::future::join_all;
+use muster::jobs::{self, KEPT, worker::ROUNDS};
+use serde_json::json;
+
+use crate::harness::{TestApp, is_postgres};
+
+const DAY: i64 = 86_400_000;
+
+#[tokio::test]
+async fn who_writes_waits_in_one_line() {
+    if is_postgres() {
+        return;
+    }
+    let app = TestApp::start().await;
+    let held = app.scope().begin().await.unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let writers = (0..16).map(|n| {
+        let (scope, order) = (app.scope(), Arc::clone(&order));
+        async move {
+            let tx = scope.begin().await.unwrap();
+            order.lock().unwrap().push(n);
+            tx.commit().await.unwrap();
+        }
+    });
+    let ((), _) = tokio::join!(async { held.commit().await.unwrap() }, join_all(writers));
+    assert_eq!(*order.lock().unwrap(), (0..16).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_round_with_nothing_to_do_does_not_wait_for_those_who_write() {
+    let app = TestApp::start().await;
+    // The keys of a service under test are those of its file alone.
+    let rounds = || ROUNDS.iter().filter(|round| round.name != "keys.signing");
+    // What was due is done.
+    for round in rounds() {
+        (round.run)(&app.muster).await.unwrap();
+    }
+    // SQLite has one writer, and this is it.
+    let writing = app.scope().begin().await.unwrap();
+    for round in rounds() {
+        assert_eq!((round.run)(&app.muster).await.unwrap(), 0, "{}", round.name);
+    }
+    drop(writing);
+}
+
+#[tokio::test]
+async fn every_table_says_what_bounds_it() {
+    let app = TestApp::start().await;
+    let tables = if is_postgres() {
+        "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'"
+    } else {
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+         AND name NOT LIKE 'messages\\_fts\\_%' ESCAPE '\\'"
+    };
+    let mut tables: BTreeSet<String> = app.column(tables).await.into_iter().collect();
+    tables.remove("_sqlx_migrations");
+    let other = if is_postgres() { "messages_fts" } else { "message_search" };
+    let known: BTreeSet<String> =
+        KEPT.iter().map(|kept| kept.table.to_owned()).filter(|table| table != other).collect();
+    assert_eq!(known, tables, "src/jobs/kept.rs has a line for each table");
+    assert!(KEPT.is_sorted_by_key(|kept| kept.table));
+}
+
+#[tokio::test]
+async fn what_has_had_its_time_goes_and_nothing_else_does() {
+    let app = TestApp::start().await;
+    let (now, org, user) = (app.clock.now().0, app.org, app.owner.user);
+    let count = async |table: &str| app.one::<i64>(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await;
+    jobs::sweep(&app.muster).await.unwrap();
+    let before = [count("sessions").await, count("service_tokens").await];
+    for (n, end) in [now - 2 * DAY, now + DAY].into_iter().enumerate() {
+        let sql = "INSERT INTO sessions (user_id, family, refresh_token_hash, created_at, expires_at) \
+                   VALUES ($1, 'f', $2, 0, $3)";
+        app.execute(sql, vec![user.into(), vec![u8::try_from(n).unwrap(); 32].into(), end.into()]).await;
+    }
+    for (n, revoked) in [now - 400 * DAY, now - 400 * DAY, now - DAY].into_iter().enumerate() {
+        let sql = "INSERT INTO service_tokens (organization_id, name, token_hash, hint, created_at, revoked_at) \
+                   VALUES ($1, $2, $3, 'abcd', 0, $4)";
+        let hash = vec![100 + u8::try_from(n).unwrap(); 32];
+        app.execute(sql, vec![org.into(), n.to_string().into(), hash.into(), revoked.into()]).await;
+    }
+    // The first has decided something.
+    let sql = "INSERT INTO approvals (organization_id, kind, title, status, outcome, decided_by_token_id, created_at, updated_at) \
+               SELECT $1, 'ACTION', 'x', 'RESOLVED', 'APPROVED', id, 0, 0 FROM service_tokens WHERE name = '0'";
+    app.execute(sql, vec![org.into()]).await;
+    for (n, end) in [now - 91 * DAY, now - DAY].into_iter().enumerate() {
+        let sql = "INSERT INTO invitations (organization_id, email, role, token_hash, created_at, expires_at) \
+                   VALUES ($1, $2, 'VIEWER', $3, 0, $4)";
+        let (email, hash) = (format!("{n}@example.org"), vec![200 + u8::try_from(n).unwrap(); 32]);
+        app.execute(sql, vec![org.into(), email.into(), hash.into(), end.into()]).await;
+    }
+    let server = app.server().await;
+    for (created, acknowledged) in
+        [(now - 31 * DAY, None), (now - DAY, None), (now - 9 * DAY, Some(now - 8 * DAY)), (now, Some(now))]
+    {
+        let sql = "INSERT INTO outbox (organization_id, server_id, kind, created_at, available_at, acknowledged_at) \
+                   VALUES ($1, $2, 'SYNC', $3, $3, $4)";
+        app.execute(sql, vec![org.into(), server.into(), created.into(), acknowledged.into()]).await;
+    }
+    for n in 0..203 {
+        let sql = "INSERT INTO policy_versions (organization_id, file, text, version, author_kind, at) \
+                   VALUES ($1, $2, $3, $3, 'FILE', 0)";
+        app.execute(sql, vec![org.into(), "orgs/x.csv".into(), n.to_string().into()]).await;
+    }
+    assert_eq!(jobs::sweep(&app.muster).await.unwrap(), 1 + 1 + 1 + 2 + 3);
+    assert_eq!(jobs::sweep(&app.muster).await.unwrap(), 0);
+    assert_eq!([count("sessions").await, count("service_tokens").await], [before[0] + 1, before[1] + 2]);
+    assert_eq!((count("invitations").await, count("outbox").await), (1, 2));
+    let oldest: i64 = app
+        .one("SELECT MIN(CAST(text AS BIGINT)) FROM policy_versions WHERE file = 'orgs/x.csv'", vec![])
+        .await;
+    assert_eq!(oldest, 3, "the newest 200 stay");
+    assert_eq!(app.stranger.get(&format!("/v1/org/{org}")).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_list_without_pages_has_an_end() {
+    let app = TestApp::start().await;
+    let image = app.image().await;
+    let numbers = if is_postgres() {
+        "SELECT n FROM generate_series(1, 1200) AS n"
+    } else {
+        "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 1200) SELECT n FROM s"
+    };
+    let sql = format!(
+        "INSERT INTO images (organization_id, name, reference, created_at, updated_at) \
+         SELECT organization_id, name || '-' || CAST(n AS TEXT), reference, 0, 0 FROM images, ({numbers}) AS more WHERE id = $1"
+    );
+    app.execute(&sql, vec![image.into()]).await;
+    let query = "query($o: Id!) { images(orgId: $o) { id } }";
+    let images = app.viewer.gql(query, json!({ "o": app.org })).await.data()["images"].clone();
+    assert_eq!(images.as_array().unwrap().len(), 1_000);
+    let theirs = app.stranger.gql(query, json!({ "o": app.other_org })).await.data()["images"].clone();
+    assert!(theirs.as_array().unwrap().len() < 1_000);
+}
+
+#[tokio::test]
+async fn a_page_computes_nothing_for_the_rows_that_it_skips() {
+    if !is_postgres() {
+        return;
+    }
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    for _ in 0..30 {
+        app.conversation(agent).await;
+    }
+    // Counts how often the contact of a conversation is looked up.
+    let sql = "INSERT INTO contacts (organization_id, name, created_at, updated_at) VALUES ($1, 'Ann', 0, 0)";
+    app.execute(sql, vec![app.org.into()]).await;
+    for sql in [
+        "UPDATE conversations SET contact_id = (SELECT id FROM contacts)",
+        "CREATE SEQUENCE looks",
+        "ALTER TABLE contacts RENAME TO contacts_stored",
+        "CREATE VIEW contacts AS SELECT * FROM contacts_stored WHERE nextval('looks') > 0",
+    ] {
+        app.execute(sql, vec![]).await;
+    }
+    let path = format!("/v1/org/{}/conversation?limit=5&offset=20", app.org);
+    let page = app.admin.get(&path).await.expect(200);
+    assert_eq!((page["data"].as_array().unwrap().len(), &page["total"]), (5, &json!(30)));
+    let looks: i64 = app.one("SELECT last_value FROM looks", vec![]).await;
+    assert_eq!(page["data"][0]["contact_name"], "Ann", "{page}");
+    assert!((5..=20).contains(&looks), "{looks}");
+    assert_eq!(app.stranger.get(&path).await.status, 403);
+}
