@@ -7,7 +7,7 @@
 //! - `refusals.rs`: what the HTTP machinery refuses by itself (unknown route, wrong method, body too large, late,
 //!   panicked) as problem documents.
 //! - `connections.rs`: how many connections there may be, and how long one may take to say what it wants.
-//! - `page.rs`: what a page for browsers may do.
+//! - `page.rs`: what a page for browsers may do; `front.rs`: the one at `/`.
 //! - `probes.rs`: `/health` and `/ready`.
 //!
 //! `/openapi.json` is the document of `/v1`: public like the source that it is generated from.
@@ -16,6 +16,7 @@
 
 mod arrival;
 mod connections;
+mod front;
 pub mod idempotency;
 pub mod limits;
 mod observe;
@@ -63,6 +64,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(audit::serve::router())
         .merge(people::oidc::router())
         .merge(people::pages::router())
+        .route("/", get(front::page))
         .route("/health", get(probes::health))
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))

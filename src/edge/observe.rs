@@ -2,10 +2,10 @@
 //!
 //! Neither the span nor the log line holds a token or a query string: the path is the route's pattern.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::{ConnectInfo, MatchedPath, Request, State},
     middleware::Next,
     response::Response,
 };
@@ -14,7 +14,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tracing::{Instrument, field};
 use uuid::Uuid;
 
-use super::{limits::Slot, refusals::as_problem};
+use super::{
+    limits::{Slot, client_address},
+    refusals::as_problem,
+};
 use crate::{
     app::App,
     error::{Code, Problem},
@@ -32,6 +35,9 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     let path = request.uri().path().to_owned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("", MatchedPath::as_str);
+    let is_probe = matches!(route, "/health" | "/ready");
+    let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let client = client.map(|info| client_address(info.0.ip(), request.headers(), &app.config).to_string());
     let measured = metrics::on().map(|meters| (meters, request.method().clone()));
     let traced = traces::request(&request, route);
     let slot = app.limits.as_ref().map(|_| Slot::default());
@@ -50,7 +56,12 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     let answering = async move {
         let response = answered.await;
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
-        tracing::info!(status, micros, "request.answered");
+        // An orchestrator asks every few seconds, and is answered the same.
+        if is_probe && response.status().is_success() {
+            tracing::debug!(status, micros, client, "request.answered");
+        } else {
+            tracing::info!(status, micros, client, "request.answered");
+        }
         response
     }
     .instrument(span);

@@ -37,6 +37,7 @@ mod graphql_peers;
 mod harness;
 mod harness_itself;
 mod idempotency;
+mod installation;
 mod invitations;
 mod linked_accounts;
 mod mail;
