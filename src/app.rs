@@ -22,7 +22,7 @@ use crate::{
     edge::{ledger::Ledger, limits::Limits},
     graphql::{Catalogue, Documents, MusterSchema},
     ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
-    keys::Lookups,
+    keys::{self, Lookups},
     mail::Mailer,
     people::oidc::Providers,
     policies,
@@ -119,7 +119,8 @@ impl Default for Options {
 }
 
 impl App {
-    /// Opens the database and makes the service. Does not migrate, and listens to nothing yet.
+    /// Opens the database and makes the service, with a new key file where nothing is sealed yet. Does not migrate, and
+    /// listens to nothing yet.
     ///
     /// # Errors
     /// Whatever is wrong with the configuration, the keys, the policy files or the database.
@@ -128,6 +129,7 @@ impl App {
             metrics::begin();
         }
         let db = Db::open(&config.database).await?;
+        keys::require_presence(&config, &db).await?;
         Self::with_db(config, options, db)
     }
 

@@ -357,6 +357,23 @@ impl Config {
         Self::read(None, BTreeMap::from([("MUSTER_DATA_DIR".to_owned(), name.to_owned())]))
     }
 
+    /// The same settings for an installation of its own in this folder: whatever they say about where things are kept, it
+    /// has its own database, key file and policies.
+    ///
+    /// # Errors
+    /// For a folder whose name is not UTF-8.
+    pub fn moved_to(self, data_dir: &Path) -> Result<Self, ConfigError> {
+        let own = Self::in_folder(data_dir)?;
+        Ok(Self {
+            database: Database { url: own.database.url, ..self.database },
+            policy_dir: Some(own.data_dir.join("policies")),
+            data_dir: own.data_dir,
+            keys_file: own.keys_file,
+            keys: None,
+            ..self
+        })
+    }
+
     /// The configuration that these variables and this file give.
     ///
     /// # Errors
@@ -446,6 +463,17 @@ impl Config {
         }
     }
 
+    /// The same of an installation that is there: no key file is made.
+    ///
+    /// # Errors
+    /// See [`KeyFileError`].
+    pub fn existing_keys(&self) -> Result<KeyFile, KeyFileError> {
+        match &self.keys {
+            Some(text) => KeyFile::parse(text.expose_secret()),
+            None => KeyFile::load(&self.keys_file),
+        }
+    }
+
     /// The folder of the policies; `None` for the built-in ones.
     #[must_use]
     pub fn policy_dir(&self) -> Option<&Path> {
@@ -480,6 +508,12 @@ impl Config {
     #[must_use]
     pub fn links(&self) -> &str {
         self.panel_url.as_deref().or(self.public_url.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether there is no key yet: none is given, and the key file is not there.
+    #[must_use]
+    pub fn lacks_keys(&self) -> bool {
+        !self.keys_are_given() && matches!(self.keys_file.try_exists(), Ok(false))
     }
 
     /// Who issues access tokens.

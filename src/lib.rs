@@ -41,6 +41,7 @@ pub mod numerals;
 pub mod orgs;
 pub mod outbound;
 pub mod people;
+pub mod plain;
 pub mod policies;
 pub mod rest;
 pub mod sealing;

@@ -28,6 +28,7 @@ use chacha20poly1305::{
     aead::{Aead, Payload},
 };
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
+use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::ids::OrgId;
@@ -51,6 +52,8 @@ const PREFIX_LEN: usize = HEADER_LEN + NONCE_LEN + WRAPPED_LEN;
 /// What distinguishes the two encryptions of one value: neither can be put in the other's place.
 const DATA: &[u8] = b"muster.data.1";
 const WRAP: &[u8] = b"muster.wrap.1";
+/// What keys are used for besides.
+const DERIVE: &[u8] = b"muster.derive.1";
 
 /// A secret key of 256 bits. Wiped when dropped; `Debug` prints nothing.
 pub type SecretKey = Zeroizing<[u8; KEY_LEN]>;
@@ -244,6 +247,25 @@ impl KeyRing {
         let mut out = self.wrap(&data_key, context);
         out.extend_from_slice(parts.rest);
         Ok(Some(out))
+    }
+
+    /// Secrets that nobody without the key file can make of `material`: one for each key, the active one's first. For what
+    /// has to be shown twice and may be kept nowhere. Whoever knows one of them knows no key and no other secret.
+    pub fn derive(&self, purpose: &str, material: &[&[u8]]) -> impl Iterator<Item = SecretKey> {
+        let older = self.keys.iter().filter(|(id, _)| **id != self.active).map(|(_, key)| key);
+        std::iter::once(&self.keys[&self.active]).chain(older).map(move |key| {
+            let keyed = |bytes: &[&[u8]]| -> SecretKey {
+                let mut hash = Sha256::new().chain_update(DERIVE).chain_update(&key[..]);
+                for part in bytes {
+                    hash.update((part.len() as u64).to_be_bytes());
+                    hash.update(part);
+                }
+                Zeroizing::new(hash.finalize().into())
+            };
+            // Twice, as HMAC does: what comes out can't be continued.
+            let inner = keyed(&[&[purpose.as_bytes()], material].concat());
+            keyed(&[&inner[..]])
+        })
     }
 
     fn decrypt(&self, sealed: &[u8], context: &SealContext<'_>) -> Result<Zeroizing<Vec<u8>>, SealError> {

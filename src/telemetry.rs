@@ -85,7 +85,7 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     // Spans that are sent are none of the log's.
-    let filter = EnvFilter::try_new(format!("{},{}=off", config.log.filter, traces::TARGET))?;
+    let filter = filter(&config.log)?.add_directive(format!("{}=off", traces::TARGET).parse()?);
     let base = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(colored);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match config.log.format {
         LogFormat::Text => base.boxed(),
@@ -107,13 +107,17 @@ pub fn subscriber<W>(
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // What it says below a warning is whole messages, in which a tool's answer may hold a token.
-    let filter = EnvFilter::try_new(&log.filter)?.add_directive("rmcp=warn".parse()?);
-    let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let base = tracing_subscriber::fmt().with_env_filter(filter(log)?).with_writer(writer);
     Ok(match log.format {
         LogFormat::Text => Box::new(base.with_ansi(colored).finish()),
         LogFormat::Json => Box::new(base.json().flatten_event(true).with_span_list(false).finish()),
     })
+}
+
+/// What is logged.
+fn filter(log: &Log) -> Result<EnvFilter, TelemetryError> {
+    // What it says below a warning is whole messages, in which a tool's answer may hold a token.
+    Ok(EnvFilter::try_new(&log.filter)?.add_directive("rmcp=warn".parse()?))
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
-use crate::sealing::random_bytes;
+use crate::sealing::{SecretKey, random_bytes};
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// 62^43 > 2^256.
@@ -120,13 +120,17 @@ impl Token {
     /// A new token: its text, to be shown once, and the hash to store.
     #[must_use]
     pub fn generate(kind: TokenKind) -> (SecretString, TokenHash) {
+        Self::of_secret(kind, Zeroizing::new(random_bytes()))
+    }
+
+    /// The token that these 256 secret bits make.
+    #[must_use]
+    pub fn of_secret(kind: TokenKind, mut secret: SecretKey) -> (SecretString, TokenHash) {
         let mut text = Zeroizing::new(String::with_capacity(64));
         text.push_str(kind.prefix());
-        let mut bytes: [u8; 32] = random_bytes();
-        push_base62(&mut text, &mut bytes, RANDOM_LEN);
+        push_base62(&mut text, &mut secret[..], RANDOM_LEN);
         let mut checksum = crc32fast::hash(text.as_bytes()).to_be_bytes();
         push_base62(&mut text, &mut checksum, CHECKSUM_LEN);
-        bytes.zeroize();
         (SecretString::from(text.as_str()), TokenHash::of(&text))
     }
 

@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     graphql::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, list, name, range},
+        bounds::{bounds, from, length, list, range, said},
         permit::permit,
         record::{One, Page, Record, Rows, Spec},
         watch,
@@ -150,10 +150,10 @@ pub struct ApprovalAnswer {
 #[derive(InputObject)]
 pub struct AnswerApprovalInput {
     /// The chosen options, by id or label; several only where the question says so.
-    #[graphql(directive = bounds::apply(list(100, name(500))))]
+    #[graphql(directive = bounds::apply(list(100, said(500))))]
     pub options: Option<Vec<String>>,
     /// Free text, where the question allows it.
-    #[graphql(directive = bounds::apply(name(10_000)))]
+    #[graphql(directive = bounds::apply(said(10_000)))]
     pub text: Option<String>,
 }
 

@@ -64,10 +64,10 @@ pub struct Export {
     #[arg(long)]
     instance: bool,
     /// From this instant on: 2026-01-31T08:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = super::instant)]
     from: Option<Timestamp>,
     /// Before this instant
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = super::instant)]
     to: Option<Timestamp>,
     /// Where to; must not exist yet [default: standard output]
     #[arg(long, value_name = "FILE")]
@@ -80,7 +80,7 @@ impl Audit {
             Self::Verify(command) => command.run(cli).await,
             Self::Export(command) => command.run(cli).await,
             Self::Key => {
-                let keys = cli.settings()?.keys()?;
+                let keys = cli.settings()?.existing_keys()?;
                 let key =
                     AuditKey::of(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
                 Ok(Output::of(json!({ "id": key.public().id(), "key": key.public().to_string() })))
@@ -91,10 +91,9 @@ impl Audit {
 
 impl Verify {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let keys = self.keys(cli)?;
         let reports = match &self.file {
-            Some(path) => vec![verify_file(path, &keys, self.at_least)?],
-            None => self.verify_database(cli, &keys).await?,
+            Some(path) => vec![verify_file(path, &self.keys(cli)?, self.at_least)?],
+            None => self.verify_database(cli).await?,
         };
         let bad = reports.iter().any(|report| !report.ok);
         let mut text: Vec<String> = reports.iter().map(ToString::to_string).collect();
@@ -107,13 +106,14 @@ impl Verify {
         Ok(Output::with_text(json!({ "ok": !bad, "logs": reports }), text.join("\n")).failed_if(bad))
     }
 
-    async fn verify_database(&self, cli: &Cli, keys: &[PublicKey]) -> Result<Vec<Report>, Failure> {
+    async fn verify_database(&self, cli: &Cli) -> Result<Vec<Report>, Failure> {
         if self.at_least.is_some() && self.org.is_none() && !self.instance {
             return Err(Failure::new(
                 "--at-least is about one log: name it with --org, --instance or --file",
             ));
         }
         let app = cli.open_as_is().await?;
+        let keys = self.keys(cli)?;
         let chains = match &self.org {
             Some(org) => vec![orgs::find(&app, org).await?.0],
             None if self.instance => vec![INSTANCE],
@@ -121,7 +121,7 @@ impl Verify {
         };
         let mut reports = Vec::new();
         for chain in chains {
-            reports.push(audit::verify(&app, chain, keys, self.known()).await?);
+            reports.push(audit::verify(&app, chain, &keys, self.known()).await?);
         }
         app.shut_down().await;
         Ok(reports)
@@ -133,7 +133,7 @@ impl Verify {
 
     fn keys(&self, cli: &Cli) -> Result<Vec<PublicKey>, Failure> {
         if self.key.is_empty() {
-            return Ok(AuditKey::known(&cli.settings()?.keys()?));
+            return Ok(AuditKey::known(&cli.settings()?.existing_keys()?));
         }
         let parse = |text: &String| {
             PublicKey::parse(text)
@@ -180,10 +180,6 @@ fn checkpoint(text: &str) -> Result<(i64, Hash), String> {
         Some((seq.parse().ok().filter(|seq| *seq > 0)?, <Hash as hex::FromHex>::from_hex(hash).ok()?))
     });
     parsed.ok_or_else(|| "a checkpoint looks like 5702:9f3c…, with 64 hexadecimal digits".to_owned())
-}
-
-fn instant(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "an instant looks like 2026-01-31T08:00:00Z".to_owned())
 }
 
 impl Export {

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Cli, Failure, Output};
+use super::{Cli, Failure, Output, open};
 use crate::{
     clock::Clock,
     numerals::counted,
-    store::backup::{self, Manifest},
+    store::{
+        Owner,
+        backup::{self, Manifest},
+    },
 };
 
 /// Save the database (SQLite) and the policies in one file, while the service serves.
@@ -29,6 +32,7 @@ pub struct Restore {
 impl Backup {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let config = cli.settings()?;
+        open::require_file(&config)?;
         let manifest = backup::backup(&config, &self.out, Clock::system().now()).await?;
         let text = format!(
             "{}: {}, up to migration {}.\nNot in it: {}.",
@@ -44,6 +48,12 @@ impl Backup {
 impl Restore {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let config = cli.settings()?;
+        // A file that is not there is named before what else is in the way.
+        let read = std::fs::File::open(&self.file);
+        read.map_err(|error| Failure::new(format!("{}: {error}", self.file.display())))?;
+        Owner::check(&config)?;
+        open::make_folder(&config)?;
+        let _owner = Owner::take(&config, "muster restore")?;
         let manifest = backup::restore(&config, &self.file).await?;
         let database = backup::database_file(&config)?;
         let keys = config.keys_are_given() || config.keys_file.exists();
@@ -56,8 +66,7 @@ impl Restore {
         );
         if !keys {
             text.push_str(&format!(
-                "\nNow put the key file back that was in force then, before anything is started: {}. A new one would be made \
-                 otherwise, which opens nothing.",
+                "\nNow put the key file back that was in force then, before anything is started: {}.",
                 config.keys_file.display()
             ));
         }

@@ -3,74 +3,77 @@
 mod house;
 
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
     net::SocketAddr,
     path::PathBuf,
     sync::Arc,
-    time::Duration,
 };
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ConnectionTrait, Statement};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
-use tokio::net::TcpListener;
 
-use super::{Cli, Failure, Output, serve};
+use super::{Cli, Failure, Output, doctor, listen, load_keys, open, serve};
 use crate::{
-    access::Scope,
+    access::{Scope, policy, recognize},
     app::App,
     config::Config,
     enums::Plan,
     error::Result,
+    files,
     ids::OrgId,
     mail,
     orgs::{self, NewOrganization},
     people::{self, NewToken, NewUser},
     seed::{self, Volume},
+    store::Owner,
 };
 
 /// The sign-in of the demonstration's owner. It is no secret: the demonstration listens to this machine alone.
 const EMAIL: &str = "owner@example.com";
 const PASSWORD: &str = "look-around-in-muster";
-/// How long the service token of one start is good.
-const TOKEN_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// The file in which a start finds the service token of the one before.
+const TOKEN_FILE: &str = "service-token";
+/// How another address is named.
+const LISTEN: &str = "muster demo --listen {}";
 
 /// Serve an organization with some of everything, on a database of its own
 ///
-/// The first start makes the data, later ones continue with it. Delete the folder to begin anew.
+/// The first start makes the data, later ones continue with it. Delete the folder to begin again. The settings hold, but for
+/// where things are kept: database, key file and policies are in the folder.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
     /// The folder for everything that the demonstration keeps
     #[arg(long, value_name = "FOLDER", default_value = "data/demo")]
     data_dir: PathBuf,
-    /// Address and port to serve on: of this machine alone, since everybody knows the password
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
+    /// Address and port to serve on: of this machine alone, since everybody knows the password [default: the setting listen]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
 }
 
 impl Demo {
     pub(super) async fn run(self, cli: &Cli) -> std::result::Result<Output, Failure> {
-        if !self.listen.ip().is_loopback() {
-            let detail = "everybody knows the demonstration's password: it is served to this machine alone. Take an address \
-                          such as 127.0.0.1:8080, or `muster serve` with accounts of your own";
-            return Err(Failure::new(format!("{}: {detail}", self.listen)));
-        }
-        let mut config = Config::in_folder(&self.data_dir)?;
-        config.listen = self.listen;
-        // A folder of its own, so that editing policies can be tried: docs/policies.md does.
-        let policies = self.data_dir.join("policies");
-        crate::access::policy::write_defaults(&policies)?;
-        config.policy_dir = Some(policies);
-        "warn".clone_into(&mut config.log.filter);
+        let config = self.settings(cli)?;
+        // The folder's policies are not there yet.
+        let mut given = config.clone();
+        given.policy_dir = None;
+        doctor::require_good_files(&given)?;
+        Owner::check(&config)?;
         // Taken first: data that nobody can look at is not worth waiting for.
-        let listener = TcpListener::bind(config.listen).await?;
-        let address = listener.local_addr()?;
+        let taken = listen::take(config.listen, LISTEN)?;
+        let address = taken.address()?;
         // Links in mails lead here, and mails are shown in this terminal.
-        config.public_url = Some(format!("http://{address}"));
-        config.mail.url = Some(mail::LOG.into());
-        config.mail.from = Some("Muster <muster@example.com>".to_owned());
-        let app = super::open(config).await?;
+        let mut config = config;
+        config.public_url.get_or_insert(format!("http://{address}"));
+        open::make_folder(&config)?;
+        let mut owner = Owner::take(&config, "muster demo")?;
+        // A folder of its own, so that editing policies can be tried: docs/policies.md does.
+        if let Some(policies) = &config.policy_dir {
+            policy::write_defaults(policies)?;
+        }
+        let app = load_keys(open::owned(config, &owner).await?.0).await?;
         let org = organization(&app).await?;
         let scope = Scope::system(&app, org);
         if is_empty(&scope).await? {
@@ -88,11 +91,32 @@ impl Demo {
         }
         let token = token(&scope).await?;
         let shown = if cli.json { in_json(address, org, &token) } else { in_words(address, org, &token) };
+        let listener = taken.listen(LISTEN)?;
+        owner.serves_at(&format!("http://{address}"))?;
         serve(app, listener, || {
             let _ = writeln!(io::stdout(), "{shown}");
         })
         .await?;
         Ok(Output::none())
+    }
+
+    /// What the settings say, in a folder of the demonstration's own.
+    fn settings(&self, cli: &Cli) -> std::result::Result<Config, Failure> {
+        let mut config = cli.settings()?.moved_to(&self.data_dir)?;
+        config.listen = self.listen.unwrap_or(config.listen);
+        if !config.listen.ip().is_loopback() {
+            let detail = "everybody knows the demonstration's password: it is served to this machine alone. Take an address \
+                          such as 127.0.0.1:8080, or `muster serve` with accounts of your own";
+            return Err(Failure::new(format!("{}: {detail}", config.listen)));
+        }
+        if config.log.filter == Config::in_folder(&self.data_dir)?.log.filter {
+            "warn".clone_into(&mut config.log.filter);
+        }
+        if config.mail.url.is_none() {
+            config.mail.url = Some(mail::LOG.into());
+            config.mail.from = Some("Muster <muster@example.com>".to_owned());
+        }
+        Ok(config)
     }
 }
 
@@ -126,24 +150,46 @@ async fn is_empty(scope: &Scope) -> Result<bool> {
     Ok(db.query_one_raw(found).await?.is_none())
 }
 
-/// A service token for this start: it may whatever one may.
-async fn token(scope: &Scope) -> Result<SecretString> {
+/// The demonstration's service token, which may whatever one may: that of the start before while it is good.
+async fn token(scope: &Scope) -> std::result::Result<SecretString, Failure> {
+    let file = scope.app.config.data_dir.join(TOKEN_FILE);
+    if let Ok(kept) = std::fs::read_to_string(&file)
+        && let Ok(recognized) = recognize(&scope.app, kept.trim())
+        && recognized.caller(&scope.app).await.is_ok()
+    {
+        return Ok(kept.trim().into());
+    }
     let permissions = scope.app.policy.token_cap().iter().collect();
-    let expires_at = MaybeUndefined::Value(scope.app.clock.now().plus(TOKEN_TTL));
-    let new = NewToken { name: "Demonstration".to_owned(), permissions, expires_at };
-    Ok(people::create_token(scope, new).await?.1)
+    let new =
+        NewToken { name: "Demonstration".to_owned(), permissions, expires_at: MaybeUndefined::Undefined };
+    let token = people::create_token(scope, new).await?.1;
+    let _ = std::fs::remove_file(&file);
+    files::create_private(&file)?.write_all(token.expose_secret().as_bytes())?;
+    Ok(token)
 }
 
 const QUERY: &str =
     "{ agents(orgId: ORG, page: 1, limit: 3) { total data { name status server { name } } } }";
 
+/// What there is to look at: a name, a path, and who it is for.
+const PLACES: [(&str, &str, &str); 6] = [
+    ("explorer", "/graphql", "try GraphQL in a browser: paste the service token"),
+    ("sign-in", "/sign-in", "sign in and out in a browser"),
+    ("OpenAPI", "/openapi.json", "what /v1, the REST interface, has"),
+    ("tools", "/mcp", "for AI clients (MCP)"),
+    ("health", "/health", "whether it lives"),
+    ("ready", "/ready", "whether it can serve"),
+];
+
 fn in_json(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
+    let at = |path: &str| format!("http://{address}{path}");
     json!({
-        "address": format!("http://{address}"),
+        "address": at(""),
         "organization_id": org,
         "service_token": token.expose_secret(),
         "sign_in": { "email": EMAIL, "password": PASSWORD },
-        "explorer": format!("http://{address}/graphql"),
+        "explorer": at("/graphql"),
+        "places": PLACES.iter().map(|(name, path, _)| (*name, at(path))).collect::<BTreeMap<_, _>>(),
     })
     .to_string()
 }
@@ -151,6 +197,11 @@ fn in_json(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
 fn in_words(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
     let token = token.expose_secret();
     let body = json!({ "query": QUERY.replace("ORG", &org.to_string()) });
+    let width = PLACES.iter().map(|(_, path, _)| path.len()).max().unwrap_or_default();
+    let places: String = PLACES
+        .iter()
+        .map(|(name, path, about)| format!("  {name:<15} http://{address}{path:<width$}  {about}\n"))
+        .collect();
     format!(
         "Muster serves on http://{address}
 
@@ -158,6 +209,7 @@ fn in_words(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
   service token   {token}
   sign-in         {EMAIL} / {PASSWORD}
 
+{places}
 Try:
 
   the agents, through REST
@@ -167,10 +219,7 @@ Try:
     curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
       -d '{body}' http://{address}/graphql
 
-  the GraphQL explorer, in a browser
-    http://{address}/graphql
-
-Mail is not sent: it is shown here, links included.
+Mail is not sent unless mail.url is set: it is shown here, links included.
 
 Ctrl-C ends it; the data stays."
     )

@@ -21,11 +21,11 @@ use crate::{
     config::{Config, ConfigError},
     edge::ledger,
     ids::OrgId,
-    keys::{Record, SEALED, SealedColumn},
+    keys::{self, Record, SEALED, SealedColumn},
     numerals::counted,
     policies,
     sealing::{KeyFile, KeyFileError, Locator},
-    store::{Db, takes_away},
+    store::{Db, backup::database_file, takes_away},
 };
 
 /// How long anything that is asked may take.
@@ -153,6 +153,11 @@ impl Doctor {
         };
         let mut findings = vec![Finding::good("settings", "all of them are known and fit")];
         findings.extend(files(&config));
+        let lost = lost_keys(&config).await;
+        if lost.is_some() {
+            findings.retain(|finding| finding.check != KEYS);
+            findings.splice(0..0, lost);
+        }
         findings.extend(database(&config).await);
         findings.push(room(&config.data_dir));
         findings.push(open_files(&config));
@@ -209,8 +214,27 @@ fn data_folder(folder: &Path) -> Finding {
     }
 }
 
+/// What the key file is called here.
+const KEYS: &str = "keys";
+
+/// A key file that is missing beside a database that needs it: nothing works until it is back.
+async fn lost_keys(config: &Config) -> Option<Finding> {
+    if !config.lacks_keys() || database_file(config).is_ok_and(|file| !file.exists()) {
+        return None;
+    }
+    let asked = async {
+        let db = Db::open(&config.database).await.ok()?;
+        let lost = keys::require_presence(config, &db).await.err();
+        db.close().await;
+        lost
+    };
+    let lost = tokio::time::timeout(PATIENCE, asked).await.ok()??;
+    let advice = format!("copy the installation's key file to {}", config.keys_file.display());
+    Some(Finding::bad(KEYS, lost.to_string(), advice))
+}
+
 fn key_file(config: &Config) -> Finding {
-    const CHECK: &str = "keys";
+    const CHECK: &str = KEYS;
     if config.keys_are_given() {
         return match config.keys() {
             Ok(_) => Finding::good(CHECK, "given by MUSTER_KEYS"),
@@ -226,7 +250,7 @@ fn key_file(config: &Config) -> Finding {
             Finding::look(
                 CHECK,
                 format!("{} will be made at the first start", config.keys_file.display()),
-                "if there is a database already, put its key file back first: a new one opens nothing",
+                "nothing, for a new installation",
             )
         }
         Err(error) => {
@@ -237,7 +261,7 @@ fn key_file(config: &Config) -> Finding {
 
 async fn database(config: &Config) -> Vec<Finding> {
     const CHECK: &str = "database";
-    if let Ok(file) = crate::store::backup::database_file(config)
+    if let Ok(file) = database_file(config)
         && !file.exists()
     {
         return vec![Finding::look(
@@ -246,7 +270,12 @@ async fn database(config: &Config) -> Vec<Finding> {
             "`muster migrate` makes it",
         )];
     }
-    let advice = "check database.url, whether the server runs, and its log";
+    let advice = match config.database.is_sqlite() {
+        true => {
+            "check data_dir and database.url, and who may write there; `muster restore` puts a backup in place"
+        }
+        false => "check database.url, whether the server runs, and its log",
+    };
     let db = match tokio::time::timeout(PATIENCE, Db::open(&config.database)).await {
         Ok(Ok(db)) => db,
         Ok(Err(error)) => return vec![Finding::bad(CHECK, format!("{error:#}"), advice)],
@@ -259,7 +288,7 @@ async fn database(config: &Config) -> Vec<Finding> {
     };
     // What has not all of its tables is not asked for more.
     if findings.iter().all(|found| found.level != Level::Bad) {
-        if let Ok(keys) = existing_keys(config) {
+        if let Ok(keys) = config.existing_keys() {
             findings.push(
                 canary(&db, &keys)
                     .await
@@ -314,10 +343,6 @@ async fn stray_files(db: &Db, dir: &Path) -> Option<Finding> {
         }
         Err(problem) => Some(Finding::bad(CHECK, problem.to_string(), "check the database")),
     }
-}
-
-fn existing_keys(config: &Config) -> Result<KeyFile, KeyFileError> {
-    if config.keys_are_given() { config.keys() } else { KeyFile::load(&config.keys_file) }
 }
 
 async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {

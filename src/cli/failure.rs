@@ -58,7 +58,7 @@ impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         // Who sits at the command line is who reads the log: the cause is said here, once.
         let detail = match problem.cause() {
-            Some(cause) if problem.code.status().is_server_error() => format!("{cause:#}"),
+            Some(cause) if problem.code.status().is_server_error() => once(cause),
             _ => problem.detail,
         };
         Self { code: problem.code.as_str(), detail, errors: problem.errors }
@@ -68,6 +68,32 @@ impl From<Problem> for Failure {
 /// Everything below the slices: configuration, database, files.
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::new(format!("{:#}", error.into()))
+        Self::new(once(&error.into()))
+    }
+}
+
+/// An error and what caused it. Many errors repeat their cause: it is said once.
+fn once(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if said.is_empty() {
+            said = cause;
+        } else if !said.contains(&cause) {
+            said.push_str(": ");
+            said.push_str(&cause);
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+
+    #[test]
+    fn a_cause_that_an_error_repeats_is_said_once() {
+        let error = anyhow::anyhow!("refused").context("asked: refused").context("starting");
+        assert_eq!(Failure::from(error).detail, "starting: asked: refused");
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::{Cli, Failure, Output};
-use crate::store::Db;
+use super::{Cli, Failure, Output, doctor, load_keys, open};
+use crate::{numerals::counted, store::Owner};
 
 /// Bring the database to what this version needs.
 #[derive(Debug, clap::Args)]
@@ -18,15 +18,26 @@ impl Migrate {
         if self.plan {
             return plan(cli).await;
         }
-        let app = cli.open().await?;
+        let config = cli.settings()?;
+        doctor::require_good_files(&config)?;
+        Owner::check(&config)?;
+        open::make_folder(&config)?;
+        let owner = Owner::take(&config, "muster migrate")?;
+        let (app, steps) = open::owned(config, &owner).await?;
+        let app = load_keys(app).await?;
         app.shut_down().await;
-        Ok(Output::with_text(json!({ "migrated": true }), "The database is up to date."))
+        let names: Vec<String> =
+            steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect();
+        let text = match names.len() {
+            0 => "The database was up to date already.".to_owned(),
+            count => format!("The database is up to date: {} made.", counted(count, "step")),
+        };
+        Ok(Output::with_text(json!({ "migrated": !names.is_empty(), "steps": names }), text))
     }
 }
 
 async fn plan(cli: &Cli) -> Result<Output, Failure> {
-    let config = cli.settings()?;
-    let db = Db::open(&config.database).await?;
+    let db = cli.any_database().await?;
     let pending = db.pending().await;
     db.close().await;
     let pending = pending?;

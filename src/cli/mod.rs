@@ -1,9 +1,10 @@
 //! The command line: one file a command, one line in [`Command`].
 //!
 //! A command is a clap type with `async fn run(self, cli: &Cli) -> Result<Output, Failure>`; it opens the service
-//! with [`Cli::open`] and works as the installation's operator (`Scope::system`), whom no policy binds. What it
-//! answers goes to standard output, as lines or, with `--json`, as one JSON object; a failure goes to standard
-//! error, in the same form, with the exit code 1 (2 where the command line itself is wrong).
+//! with [`Cli::open`], which makes no installation where there is none, and works as the installation's operator
+//! (`Scope::system`), whom no policy binds. What it answers goes to standard output, as lines or, with `--json`, as one JSON
+//! object; a failure goes to standard error, in the same form, with the exit code 1 (2 where the command line itself is
+//! wrong).
 
 mod audit;
 mod backup;
@@ -11,8 +12,10 @@ mod demo;
 mod doctor;
 mod failure;
 mod key;
+mod listen;
 mod member;
 mod migrate;
+mod open;
 mod org;
 mod output;
 mod policy;
@@ -31,13 +34,12 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use self::{failure::Failure, output::Output, serve::serve};
 use crate::{
-    app::{App, Options},
+    app::App,
+    clock::Timestamp,
     config::{Config, ConfigError},
-    files,
     ids::OrgId,
     keys, orgs,
-    store::{self, Db},
-    telemetry,
+    store::Db,
 };
 
 /// What every command takes.
@@ -147,28 +149,45 @@ impl Cli {
         Config::load(self.config.as_deref())
     }
 
-    /// The service, with its tables and plans up to date. Listens to nothing.
+    /// The service of an installation that is there, with its tables and plans up to date. Listens to nothing.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the settings, the keys, the policy files or the database; there is no installation.
+    pub async fn open(&self) -> Result<Arc<App>, Failure> {
+        load_keys(open::found(self.settings()?).await?).await
+    }
+
+    /// The same, and an installation is made where there is none: for the commands that begin one.
     ///
     /// # Errors
     /// Whatever is wrong with the settings, the keys, the policy files or the database.
-    pub async fn open(&self) -> Result<Arc<App>, Failure> {
-        open(self.settings()?).await
+    async fn open_or_make(&self) -> Result<Arc<App>, Failure> {
+        load_keys(open::made(self.settings()?).await?).await
     }
 
-    /// The same, even where the signing keys do not open: the commands that mend that.
+    /// The service of an installation that is there, even where the signing keys do not open: the commands that mend that.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`Self::open`].
     async fn open_to_mend(&self) -> Result<Arc<App>, Failure> {
-        open_to_mend(self.settings()?).await
+        mend_keys(open::found(self.settings()?).await?).await
     }
 
     /// The service for what no policy decides, accounts above all: with the built-in policy, and whatever the signing keys
     /// are like. Somebody can be locked out while a policy file is wrong.
     async fn open_unbound(&self) -> Result<Arc<App>, Failure> {
+        mend_keys(open::found(self.unbound_settings()?).await?).await
+    }
+
+    /// The same, and an installation is made where there is none.
+    async fn open_or_make_unbound(&self) -> Result<Arc<App>, Failure> {
+        mend_keys(open::made(self.unbound_settings()?).await?).await
+    }
+
+    fn unbound_settings(&self) -> Result<Config, Failure> {
         let mut config = self.settings()?;
         config.policy_dir = None;
-        open_to_mend(config).await
+        Ok(config)
     }
 
     /// The database alone, left as it is and without a log: for what has to work whatever the policy folder and the keys
@@ -187,15 +206,7 @@ impl Cli {
     /// The same, of whatever version.
     async fn any_database(&self) -> Result<Db, Failure> {
         let config = self.settings()?;
-        if config.database.is_sqlite()
-            && let Ok(file) = store::backup::database_file(&config)
-            && !file.exists()
-        {
-            return Err(Failure::new(format!(
-                "there is no database {}: start the service once, or name its database with database.url or data_dir",
-                file.display()
-            )));
-        }
+        open::require_file(&config)?;
         Ok(Db::open(&config.database).await?)
     }
 
@@ -217,32 +228,28 @@ impl Cli {
     /// The service over a database that is left as it is.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`Self::open`].
     pub async fn open_as_is(&self) -> Result<Arc<App>, Failure> {
-        let config = self.settings()?;
-        telemetry::init(&config)?;
-        let app = App::start(config, Options::default()).await?;
-        keys::load(&app).await?;
-        Ok(app)
+        load_keys(open::as_is(self.settings()?).await?).await
     }
 }
 
-/// See [`Cli::open`]; for commands that have settings of their own.
-///
-/// # Errors
-/// Whatever is wrong with the settings, the keys, the policy files or the database.
-pub async fn open(config: Config) -> Result<Arc<App>, Failure> {
-    let app = open_tables(config).await?;
+async fn load_keys(app: Arc<App>) -> Result<Arc<App>, Failure> {
     keys::load(&app).await?;
     Ok(app)
 }
 
-async fn open_to_mend(config: Config) -> Result<Arc<App>, Failure> {
-    let app = open_tables(config).await?;
+async fn mend_keys(app: Arc<App>) -> Result<Arc<App>, Failure> {
     if let Err(problem) = keys::load(&app).await {
-        tracing::error!(%problem, "keys.signing_keys_not_read");
+        let why = problem.cause().map(|cause| format!("{cause:#}"));
+        tracing::error!(%problem, why, "keys.signing_keys_not_read");
     }
     Ok(app)
+}
+
+/// A moment on a command line.
+fn instant(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "give a moment such as 2027-01-31T08:00:00Z".to_owned())
 }
 
 /// The address of a page with the token of a link, for the operator to hand over. Without an address of the installation
@@ -250,23 +257,6 @@ async fn open_to_mend(config: Config) -> Result<Arc<App>, Failure> {
 fn link(app: &App, page: &str, token: &SecretString) -> String {
     let link = app.mailer.link(page, token.expose_secret());
     if link.starts_with('/') { format!("http://{}{link}", app.config.listen) } else { link }
-}
-
-async fn open_tables(config: Config) -> Result<Arc<App>, Failure> {
-    doctor::require_good_files(&config)?;
-    telemetry::init(&config)?;
-    std::fs::create_dir_all(&config.data_dir)
-        .map_err(|error| Failure::new(format!("{}: {error}", config.data_dir.display())))?;
-    if let Ok(file) = store::backup::database_file(&config) {
-        // For its owner alone, like the keys and the backups; SQLite makes the files beside it like it. Whatever is in the
-        // way, opening the database tells.
-        let _ = files::create_private(&file);
-    }
-    let plans = config.plans()?;
-    let app = App::start(config, Options::default()).await?;
-    app.db.migrate().await?;
-    orgs::store_plans(&app, &plans).await?;
-    Ok(app)
 }
 
 /// Runs the command that the process was started with.

@@ -8,6 +8,7 @@ use crate::{
     enums::Plan,
     orgs::{self, NewOrganization},
     people,
+    plain::plain,
 };
 
 /// Organizations
@@ -31,6 +32,9 @@ pub struct Create {
     /// The plan, whose limits apply: FREE, STARTER, PRO, BUSINESS or ENTERPRISE
     #[arg(long, default_value = "BUSINESS")]
     plan: Plan,
+    /// Make it although there is an organization of this name: commands then take the ids of the two
+    #[arg(long)]
+    same_name: bool,
 }
 
 /// What `muster org list` takes.
@@ -48,14 +52,32 @@ impl Org {
 
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
+        let app = cli.open_or_make().await?;
         // First, for nobody is to have an account on account of an organization that is not made.
         orgs::check_name(&self.name)?;
-        let owner = people::invite_user(&app, &self.owner_email).await?;
         let name = self.name.trim().to_owned();
+        if !self.same_name && orgs::all(&app.db).await?.iter().any(|org| org.name == name) {
+            return Err(Failure::new(format!(
+                "There is an organization named `{name}` already (`muster org list` shows it). Give another name, or \
+                 --same-name to make a second one: commands then take their ids."
+            )));
+        }
+        let is_known = people::find_user(&app, &self.owner_email).await.is_ok();
+        let owner = people::invite_user(&app, &self.owner_email).await?;
         let id = orgs::create(&app, NewOrganization { name: self.name, plan: self.plan, owner }).await?;
         app.shut_down().await;
-        Ok(Output::of(json!({ "id": id, "name": name, "plan": self.plan, "owner_id": owner })))
+        let json = json!({
+            "id": id, "name": name, "plan": self.plan, "owner_id": owner, "owner_is_new": !is_known,
+        });
+        let mut output = Output::of(json);
+        if !is_known {
+            output = output.and(&format!(
+                "No account had the address {email}: one was made, without a password. `muster user create --email {email}` \
+                 gives it a name and a password.",
+                email = plain(self.owner_email.trim())
+            ));
+        }
+        Ok(output)
     }
 }
 

@@ -7,6 +7,8 @@ use std::{
 
 use serde_json::Value;
 
+use crate::plain::plain;
+
 /// What a command answers.
 #[derive(Debug)]
 pub struct Output {
@@ -36,6 +38,13 @@ impl Output {
     /// This object for programs, this text for people.
     pub fn with_text(json: Value, text: impl Into<String>) -> Self {
         Self { json, text: text.into(), good: true }
+    }
+
+    /// The same, and another line for people.
+    #[must_use]
+    pub fn and(mut self, line: &str) -> Self {
+        self.text.push_str(line);
+        self
     }
 
     /// The process ends with the exit code 1 although the command has done what it should: it found something.
@@ -72,12 +81,6 @@ pub(super) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) ->
         text.push('\n');
     }
     text
-}
-
-/// What somebody else has chosen (a name, a browser's name), without what a terminal would obey.
-#[must_use]
-pub(super) fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
 #[cfg(test)]

@@ -13,8 +13,13 @@ use tokio::{
     time::{interval, timeout},
 };
 
-use super::{Cli, Failure, Output};
-use crate::{app::App, edge, jobs, keys, telemetry::metrics};
+use super::{Cli, Failure, Output, doctor, listen, load_keys, open};
+use crate::{app::App, config::LogFormat, edge, jobs, keys, store::Owner, telemetry::metrics};
+
+/// How an address to serve on is named.
+const LISTEN: &str = "MUSTER_LISTEN={} (listen)";
+/// How one for the metrics is.
+const METRICS: &str = "MUSTER_METRICS_LISTEN={} (metrics.listen)";
 
 /// How often histograms take in what they were told.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -29,10 +34,27 @@ pub struct Serve {
 
 impl Serve {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = if self.no_migrate { cli.open_as_is().await? } else { cli.open().await? };
-        let listener = TcpListener::bind(app.config.listen).await?;
+        let config = cli.settings()?;
+        doctor::require_good_files(&config)?;
+        // Who serves this database already is named first: it most likely has the address as well.
+        Owner::check(&config)?;
+        let taken = listen::take(config.listen, LISTEN)?;
+        match self.no_migrate {
+            true => open::require_file(&config)?,
+            false => open::make_folder(&config)?,
+        }
+        let mut owner = Owner::take(&config, "muster serve")?;
+        let app = match self.no_migrate {
+            true => open::as_is(config).await?,
+            false => open::owned(config, &owner).await?.0,
+        };
+        let app = load_keys(app).await?;
+        let listener = taken.listen(LISTEN)?;
         let address = listener.local_addr()?;
-        let ready = if cli.json {
+        owner.serves_at(&format!("http://{address}"))?;
+        // A program that reads both streams reads one form.
+        let in_json = cli.json || app.config.log.format == LogFormat::Json;
+        let ready = if in_json {
             json!({ "address": address }).to_string()
         } else {
             format!("Muster serves on http://{address}")
@@ -53,7 +75,7 @@ impl Serve {
 pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     keep_house(&app);
-    show_metrics(&app).await?;
+    show_metrics(&app)?;
     let address = listener.local_addr()?;
     let stopping = app.stopping.clone();
     let router = edge::router(Arc::clone(&app));
@@ -80,9 +102,9 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()
 }
 
 /// Serves the metrics on their own listener, where the settings name one, for as long as the service runs.
-async fn show_metrics(app: &Arc<App>) -> io::Result<()> {
+fn show_metrics(app: &Arc<App>) -> Result<(), Failure> {
     let Some(address) = app.config.metrics.listen else { return Ok(()) };
-    let listener = TcpListener::bind(address).await?;
+    let listener = listen::take(address, METRICS)?.listen(METRICS)?;
     tracing::info!(address = %listener.local_addr()?, "metrics.ready");
     let (router, stopping) = (metrics::router(Arc::clone(app)), app.stopping.clone());
     app.spawn(async move {

@@ -14,6 +14,7 @@ use crate::{
     ids::TokenId,
     orgs,
     people::{self, NewToken, OVERLAP},
+    plain::plain,
 };
 
 /// Service tokens of organizations
@@ -46,7 +47,7 @@ pub struct Create {
     #[arg(long, value_name = "PERMISSION")]
     permission: Vec<Permission>,
     /// When it ends: 2027-01-31T08:00:00Z [default: service_tokens.default_days from now]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = super::instant)]
     expires_at: Option<Timestamp>,
 }
 
@@ -113,14 +114,17 @@ impl List {
         let org = orgs::find(&app, &self.org).await?;
         let tokens = people::tokens(&Scope::system(&app, org)).await?;
         app.shut_down().await;
-        let text: String = tokens.iter().map(in_words).collect();
+        let mut text: String = tokens.iter().map(in_words).collect();
+        if text.is_empty() {
+            text.push_str("None yet.");
+        }
         Ok(Output::with_text(json!({ "organization_id": org, "tokens": tokens }), text))
     }
 }
 
 /// A token as lines for people.
 fn in_words(token: &serde_json::Value) -> String {
-    let text = |key: &str| token[key].as_str().unwrap_or("never").to_owned();
+    let text = |key: &str| plain(token[key].as_str().unwrap_or("never"));
     let mut lines = format!(
         "{}  {}  …{}  expires {}, last used {}\n",
         token["id"],

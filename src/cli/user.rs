@@ -6,11 +6,7 @@ use clap::Subcommand;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use super::{
-    Cli, Failure, Output,
-    output::{plain, table},
-    secret::NewPassword,
-};
+use super::{Cli, Failure, Output, output::table, secret::NewPassword};
 use crate::{
     access::CREDENTIALS_KEPT,
     app::App,
@@ -19,6 +15,7 @@ use crate::{
     ids::UserId,
     mail, orgs,
     people::{self, Account, Details, Disabled, House, Membership, NewUser, Whose},
+    plain::plain,
 };
 
 /// Persons who can sign in
@@ -91,7 +88,7 @@ impl Create {
         // Nobody types a password for settings that are wrong.
         cli.settings()?;
         let password = self.password.read()?;
-        let app = cli.open_unbound().await?;
+        let app = cli.open_or_make_unbound().await?;
         let new = NewUser { email: self.email, name: self.name, password, confirmed: self.confirmed };
         let id = people::create_user(&app, new).await?;
         let user = people::user(&app, id).await?;

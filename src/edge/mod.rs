@@ -10,7 +10,7 @@
 //!   panicked) as problem documents.
 //! - `connections.rs`, `pace.rs`: how many connections there may be, how long one may take to say what it wants, and how
 //!   slowly it may take what it is given.
-//! - `page.rs`: what a page for browsers may do.
+//! - `page.rs`: what a page for browsers may do; `front.rs`: the one at `/`.
 //! - `probes.rs`: `/health` and `/ready`.
 //!
 //! `/openapi.json` is the document of `/v1`: public like the source that it is generated from.
@@ -20,6 +20,7 @@
 mod arrival;
 pub mod body;
 mod connections;
+mod front;
 pub mod idempotency;
 pub mod ledger;
 pub mod limits;
@@ -69,6 +70,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(audit::serve::router())
         .merge(people::oidc::router())
         .merge(people::pages::router())
+        .route("/", get(front::page))
         .route("/health", get(probes::health))
         .route("/ready", get(probes::ready))
         .route("/problems/{slug}", get(problem))

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{
     connections::Connection,
     ledger::{Holder, SMALL, What},
-    limits::Slot,
+    limits::{Slot, client_address},
     refusals::as_problem,
 };
 use crate::{
@@ -39,12 +39,14 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     let path = request.uri().path().to_owned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("", MatchedPath::as_str);
+    let is_probe = matches!(route, "/health" | "/ready");
+    let connection = request.extensions().get::<Connection>();
+    let ip = connection.map(|from| client_address(from.peer.ip(), request.headers(), &app.config));
     let measured = metrics::on().map(|meters| (meters, request.method().clone()));
     let traced = traces::request(&request, route);
     let slot = Slot::default();
     request.extensions_mut().insert(slot.clone());
-    let unfit = check(&request, route);
-    let ip = request.extensions().get::<Connection>().map(|from| from.peer.ip());
+    let unfit = check(&request, is_probe);
     let span = tracing::info_span!(
         "request",
         request_id = id.to_str().unwrap_or_default(),
@@ -63,7 +65,13 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
         let holder = slot.holder().unwrap_or_else(|| Holder::at(ip));
         let response = enter(&app, response, holder).unwrap_or_else(|problem| refuse(&problem));
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
-        tracing::info!(status, micros, "request.answered");
+        let client = ip.map(field::display);
+        // An orchestrator asks every few seconds, and is answered the same.
+        if is_probe && response.status().is_success() {
+            tracing::debug!(status, micros, client, "request.answered");
+        } else {
+            tracing::info!(status, micros, client, "request.answered");
+        }
         response
     }
     .instrument(span);
@@ -87,13 +95,12 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
 }
 
 /// What is refused before anybody looks at the request.
-fn check(request: &Request, route: &str) -> Result<()> {
+fn check(request: &Request, is_probe: bool) -> Result<()> {
     // RFC 9112, 3.2: proxies in front may have read another one of two.
     let hosts = request.headers().get_all(header::HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
         return Err(Problem::new(Code::MalformedRequest, "A request names its `Host` once."));
     }
-    let is_probe = matches!(route, "/health" | "/ready");
     if !is_probe && request.extensions().get::<Connection>().is_some_and(|from| from.place.reserved) {
         let detail = "As many connections are open as the service takes at a time; try again.";
         return Err(Problem::new(Code::Unavailable, detail));

@@ -2,10 +2,10 @@
 
 /// A text that is no value of the enumeration it was read as.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {name}")]
+#[error("`{text}` is not one of {}", .known.join(", "))]
 pub struct UnknownValue {
-    /// The enumeration.
-    pub name: &'static str,
+    /// The values of the enumeration.
+    pub known: &'static [&'static str],
     /// What was read.
     pub text: String,
 }
@@ -67,7 +67,7 @@ macro_rules! text_enum {
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 match text {
                     $($wire => Ok(Self::$variant),)+
-                    _ => Err(UnknownValue { name: stringify!($name), text: text.to_owned() }),
+                    _ => Err(UnknownValue { known: &[$($wire,)+], text: text.to_owned() }),
                 }
             }
         }

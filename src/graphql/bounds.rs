@@ -11,6 +11,8 @@ use async_graphql::{
     },
 };
 
+use crate::plain::is_line;
+
 /// The bounds of one value. What is `None` is not bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
@@ -28,6 +30,8 @@ pub struct Bounds {
     pub not_blank: bool,
     /// Whether the text is a decimal integer: digits only.
     pub digits: bool,
+    /// Whether the text is one line: names, labels, reasons.
+    pub line: bool,
     /// Whether the text can be the name of a folder: it leads nowhere else, and is not hidden.
     pub folder: bool,
     /// Whether null is refused although the field may be absent: an edit that can't clear the value.
@@ -45,6 +49,7 @@ pub const fn range(min: i64, max: i64) -> Bounds {
         max_items: None,
         not_blank: false,
         digits: false,
+        line: false,
         folder: false,
         not_null: false,
     }
@@ -67,21 +72,28 @@ pub const fn length(min: i64, max: i64) -> Bounds {
         max_items: None,
         not_blank: false,
         digits: false,
+        line: false,
         folder: false,
         not_null: false,
     }
 }
 
-/// A text of 1 to `max` characters that is not blank: names, labels.
+/// A text of 1 to `max` characters that is not blank: what people say.
+#[must_use]
+pub const fn said(max: i64) -> Bounds {
+    Bounds { not_blank: true, ..length(1, max) }
+}
+
+/// One line of 1 to `max` characters that is not blank: names, labels, reasons.
 #[must_use]
 pub const fn name(max: i64) -> Bounds {
-    Bounds { not_blank: true, ..length(1, max) }
+    Bounds { line: true, ..said(max) }
 }
 
 /// A name that is a folder's as well.
 #[must_use]
 pub const fn folder(max: i64) -> Bounds {
-    Bounds { folder: true, ..name(max) }
+    Bounds { folder: true, ..said(max) }
 }
 
 /// A decimal integer in a text, for numbers that may pass 2^53.
@@ -111,7 +123,7 @@ pub const fn not_null() -> Bounds {
 /// Whether a text, trimmed, can be the name of a folder: it must not lead out of the one that it is in, nor hide in it.
 #[must_use]
 pub fn is_folder(text: &str) -> bool {
-    !text.contains(['/', '\\']) && !text.chars().any(char::is_control) && !text.trim_start().starts_with('.')
+    !text.contains(['/', '\\']) && is_line(text) && !text.trim_start().starts_with('.')
 }
 
 impl Bounds {
@@ -140,6 +152,7 @@ impl Bounds {
             max_items: number("maxItems"),
             not_blank: declared.args.contains_key("notBlank"),
             digits: declared.args.contains_key("digits"),
+            line: declared.args.contains_key("line"),
             folder: declared.args.contains_key("folder"),
             not_null: declared.args.contains_key("notNull"),
         }
@@ -170,6 +183,7 @@ impl bounds {
         let flags = [
             ("notBlank", declared.not_blank),
             ("digits", declared.digits),
+            ("line", declared.line),
             ("folder", declared.folder),
             ("notNull", declared.not_null),
         ];
@@ -195,6 +209,7 @@ impl TypeDirective for bounds {
             ("maxItems", "The most items of a list; the other bounds hold for each item.", &int),
             ("notBlank", "The text needs a character that is no white space.", &boolean),
             ("digits", "The text is a decimal integer.", &boolean),
+            ("line", "The text is one line: no control characters.", &boolean),
             (
                 "folder",
                 "The text is a folder's name: no slashes, no control characters, no dot at the beginning.",

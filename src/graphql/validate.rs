@@ -17,6 +17,7 @@ use crate::{
     access::nearest,
     error::{At, Violation},
     numerals::counted,
+    plain::is_line,
 };
 
 /// How many unknown keys of an object are named: a body has room for a hundred thousand, each held against all known ones.
@@ -231,6 +232,10 @@ impl<'a> Validator<'a> {
         }
         if bounds.digits && !text.is_empty() && !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return self.wrong_type(pointer, "a decimal integer");
+        }
+        if bounds.line && !is_line(text) {
+            let detail = format!("`{}` is one line, without control characters.", last(pointer));
+            return self.wrong(pointer, "NOT_ALLOWED", detail);
         }
         if bounds.folder && !is_folder(text) {
             let detail = "is a folder's name: no slashes, no control characters, no dot at the beginning.";

@@ -14,6 +14,7 @@
 mod columns;
 mod file;
 mod jwks;
+mod present;
 mod rewrap;
 mod signing;
 mod watch;
@@ -22,6 +23,7 @@ pub use self::{
     columns::{Record, SEALED, SealedColumn},
     file::rotate_sealing,
     jwks::jwks,
+    present::require_presence,
     rewrap::{Pace, Progress, in_use, retire, rewrap},
     signing::{
         LOOK, Listed, Lookups, Rotated, State, keep, list, load, look_for, retire as retire_signing_key,

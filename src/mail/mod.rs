@@ -17,5 +17,5 @@ mod transport;
 pub use self::{
     letter::{Letter, Template},
     outbox::{Kind, Outgoing, Row, deliver_due, enqueue},
-    transport::{LOG, Mailer, check_url},
+    transport::{LOG, Mailer, can_be_sent_to, check_url},
 };

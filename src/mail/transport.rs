@@ -1,11 +1,15 @@
 //! How mail leaves the process.
 
-use std::{path::Path, time::Duration};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context;
 use lettre::{
-    AsyncFileTransport, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
-    message::{Mailbox, MultiPart},
+    AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
+    message::{Mailbox, MessageBuilder, MultiPart},
     transport::smtp::{
         authentication::Credentials,
         client::{Certificate, Tls, TlsParameters},
@@ -15,7 +19,7 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use super::Letter;
-use crate::config::Config;
+use crate::{config::Config, files::create_private};
 
 /// The address of the demonstration's transport: mail is written to the log. Links are secrets, so that no file of
 /// settings can ask for it; `muster demo` sets it.
@@ -28,7 +32,7 @@ type Smtp = AsyncSmtpTransport<Tokio1Executor>;
 enum Transport {
     Off,
     Log,
-    Folder(AsyncFileTransport<Tokio1Executor>),
+    Folder(PathBuf),
     Smtp(Smtp),
 }
 
@@ -121,7 +125,7 @@ impl Mailer {
                 Err(error) => Err(SendError::Later(brief(&error))),
             },
             Transport::Folder(folder) => {
-                folder.send(message).await.map(drop).map_err(|error| SendError::Later(error.to_string()))
+                put(folder, &message.formatted()).map_err(|error| SendError::Later(error.to_string()))
             }
             Transport::Off | Transport::Log => Err(SendError::Later("mail is off".to_owned())),
         }
@@ -132,20 +136,39 @@ impl Mailer {
         // Not the host's name, which lettre would tell.
         let unique: [u8; 8] = crate::sealing::random_bytes();
         let message_id = format!("<{id}.{:016x}@{}>", u64::from_be_bytes(unique), from.email.domain());
-        Ok(Message::builder()
-            .from(from)
-            .to(Mailbox::new(None, recipient.parse()?))
+        Ok(addressed(from, recipient)?
             .subject(letter.subject)
             .message_id(Some(message_id))
             .multipart(MultiPart::alternative_plain_html(letter.text, letter.html))?)
     }
 }
 
+/// A letter's envelope, as far as it depends on who gets it.
+fn addressed(from: Mailbox, recipient: &str) -> anyhow::Result<MessageBuilder> {
+    Ok(Message::builder().from(from).to(Mailbox::new(None, recipient.parse()?)))
+}
+
+/// Whether a letter to this address has an envelope. Some addresses are good by the rules, and no mail can be sent to them.
+#[must_use]
+pub fn can_be_sent_to(email: &str) -> bool {
+    let letter = || -> anyhow::Result<Message> {
+        let from = "muster@example.com".parse()?;
+        Ok(addressed(from, email)?.body(String::new())?)
+    };
+    letter().is_ok_and(|letter| letter.envelope().to().len() == 1)
+}
+
+/// Puts a letter into a folder, for its owner alone: links in it open accounts.
+fn put(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
+    let name = format!("{}.eml", uuid::Uuid::now_v7());
+    create_private(&folder.join(name))?.write_all(letter)
+}
+
 fn open(url: &Url, ca_file: Option<&Path>) -> anyhow::Result<Transport> {
     if url.scheme() == "file" {
         let folder = url.to_file_path().map_err(|()| anyhow::anyhow!("mail.url: no folder"))?;
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        return Ok(Transport::Folder(AsyncFileTransport::new(folder)));
+        return Ok(Transport::Folder(folder));
     }
     let host = url.host_str().context("mail.url: no host")?;
     let mut tls = TlsParameters::builder(host.to_owned());

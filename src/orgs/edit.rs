@@ -21,6 +21,7 @@ use crate::{
     error::{Problem, Result, Violation},
     ids::ImageId,
     people,
+    plain::{NAME_RULE, is_name},
     sealing::SealContext,
     servers,
     store::{Tx, patch, patch_required},
@@ -112,6 +113,11 @@ pub async fn update(scope: &Scope, edit: OrganizationEdit) -> Result<()> {
 
 async fn check(tx: &Tx, edit: &OrganizationEdit) -> Result<()> {
     let mut violations = Vec::new();
+    if let MaybeUndefined::Value(name) = &edit.name
+        && !is_name(name.trim())
+    {
+        violations.push(Violation::at("/name", "NOT_ALLOWED", NAME_RULE));
+    }
     if let MaybeUndefined::Value(zone) = &edit.timezone {
         violations.extend(check_timezone("/timezone", zone));
     }

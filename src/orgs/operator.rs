@@ -18,6 +18,7 @@ use crate::{
     error::{Code, Problem, Result},
     ids::{OrgId, UserId},
     people,
+    plain::{NAME_RULE, is_name},
     servers::{self, NewImage},
     store::Db,
 };
@@ -125,7 +126,8 @@ pub async fn create(app: &Arc<App>, new: NewOrganization) -> Result<OrgId> {
 /// `VALIDATION_FAILED`.
 pub fn check_name(name: &str) -> Result<()> {
     match name.trim().chars().count() {
-        1..=80 => Ok(()),
+        1..=80 if is_name(name.trim()) => Ok(()),
+        1..=80 => Err(Problem::invalid_at("/name", "NOT_ALLOWED", NAME_RULE)),
         _ => Err(Problem::invalid_at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters.")),
     }
 }

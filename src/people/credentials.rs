@@ -24,6 +24,7 @@ use crate::{
     error::{Code, Problem, Result},
     graphql::Request,
     ids::UserId,
+    plain::{NAME_RULE, is_name},
     store::Transaction,
 };
 
@@ -265,6 +266,9 @@ pub async fn change_email(
 /// The database is out of reach.
 pub async fn change_name(request: &Request, person: &Person, name: &str) -> Result<()> {
     let (app, name) = (&request.app, name.trim());
+    if !is_name(name) {
+        return Err(Problem::invalid_parameter("name", "NOT_ALLOWED", NAME_RULE));
+    }
     let tx = request.begin().await?;
     let user = by_id(&tx, person.id).await?;
     let mut row = user.clone().into_active_model();

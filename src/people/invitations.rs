@@ -34,6 +34,7 @@ use crate::{
     ids::{InvitationId, OrgId, UserId},
     mail::{self, Kind, Outgoing},
     orgs::{self, Limit},
+    plain::{NAME_RULE, is_name},
     sealing::random_bytes,
     store::Tx,
 };
@@ -332,6 +333,9 @@ async fn prove(
             };
             if user.is_none() && said.name.as_deref().is_none_or(|name| name.trim().is_empty()) {
                 return Err(needed("name"));
+            }
+            if said.name.as_deref().is_some_and(|name| !is_name(name.trim())) {
+                return Err(Problem::invalid_parameter("name", "NOT_ALLOWED", NAME_RULE));
             }
             let password = said.password.as_ref().ok_or_else(|| needed("password"))?;
             check_password(password, &row.email, "password")?;

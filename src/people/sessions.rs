@@ -5,20 +5,22 @@
 //! a second time was stolen, or its answer was; nobody can say which of the two holders is the thief, so the
 //! whole family ends, and the person is told. That is why used generations are kept until they would have expired.
 //!
-//! One second use is forgiven: an answer that got lost. For [`GRACE`] after its use, and once, the same client may use
-//! a token again; what the lost answer held ends at that moment, so that of one token there are never two heirs. If
-//! the answer was not lost but stolen, the thief's half is dead at once, and using it ends the family.
+//! For [`GRACE`] after its use the same client may use a token again: an answer got lost, or several tabs refreshed at
+//! once. Each time it gets the same heir, so that of one token there are never two. The heir's token is kept nowhere: it is
+//! derived from the used one and the key file, and can be made again by nobody who lacks either. If the answer was not lost
+//! but stolen, two have the heir; the one who uses it second, later than that, ends the family.
 
 use std::{net::IpAddr, time::Duration};
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter,
-    QueryOrder, QuerySelect, Set, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QueryOrder, Set,
+    sea_query::Expr,
 };
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use super::{
     credentials::end_sessions,
@@ -40,7 +42,7 @@ use crate::{
     store::Transaction,
 };
 
-/// For how long a used refresh token is taken once more.
+/// For how long a used refresh token is taken again.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Where a sign-in comes from: what the person sees in the list of their sessions.
@@ -138,7 +140,8 @@ async fn opened(
         return Err(Problem::new(Code::SignInFailed, "The account is disabled."));
     }
     let family = uuid::Uuid::from_bytes(crate::sealing::random_bytes()).to_string();
-    let signed_in = open(app, tx, user.id, (family, 0), client).await?;
+    let token = Token::generate(TokenKind::Refresh);
+    let signed_in = open(app, tx, user.id, (family, 0), token, client).await?;
     Ok((user, signed_in))
 }
 
@@ -160,6 +163,7 @@ pub(super) async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Re
 pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn> {
     let (app, client) = (&request.app, Client::of(request));
     let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
+    let text = Zeroizing::new(token.to_owned());
     let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
     let tx = request.begin().await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
@@ -168,14 +172,17 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     let user = hold(&tx, session.user_id).await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
     let later = later(&tx, &session).await?;
-    let mut generation = session.generation + 1;
     if let Some(heir) = later.first() {
-        let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none();
-        if later.len() > 1 || !is_open || !is_lost_answer(app, &session, heir, &client) {
+        let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none() && user.disabled_at.is_none();
+        let again = match later.len() {
+            1 if is_open && is_same_use(app, &session, heir, &client) => heir_again(app, &text, heir),
+            _ => None,
+        };
+        let Some(refresh_token) = again else {
             return Err(reused(request, tx, &user, (&session, &later)).await?);
-        }
-        end(app, &tx, heir).await?;
-        generation += 1;
+        };
+        tx.rollback().await?;
+        return signed_in(app, heir, refresh_token);
     }
     if session.revoked_at.is_some() || user.disabled_at.is_some() {
         return Err(unknown());
@@ -183,17 +190,36 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     if session.expires_at <= app.clock.now() {
         return Err(Problem::new(Code::TokenExpired, "The session has ended; sign in again."));
     }
-    let signed_in = open(app, &tx, user.id, (session.family, generation), &client).await?;
+    let generation = session.generation + 1;
+    let heir = heir_tokens(app, &text, &session.family, generation).next();
+    let heir = heir.unwrap_or_else(|| Token::generate(TokenKind::Refresh));
+    let signed_in = open(app, &tx, user.id, (session.family, generation), heir, &client).await?;
     note(app, &tx, "refreshSession", &user, signed_in.session, &client);
-    if !later.is_empty() {
-        app.sessions.forget_after(&tx);
-    }
     tx.commit().await?;
     Ok(signed_in)
 }
 
-/// Whether a second use may be that of somebody to whom the answer to the first one got lost.
-fn is_lost_answer(app: &App, session: &sessions::Model, heir: &sessions::Model, client: &Client) -> bool {
+/// The tokens that may come of a used one: one for each key of the key file, the active one's first.
+fn heir_tokens(
+    app: &App,
+    used: &str,
+    family: &str,
+    generation: i64,
+) -> impl Iterator<Item = (SecretString, TokenHash)> {
+    let material: [&[u8]; 3] = [used.as_bytes(), family.as_bytes(), &generation.to_be_bytes()];
+    let secrets: Vec<_> = app.keys.current().derive("refresh token", &material).collect();
+    secrets.into_iter().map(|secret| Token::of_secret(TokenKind::Refresh, secret))
+}
+
+/// The token of an heir that is there, made again of the used one.
+fn heir_again(app: &App, used: &str, heir: &sessions::Model) -> Option<SecretString> {
+    let known = TokenHash::from_slice(&heir.refresh_token_hash)?;
+    let mut tokens = heir_tokens(app, used, &heir.family, heir.generation);
+    tokens.find(|(_, hash)| *hash == known).map(|(token, _)| token)
+}
+
+/// Whether another use may be that of somebody to whom the answer to the first one got lost, or of another tab.
+fn is_same_use(app: &App, session: &sessions::Model, heir: &sessions::Model, client: &Client) -> bool {
     heir.created_at.plus(GRACE) > app.clock.now()
         && session.user_agent == shortened(client.user_agent.as_deref())
 }
@@ -330,6 +356,7 @@ async fn open(
     db: &impl ConnectionTrait,
     user: UserId,
     (family, generation): (String, i64),
+    (refresh_token, hash): (SecretString, TokenHash),
     client: &Client,
 ) -> Result<SignedIn> {
     let now = app.clock.now();
@@ -340,7 +367,6 @@ async fn open(
         .await?;
     let lifetimes = &app.config.sessions;
     let refresh_token_expires_at = now.plus(lifetimes.refresh_token_ttl());
-    let (refresh_token, hash) = Token::generate(TokenKind::Refresh);
     let row = sessions::ActiveModel {
         id: NotSet,
         user_id: Set(user),
@@ -354,16 +380,20 @@ async fn open(
         expires_at: Set(refresh_token_expires_at),
         revoked_at: Set(None),
     };
-    let session = row.insert(db).await?.id;
-    let ttl = lifetimes.access_token_ttl();
-    let access_token = app.jwt.issue(user, session, now, ttl).map_err(Problem::internal)?;
+    signed_in(app, &row.insert(db).await?, refresh_token)
+}
+
+/// What the person gets: the session's refresh token, and an access token of this moment.
+fn signed_in(app: &App, session: &sessions::Model, refresh_token: SecretString) -> Result<SignedIn> {
+    let (now, ttl) = (app.clock.now(), app.config.sessions.access_token_ttl());
+    let access_token = app.jwt.issue(session.user_id, session.id, now, ttl).map_err(Problem::internal)?;
     Ok(SignedIn {
-        user,
-        session,
+        user: session.user_id,
+        session: session.id,
         access_token: access_token.into(),
         access_token_expires_at: now.plus(ttl),
         refresh_token,
-        refresh_token_expires_at,
+        refresh_token_expires_at: session.expires_at,
     })
 }
 
@@ -381,14 +411,6 @@ async fn later(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<V
         .filter(sessions::Column::Generation.gt(session.generation))
         .order_by_asc(sessions::Column::Generation);
     Ok(later.all(db).await?)
-}
-
-/// Ends one generation.
-async fn end(app: &App, db: &impl ConnectionTrait, session: &sessions::Model) -> Result<()> {
-    let mut row = session.clone().into_active_model();
-    row.revoked_at = Set(Some(app.clock.now()));
-    row.update(db).await?;
-    Ok(())
 }
 
 fn shortened(user_agent: Option<&str>) -> Option<String> {

@@ -75,20 +75,18 @@ impl Awaited {
 pub async fn sign_in(request: &Request, email: &str, password: &SecretString) -> Result<Step> {
     let app = &request.app;
     let user = by_email(app.db.read(), email).await?;
-    let (counters, is_known) = counters(request, email, user.as_ref()).await?;
-    let wait = throttle::charge(app, &counters).await?;
+    let is_known = has_been_here(request, user.as_ref()).await?;
+    let attempt = throttle::charge_sign_in(app, email, request.ip).await?;
     let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
     let matches = app.passwords.verify(password, stored).await.map_err(Problem::internal)?;
-    let Some(mut user) = user else {
-        note_failure(request, None, "signIn", wait);
-        return Err(refused());
+    let (id, is_free) = (user.as_ref().map(|user| user.id), attempt.put_off.is_none());
+    let good = |user: &users::Model| matches && user.disabled_at.is_none() && (is_free || is_known);
+    let Some(mut user) = user.filter(good) else {
+        note_failure(request, id, "signIn", attempt.wait);
+        return Err(attempt.put_off.unwrap_or_else(refused));
     };
-    if !matches || user.disabled_at.is_some() {
-        note_failure(request, Some(user.id), "signIn", wait);
-        return Err(refused());
-    }
     throttle::forgive(app, app.db.writer(), &[Key::pair(email, request.ip), Key::account(email)]).await?;
-    if !is_known {
+    if is_free {
         throttle::refund(app, app.db.writer(), &Key::address(request.ip)).await?;
     }
     if user.password_hash.as_deref().is_some_and(|stored| app.passwords.is_outdated(stored)) {
@@ -101,18 +99,12 @@ fn refused() -> Problem {
     Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.")
 }
 
-/// The counters of an attempt, and whether the account has a session from there: then only its own failures from there
-/// count, and neither what strangers do elsewhere nor what others do behind the same address.
-async fn counters(request: &Request, email: &str, user: Option<&users::Model>) -> Result<(Vec<Key>, bool)> {
-    let mut counters = vec![Key::pair(email, request.ip)];
+/// Whether the account has a session from there.
+async fn has_been_here(request: &Request, user: Option<&users::Model>) -> Result<bool> {
     let ip = request.ip.map(|ip| ip.to_string()).unwrap_or_default();
     let id = user.map_or(0, |user| user.id.0);
     let sql = "SELECT 1 FROM sessions WHERE user_id = $1 AND ip = $2 LIMIT 1";
-    let is_known = request.app.db.one(sql.to_owned(), vec![id.into(), ip.into()]).await?.is_some();
-    if !is_known {
-        counters.extend([Key::address(request.ip), Key::account(email)]);
-    }
-    Ok((counters, is_known))
+    Ok(request.app.db.one(sql.to_owned(), vec![id.into(), ip.into()]).await?.is_some())
 }
 
 /// A line for a failed attempt. The log tells who was made to wait.

@@ -5,9 +5,10 @@
 //! minutes: nobody is ever locked out for good. Success wipes the slate.
 //!
 //! Three counters watch a sign-in: the account from this address, the address, and the account from everywhere. Where
-//! the account has signed in from the address before, only the first one does, so that a stranger who hammers an account
-//! from elsewhere, or other accounts from behind the same proxy, can't keep its owner out; and a new password set by
-//! mail resets the account's. Unknown accounts are counted as known ones are: by a digest of what was typed.
+//! the account has signed in from the address before, the right password gets in although the last two put everybody off,
+//! so that a stranger who hammers an account from elsewhere, or other accounts from behind the same proxy, can't keep its
+//! owner out; and a new password set by mail resets the account's. A wrong password is answered, charged and counted the
+//! same way whether there is such an account, and whether it was here before or not: nobody learns either by guessing.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -142,12 +143,7 @@ pub(super) async fn charge(app: &App, keys: &[Key]) -> Result<Duration> {
     for key in keys {
         let (failures, blocked_until) = held(app, &tx, key).await?;
         waits = waits.max(blocked_until - now.0);
-        let delay = key.rule().delay(failures + 1);
-        let sql = "UPDATE sign_in_throttle SET failures = $1, blocked_until = $2, updated_at = $3 WHERE key_hash = $4";
-        let until = now.plus(delay).0;
-        let values = [(failures + 1).into(), until.into(), now.0.into(), key.hash.clone().into()];
-        tx.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
-        next = next.max(delay);
+        next = next.max(count(app, &tx, key, failures + 1).await?);
     }
     if waits > 0 {
         tx.rollback().await?;
@@ -155,6 +151,62 @@ pub(super) async fn charge(app: &App, keys: &[Key]) -> Result<Duration> {
     }
     tx.commit().await?;
     Ok(next)
+}
+
+/// What charging a sign-in has come to.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// How long the next one has to wait.
+    pub wait: Duration,
+    /// What everybody is answered but whoever has been here before and has the right password: the address, or the account
+    /// from everywhere, is put off.
+    pub put_off: Option<Problem>,
+}
+
+/// Charges a sign-in to its three counters. Where the address or the account is put off, to that of the two together alone:
+/// the attempt is looked at all the same, and must not be free.
+///
+/// # Errors
+/// `RATE_LIMITED` where the account is put off at this address; then nothing is charged.
+pub(super) async fn charge_sign_in(app: &App, email: &str, ip: Option<IpAddr>) -> Result<Attempt> {
+    let now = app.clock.now();
+    let pair = Key::pair(email, ip);
+    let mut keys = [pair.clone(), Key::address(ip), Key::account(email)];
+    keys.sort();
+    let tx = app.db.begin().await?;
+    let (mut waits, mut is_put_off, mut failures) = (0, false, [0; 3]);
+    for (key, failures) in keys.iter().zip(&mut failures) {
+        let (before, blocked_until) = held(app, &tx, key).await?;
+        *failures = before + 1;
+        waits = waits.max(blocked_until - now.0);
+        is_put_off |= *key == pair && blocked_until > now.0;
+    }
+    if is_put_off {
+        tx.rollback().await?;
+        return Err(refusal(waits));
+    }
+    let mut wait = Duration::ZERO;
+    for (key, failures) in keys.iter().zip(failures) {
+        if waits <= 0 || *key == pair {
+            wait = wait.max(count(app, &tx, key, failures).await?);
+        }
+    }
+    tx.commit().await?;
+    let put_off = (waits > 0).then(|| {
+        let next = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        refusal(waits.max(next))
+    });
+    Ok(Attempt { wait, put_off })
+}
+
+/// Writes how many failures a counter has now; how long the next attempt has to wait for it.
+async fn count(app: &App, tx: &Transaction, key: &Key, failures: i64) -> Result<Duration> {
+    let (now, delay) = (app.clock.now(), key.rule().delay(failures));
+    let sql =
+        "UPDATE sign_in_throttle SET failures = $1, blocked_until = $2, updated_at = $3 WHERE key_hash = $4";
+    let values = [failures.into(), now.plus(delay).0.into(), now.0.into(), key.hash.clone().into()];
+    tx.execute_raw(Statement::from_sql_and_values(app.db.backend(), sql, values)).await?;
+    Ok(delay)
 }
 
 /// A counter, held until the transaction ends: failures, and until when it blocks.

@@ -20,6 +20,8 @@ use crate::{
     clock::Timestamp,
     error::{Code, Problem, Result, Violation},
     ids::{OrgId, UserId},
+    mail,
+    plain::{NAME_RULE, is_name},
     store::{Db, Transaction, held},
 };
 
@@ -242,11 +244,9 @@ fn gone() -> Problem {
     Problem::new(Code::NotFound, "The user is gone.")
 }
 
-/// Whether it is an address at all.
+/// Whether it is an address, and one to which mail can be sent.
 pub(super) fn is_email(email: &str) -> bool {
-    email.len() <= 254
-        && email_address::EmailAddress::is_valid(email)
-        && email.parse::<lettre::Address>().is_ok()
+    email.len() <= 254 && email_address::EmailAddress::is_valid(email) && mail::can_be_sent_to(email)
 }
 
 /// The row with this address, in whatever case.
@@ -290,6 +290,8 @@ fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()>
     }
     if name.is_empty() || name.chars().count() > 120 {
         violations.push(Violation::at("/name", "NOT_ALLOWED", "A name has 1 to 120 characters."));
+    } else if !is_name(name) {
+        violations.push(Violation::at("/name", "NOT_ALLOWED", NAME_RULE));
     }
     if let Some(Err(rule)) = password.map(|password| password::check_rules(password, email)) {
         violations.push(Violation::at("/password", "NOT_ALLOWED", format!("Refused: {rule}.")));

@@ -16,7 +16,7 @@ use crate::{
     enums::PolicyAuthor,
     error::{Code, Problem, Result, Violation},
     ids::{OrgId, PolicyVersionId},
-    orgs, people,
+    orgs, people, plain,
     store::Tx,
 };
 
@@ -234,6 +234,10 @@ fn checked_reason(reason: &str) -> Result<String> {
     let reason = reason.trim();
     if reason.is_empty() {
         return Err(Problem::invalid_at("/reason", "REQUIRED", "Say why: the history shows it."));
+    }
+    if !plain::is_line(reason) {
+        let detail = "A reason is one line, without control characters.";
+        return Err(Problem::invalid_at("/reason", "NOT_ALLOWED", detail));
     }
     Ok(reason.to_owned())
 }

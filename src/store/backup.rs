@@ -257,10 +257,12 @@ fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
 fn read_archive<W: Write>(file: &Path, place: impl Fn(&str) -> io::Result<W>) -> anyhow::Result<Manifest> {
     let mut archive = tar::Archive::new(File::open(file).with_context(|| file.display().to_string())?);
     let mut entries = archive.entries()?;
-    let first = entries.next().context("the archive is empty")?.context("this is no backup")?;
+    let first = entries.next().with_context(|| format!("{} is empty", file.display()))?;
+    let first = first.with_context(|| format!("{} is not a backup", file.display()))?;
     ensure!(
         first.path()?.to_str() == Some(MANIFEST),
-        "this is no backup of Muster: it does not begin with {MANIFEST}"
+        "{} is not a backup of Muster: it does not begin with {MANIFEST}",
+        file.display()
     );
     let manifest: Manifest =
         serde_json::from_reader(first.take(LARGEST_TEXT)).context("the manifest does not parse")?;

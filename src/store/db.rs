@@ -14,6 +14,7 @@ use super::{
     connections::{Connections, Driver, Opener},
     flights::Flights,
     transaction::Transaction,
+    words::Unusable,
 };
 use crate::{
     config::Database,
@@ -57,7 +58,7 @@ impl Db {
         let read = Connections::new(reader, Pool::Read, most, patience)?;
         let write = Connections::new(writer, Pool::Write, writers, patience)?;
         // A database that is not there shows here.
-        drop(write.lend().await?);
+        drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
         Ok(Self { read, write, finding: Flights::default() })
     }
 
@@ -139,6 +140,11 @@ impl Db {
     /// A connection that is nobody else's, to write with.
     pub(super) async fn connect(&self) -> Result<Driver, sqlx::Error> {
         self.write.opener().open().await
+    }
+
+    /// What an error of the database means, for the operator.
+    pub(super) fn explained(&self, error: &sqlx::Error) -> Option<Unusable> {
+        Unusable::explained(self.write.opener(), error)
     }
 
     /// How many statements this process has read with, transactions aside.

@@ -89,15 +89,27 @@ impl Db {
             );
         }
         // A connection of its own, so that what is set on it ends with it, and the lock as well.
-        match self.connect().await? {
+        let done = match self.connect().await? {
             Driver::Postgres(connection) => migrate_postgres(connection).await,
             Driver::Sqlite(mut connection) => {
                 let done = SQLITE.run(&mut connection).await;
                 let _ = connection.close().await;
                 Ok(done?)
             }
-        }
-        .context("migrating the database")
+        };
+        done.map_err(|error| self.step_failed(error))
+    }
+
+    /// Why the steps were not made: in words where there are any, for who has to do something about it.
+    fn step_failed(&self, error: anyhow::Error) -> anyhow::Error {
+        let explained = match error.downcast_ref::<MigrateError>() {
+            Some(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => {
+                self.explained(error)
+            }
+            _ => None,
+        };
+        let error = explained.map_or(error, anyhow::Error::from);
+        error.context("migrating the database")
     }
 
     /// The steps that the database lacks, in their order.
@@ -131,6 +143,14 @@ impl Db {
         let known: BTreeSet<i64> = steps(self.backend()).iter().map(|step| step.version).collect();
         let applied = self.applied().await?;
         Ok(applied.into_iter().filter(|(version, _)| !known.contains(version)).collect())
+    }
+
+    /// Whether no step was ever applied: the database has no tables of Muster.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn is_blank(&self) -> Result<bool, DbErr> {
+        Ok(self.applied().await?.is_empty())
     }
 
     /// The numbers and the names of the steps that were applied.

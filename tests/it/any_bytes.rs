@@ -171,7 +171,7 @@ async fn tools_refuse_any_arguments_with_problems() {
 async fn unknown_addresses_and_methods_are_problems() {
     let app = TestApp::start().await;
     for path in
-        ["/", "/v1", "/v1/org", "/v2/org/1", "/v1/org/1/agents", "/%00", "/v1/org/%ff/agent", "/graphql/x"]
+        ["//", "/v1", "/v1/org", "/v2/org/1", "/v1/org/1/agents", "/%00", "/v1/org/%ff/agent", "/graphql/x"]
     {
         let answer = app.owner.get(path).await;
         assert!(matches!(answer.status, 400 | 404), "{path}: {answer:#?}");

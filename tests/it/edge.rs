@@ -8,7 +8,7 @@ use crate::harness::{Answer, TestApp, is_postgres};
 #[tokio::test]
 async fn every_answer_carries_a_request_id_and_a_good_one_is_kept() {
     let app = TestApp::start().await;
-    for path in ["/health", "/nothing", "/v1/org/1/agent", "/graphql", "/sign-in", "/confirm-email"] {
+    for path in ["/", "/health", "/nothing", "/v1/org/1/agent", "/graphql", "/sign-in", "/confirm-email"] {
         let own = app.anonymous.get(path).await;
         for name in own.headers.keys() {
             assert_eq!(own.headers.get_all(name).iter().count(), 1, "{path}: {name}");
@@ -73,11 +73,23 @@ async fn what_finds_its_connection_dead_reads_on_a_new_one() {
 }
 
 #[tokio::test]
+async fn a_probe_tells_anybody_how_many_problems_a_policy_has_and_nothing_that_stands_in_it() {
+    let dir = crate::harness::policy_folder();
+    let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
+    let text = format!("p, VIEWER, {}, contact.view, alow-SECRET\n", app.org);
+    std::fs::write(dir.path().join(format!("orgs/{}.csv", app.org)), text).unwrap();
+    assert!(app.muster.policy.reload().is_err());
+    let health = app.anonymous.get("/health").await;
+    assert_eq!((health.status, &health.body["policy"]["problems"]), (200, &json!(1)));
+    assert!(!health.text.contains("SECRET") && !health.text.contains("orgs"), "{}", health.text);
+}
+
+#[tokio::test]
 async fn a_probe_tells_life_from_readiness() {
     let app = TestApp::start().await;
     let health = app.anonymous.get("/health").await.expect(200);
     assert_eq!(health["status"], "ok");
-    assert_eq!(health["policy"]["problems"], json!([]));
+    assert_eq!(health["policy"]["problems"], 0);
     assert_eq!(app.anonymous.get("/ready").await.expect(200)["status"], "ready");
     app.expects_failures();
     app.muster.stopping.cancel();

@@ -224,3 +224,32 @@ async fn owners_who_demote_each_other_at_once_leave_one() {
         assert_eq!(owners, 1, "{:#} {:#} {:#}", one.body, two.body, three.body);
     }
 }
+
+#[tokio::test]
+async fn who_can_get_no_mail_is_not_invited_and_names_carry_neither_commands_nor_links() {
+    let app = TestApp::with_mail().await;
+    for email in ["\"x y\"@example.com", "x@[127.0.0.1]", "a@example.com\nBcc: b@example.com"] {
+        let refused = invite(&app, &app.admin, email, "VIEWER").await;
+        assert_eq!(refused.code(), "VALIDATION_FAILED", "{email}: {}", refused.text);
+    }
+    assert!(app.mails().await.is_empty());
+    let rename =
+        "mutation($o: Id!, $n: String!) { updateOrganization(orgId: $o, input: { name: $n }) { name } }";
+    let server =
+        "mutation($o: Id!, $n: String!) { createServer(orgId: $o, input: { name: $n }) { server { id } } }";
+    let change = "mutation($n: String!) { changeName(name: $n) { name } }";
+    for name in ["a\nb", "\u{1b}[31mred", "a\u{7}", "a\u{2028}b", "a\u{202e}b"] {
+        for document in [rename, server, change] {
+            let refused = app.owner.gql(document, json!({ "o": app.org, "n": name })).await;
+            assert_eq!(refused.code(), "VALIDATION_FAILED", "{document} {name:?}: {}", refused.text);
+        }
+    }
+    let link = "see https://evil.example";
+    for document in [rename, change] {
+        let refused = app.owner.gql(document, json!({ "o": app.org, "n": link })).await;
+        assert_eq!(refused.code(), "VALIDATION_FAILED", "{document}: {}", refused.text);
+    }
+    // What people say to each other has as many lines as they like; others' records are as they were.
+    app.owner.gql(rename, json!({ "o": app.org, "n": "Étoile & Söhne: \u{65e5}\u{672c}" })).await.data();
+    assert_eq!(app.stranger.gql(rename, json!({ "o": app.org, "n": "x" })).await.code(), "NOT_A_MEMBER");
+}

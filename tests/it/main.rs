@@ -42,6 +42,7 @@ mod graphql_peers;
 mod harness;
 mod harness_itself;
 mod idempotency;
+mod installation;
 mod invitations;
 mod ledger;
 mod linked_accounts;

@@ -1,6 +1,6 @@
 //! Metrics: what is counted is true, bounded, read by Prometheus' own parser, and not shown where callers are.
 
-use std::{fs, path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use muster::{
     config::Config,
@@ -25,10 +25,7 @@ async fn measured_with(configure: impl FnOnce(&mut Config)) -> (TestApp, Actor) 
         configure(config);
     });
     let app = app.await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let page = app.anonymous.at(&format!("http://{}", listener.local_addr().unwrap()));
-    let router = metrics::router(Arc::clone(&app.muster));
-    app.muster.spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let page = app.measured().await;
     (app, page)
 }
 

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
-use muster::people::{self, NewUser};
+use muster::{
+    config::Config,
+    people::{self, NewUser},
+};
 use reqwest::{Client, Response, header, redirect::Policy};
 use serde_json::{Value, json};
 use tokio::{
@@ -34,6 +37,15 @@ impl House {
     }
 
     pub async fn open_for(in_id_token: bool, join: bool, panel: Option<&str>) -> Self {
+        Self::open_with(in_id_token, join, panel, |_| ()).await
+    }
+
+    async fn open_with(
+        in_id_token: bool,
+        join: bool,
+        panel: Option<&str>,
+        configure: impl FnOnce(&mut Config),
+    ) -> Self {
         assert!(Path::new(FOLDER).join("node_modules").is_dir(), "npm ci --prefix tests/peers/oidc");
         let options = json!({
             "redirect": format!("{PUBLIC}/auth/oidc/peer/callback"),
@@ -62,6 +74,7 @@ impl House {
             config.oidc_file = Some(file);
             config.public_url = Some(PUBLIC.to_owned());
             config.panel_url = panel.map(str::to_owned);
+            configure(config);
         })
         .await;
         Self { app, _provider: process, _said: lines }
@@ -321,4 +334,30 @@ async fn providers_are_listed_and_one_that_is_down_says_so() {
     house.app.expects_failures();
     let down = house.app.stranger.get("/auth/oidc/dead/start").await;
     assert_eq!(down.problem(), (503, "UNAVAILABLE"));
+}
+
+#[tokio::test]
+async fn whoever_only_begins_visits_uses_up_nobodys_allowance_for_signing_in() {
+    let house = House::open_with(true, false, Some("https://panel.test"), |config| {
+        config.rate_limits.enabled = true;
+        config.rate_limits.anonymous_per_minute = 100;
+    });
+    let house = house.await;
+    house.user(true).await;
+    let browser = Browser::new(&house.app);
+    let start = async || {
+        let begun = browser.client.get(format!("{}{START}", house.app.base)).send();
+        begun.await.unwrap().status().as_u16()
+    };
+    // More than an address may try to sign in: a page with pictures can do that to who looks at it.
+    for _ in 0..60 {
+        assert_eq!(start().await, 303);
+    }
+    assert!(house.visit("ann").await["code"].is_string());
+    // What it is charged to is what the address may ask without a credential.
+    let mut codes = Vec::new();
+    for _ in 0..60 {
+        codes.push(start().await);
+    }
+    assert_eq!(*codes.last().unwrap(), 429);
 }

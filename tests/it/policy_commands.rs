@@ -244,7 +244,7 @@ async fn what_is_published_is_asked_of_no_database_that_is_not_there() {
     let url = format!("sqlite://{}", file.display());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
     let asked = program.run(&["policy", "explain", "--live", "--token-cap", "--json"]).refused(1, "FAILED");
-    assert!(asked.starts_with("there is no database") && asked.contains("none.db"), "{asked}");
+    assert!(asked.starts_with("There is no database") && asked.contains("none.db"), "{asked}");
     let folder = tempfile::tempdir().unwrap();
     policy::write_defaults(folder.path()).unwrap();
     let diff = ["policy", "diff", "--live", "--dir", folder.path().to_str().unwrap(), "--json"];
@@ -413,4 +413,67 @@ async fn a_name_that_several_organizations_have_is_no_name() {
         json!([]),
         "an id that nobody has may be a name"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_folder_the_commands_work_on_the_built_in_policy_and_init_writes_it() {
+    let room = tempfile::tempdir().unwrap();
+    let url = empty_database(room.path()).await;
+    let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
+    let org = program.house().org.to_string();
+    assert_eq!(program.json(&["policy", "check"])["ok"], true);
+    assert_eq!(program.json(&["policy", "test"])["ok"], true);
+    let asked = program.json(&["policy", "explain", "--org", &org, "--role", "VIEWER", "contact.view"]);
+    assert_eq!(asked["allowed"], false);
+    assert_eq!(program.json(&["policy", "diff", "--live"])["changes"], json!([]));
+    let dir = room.path().join("mine");
+    let dir = dir.to_str().unwrap();
+    let written = program.json(&["policy", "init", dir])["written"].as_array().unwrap().len();
+    assert_eq!(written, 5);
+    assert_eq!(program.json(&["policy", "diff", "--dir", dir])["changes"], json!([]));
+    // What is there is left as it is.
+    let file = room.path().join("mine/policy.csv");
+    fs::write(&file, "mine\n").unwrap();
+    fs::remove_file(room.path().join("mine/README.md")).unwrap();
+    assert_eq!(program.json(&["policy", "init", dir])["written"], json!(["README.md"]));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_in_the_folder_that_leads_out_of_it_is_not_followed() {
+    let house = installation().await;
+    let secret = house.room.path().join("secret");
+    fs::write(&secret, "root:*:20228:0:99999\n").unwrap();
+    std::os::unix::fs::symlink(&secret, house.own(&house.live)).unwrap();
+    let found = house.found(&["check"]).to_string();
+    assert!(found.contains("leads out of the policy folder") && !found.contains("root:"), "{found}");
+    fs::remove_file(house.own(&house.live)).unwrap();
+    // A mounted volume's links stay inside.
+    fs::create_dir(house.live.join("..data")).unwrap();
+    fs::write(house.live.join("..data/1.csv"), house.line("contact.view")).unwrap();
+    std::os::unix::fs::symlink("../..data/1.csv", house.own(&house.live)).unwrap();
+    let asked = house.json(&["explain", "--org", &house.id, "--role", "VIEWER", "contact.view"]);
+    assert_eq!(asked["allowed"], true, "{asked:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_tenants_wrote_commands_no_terminal() {
+    let house = installation().await;
+    let text = format!("# \u{1b}[31mred\n{}", house.line("contact.view"));
+    fs::write(house.own(&house.live), text).unwrap();
+    let folder = house.candidate("next", &house.line("skill.edit"));
+    let reason = "because\u{1b}[2J\np, VIEWER, 2, member.edit, allow";
+    let refused =
+        house.program.run(&["policy", "publish", "--org", &house.id, "--dir", &folder, "--reason", reason]);
+    assert!(!refused.good(), "{}", refused.text);
+    house.publish(&folder);
+    // As an earlier version let them in.
+    let database = crate::harness::connect(house.program.variable("MUSTER_DATABASE_URL")).await;
+    let forged = format!("UPDATE policy_versions SET reason = '{reason}', author_name = 'a\u{1b}]0;x\u{7}'");
+    sea_orm::ConnectionTrait::execute_unprepared(&database, &forged).await.unwrap();
+    for arguments in [&["history", "--org", &house.id][..], &["history", "--org", &house.id, "--text"]] {
+        let shown = house.text(arguments);
+        assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
+        assert!(!shown.lines().any(|line| line.starts_with("p, VIEWER, 2")), "{shown}");
+    }
 }

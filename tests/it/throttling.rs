@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::TestApp;
+use crate::harness::{Actor, TestApp};
 
 const EMAIL: &str = "someone@example.org";
 
@@ -109,6 +109,56 @@ async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
     }
     assert!(codes.contains(&"RATE_LIMITED".to_owned()));
 }
+
+/// How a wrong password is answered.
+async fn refusal(app: &TestApp, email: &str) -> (String, Value) {
+    let answer = app.sign_in(email, "a guess").await;
+    (answer.code(), answer.body["errors"][0]["extensions"]["details"]["retry_after"].clone())
+}
+
+#[tokio::test]
+async fn guessing_tells_nobody_who_has_signed_in_from_the_same_address() {
+    let app = TestApp::start_with(|config| config.metrics.listen = Some("127.0.0.1:0".parse().unwrap()));
+    let app = app.await;
+    let page = app.measured().await;
+    app.user(EMAIL, true).await;
+    app.sign_in(EMAIL, "correct horse").await.data();
+    app.execute("DELETE FROM sign_in_throttle", vec![]).await;
+    // The same is written and asked.
+    let mut costs = Vec::new();
+    for email in [EMAIL, "nobody@example.org"] {
+        let before = (statements(&page).await, app.one::<i64>(COUNTERS, vec![]).await);
+        assert_eq!(refusal(&app, email).await.0, "SIGN_IN_FAILED");
+        let after = (statements(&page).await, app.one::<i64>(COUNTERS, vec![]).await);
+        costs.push((after.0 - before.0, after.1 - before.1));
+    }
+    assert_eq!(costs[0], costs[1], "statements, failures that were counted");
+    assert!(costs[0].0 > 10 && costs[0].1 == 3, "{costs:?}");
+    // The same is answered while the address is put off, try by try.
+    for n in 0..45 {
+        app.sign_in(&format!("nobody-{n}@example.org"), "a guess").await;
+    }
+    for _ in 0..8 {
+        let known = refusal(&app, EMAIL).await;
+        assert_eq!(known.0, "RATE_LIMITED");
+        assert_eq!(known, refusal(&app, "nobody@example.org").await);
+        app.clock.advance(Duration::from_millis(10));
+    }
+    // And it is not free: guesses at the account from there have an end of their own.
+    let held = "SELECT MAX(failures) FROM sign_in_throttle";
+    let before: i64 = app.one(held, vec![]).await;
+    assert_eq!(app.sign_in(EMAIL, "correct horse").await.code(), "RATE_LIMITED");
+    assert_eq!(app.one::<i64>(held, vec![]).await, before);
+}
+
+/// How many statements the service has run, those in transactions included.
+async fn statements(page: &Actor) -> i64 {
+    let text = page.get("/metrics").await.text;
+    let counts = text.lines().filter(|line| line.starts_with("muster_sql_statement_duration_seconds_count"));
+    counts.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as i64).sum()
+}
+
+const COUNTERS: &str = "SELECT COALESCE(CAST(SUM(failures) AS BIGINT), 0) FROM sign_in_throttle";
 
 #[tokio::test]
 async fn nothing_typed_is_kept_and_what_makes_one_wait_is_noted() {

@@ -18,9 +18,9 @@ use crate::{
 pub struct Candidate(Compiled);
 
 impl Candidate {
-    /// The policy in `dir`, which is not put in force.
-    pub fn read(dir: &Path) -> Result<Self, Vec<LintProblem>> {
-        build(Sources::read(dir), None).map(Self)
+    /// The policy in `dir`, or the built-in one, which is not put in force.
+    pub fn read<'a>(dir: impl Into<Option<&'a Path>>) -> Result<Self, Vec<LintProblem>> {
+        build(Sources::of(dir.into()), None).map(Self)
     }
 
     /// Identifies the content of the files.

@@ -132,10 +132,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// Reads and judges the policy in `dir` without putting it in force.
+/// Reads and judges the policy in `dir`, or the built-in one, without putting it in force.
 #[must_use]
-pub fn check(dir: &Path) -> Report {
-    let sources = Sources::read(dir);
+pub fn check<'a>(dir: impl Into<Option<&'a Path>>) -> Report {
+    let sources = Sources::of(dir.into());
     let (version, files, organizations) = (sources.version.clone(), sources.len(), sources.orgs.len());
     let problems = build(sources, None).err().unwrap_or_default();
     Report { ok: problems.is_empty(), version, files, organizations, problems }
@@ -162,18 +162,20 @@ impl fmt::Display for TestReport {
     }
 }
 
-/// Holds the policy in `dir` against the expectations beside it. A policy that can't be read is tried by none.
+/// Holds the policy in `dir`, or the built-in one, against the expectations beside it. A policy that can't be read is tried
+/// by none.
 #[must_use]
-pub fn test(dir: &Path) -> TestReport {
-    let sources = Sources::read(dir);
+pub fn test<'a>(dir: impl Into<Option<&'a Path>>) -> TestReport {
+    let sources = Sources::of(dir.into());
     let mut unread = Vec::new();
     let expectations = expectations::read(&sources, &mut unread).len();
     let problems = build(sources, None).err().unwrap_or_default();
     TestReport { ok: problems.is_empty(), expectations, problems }
 }
 
-/// Writes the files that the program was built with into `dir`; files that are there are left as they are.
-pub fn write_defaults(dir: &Path) -> io::Result<()> {
+/// Writes the files that the program was built with into `dir`; files that are there are left as they are. Each file's name,
+/// and whether it was written.
+pub fn write_defaults(dir: &Path) -> io::Result<Vec<(&'static str, bool)>> {
     source::write_defaults(dir)
 }
 

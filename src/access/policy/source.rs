@@ -58,6 +58,11 @@ impl Sources {
         Self::new(file("model.conf", MODEL), file("policy.csv", POLICY), expectations, Vec::new(), Vec::new())
     }
 
+    /// The files in `dir`, or those that the program was built with.
+    pub fn of(dir: Option<&Path>) -> Self {
+        dir.map_or_else(Self::embedded, Self::read)
+    }
+
     /// The files in `dir`.
     pub fn read(dir: &Path) -> Self {
         let (mut orgs, mut strays) = (Vec::new(), Vec::new());
@@ -67,14 +72,16 @@ impl Sources {
             let missing = LintProblem::of_file(&dir.display().to_string(), reason.to_owned());
             return Self { strays: vec![missing], ..Self::embedded() };
         }
-        read_orgs(&dir.join("orgs"), &mut orgs, &mut strays);
+        let root = Root(dir);
+        read_orgs(&root, &mut orgs, &mut strays);
         orgs.sort_by_key(|(org, _)| *org);
         strays.sort();
         let expectations = dir.join(EXPECTATIONS_CSV);
         // Nothing is there, or something that can't be read: two different things.
         let expectations =
-            if fs::symlink_metadata(&expectations).is_ok() { Some(read(&expectations)) } else { None };
-        Self::new(read(&dir.join("model.conf")), read(&dir.join("policy.csv")), expectations, orgs, strays)
+            if fs::symlink_metadata(&expectations).is_ok() { Some(root.read(&expectations)) } else { None };
+        let [model, policy] = ["model.conf", "policy.csv"].map(|name| root.read(&dir.join(name)));
+        Self::new(model, policy, expectations, orgs, strays)
     }
 
     /// The texts that the database has: of the operator's two files (those of the program, where it has none), and of
@@ -159,10 +166,26 @@ impl Sources {
     }
 }
 
-fn read(path: &Path) -> File {
-    File {
-        name: path.display().to_string(),
-        text: read_text(path).map_err(|error| format!("can't be read: {error}")),
+/// The folder. Links in it may lead to other places in it (that is how volumes are mounted), and nowhere else: who may write
+/// a policy file is not to show what another user may read.
+struct Root<'a>(&'a Path);
+
+impl Root<'_> {
+    fn read(&self, path: &Path) -> File {
+        let text = self.stays_inside(path).and_then(|()| read_text(path));
+        File {
+            name: path.display().to_string(),
+            text: text.map_err(|error| format!("can't be read: {error}")),
+        }
+    }
+
+    fn stays_inside(&self, path: &Path) -> io::Result<()> {
+        if !fs::symlink_metadata(path)?.is_symlink()
+            || fs::canonicalize(path)?.starts_with(fs::canonicalize(self.0)?)
+        {
+            return Ok(());
+        }
+        Err(io::Error::other("it is a link that leads out of the policy folder"))
     }
 }
 
@@ -179,11 +202,12 @@ fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8; save it as that"))
 }
 
-fn read_orgs(dir: &Path, orgs: &mut Vec<(OrgId, File)>, strays: &mut Vec<LintProblem>) {
+fn read_orgs(root: &Root<'_>, orgs: &mut Vec<(OrgId, File)>, strays: &mut Vec<LintProblem>) {
+    let dir = root.0.join("orgs");
     let mut unreadable = |error: io::Error| {
         strays.push(LintProblem::of_file(&dir.display().to_string(), format!("can't be read: {error}")));
     };
-    let entries = match fs::read_dir(dir) {
+    let entries = match root.stays_inside(&dir).and_then(|()| fs::read_dir(&dir)) {
         Ok(entries) => entries,
         // No organization has rules of its own.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -199,7 +223,7 @@ fn read_orgs(dir: &Path, orgs: &mut Vec<(OrgId, File)>, strays: &mut Vec<LintPro
     for name in names {
         let (name, path) = (name.to_string_lossy(), dir.join(&name));
         if let Some(org) = org_of(&name) {
-            orgs.push((org, read(&path)));
+            orgs.push((org, root.read(&path)));
         } else if !is_ignored(&name) {
             let reason = "not the name of an organization's file, which is <organization id>.csv";
             strays.push(LintProblem::of_file(&path.display().to_string(), reason.to_owned()));
@@ -220,9 +244,11 @@ fn is_ignored(name: &str) -> bool {
     name == "README.md" || name.starts_with('.') || name.ends_with('~')
 }
 
-/// Writes the files that the program was built with into `dir`; files that are there are left as they are.
-pub(super) fn write_defaults(dir: &Path) -> io::Result<()> {
+/// Writes the files that the program was built with into `dir`; files that are there are left as they are. Each file's name,
+/// and whether it was written.
+pub(super) fn write_defaults(dir: &Path) -> io::Result<Vec<(&'static str, bool)>> {
     fs::create_dir_all(dir.join("orgs"))?;
+    let mut files = Vec::new();
     for (name, text) in [
         ("model.conf", MODEL),
         ("policy.csv", POLICY),
@@ -231,10 +257,13 @@ pub(super) fn write_defaults(dir: &Path) -> io::Result<()> {
         ("orgs/README.md", ORGS_README),
     ] {
         match fs::File::create_new(dir.join(name)) {
-            Ok(mut file) => file.write_all(text.as_bytes())?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Ok(mut file) => {
+                file.write_all(text.as_bytes())?;
+                files.push((name, true));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.push((name, false)),
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(files)
 }

@@ -161,7 +161,7 @@ fn a_bad_file_is_named() {
         ["can't be read: it is not UTF-8; save it as that", "can't be read: it is not a file"]
     );
     let reasons: Vec<_> =
-        check(&dir.path().join("none")).problems.into_iter().map(|problem| problem.reason).collect();
+        check(dir.path().join("none").as_path()).problems.into_iter().map(|problem| problem.reason).collect();
     assert!(reasons.len() == 1 && reasons[0].starts_with("there is no such folder"), "{reasons:?}");
 }
 

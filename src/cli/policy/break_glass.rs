@@ -2,7 +2,9 @@
 
 use super::{Cli, Failure, Output};
 use crate::{
+    cli::open,
     orgs, people,
+    plain::is_line,
     policies::{self, Aside},
 };
 
@@ -29,9 +31,12 @@ impl BreakGlass {
         if reason.is_empty() {
             return Err(Failure::new("--reason: say why; the audit log shows it"));
         }
+        if !is_line(reason) {
+            return Err(Failure::new("--reason: one line, without control characters"));
+        }
         // Both before anything is touched. `muster migrate` would not start either.
         let db = cli.any_database().await?;
-        db.migrate().await?;
+        open::migrate(&cli.settings()?, &db, None).await?;
         let (org, user) = (orgs::find_in(&db, &self.org).await, people::find_user_in(&db, &self.user).await);
         db.close().await;
         let (org, user) = (org?, user?);

@@ -10,6 +10,7 @@ use crate::{
     },
     ids::OrgId,
     people,
+    plain::plain,
 };
 
 /// What `muster policy explain` takes.
@@ -30,7 +31,7 @@ pub struct Explain {
     /// What this member may do: an e-mail address
     #[arg(long, value_name = "EMAIL", requires = "org")]
     user: Option<String>,
-    /// The folder [default: the setting policy_dir, or ./policies]
+    /// The folder [default: the setting policy_dir, or the built-in policy]
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Ask what is published, as the database has it, in place of a folder
@@ -50,8 +51,10 @@ impl Explain {
             (None, Some(email), Some(org)) => Subject::Role(role_of(cli, org, email).await?),
             _ => Subject::ServiceToken,
         };
-        let policy =
-            if self.live { super::live(cli).await? } else { super::load(&super::folder(cli, self.dir)?)? };
+        let policy = match self.live {
+            true => super::live(cli).await?,
+            false => super::load(super::folder(cli, self.dir)?.as_deref())?,
+        };
         let asked = match self.permission {
             Some(permission) => vec![permission],
             None => Permission::ALL.to_vec(),
@@ -64,7 +67,7 @@ impl Explain {
         };
         let mut text = String::new();
         for answer in &answers {
-            let _ = writeln!(text, "{}", answer.reason);
+            let _ = writeln!(text, "{}", plain(&answer.reason));
         }
         Ok(Output::with_text(json, text))
     }

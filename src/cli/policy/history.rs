@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
-use crate::{access::Scope, orgs, policies};
+use crate::{access::Scope, orgs, plain::plain, policies};
 
 /// What `muster policy history` takes.
 #[derive(Debug, clap::Args)]
@@ -37,10 +37,16 @@ impl History {
             let author = version.author_name.as_deref().unwrap_or(version.author_kind.as_str());
             let reason = version.reason.as_deref().unwrap_or("(edited by hand)");
             let (id, at, file) = (version.id, version.at, &version.file);
-            let _ = writeln!(text, "{id} {at} {file} {} by {author}: {reason}", version.version);
+            let _ = writeln!(
+                text,
+                "{id} {at} {file} {} by {}: {}",
+                version.version,
+                plain(author),
+                plain(reason)
+            );
             let lines = version.text.as_deref().unwrap_or("(no file)").lines();
             for line in lines.filter(|_| self.text) {
-                let _ = writeln!(text, "    {line}");
+                let _ = writeln!(text, "    {}", plain(line));
             }
         }
         if versions.is_empty() {

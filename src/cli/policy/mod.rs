@@ -1,28 +1,32 @@
 //! `muster policy …`: one file a command.
 //!
-//! What only reads files needs no database: it works on any folder, before and beside a running service. With `--live` it
-//! is the other way round: the database is asked, and no folder.
+//! What only reads files needs no database: it works on any folder, before and beside a running service, and without one
+//! on the policy that is built in, as the service does. With `--live` it is the other way round: the database is asked, and
+//! no folder. What is shown was written by tenants: [`plain`](crate::plain::plain) goes over every line of it.
 
 mod break_glass;
 mod check;
 mod diff;
 mod explain;
 mod history;
+mod init;
 mod publish;
 mod revert;
 mod simulate;
 mod test;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 use super::{Cli, Failure, Output};
-use crate::{access::policy, ids::OrgId, orgs, policies};
+use crate::{access::policy, ids::OrgId, orgs, plain::plain, policies};
 
 /// Work with the permission policies.
 #[derive(Debug, Subcommand)]
 pub enum Policy {
+    /// Write the policy that is built in into a folder, to begin a policy of one's own
+    Init(init::Init),
     /// Say whether the service would take the policy files, and everything that is wrong with them
     Check(check::Check),
     /// Say which roles gain and lose which permissions where, if a folder took the present one's place
@@ -46,6 +50,7 @@ pub enum Policy {
 impl Policy {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
+            Self::Init(command) => command.run(),
             Self::Check(command) => command.run(cli),
             Self::Diff(command) => command.run(cli).await,
             Self::Test(command) => command.run(cli),
@@ -59,12 +64,12 @@ impl Policy {
     }
 }
 
-/// The folder of a command that names none: that of the service, or ./policies.
-fn folder(cli: &Cli, named: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    Ok(match named {
-        Some(dir) => dir,
-        None => cli.settings()?.policy_dir.unwrap_or_else(|| PathBuf::from("policies")),
-    })
+/// The folder of a command: the one that it names, or else the service's. None is the policy that is built in.
+fn folder(cli: &Cli, named: Option<PathBuf>) -> Result<Option<PathBuf>, Failure> {
+    match named {
+        Some(dir) => Ok(Some(dir)),
+        None => Ok(cli.settings()?.policy_dir),
+    }
 }
 
 /// The policy that is published.
@@ -83,13 +88,14 @@ async fn live_organization(cli: &Cli, reference: &str) -> Result<OrgId, Failure>
     Ok(found?)
 }
 
-/// The policy in a folder.
-fn load(dir: &std::path::Path) -> Result<policy::Policy, Failure> {
-    policy::Policy::load(dir).map_err(|problems| refused(&problems))
+/// The policy in a folder, or the one that is built in.
+fn load(dir: Option<&Path>) -> Result<policy::Policy, Failure> {
+    let loaded = dir.map_or_else(policy::Policy::embedded, policy::Policy::load);
+    loaded.map_err(|problems| refused(&problems))
 }
 
 /// A folder that the service would not take.
 fn refused(problems: &[policy::LintProblem]) -> Failure {
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = problems.iter().map(|problem| plain(&problem.to_string())).collect();
     Failure::new(format!("the policy is refused:\n{}", lines.join("\n")))
 }

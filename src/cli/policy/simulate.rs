@@ -6,8 +6,13 @@ use super::{Cli, Failure, Output};
 use crate::{
     access::policy::{Candidate, NO_LINE},
     numerals::counted,
-    orgs, policies,
+    orgs,
+    plain::plain,
+    policies,
 };
+
+/// How many of the lines that nothing asked for are named: there are many before everything was asked once.
+const SHOWN: usize = 10;
 
 /// What `muster policy simulate` takes.
 #[derive(Debug, clap::Args)]
@@ -21,11 +26,14 @@ pub struct Simulate {
     /// Only this organization: its id or its name [default: all]
     #[arg(long)]
     org: Option<String>,
+    /// Name every line that nothing asked for, not only the first
+    #[arg(long)]
+    unused: bool,
 }
 
 impl Simulate {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let candidate = Candidate::read(&self.dir).map_err(|problems| super::refused(&problems))?;
+        let candidate = Candidate::read(self.dir.as_path()).map_err(|problems| super::refused(&problems))?;
         let app = cli.open().await?;
         let org = match &self.org {
             Some(org) => Some(orgs::find(&app, org).await?),
@@ -39,7 +47,7 @@ impl Simulate {
             let by = flip.decided_by.as_ref().map_or_else(|| NO_LINE.to_owned(), ToString::to_string);
             let (count, operation, subject, org) =
                 (flip.count, &flip.operation, &flip.subject, flip.organization_id);
-            let permission = flip.permission;
+            let (operation, by, permission) = (plain(operation), plain(&by), flip.permission);
             let _ = writeln!(
                 text,
                 "{sign} {count} × {operation} by {subject} in organization {org}: {permission}   ({by})"
@@ -52,8 +60,12 @@ impl Simulate {
             );
             return Ok(Output::with_text(serde_json::to_value(&found)?, text));
         }
-        for line in &found.unused_lines {
-            let _ = writeln!(text, "never asked for: {line}");
+        let shown = if self.unused { found.unused_lines.len() } else { SHOWN };
+        for line in found.unused_lines.iter().take(shown) {
+            let _ = writeln!(text, "never asked for: {}", plain(&line.to_string()));
+        }
+        if let Some(more) = found.unused_lines.len().checked_sub(shown).filter(|more| *more > 0) {
+            let _ = writeln!(text, "never asked for: {} more (--unused names them)", counted(more, "line"));
         }
         let _ = write!(text, "{flipped} of {} in {days} would end otherwise", counted(calls, "call"));
         Ok(Output::with_text(serde_json::to_value(&found)?, text))

@@ -3,20 +3,20 @@
 use std::path::PathBuf;
 
 use super::{Cli, Failure, Output};
-use crate::access::policy;
+use crate::{access::policy, plain::plain_lines};
 
 /// What `muster policy test` takes.
 #[derive(Debug, clap::Args)]
 pub struct Test {
-    /// The folder [default: the setting policy_dir, or ./policies]
+    /// The folder [default: the setting policy_dir, or the built-in policy]
     #[arg(long)]
     dir: Option<PathBuf>,
 }
 
 impl Test {
     pub(super) fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let report = policy::test(&super::folder(cli, self.dir)?);
-        let text = report.to_string();
+        let report = policy::test(super::folder(cli, self.dir)?.as_deref());
+        let text = plain_lines(&report.to_string());
         Ok(Output::with_text(serde_json::to_value(&report)?, text).failed_if(!report.ok))
     }
 }

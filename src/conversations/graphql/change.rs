@@ -13,7 +13,7 @@ use crate::{
     error::{Problem, Result},
     graphql::{
         Answer, Enter, answer,
-        bounds::{bounds, items, length, name, not_null},
+        bounds::{bounds, items, length, name, not_null, said},
         permit::permit,
         record::One,
         watch,
@@ -33,7 +33,7 @@ pub struct StartConversationInput {
     #[graphql(directive = bounds::apply(name(200)))]
     pub title: Option<String>,
     /// The first message; without one, the agent hears nothing yet.
-    #[graphql(directive = bounds::apply(name(TEXT)))]
+    #[graphql(directive = bounds::apply(said(TEXT)))]
     pub text: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct StartConversationInput {
 #[derive(InputObject)]
 pub struct PostMessageInput {
     /// What is said.
-    #[graphql(directive = bounds::apply(name(TEXT)))]
+    #[graphql(directive = bounds::apply(said(TEXT)))]
     pub text: String,
     /// How it is meant; markdown if not said.
     pub format: Option<TextFormat>,

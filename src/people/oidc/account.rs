@@ -24,6 +24,7 @@ use crate::{
         letters::{Notice, notify},
         users::{blank, by_email, by_id, is_email},
     },
+    plain::is_name,
 };
 
 /// Why a sign-in elsewhere opens no account, as the panel is told.
@@ -125,7 +126,8 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
         Some(user) => confirmed(app, &tx, user).await?,
         None if invited => {
             let local = email.split('@').next().unwrap_or(email);
-            let name = somebody.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+            let name =
+                somebody.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && is_name(name));
             let now = app.clock.now();
             let row = users::ActiveModel {
                 name: Set(name.unwrap_or(local).chars().take(120).collect()),

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     access::Caller,
     app::App,
-    edge::Arrival,
+    edge::{Arrival, limits::Class},
     error::{Code, Problem, Result},
     graphql::Request,
     ids::OrgId,
@@ -55,7 +55,9 @@ async fn start(State(app): State<Arc<App>>, arrival: Arrival, Path(name): Path<S
 
 async fn begin(app: &Arc<App>, arrival: &Arrival, name: &str) -> Result<Response> {
     let provider = find(app, name)?;
-    throttle::charge(app, &[Key::elsewhere(arrival.ip)]).await?;
+    // Nothing is tried yet, and any page can make a browser come here: the allowance for signing in is charged when the
+    // visit comes back.
+    arrival.charge(app, &Caller::Anonymous, Class::Reads)?;
     let now = app.clock.now();
     let begun = provider.begin(now, now.plus(AWAY)).await;
     let (url, mut memory) = begun.map_err(|error| unreachable(provider, &error))?;

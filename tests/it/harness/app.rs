@@ -151,6 +151,15 @@ impl TestApp {
         self.failing_is_expected.store(true, Ordering::Relaxed);
     }
 
+    /// The page of metrics, of a service whose settings turn them on.
+    pub async fn measured(&self) -> Actor {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let page = self.anonymous.at(&format!("http://{}", listener.local_addr().unwrap()));
+        let router = muster::telemetry::metrics::router(Arc::clone(&self.muster));
+        self.muster.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        page
+    }
+
     /// Forgets what is cached of credentials and memberships, after a test has changed them behind the service's back.
     pub fn forget_sessions(&self) {
         self.muster.sessions.forget();

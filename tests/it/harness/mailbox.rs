@@ -1,6 +1,6 @@
 //! Mail that has left: a service that puts it into a folder, and a reader of what lies there.
 
-use std::{path::PathBuf, time::Duration};
+use std::{os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
 use muster::{config::Config, mail};
 
@@ -39,7 +39,9 @@ impl TestApp {
         let folder: PathBuf = self.folder().join("mail");
         let mut found = Vec::new();
         for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
+            let entry = entry.unwrap();
+            let (path, mode) = (entry.path(), entry.metadata().unwrap().permissions().mode());
+            assert_eq!(mode & 0o077, 0, "links in letters open accounts: {mode:o}");
             found.push(read(&std::fs::read_to_string(&path).unwrap()));
             std::fs::remove_file(path).unwrap();
         }

@@ -150,6 +150,11 @@ impl Program {
         command
     }
 
+    /// What a variable of its says.
+    pub fn variable(&self, name: &str) -> &str {
+        self.variables.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
     /// What comes of a command.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(&self.command(arguments).output().unwrap())

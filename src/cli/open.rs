@@ -1,0 +1,166 @@
+//! How commands open the service: which of them may make an installation, and what the others say where there is none.
+//!
+//! An installation is a database with tables, and a key file. `serve`, `migrate`, `demo`, `user create` and `org create`
+//! make one; every other command looks for one, and says where. On SQLite the first three own the database meanwhile
+//! ([`Owner`]).
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{Failure, doctor};
+use crate::{
+    app::{App, Options},
+    config::{Config, Database},
+    files, keys, orgs,
+    store::{Db, Owner, Step, Unusable, backup::database_file},
+    telemetry,
+};
+
+/// How long a service that starts waits for a database server that starts as well.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it looks meanwhile.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The service of an installation that is there.
+pub(super) async fn found(config: Config) -> Result<Arc<App>, Failure> {
+    Ok(tables(start_found(config).await?, None).await?.0)
+}
+
+/// The same, with its tables left as they are.
+pub(super) async fn as_is(config: Config) -> Result<Arc<App>, Failure> {
+    start_found(config).await
+}
+
+/// The service of an installation, which is made where there is none.
+pub(super) async fn made(config: Config) -> Result<Arc<App>, Failure> {
+    Ok(tables(start_made(config).await?, None).await?.0)
+}
+
+/// The same for who owns the database, and the steps that it lacked. Waits a while for a server that is not up yet.
+pub(super) async fn owned(config: Config, owner: &Owner) -> Result<(Arc<App>, Vec<Step>), Failure> {
+    telemetry::init(&config)?;
+    if !config.database.is_sqlite() {
+        wait(&config.database).await?;
+    }
+    tables(make(config).await?, Some(owner)).await
+}
+
+/// Refuses an SQLite database that is not there.
+pub(super) fn require_file(config: &Config) -> Result<(), Failure> {
+    match database_file(config) {
+        Ok(file) if !file.exists() => Err(Failure::new(format!(
+            "There is no database at {} (data_dir). Name the installation's folder with MUSTER_DATA_DIR or data_dir, or make a \
+             new installation with `muster migrate`.",
+            file.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The folder for everything that the process keeps.
+pub(super) fn make_folder(config: &Config) -> Result<(), Failure> {
+    let folder = config.data_dir.display();
+    std::fs::create_dir_all(&config.data_dir).map_err(|error| {
+        Failure::new(format!(
+            "The data folder {folder} can't be made: {error}. Name one that this user may write with MUSTER_DATA_DIR or data_dir."
+        ))
+    })
+}
+
+async fn start_found(config: Config) -> Result<Arc<App>, Failure> {
+    doctor::require_good_files(&config)?;
+    require_file(&config)?;
+    require_keys(&config).await?;
+    telemetry::init(&config)?;
+    let app = App::start(config, Options::default()).await?;
+    if app.db.is_blank().await? {
+        return Err(blank());
+    }
+    Ok(app)
+}
+
+async fn start_made(config: Config) -> Result<Arc<App>, Failure> {
+    doctor::require_good_files(&config)?;
+    make_folder(&config)?;
+    telemetry::init(&config)?;
+    make(config).await
+}
+
+async fn make(config: Config) -> Result<Arc<App>, Failure> {
+    if let Ok(file) = database_file(&config) {
+        // For its owner alone, like the keys and the backups; SQLite makes the files beside it like it. Whatever is in the
+        // way, opening the database tells.
+        let _ = files::create_private(&file);
+    }
+    Ok(App::start(config, Options::default()).await?)
+}
+
+/// Refuses to go on without a key file: whoever looks for an installation makes none.
+async fn require_keys(config: &Config) -> Result<(), Failure> {
+    if !config.lacks_keys() {
+        return Ok(());
+    }
+    let db = Db::open(&config.database).await?;
+    let (is_blank, present) = (db.is_blank().await?, keys::require_presence(config, &db).await);
+    db.close().await;
+    present?;
+    if is_blank {
+        return Err(blank());
+    }
+    let file = config.keys_file.display();
+    Err(Failure::new(format!(
+        "There is no key file at {file} (keys_file). Copy the installation's there; `muster migrate` makes a first one."
+    )))
+}
+
+fn blank() -> Failure {
+    Failure::new(
+        "The database has no tables of Muster (database.url). Name the installation's database, or make a new installation \
+         with `muster migrate`.",
+    )
+}
+
+/// Brings tables and plans up to date; which steps there were.
+async fn tables(app: Arc<App>, owner: Option<&Owner>) -> Result<(Arc<App>, Vec<Step>), Failure> {
+    let plans = app.config.plans()?;
+    let steps = migrate(&app.config, &app.db, owner).await?;
+    orgs::store_plans(&app, &plans).await?;
+    Ok((app, steps))
+}
+
+/// Makes the steps that the database lacks: by its owner, or when it has none.
+pub(super) async fn migrate(config: &Config, db: &Db, owner: Option<&Owner>) -> Result<Vec<Step>, Failure> {
+    let steps = db.pending().await?;
+    let _owner = match owner {
+        None if !steps.is_empty() => Some(Owner::take(config, "muster migrate")?),
+        _ => None,
+    };
+    db.migrate().await?;
+    Ok(steps)
+}
+
+/// Waits until the database server answers, for a while: whoever starts everything at once starts it as well.
+async fn wait(database: &Database) -> Result<(), Failure> {
+    let began = Instant::now();
+    let mut told = false;
+    loop {
+        let error = match Db::open(database).await {
+            Ok(db) => {
+                db.close().await;
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let may_come = error.downcast_ref::<Unusable>().is_some_and(|unusable| unusable.may_come);
+        if !may_come || began.elapsed() > PATIENCE {
+            return Err(error.into());
+        }
+        if !told {
+            tracing::warn!(seconds = PATIENCE.as_secs(), why = %error, "serve.waits_for_database");
+            told = true;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}

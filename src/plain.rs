@@ -1,0 +1,54 @@
+//! Text of one line that somebody else has chosen: what names and reasons may hold, and how it is shown.
+
+/// Whether a letter does something in place of being shown: control characters (a terminal obeys some), other ends of lines,
+/// and marks that turn the direction of what follows.
+#[must_use]
+pub fn is_command(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a text is one line of letters that are all shown.
+#[must_use]
+pub fn is_line(text: &str) -> bool {
+    !text.contains(is_command)
+}
+
+/// Whether a text can be the name of somebody whom mails name: one line, and no link.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    is_line(text) && !text.contains("://")
+}
+
+/// What is refused by [`is_name`].
+pub const NAME_RULE: &str = "A name is one line without control characters, and without `://`.";
+
+/// The text without what a terminal would obey.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    text.chars().map(|letter| if is_command(letter) { char::REPLACEMENT_CHARACTER } else { letter }).collect()
+}
+
+/// Such a text of several lines, each of which stays one.
+#[must_use]
+pub fn plain_lines(text: &str) -> String {
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_commands_is_no_part_of_a_line() {
+        for good in ["", "Élise O'Neill", "a: b // c", "日本 👩‍💻", "tel:+49"] {
+            assert!(is_line(good) && is_name(good) && plain(good) == good, "{good}");
+        }
+        for bad in
+            ["a\nb", "\u{1b}[31mred", "a\tb", "a\u{7f}", "a\u{9b}", "a\u{2028}b", "a\u{202e}b", "a\u{2066}"]
+        {
+            assert!(!is_line(bad) && !is_name(bad) && is_line(&plain(bad)), "{bad:?}");
+        }
+        assert!(is_line("see http://example.com") && !is_name("see http://example.com"));
+    }
+}

@@ -1,0 +1,236 @@
+//! What makes an installation, what only looks for one, and who owns its database: the real program, as somebody runs it
+//! who tries it for the first time.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::json;
+
+use crate::harness::{Postgres, Program, Ran, TestApp, empty_database, is_postgres, muster};
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Every command that looks at an installation, or changes rows of it.
+const LOOKING: [&[&str]; 14] = [
+    &["org", "list"],
+    &["user", "list"],
+    &["user", "show", "a@example.org"],
+    &["token", "list", "--org", "1"],
+    &["token", "create", "--org", "1", "--name", "x", "--all"],
+    &["session", "create", "--email", "a@example.org"],
+    &["key", "list"],
+    &["audit", "verify"],
+    &["audit", "export", "--org", "1"],
+    &["policy", "history"],
+    &["policy", "explain", "--live", "--token-cap"],
+    &["migrate", "--plan"],
+    &["seed", "--org", "1"],
+    &["serve", "--no-migrate"],
+];
+
+#[tokio::test]
+async fn a_command_that_looks_for_an_installation_says_where_it_looked_and_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let url = empty_database(folder.path()).await;
+    for arguments in LOOKING {
+        let mut variables = vec![
+            ("MUSTER_DATA_DIR", data.to_str().unwrap()),
+            ("MUSTER_LISTEN", "127.0.0.1:0"),
+            ("MUSTER_LOG", "off"),
+        ];
+        if is_postgres() {
+            variables.push(("MUSTER_DATABASE_URL", &url));
+            // What asks the database alone says what it lacks.
+            if arguments.contains(&"--plan") || arguments.contains(&"--live") {
+                continue;
+            }
+        }
+        let said = muster(arguments, &variables).await.refused(1, "FAILED");
+        let expected = match is_postgres() {
+            true => "The database has no tables of Muster (database.url).".to_owned(),
+            false => format!("There is no database at {} (data_dir).", data.join("muster.db").display()),
+        };
+        assert!(said.starts_with(&expected) && said.contains("`muster migrate`"), "{arguments:?}: {said}");
+        assert!(!data.exists(), "{arguments:?} has made {:?}", files(&data));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_key_file_is_made_beside_a_database_that_has_sealed_values() {
+    let app = TestApp::start().await;
+    let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
+    let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
+    app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
+    let keys = app.folder().join("elsewhere.toml");
+    let mut variables = app.variables();
+    variables.push(("MUSTER_KEYS_FILE".to_owned(), keys.to_str().unwrap().to_owned()));
+    let make = ["org", "create", "--name", "House", "--owner-email", "a@example.org"];
+    for arguments in [&["serve"][..], &["migrate"], &["org", "list"], &["key", "list"], &make] {
+        let said = muster(arguments, &variables).await.refused(1, "FAILED");
+        assert!(
+            said.contains(keys.to_str().unwrap()) && said.contains("Copy it there"),
+            "{arguments:?}: {said}"
+        );
+        assert!(!keys.exists(), "{arguments:?}");
+    }
+    let found = muster(&["doctor"], &variables).await;
+    let first = &found.out["findings"][0];
+    assert_eq!((found.code, &first["check"], &first["level"]), (Some(1), &json!("keys"), &json!("bad")));
+    assert!(first["found"].as_str().unwrap().contains(keys.to_str().unwrap()), "{first}");
+    assert!(!keys.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_owns_an_sqlite_database_and_the_others_are_told_which() {
+    let program = Program::new(&[("MUSTER_LOG", "off")]);
+    let house = program.house();
+    let mut serving = program.serve();
+    let backup = tempfile::tempdir().unwrap();
+    let file = backup.path().join("backup").display().to_string();
+    program.json(&["backup", "--out", &file]);
+    for arguments in [&["serve"][..], &["migrate"], &["restore", &file]] {
+        let said = program.run(&[arguments, &["--json"]].concat()).refused(1, "FAILED");
+        for part in ["`muster serve` (process ", serving.base.as_str(), "muster.db"] {
+            assert!(said.contains(part), "{arguments:?}: {part}: {said}");
+        }
+    }
+    // The others work beside it.
+    program.json(&["org", "list"]);
+    program.json(&["token", "create", "--org", &house.org.to_string(), "--name", "beside", "--all"]);
+    program.json(&["migrate", "--plan"]);
+    serving.actor(&house).get("/health").await.expect(200);
+    serving.terminate();
+    assert_eq!(serving.ended().await, Some(0));
+    assert_eq!(program.json(&["migrate"])["steps"], json!([]));
+    // A process that is killed owns nothing any more.
+    let killed = program.serve();
+    drop(killed);
+    program.json(&["migrate"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_taken_is_named_with_the_next_step_before_anything_is_written() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let variables = [("MUSTER_DATA_DIR", data.to_str().unwrap()), ("MUSTER_LISTEN", &address)];
+    for (arguments, way_out) in [
+        (&["serve"][..], "MUSTER_LISTEN=127.0.0.1:"),
+        (&["demo", "--data-dir", data.to_str().unwrap()], "muster demo --listen 127.0.0.1:"),
+    ] {
+        let said = muster(arguments, &variables).await.refused(1, "FAILED");
+        let expected = format!("{address} is in use by another program. Choose another address: {way_out}");
+        assert!(said.starts_with(&expected), "{said}");
+        assert!(!data.exists(), "{arguments:?} has made {:?}", files(&data));
+    }
+}
+
+/// The first thing that `muster demo --json` says, and its end.
+fn demo(folder: &Path, variables: &[(&str, &str)]) -> serde_json::Value {
+    use std::io::{BufRead, BufReader};
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.args(["demo", "--json", "--data-dir"]).arg(folder).env_clear().envs(variables.iter().copied());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    serde_json::from_str(&said).expect("it becomes ready")
+}
+
+#[tokio::test]
+async fn the_demonstration_takes_settings_keeps_its_data_to_itself_and_issues_one_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, other) = (folder.path().join("demo"), folder.path().join("other"));
+    let variables = [("MUSTER_LISTEN", "127.0.0.1:0"), ("MUSTER_DATA_DIR", other.to_str().unwrap())];
+    let first = demo(&data, &variables);
+    assert_ne!(first["address"], "http://127.0.0.1:8080", "the setting holds");
+    for place in ["explorer", "sign-in", "OpenAPI", "tools", "health", "ready"] {
+        let at = first["places"][place].as_str().unwrap_or_default();
+        assert!(at.starts_with(first["address"].as_str().unwrap()), "{place}: {at}");
+    }
+    let second = demo(&data, &variables);
+    assert_eq!(first["service_token"], second["service_token"]);
+    assert!(!other.exists(), "what it keeps is in its own folder");
+    let listed = muster(
+        &["token", "list", "--org", "1"],
+        &[("MUSTER_DATA_DIR", data.to_str().unwrap()), ("MUSTER_LOG", "off")],
+    );
+    assert_eq!(listed.await.expect()["tokens"].as_array().unwrap().len(), 1);
+    let arguments = ["demo", "--data-dir", data.to_str().unwrap()];
+    let said = muster(&arguments, &[("MUSTER_LISTN", "127.0.0.1:0")]).await.refused(1, "FAILED");
+    assert!(said.contains("MUSTER_LISTN") && said.contains("MUSTER_LISTEN"), "{said}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_database_is_said_once_and_with_the_next_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().to_str().unwrap(), folder.path().join("muster.db"));
+    fs::write(&file, "this is not a database, and longer than the head of one: ".repeat(20)).unwrap();
+    let said = muster(&["migrate"], &[("MUSTER_DATA_DIR", data)]).await.refused(1, "FAILED");
+    assert!(said.starts_with(file.to_str().unwrap()) && said.contains("muster restore"), "{said}");
+    let found = muster(&["doctor"], &[("MUSTER_DATA_DIR", data)]).await;
+    assert!(!found.good() && !found.out.to_string().contains("whether the server runs"), "{:#}", found.out);
+    let unwritable = [("MUSTER_DATA_DIR", "/proc/x"), ("MUSTER_LISTEN", "127.0.0.1:0")];
+    let said = muster(&["serve"], &unwritable).await.refused(1, "FAILED");
+    assert!(said.starts_with("The data folder /proc/x can't be made"), "{said}");
+    // Nobody there.
+    let keys = folder.path().join("keys.toml");
+    muster::sealing::KeyFile::load_or_create(&keys).unwrap();
+    let away = [
+        ("MUSTER_DATA_DIR", data),
+        ("MUSTER_DATABASE_URL", "postgres://app:hunter2hunter2@127.0.0.1:1/muster"),
+    ];
+    let said = muster(&["org", "list"], &away).await.refused(1, "FAILED");
+    assert_eq!(said, "PostgreSQL at 127.0.0.1:1 refuses connections (database.url). Is it running?");
+    let nothing = folder.path().join("nothing.tar").display().to_string();
+    let said = muster(&["restore", &nothing], &[("MUSTER_DATA_DIR", data)]).await.refused(1, "FAILED");
+    assert!(said.starts_with(&nothing), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_postgres_refuses_is_said_with_the_command_that_mends_it() {
+    if !is_postgres() {
+        return;
+    }
+    let server = Postgres::start();
+    let program = |url: &str| Program::new(&[("MUSTER_DATABASE_URL", url), ("MUSTER_LOG", "off")]);
+    let migrate = |url: &str| -> String {
+        let ran: Ran = program(url).run(&["migrate", "--json"]);
+        ran.refused(1, "FAILED")
+    };
+    let url = server.url();
+    let said = migrate(&url.replace("/postgres?", "/m5?"));
+    assert!(
+        said.contains("has no database \"m5\"") && said.contains("createdb --owner=postgres m5"),
+        "{said}"
+    );
+    let admin = crate::harness::connect(&url).await;
+    sea_orm::ConnectionTrait::execute_unprepared(&admin, "CREATE ROLE app LOGIN").await.unwrap();
+    let said = migrate(&url.replace("postgres@localhost", "app@localhost"));
+    assert!(said.contains("ALTER DATABASE \"postgres\" OWNER TO \"app\""), "{said}");
+    assert_eq!(said.matches("permission denied").count(), 1, "{said}");
+}
+
+#[tokio::test]
+async fn a_second_organization_of_one_name_is_made_only_on_purpose_and_a_new_account_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = empty_database(folder.path()).await;
+    let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
+    let make = ["org", "create", "--name", "Acme", "--owner-email", "ada@example.org"];
+    let made = program.run(&make);
+    assert!(made.good() && made.text.contains("No account had the address ada@example.org"), "{}", made.text);
+    let said = program.run(&[&make[..], &["--json"]].concat()).refused(1, "FAILED");
+    assert!(said.starts_with("There is an organization named `Acme` already"), "{said}");
+    let second = program.run(&[&make[..], &["--same-name"]].concat());
+    assert!(second.good() && !second.text.contains("No account"), "{}", second.text);
+    assert_eq!(program.json(&["org", "list"])["organizations"].as_array().unwrap().len(), 2);
+}
