@@ -344,7 +344,7 @@ impl Claim {
                        WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3 AND holder = $4 \
                        AND (SELECT COALESCE(SUM(answer_bytes), 0) FROM idempotency_keys \
                             WHERE caller = $2 AND answer_bytes IS NOT NULL) + $7 <= $8";
-            let (status, bytes) = (i64::from(status.as_u16()), sealed.len() as i64);
+            let (status, bytes) = (i64::from(status.as_u16()), sealed.len().cast_signed() as i64);
             let values = [status.into(), sealed.into(), bytes.into(), MOST_OF_ONE.into()];
             if self.write(sql, [Value::from(self.holder.clone())].into_iter().chain(values)).await? {
                 return Ok(());

@@ -106,7 +106,12 @@ impl Hiding<'_> {
         match value {
             serde_json::Value::Object(fields) => self.fields(set, ty, fields),
             serde_json::Value::Array(items) => {
-                items.iter_mut().fold(false, |lost, item| self.value(set, ty, item) || lost)
+                // Each is looked at, whatever the one before has lost.
+                let mut lost = false;
+                for item in items {
+                    lost |= self.value(set, ty, item);
+                }
+                lost
             }
             _ => false,
         }

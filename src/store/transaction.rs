@@ -105,7 +105,9 @@ impl Transaction {
         to_the_end(async move {
             let done = end(&mut lent, backend, &last).await;
             if matches!(done, Ok(()) | Err(DbErr::Conn(_))) {
-                afterwards.into_iter().for_each(|work| work());
+                for work in afterwards {
+                    work();
+                }
             }
             done
         })
