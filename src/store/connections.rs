@@ -313,7 +313,7 @@ impl Lent {
     /// Begins a transaction. To write, SQLite takes its lock at once, so that a transaction which reads first can't find at
     /// its first write that somebody else was faster. To read, every statement sees the same state.
     async fn begin(&mut self) -> Result<(), DbErr> {
-        let meter = self.meter;
+        let meter = self.of.meter;
         let sql = match (&self.opened()?.driver, meter) {
             (Driver::Postgres(_), Meter::Write) => "BEGIN",
             (Driver::Postgres(_), Meter::Read) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
