@@ -14,8 +14,8 @@ use std::{net::IpAddr, time::Duration};
 
 use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QueryOrder, Set,
-    sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QueryOrder,
+    QuerySelect, Set, sea_query::Expr,
 };
 use secrecy::SecretString;
 use serde::Serialize;
