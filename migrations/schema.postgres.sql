@@ -205,6 +205,7 @@ CREATE TABLE audit_checkpoints (
     CONSTRAINT audit_checkpoints_kind_check CHECK ((kind = ANY (ARRAY['CHECKPOINT'::text, 'TOMBSTONE'::text]))),
     CONSTRAINT audit_checkpoints_pkey PRIMARY KEY (id)
 );
+CREATE INDEX audit_checkpoints_at ON public.audit_checkpoints USING btree (at);
 CREATE UNIQUE INDEX audit_checkpoints_seq ON public.audit_checkpoints USING btree (chain, seq, kind);
 
 CREATE TABLE audit_log (
@@ -783,6 +784,7 @@ CREATE TABLE outbox (
     CONSTRAINT outbox_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers(organization_id, id),
     CONSTRAINT outbox_pkey PRIMARY KEY (organization_id, id)
 );
+CREATE INDEX outbox_acknowledged ON public.outbox USING btree (acknowledged_at) WHERE (acknowledged_at IS NOT NULL);
 CREATE INDEX outbox_agent ON public.outbox USING btree (organization_id, agent_id, id);
 CREATE INDEX outbox_due ON public.outbox USING btree (available_at, id) WHERE (acknowledged_at IS NULL);
 CREATE INDEX outbox_waiting ON public.outbox USING btree (organization_id, server_id, id) WHERE (acknowledged_at IS NULL);

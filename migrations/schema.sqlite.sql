@@ -210,6 +210,8 @@ CREATE TABLE audit_checkpoints (
     signature BLOB NOT NULL
 );
 
+CREATE INDEX audit_checkpoints_at ON audit_checkpoints (at);
+
 CREATE UNIQUE INDEX audit_checkpoints_seq ON audit_checkpoints (chain, seq, kind);
 
 CREATE VIEW audit_lines AS
@@ -814,6 +816,8 @@ CREATE TABLE outbox (
     CONSTRAINT outbox_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
     CONSTRAINT outbox_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
 );
+
+CREATE INDEX outbox_acknowledged ON outbox (acknowledged_at) WHERE acknowledged_at IS NOT NULL;
 
 CREATE INDEX outbox_agent ON outbox (organization_id, agent_id, id);
 

@@ -110,7 +110,10 @@ pub const KEPT: &[Kept] = &[
         }],
     ),
     stays("recovery_codes", "Until they are used or replaced."),
-    stays("servers", "Until they are deleted. The plan limits how many there are."),
+    stays(
+        "servers",
+        "For ever: a deleted server is archived, since older rows name it. The plan limits how many are not.",
+    ),
     goes(
         "service_tokens",
         "A year after they were revoked or ended; for ever those that have decided an approval.",
@@ -134,6 +137,7 @@ pub const KEPT: &[Kept] = &[
     ),
     stays("skill_agents", "As long as the skill is assigned."),
     stays("skills", "For ever: a deleted skill is archived."),
+    stays("stored_bytes", "One row an organization."),
     stays("user_identities", "Until they are unlinked."),
     stays("users", "For ever; an account is disabled, not deleted."),
 ];

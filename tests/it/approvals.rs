@@ -422,7 +422,9 @@ async fn what_is_overdue_ends_a_few_at_a_time() {
 #[tokio::test]
 async fn those_who_watch_hear_of_each_change_of_their_organization() {
     let app = TestApp::start().await;
-    let request = std::sync::Arc::new(muster::graphql::Request::system(&app.muster));
+    let mut request = muster::graphql::Request::system(&app.muster);
+    request.caller = app.caller(&app.viewer).await;
+    let request = std::sync::Arc::new(request);
     let watch = format!("subscription {{ approvalChanged(orgId: {}) {{ id status }} }}", app.org);
     let mut changes =
         app.muster.schema.execute_stream(async_graphql::Request::new(watch).data(request)).boxed();
