@@ -29,7 +29,7 @@ pub async fn watch(app: Arc<App>) {
 
 /// Reads the key file anew. A file that can't be read leaves the ring as it is, and the log says why.
 pub fn reload(app: &App) {
-    match app.config.keys() {
+    match app.config.existing_keys() {
         Ok(file) => {
             let (active, before) = (file.ring().active_id(), app.keys.active_id());
             app.keys.replace(file.ring().clone());

@@ -171,9 +171,12 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     // and who ends a session ends what is just being made of it as well.
     let user = hold(&tx, session.user_id).await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
+    if user.disabled_at.is_some() {
+        return Err(unknown());
+    }
     let later = later(&tx, &session).await?;
     if let Some(heir) = later.first() {
-        let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none() && user.disabled_at.is_none();
+        let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none();
         let again = match later.len() {
             1 if is_open && is_same_use(app, &session, heir, &client) => heir_again(app, &text, heir),
             _ => None,
@@ -184,7 +187,7 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
         tx.rollback().await?;
         return signed_in(app, heir, refresh_token);
     }
-    if session.revoked_at.is_some() || user.disabled_at.is_some() {
+    if session.revoked_at.is_some() {
         return Err(unknown());
     }
     if session.expires_at <= app.clock.now() {

@@ -85,6 +85,11 @@ async fn no_key_file_is_made_beside_a_database_that_has_sealed_values() {
     assert_eq!((found.code, &first["check"], &first["level"]), (Some(1), &json!("keys"), &json!("bad")));
     assert!(first["found"].as_str().unwrap().contains(keys.to_str().unwrap()), "{first}");
     assert!(!keys.exists());
+    // Nor does a running service make one whose file is gone.
+    let own = &app.muster.config.keys_file;
+    fs::remove_file(own).unwrap();
+    muster::keys::reload(&app.muster);
+    assert!(!own.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,11 +165,9 @@ async fn the_demonstration_takes_settings_keeps_its_data_to_itself_and_issues_on
     let second = demo(&data, &variables);
     assert_eq!(first["service_token"], second["service_token"]);
     assert!(!other.exists(), "what it keeps is in its own folder");
-    let listed = muster(
-        &["token", "list", "--org", "1"],
-        &[("MUSTER_DATA_DIR", data.to_str().unwrap()), ("MUSTER_LOG", "off")],
-    );
-    assert_eq!(listed.await.expect()["tokens"].as_array().unwrap().len(), 1);
+    let variables = [("MUSTER_DATA_DIR", data.to_str().unwrap()), ("MUSTER_LOG", "off")];
+    let listed = muster(&["token", "list", "--org", "1"], &variables).await.expect();
+    assert_eq!(listed["tokens"].as_array().unwrap().len(), 1);
     let arguments = ["demo", "--data-dir", data.to_str().unwrap()];
     let said = muster(&arguments, &[("MUSTER_LISTN", "127.0.0.1:0")]).await.refused(1, "FAILED");
     assert!(said.contains("MUSTER_LISTN") && said.contains("MUSTER_LISTEN"), "{said}");

@@ -353,7 +353,7 @@ async fn whoever_only_begins_visits_uses_up_nobodys_allowance_for_signing_in() {
     for _ in 0..60 {
         assert_eq!(start().await, 303);
     }
-    assert!(house.visit("ann").await["code"].is_string());
+    assert!(house.visit("ann").await.contains_key("code"));
     // What it is charged to is what the address may ask without a credential.
     let mut codes = Vec::new();
     for _ in 0..60 {

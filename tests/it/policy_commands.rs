@@ -399,7 +399,7 @@ async fn break_glass_takes_an_organizations_name_and_touches_nothing_when_it_is_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_several_organizations_have_is_no_name() {
     let house = installation().await;
-    let namesake = ["org", "create", "--name", "House", "--owner-email", "owner@example.org"];
+    let namesake = ["org", "create", "--name", "House", "--owner-email", "owner@example.org", "--same-name"];
     let other = house.program.json(&namesake)["id"].as_i64().unwrap();
     let ids = format!("use the id ({}, {other})", house.org);
     for command in [&["history"][..], &["explain", "--token-cap"], &["explain", "--token-cap", "--live"]] {

@@ -65,7 +65,7 @@ impl Simulate {
             let _ = writeln!(text, "never asked for: {}", plain(&line.to_string()));
         }
         if let Some(more) = found.unused_lines.len().checked_sub(shown).filter(|more| *more > 0) {
-            let _ = writeln!(text, "never asked for: {} more (--unused names them)", counted(more, "line"));
+            let _ = writeln!(text, "never asked for: {} (--unused names them)", counted(more, "more line"));
         }
         let _ = write!(text, "{flipped} of {} in {days} would end otherwise", counted(calls, "call"));
         Ok(Output::with_text(serde_json::to_value(&found)?, text))
