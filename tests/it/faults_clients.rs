@@ -219,8 +219,9 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
             .collect()
     };
     let hidden: String = (0..90).map(|n| format!("h{n}: viewer {{ __typename }} ")).collect();
-    let introspection =
-        (0..7).fold("name".to_owned(), |inner, _| format!("fields {{ type {{ ofType {{ {inner} }} }} }}"));
+    let introspection: String = (0..30)
+        .map(|n| format!("s{n}: __schema {{ types {{ description fields {{ description type {{ description }} }} }} }} "))
+        .collect();
     let documents = [
         list(&deep),
         list(&aliases),
@@ -232,7 +233,7 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
         format!("{{ __schema {{ ...D0 }} }} {}", doubled("__Schema", "__typename")),
         format!("{{ ... on Query {{ {hidden} }} }}"),
         format!("{{ {} }} fragment H on Query {{ {hidden} }}", "...H ".repeat(29)),
-        format!("{{ __schema {{ types {{ {introspection} }} }} }}"),
+        format!("{{ {introspection} }}"),
         list(&"id ".repeat(40_000)),
         "{".repeat(60_000),
         format!("query({}) {{ __typename }}", (0..5_000).map(|n| format!("$v{n}: Int ")).collect::<String>()),
