@@ -20,7 +20,7 @@ use crate::{
     clock::{Clock, Timestamp},
     config::Config,
     edge::{ledger::Ledger, limits::Limits},
-    graphql::{Catalogue, Documents, MusterSchema},
+    graphql::{Catalogue, Documents, Introspection, MusterSchema},
     ids::{AgentId, ApprovalId, ConversationId, MessageId, OrgId},
     keys::{self, Lookups},
     mail::Mailer,
@@ -75,6 +75,8 @@ pub struct App {
     pub schema: MusterSchema,
     /// Documents that are kept parsed, validated and planned.
     pub documents: Documents,
+    /// What the schema says about itself to those who ask.
+    pub introspection: Introspection,
     /// The `/v1` operations.
     pub routes: Routes,
     /// How many requests callers may send; none if nothing is limited.
@@ -159,6 +161,7 @@ impl App {
             catalogue,
             schema,
             documents,
+            introspection: Introspection::default(),
             routes,
             audit: audit::Recorder::new(&keys, options.audited),
             policies: policies::State::default(),

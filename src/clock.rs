@@ -85,8 +85,31 @@ impl std::str::FromStr for Timestamp {
     type Err = jiff::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if !is_rfc3339(text) {
+            return Err(jiff::Error::from_args(format_args!("a timestamp is RFC 3339")));
+        }
         text.parse::<jiff::Timestamp>().map(|instant| Self(instant.as_millisecond()))
     }
+}
+
+/// Whether the text has the form `2026-01-31T08:00:00.000Z`, with any offset and any number of digits behind the point
+/// (or none). The library takes the other forms of ISO 8601 as well, which are not promised to anybody.
+fn is_rfc3339(text: &str) -> bool {
+    let fits = |text: &str, form: &str| {
+        text.len() == form.len()
+            && text.bytes().zip(form.bytes()).all(|(byte, wanted)| match wanted {
+                b'0' => byte.is_ascii_digit(),
+                wanted => byte.eq_ignore_ascii_case(&wanted),
+            })
+    };
+    let Some((instant, rest)) = text.split_at_checked("0000-00-00T00:00:00".len()) else { return false };
+    let offset = match rest.strip_prefix('.') {
+        None => rest,
+        Some(fraction) => fraction.trim_start_matches(|digit: char| digit.is_ascii_digit()),
+    };
+    let has_fraction = !rest.starts_with('.') || rest.len() > offset.len() + 1;
+    let is_offset = fits(offset, "Z") || fits(offset, "+00:00") || fits(offset, "-00:00");
+    fits(instant, "0000-00-00T00:00:00") && has_fraction && is_offset
 }
 
 impl Serialize for Timestamp {
@@ -193,5 +216,34 @@ mod tests {
         let utc: Timestamp = "2026-01-31T08:00:00.000Z".parse().unwrap();
         assert_eq!("2026-01-31T10:00:00+02:00".parse::<Timestamp>().unwrap(), utc);
         assert_eq!(utc.to_string(), "2026-01-31T08:00:00.000Z");
+    }
+
+    #[test]
+    fn only_the_promised_form_is_taken() {
+        for text in [
+            "2026-12-01T00:00:00Z",
+            "2026-12-01t00:00:00.1z",
+            "2026-12-01T00:00:00.123456789-07:30",
+            "0001-01-01T00:00:00Z",
+        ] {
+            assert!(text.parse::<Timestamp>().is_ok(), "{text}");
+        }
+        for text in [
+            "2026-12-01 00:00:00Z",
+            "20261201T000000Z",
+            "2026-12-01T00:00Z",
+            "2026-12-01T00:00:00",
+            "2026-12-01T00:00:00.Z",
+            "2026-12-01T00:00:00,5Z",
+            "2026-12-01T00:00:00+02",
+            "2026-12-01T00:00:00+0200",
+            "2026-12-01T00:00:00Z[UTC]",
+            "+002026-12-01T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "",
+            "ä",
+        ] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
     }
 }

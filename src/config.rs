@@ -185,8 +185,8 @@ pub struct Limits {
     pub graphql_aliases: usize,
     /// How many operations a request may carry. `MUSTER_LIMITS_GRAPHQL_BATCH`, 10.
     pub graphql_batch: usize,
-    /// How many validated documents are kept. `MUSTER_LIMITS_DOCUMENT_CACHE`, 1,000.
-    pub document_cache: u64,
+    /// How many bytes validated documents may take that are kept. `MUSTER_LIMITS_DOCUMENT_CACHE_BYTES`, 64 MiB.
+    pub document_cache_bytes: u64,
 }
 
 impl Limits {

@@ -9,7 +9,7 @@ use crate::{
         SecretText,
         bounds::{bounds, items, length, list, name, not_null, range},
     },
-    ids::{AgentId, ConversationId, MAX_ID, UserId},
+    ids::{AgentId, ConversationId, Id, UserId},
 };
 
 /// What a new channel is given. Of the objects, only that of its transport.
@@ -178,8 +178,8 @@ pub struct ChannelSmtpInput {
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelCodeHostInput {
     /// The app's installation.
-    #[graphql(directive = bounds::apply(range(1, MAX_ID).not_null()))]
-    pub installation_id: MaybeUndefined<i64>,
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub installation_id: MaybeUndefined<Id>,
     /// Repositories, as owner/name; the whole list.
     #[graphql(directive = bounds::apply(list(500, name(201)).not_null()))]
     pub repos: MaybeUndefined<Vec<String>>,

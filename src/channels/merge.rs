@@ -119,7 +119,7 @@ fn smtp(channel: &mut Model, secrets: &mut Secrets, edit: ChannelSmtpInput) {
 }
 
 fn code_host(channel: &mut Model, edit: ChannelCodeHostInput) {
-    set(&mut channel.code_host_installation_id, edit.installation_id);
+    set(&mut channel.code_host_installation_id, edit.installation_id.map_value(|id| id.0));
     keep(&mut channel.code_host_repos, list(edit.repos));
     keep(&mut channel.code_host_events, list(edit.events));
     keep(&mut channel.code_host_listen_scope, edit.listen_scope);

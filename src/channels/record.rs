@@ -12,7 +12,7 @@ use crate::{
     clock::Timestamp,
     enums::{ChannelDirection, ChannelScope, InactiveReason, ListenScope, Transport},
     graphql::record::{Record, Spec},
-    ids::{AgentId, ChannelId, ConversationId, OrgId, UserId},
+    ids::{AgentId, ChannelId, ConversationId, Id, OrgId, UserId},
 };
 
 /// The whitelist as a list: in the order in which it grew.
@@ -160,7 +160,7 @@ embedded!(
     /// What a code host has.
     CodeHost, "ChannelCodeHost", "A code host: which repositories and events reach the agent.",
     |spec: Spec| {
-        spec.sql::<Option<i64>>("installation_id", "t.code_host_installation_id", "The app's installation.")
+        spec.sql::<Option<Id>>("installation_id", "t.code_host_installation_id", "The app's installation.")
             .sql::<Vec<String>>("repos", "t.code_host_repos", "Repositories, as owner/name.")
             .sql::<Vec<String>>("events", "t.code_host_events", "Names of events.")
             .sql::<ListenScope>("listen_scope", "t.code_host_listen_scope", "Which events reach the agent.")

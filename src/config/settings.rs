@@ -96,7 +96,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "limits.graphql_complexity", "MUSTER_LIMITS_GRAPHQL_COMPLEXITY", Kind::Integer(100, 10_000_000);
     "limits.graphql_aliases", "MUSTER_LIMITS_GRAPHQL_ALIASES", Kind::Integer(0, 10_000);
     "limits.graphql_batch", "MUSTER_LIMITS_GRAPHQL_BATCH", Kind::Integer(1, 1_000);
-    "limits.document_cache", "MUSTER_LIMITS_DOCUMENT_CACHE", Kind::Integer(0, 1_000_000);
+    "limits.document_cache_bytes", "MUSTER_LIMITS_DOCUMENT_CACHE_BYTES", Kind::Integer(0, 1 << 40);
     "audit.retention_days", "MUSTER_AUDIT_RETENTION_DAYS", Kind::Integer(0, 36_500);
     "audit.checkpoint_lines", "MUSTER_AUDIT_CHECKPOINT_LINES", Kind::Integer(1, 1_000_000);
     "audit.checkpoint_minutes", "MUSTER_AUDIT_CHECKPOINT_MINUTES", Kind::Integer(1, 10_080);

@@ -200,10 +200,12 @@ impl TypeDirective for bounds {
 
     fn register(&self, registry: &mut Registry) {
         let int = <Option<i64> as InputType>::create_type_info(registry);
+        // Larger than an `Int` may be.
+        let number = <Option<f64> as InputType>::create_type_info(registry);
         let boolean = <Option<bool> as InputType>::create_type_info(registry);
         let args = [
-            ("min", "The smallest number.", &int),
-            ("max", "The largest number.", &int),
+            ("min", "The smallest number.", &number),
+            ("max", "The largest number.", &number),
             ("minLength", "The fewest characters.", &int),
             ("maxLength", "The most characters.", &int),
             ("maxItems", "The most items of a list; the other bounds hold for each item.", &int),

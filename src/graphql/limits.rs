@@ -2,7 +2,8 @@
 //!
 //! Complexity is the executor's own limit (see [`build`](super::build)); here is what it does not bound: the size of
 //! the text, the number of selections, aliases and root fields; and the depth, which the executor would count
-//! for introspection too: the query of every code generator nests deeper than data ever should. Validation and execution
+//! for introspection too: the query of every code generator nests deeper than data ever should (how much of the schema
+//! one may ask for is bounded by its size: [`Share`](super::Share)). Validation and execution
 //! walk a fragment wherever it is spread, so it counts there each time: thirty fragments of which each spreads the
 //! next one twice are a short text and a thousand million selections.
 
@@ -13,6 +14,9 @@ use async_graphql::{
     parser::types::{ExecutableDocument, Field, FragmentDefinition, Selection, SelectionSet},
 };
 
+use async_graphql_value::Value;
+
+use super::introspection::is_about_schema;
 use crate::{config::Limits, error::Code};
 
 /// The longest document text, in bytes.
@@ -25,11 +29,14 @@ const MOST_WRITTEN_OUT: usize = 10_000;
 const MOST_ROOTS: usize = 30;
 /// The deepest that braces, brackets and parentheses may nest: the parser is recursive.
 const DEEPEST_NESTING: usize = 64;
-/// The deepest that a selection of the schema itself may nest.
-const DEEPEST_INTROSPECTION: usize = 20;
-/// How many of these may stand inside each other: each multiplies the answer.
-const MOST_INTROSPECTED_LISTS: usize = 2;
-const INTROSPECTED_LISTS: [&str; 4] = ["fields", "inputFields", "interfaces", "possibleTypes"];
+
+/// How large a document is.
+pub struct Size {
+    /// Its selections, and the values in it.
+    pub nodes: usize,
+    /// Its selections, with every fragment written out where it is spread.
+    pub written_out: usize,
+}
 
 /// Refuses a text before it is parsed.
 ///
@@ -57,7 +64,7 @@ pub fn check_text(text: &str) -> Result<(), ServerError> {
 ///
 /// # Errors
 /// `QUERY_TOO_COMPLEX`.
-pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<(), ServerError> {
+pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<Size, ServerError> {
     let mut count = Count::default();
     for (_, operation) in document.operations.iter() {
         count.add(&operation.node.selection_set.node);
@@ -90,23 +97,15 @@ pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<
         if depth.fields > limits.graphql_depth {
             return Err(too_complex(format!("A document nests at most {} fields.", limits.graphql_depth)));
         }
-        if depth.schema_fields > DEEPEST_INTROSPECTION || depth.schema_lists > MOST_INTROSPECTED_LISTS {
-            return Err(too_complex("The document asks for too much of the schema at once.".to_owned()));
-        }
     }
-    Ok(())
+    Ok(Size { nodes: count.selections + count.values, written_out })
 }
 
 /// How deep a selection nests, and how much it is.
 #[derive(Clone, Copy, Default)]
 struct Depth {
-    /// In fields.
+    /// In fields, those of the schema about itself not counted.
     fields: usize,
-    /// In fields that, below `__schema` and `__type`, multiply the answer.
-    lists: usize,
-    /// The same two, where they stand below `__schema` and `__type`.
-    schema_fields: usize,
-    schema_lists: usize,
     /// Its fields, without what they select in their turn.
     roots: usize,
     /// Everything in it, with every fragment written out.
@@ -129,9 +128,6 @@ impl<'a> Depths<'a> {
             };
             Depth {
                 fields: deepest.fields.max(depth.fields),
-                lists: deepest.lists.max(depth.lists),
-                schema_fields: deepest.schema_fields.max(depth.schema_fields),
-                schema_lists: deepest.schema_lists.max(depth.schema_lists),
                 roots: deepest.roots.saturating_add(depth.roots),
                 written_out: deepest.written_out.saturating_add(depth.written_out).saturating_add(1),
             }
@@ -139,18 +135,9 @@ impl<'a> Depths<'a> {
     }
 
     fn field(&mut self, field: &'a Field) -> Depth {
-        let name = field.name.node.as_str();
         let below = self.of(&field.selection_set.node);
-        if name == "__schema" || name == "__type" {
-            let (schema_fields, schema_lists) = (below.fields, below.lists);
-            return Depth { fields: 1, lists: 0, schema_fields, schema_lists, roots: 1, ..below };
-        }
-        Depth {
-            fields: below.fields + 1,
-            lists: below.lists + usize::from(INTROSPECTED_LISTS.contains(&name)),
-            roots: 1,
-            ..below
-        }
+        let fields = if is_about_schema(field) { 1 } else { below.fields + 1 };
+        Depth { fields, roots: 1, ..below }
     }
 
     fn fragment(&mut self, name: &'a str) -> Depth {
@@ -171,6 +158,7 @@ impl<'a> Depths<'a> {
 struct Count {
     selections: usize,
     aliases: usize,
+    values: usize,
 }
 
 impl Count {
@@ -180,11 +168,23 @@ impl Count {
             match &selection.node {
                 Selection::Field(field) => {
                     self.aliases += usize::from(field.node.alias.is_some());
+                    for (_, value) in &field.node.arguments {
+                        self.value(&value.node);
+                    }
                     self.add(&field.node.selection_set.node);
                 }
                 Selection::InlineFragment(fragment) => self.add(&fragment.node.selection_set.node),
                 Selection::FragmentSpread(_) => {}
             }
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        self.values += 1;
+        match value {
+            Value::List(items) => items.iter().for_each(|item| self.value(item)),
+            Value::Object(fields) => fields.values().for_each(|field| self.value(field)),
+            _ => {}
         }
     }
 }

@@ -3,16 +3,21 @@
 //! - [`record`]: how stored things are read and written as JSON.
 //! - `permit`, `bounds`: directives that say who may call a field and what values it takes.
 //! - `context`: [`Enter::enter`], the one door into an organization.
-//! - `documents`, `limits`: what is kept of documents, and what they may ask for.
-//! - `room`: how large answers may be.
+//! - `documents`, `limits`: what is kept of documents, and what they may ask for; `validation`, with `literals` and
+//!   `conflicts`, what is valid; `execution`, what of it a request executes, by `selection`s.
+//! - `room`: how large answers may be; `introspection`: what the schema says about itself.
 //! - `http`: the endpoint; `live`: subscriptions.
 
 pub mod bounds;
 mod catalogue;
+mod conflicts;
 mod context;
 mod documents;
+mod execution;
 pub mod http;
+mod introspection;
 mod limits;
+mod literals;
 mod live;
 mod observe;
 pub mod permit;
@@ -20,13 +25,16 @@ pub mod record;
 mod render;
 mod room;
 pub mod secret;
+mod selection;
 pub mod validate;
+mod validation;
 
 use async_graphql::{MergedObject, MergedSubscription, Schema, SchemaBuilder};
 pub use catalogue::{Catalogue, RootField, values_of_scalar};
 pub use context::{ContextExt, Enter, Request, authorize};
 pub use documents::{Document, Documents};
 use futures::FutureExt;
+pub use introspection::Introspection;
 pub use live::{RECHECK, watch};
 pub use permit::Permit;
 pub use render::{problem_of, render, show, write_value};
@@ -91,7 +99,7 @@ pub type MusterSchema = Schema<Query, Mutation, Subscription>;
 #[must_use]
 pub fn build(config: &Config) -> MusterSchema {
     let builder = blueprint()
-        .extension(documents::KeepValidation)
+        .extension(validation::KeepValidation)
         .limit_complexity(config.limits.graphql_complexity)
         .limit_directives(10);
     let observed = config.metrics.listen.is_some() || config.traces.endpoint.is_some();

@@ -2,7 +2,7 @@
 
 use async_graphql::{Response, ServerError, Value};
 
-use super::Request;
+use super::{Request, literals::AN_ID};
 use crate::{
     error::{Code, Problem},
     telemetry::metrics,
@@ -95,6 +95,9 @@ pub fn show(error: &ServerError, request: &Request) -> ServerError {
                 extensions.set("status", u32::from(code.status().as_u16()));
             }
             extensions.set("requestId", request.id.as_str());
+            if shown.message.ends_with(r#"expected type "Id""#) {
+                shown.message = format!("{}, {AN_ID}", shown.message);
+            }
         }
     }
     shown.extensions = Some(extensions);
@@ -103,7 +106,8 @@ pub fn show(error: &ServerError, request: &Request) -> ServerError {
 
 /// The code of an error that async-graphql made: the caller's document or values are wrong.
 fn code_of(error: &ServerError) -> Code {
-    if error.message.contains("too complex") || error.message.contains("nested too deep") {
+    let limits = ["too complex", "nested too deep", "recursion depth", "number of directives"];
+    if limits.iter().any(|limit| error.message.contains(limit)) {
         Code::QueryTooComplex
     } else {
         Code::ValidationFailed

@@ -17,18 +17,30 @@ const TAKEN_APART: usize = 8;
 /// What a request may have although others have taken everything: a change is told to whoever made it, and an event to
 /// whoever waits for it, whatever else they have asked for.
 const SMALL: usize = 64 << 10;
+/// The most, in bytes of JSON, that one request may ask about the schema, all operations of a batch together: five
+/// times what the query of code generators takes.
+const MOST_ABOUT_SCHEMA: usize = 2 << 20;
 
 /// What the operations of a batch or of a socket have taken together.
 pub struct Room {
     of: &'static str,
     taken: AtomicUsize,
+    /// What was taken of the schema, where that is bounded for all together.
+    about_schema: Option<AtomicUsize>,
 }
 
 impl Room {
     /// Nothing is taken yet; `of` is what a caller knows it as.
     #[must_use]
     pub fn new(of: &'static str) -> Arc<Self> {
-        Arc::new(Self { of, taken: AtomicUsize::new(0) })
+        Arc::new(Self { of, taken: AtomicUsize::new(0), about_schema: None })
+    }
+
+    /// The room of a batch, which is one request.
+    #[must_use]
+    pub fn of_batch() -> Arc<Self> {
+        let about_schema = Some(AtomicUsize::new(0));
+        Arc::new(Self { of: "batch", taken: AtomicUsize::new(0), about_schema })
     }
 
     /// Keeps an answer until everything is answered.
@@ -57,6 +69,7 @@ impl Room {
 pub struct Share {
     room: Option<Arc<Room>>,
     taken: AtomicUsize,
+    about_schema: AtomicUsize,
     weight: usize,
 }
 
@@ -70,7 +83,7 @@ impl Share {
     /// The share of an operation that has the room with others, or for itself alone.
     #[must_use]
     pub fn of(room: Option<Arc<Room>>) -> Self {
-        Self { room, taken: AtomicUsize::new(0), weight: TAKEN_APART }
+        Self { room, taken: AtomicUsize::new(0), about_schema: AtomicUsize::new(0), weight: TAKEN_APART }
     }
 
     /// The same, where the bytes are `copied` as they are, or else taken apart.
@@ -106,6 +119,29 @@ impl Share {
         if let Some(room) = &self.room {
             room.taken.fetch_add(more, Ordering::Relaxed);
         }
+    }
+
+    fn about_schema(&self) -> &AtomicUsize {
+        let together = self.room.as_ref().and_then(|room| room.about_schema.as_ref());
+        together.unwrap_or(&self.about_schema)
+    }
+
+    /// Whether there is room for so many bytes more about the schema.
+    ///
+    /// # Errors
+    /// `QUERY_TOO_COMPLEX`.
+    pub fn check_about_schema(&self, bytes: usize) -> Result<()> {
+        if self.about_schema().load(Ordering::Relaxed) + bytes > MOST_ABOUT_SCHEMA {
+            let detail = "One request may not ask for so much of the schema: ask for less at once.";
+            return Err(Problem::new(Code::QueryTooComplex, detail));
+        }
+        self.check(bytes)
+    }
+
+    /// Takes so many bytes about the schema. They are not given back: making them was the work.
+    pub fn take_about_schema(&self, bytes: usize) {
+        self.about_schema().fetch_add(bytes, Ordering::Relaxed);
+        self.take(bytes);
     }
 
     /// Gives everything back: it is on its way to the client.

@@ -11,6 +11,7 @@ use async_graphql::{
 
 use super::{
     bounds::{Bounds, is_folder},
+    literals::AN_ID,
     record::snake_case,
 };
 use crate::{
@@ -36,6 +37,8 @@ pub enum Spelling {
 pub struct Validator<'a> {
     registry: &'a Registry,
     spelling: Spelling,
+    /// Whether only types are checked.
+    types_only: bool,
     /// What is wrong so far.
     pub violations: Vec<Violation>,
 }
@@ -44,7 +47,13 @@ impl<'a> Validator<'a> {
     /// A validator that has seen nothing yet.
     #[must_use]
     pub fn new(registry: &'a Registry, spelling: Spelling) -> Self {
-        Self { registry, spelling, violations: Vec::new() }
+        Self { registry, spelling, types_only: false, violations: Vec::new() }
+    }
+
+    /// A validator of the types of variables. Bounds are for those who may call at all: they are checked later.
+    #[must_use]
+    pub fn of_types(registry: &'a Registry) -> Self {
+        Self { types_only: true, ..Self::new(registry, Spelling::Camel) }
     }
 
     /// Checks `value` as the input `declared` at `pointer`; returns it with its keys spelled as in the schema.
@@ -53,21 +62,29 @@ impl<'a> Validator<'a> {
         let required = declared.ty.ends_with('!') && declared.default_value.is_none();
         match value {
             None if required => {
-                self.wrong(pointer, "REQUIRED", format!("`{}` is required.", last(pointer)));
+                self.require(pointer);
                 None
             }
             None => None,
             Some(value) => {
-                let bounds = Bounds::read(&declared.directive_invocations);
+                let bounds = if self.types_only {
+                    Bounds::default()
+                } else {
+                    Bounds::read(&declared.directive_invocations)
+                };
                 Some(self.typed(&declared.ty, bounds, value, pointer))
             }
         }
     }
 
-    /// Whether `value` is of the type `ty`, bounds aside.
-    pub fn is_of_type(&mut self, ty: &str, value: &Value) -> bool {
-        self.typed(ty, Bounds::default(), value.clone(), "");
-        self.violations.is_empty()
+    /// Names a value that is missing.
+    pub fn require(&mut self, pointer: &str) {
+        self.wrong(pointer, "REQUIRED", format!("`{}` is required.", last(pointer)));
+    }
+
+    /// `value` as the type `ty` takes it, bounds aside.
+    pub fn coerce(&mut self, ty: &str, value: Value, pointer: &str) -> Value {
+        self.typed(ty, Bounds::default(), value, pointer)
     }
 
     fn typed(&mut self, ty: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
@@ -88,9 +105,14 @@ impl<'a> Validator<'a> {
     }
 
     fn list(&mut self, inner: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
-        let Value::List(items) = value else {
-            self.wrong(pointer, "WRONG_TYPE", format!("`{}` must be a list.", last(pointer)));
-            return value;
+        let items = match value {
+            Value::List(items) => items,
+            // GraphQL takes one value for a list of one (specification, section 3.11).
+            one if self.spelling == Spelling::Camel => vec![one],
+            value => {
+                self.wrong(pointer, "WRONG_TYPE", format!("`{}` must be a list.", last(pointer)));
+                return value;
+            }
         };
         if let Some(max) = bounds.max_items
             && items.len() > usize::try_from(max).unwrap_or(usize::MAX)
@@ -176,8 +198,9 @@ impl<'a> Validator<'a> {
             },
             ("Id", Value::Number(number)) => match number.as_i64() {
                 Some(number) => self.number(super::bounds::range(1, crate::ids::MAX_ID), number, pointer),
-                None => self.wrong_type(pointer, "an integer"),
+                None => self.wrong_type(pointer, AN_ID),
             },
+            ("Id", _) => self.wrong_type(pointer, AN_ID),
             ("Float", Value::Number(number)) => match number.as_f64() {
                 Some(float) if bounds.min.is_some_and(|min| float < min as f64) => {
                     let min = bounds.min.unwrap_or_default();
@@ -189,7 +212,7 @@ impl<'a> Validator<'a> {
                 }
                 _ => {}
             },
-            ("Int" | "Id", _) => self.wrong_type(pointer, "an integer"),
+            ("Int", _) => self.wrong_type(pointer, "an integer"),
             ("Float", _) => self.wrong_type(pointer, "a number"),
             ("Boolean", Value::Boolean(_)) => {}
             ("Boolean", _) => self.wrong_type(pointer, "true or false"),
@@ -204,7 +227,7 @@ impl<'a> Validator<'a> {
     /// Scalars of our own that name a closed set of values (permissions, kinds of credential), and free JSON.
     fn other_scalar(&mut self, name: &str, value: &Value, pointer: &str) {
         let known = super::catalogue::values_of_scalar(name);
-        if known.is_empty() {
+        if known.is_empty() || self.types_only {
             return; // the scalar itself says what it takes
         }
         let Value::String(text) = value else { return self.wrong_type(pointer, "a string") };
@@ -216,6 +239,9 @@ impl<'a> Validator<'a> {
     }
 
     fn number(&mut self, bounds: Bounds, number: i64, pointer: &str) {
+        if self.types_only {
+            return;
+        }
         if let Some(min) = bounds.min.filter(|min| number < *min) {
             self.wrong(pointer, "TOO_SMALL", format!("`{}` must be at least {min}.", last(pointer)));
         }
@@ -226,6 +252,9 @@ impl<'a> Validator<'a> {
     }
 
     fn text(&mut self, bounds: Bounds, text: &str, pointer: &str) {
+        if self.types_only {
+            return;
+        }
         if text.contains('\0') {
             let detail = format!("`{}` contains the character U+0000.", last(pointer));
             return self.wrong(pointer, "NOT_ALLOWED", detail);

@@ -166,13 +166,10 @@ async fn a_browser_gets_a_page_whose_examples_fit_the_schema() {
 }
 
 #[tokio::test]
-async fn introspection_may_nest_deeper_than_data_but_not_multiply() {
+async fn introspection_may_nest_deeper_than_data() {
     let app = TestApp::start_with(|config| config.limits.graphql_depth = 3).await;
     let deep = "{ __schema { types { fields { type { ofType { ofType { name } } } } } } }";
     app.anonymous.gql(deep, json!({})).await.data();
-    let wide = "{ __schema { types { ...a } } } fragment a on __Type { fields { type { ...b } } } \
-                fragment b on __Type { fields { type { fields { name } } } }";
-    assert_eq!(app.anonymous.gql(wide, json!({})).await.code(), "QUERY_TOO_COMPLEX");
     let data = "query($o: Id!) { agents(orgId: $o, page: 1, limit: 1) { data { server { id } } } }";
     let answer = app.viewer.gql(data, json!({"o": app.org})).await;
     assert_eq!(answer.code(), "QUERY_TOO_COMPLEX", "{}", answer.text);

@@ -28,7 +28,7 @@ fn node(script: &str, arguments: &[&str]) -> Command {
 }
 
 async fn passes(script: &str, arguments: &[&str]) {
-    let output = timeout(Duration::from_mins(1), node(script, arguments).output()).await.unwrap();
+    let output = timeout(Duration::from_mins(5), node(script, arguments).output()).await.unwrap();
     let output = output.expect("node is installed");
     let said = [output.stdout, output.stderr].concat();
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&said));
@@ -44,6 +44,32 @@ async fn the_audits_of_graphql_over_http_pass() {
 async fn a_code_generator_reads_the_schema() {
     let app = TestApp::start().await;
     passes("introspect.mjs", &[&format!("{}/graphql", app.base)]).await;
+}
+
+/// `graphql-codegen` for the schema and the documents behind `/v1`, with the settings that `docs/api.md` recommends.
+#[tokio::test]
+async fn a_code_generator_makes_types_of_the_schema_file() {
+    const CLI: &str = "node_modules/@graphql-codegen/cli/esm/bin.js";
+    let settings = std::fs::read_to_string(Path::new(FOLDER).join("codegen.json")).unwrap();
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    let generates = settings["generates"].as_object().unwrap();
+    let (file, generated) = generates.iter().next().unwrap();
+    let file = Path::new(FOLDER).join(file);
+    let _ = std::fs::remove_file(&file);
+    passes(CLI, &["--config", "codegen.json"]).await;
+    let types = std::fs::read_to_string(&file).unwrap();
+    assert!(types.contains("export type ListAgentsQuery ="), "no operations in {}", file.display());
+    assert!(!types.contains(": any"), "{} has untyped values", file.display());
+    let scalars = generated["config"]["scalars"].as_object().unwrap();
+    for (name, ty) in scalars {
+        let line = format!("{name}: {{ input: {0}; output: {0}; }}", ty.as_str().unwrap());
+        assert!(types.contains(&line), "{line}");
+        let told = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md")).unwrap();
+        assert!(
+            told.contains(&format!("{name}: {}", ty.as_str().unwrap())),
+            "docs/api.md does not tell {name}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -133,7 +133,7 @@ proptest! {
         "query Q($a: Int = 1, $b: [Id!]!) { agents(orgId: 1, page: $a, limit: 10) @skip(if: false) { ...F data { id } } } fragment F on X { y }"
     )) {
         let limits: Limits = config().limits;
-        let _ = Documents::new(&limits).get(&text);
+        let _ = Documents::new(&limits).get(&text, true);
     }
 }
 

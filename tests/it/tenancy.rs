@@ -106,6 +106,9 @@ struct Law<'a> {
     theirs: &'a Population,
 }
 
+/// Ids that somebody else gives out, and that name nothing of ours.
+const OF_OTHERS: [&str; 1] = ["installationId"];
+
 fn named(ty: &str) -> &str {
     ty.trim_matches(['[', ']', '!'])
 }
@@ -124,6 +127,9 @@ impl Law<'_> {
     }
 
     fn collect(&self, value: &MetaInputValue, path: Vec<String>, places: &mut Vec<Place>) {
+        if OF_OTHERS.contains(&&*value.name) {
+            return;
+        }
         if named(&value.ty) == "Id" {
             let (ours, theirs) = (self.id(self.ours, &value.name), self.id(self.theirs, &value.name));
             let (list, required) = (value.ty.starts_with('['), value.ty.ends_with('!'));

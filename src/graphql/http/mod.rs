@@ -27,7 +27,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use futures::future::join_all;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use self::{
@@ -43,7 +42,6 @@ use crate::{
         limits::Class,
     },
     error::{Code, Problem, Result},
-    graphql::Room,
     ids::OrgId,
 };
 
@@ -85,23 +83,8 @@ async fn post(app: &Arc<App>, arrival: &Arrival, media: Media, body: Body) -> Re
             Ok(sse::respond(&session, *operation))
         }
         Batch::Single(operation) => Ok(respond(session.run(*operation).await, media)),
-        Batch::Many(operations) => {
-            let session = session.sharing(Room::new("batch"));
-            let answers = join_all(operations.into_iter().map(|operation| session.run(operation))).await;
-            Ok(json(StatusCode::OK, media, joined(answers)))
-        }
+        Batch::Many(operations) => Ok(json(StatusCode::OK, media, session.run_all(operations).await?)),
     }
-}
-
-/// The answers as one list. Each is gone once it is copied.
-fn joined(answers: Vec<Answered>) -> Vec<u8> {
-    let mut list = Vec::with_capacity(answers.iter().map(|answer| answer.json.len() + 1).sum::<usize>() + 1);
-    for (n, answer) in answers.into_iter().enumerate() {
-        list.push(if n == 0 { b'[' } else { b',' });
-        list.extend_from_slice(&answer.json);
-    }
-    list.push(b']');
-    list
 }
 
 /// Runs a mutation under an idempotency key, or gives the answer that it was given before.

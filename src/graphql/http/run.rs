@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use async_graphql::{ErrorExtensionValues, Response, ServerError, Value};
+use async_graphql::{ErrorExtensionValues, Name, Response, ServerError, Value, Variables};
 use axum::body::{Body, Bytes};
 use futures::{
     FutureExt, StreamExt,
@@ -15,10 +15,19 @@ use crate::{
     app::App,
     edge::{Advance, Arrival, body, idempotency::Claim, ledger::Holder, limits::Class},
     error::{Code, Problem, Result},
-    graphql::{Document, Request, Room, Share, render, show},
+    graphql::{
+        Document, Request, Room, Share,
+        execution::{Execution, coerce},
+        introspection::Questions,
+        render, show,
+        validation::validate,
+    },
     numerals::counted,
     telemetry::metrics,
 };
+
+/// The most operations in a batch of somebody without a credential, who has little to ask but to be let in.
+const MOST_ANONYMOUS: usize = 3;
 
 /// Whose operations are run: one HTTP request, or one socket.
 #[derive(Clone)]
@@ -93,7 +102,7 @@ impl Session {
     /// Whether the operation changes something.
     pub fn is_mutation(&self, operation: &Operation) -> bool {
         let name = operation.name.as_deref();
-        self.app.documents.get(&operation.query).is_ok_and(|document| {
+        self.document(operation).is_ok_and(|document| {
             document.operation(name).is_some() && !document.is_query(name) && !document.is_subscription(name)
         })
     }
@@ -118,18 +127,55 @@ impl Session {
     /// Whether the document is good but not for GET: a mutation, or a subscription without a stream of events.
     pub fn is_beyond_get(&self, operation: &Operation, events: bool) -> bool {
         let name = operation.name.as_deref();
-        self.app.documents.get(&operation.query).is_ok_and(|document| {
+        self.document(operation).is_ok_and(|document| {
             document.operation(name).is_some()
                 && !document.is_query(name)
                 && !(events && document.is_subscription(name))
         })
     }
 
+    fn document(&self, operation: &Operation) -> std::result::Result<Arc<Document>, ServerError> {
+        self.app.documents.get(&operation.query, self.is_known())
+    }
+
+    /// Whether there is a credential.
+    fn is_known(&self) -> bool {
+        !matches!(self.caller, Caller::Anonymous)
+    }
+
+    /// Runs the operations of a batch, one after another: they are one request, and take no more of the service at a
+    /// time than one.
+    ///
+    /// # Errors
+    /// `QUERY_TOO_COMPLEX` for more than a caller without a credential may send.
+    pub async fn run_all(self, operations: Vec<Operation>) -> Result<Vec<u8>> {
+        if !self.is_known() && operations.len() > MOST_ANONYMOUS {
+            let most = counted(MOST_ANONYMOUS, "operation");
+            let detail =
+                format!("Without a credential a batch takes at most {most}, not {}.", operations.len());
+            return Err(Problem::new(Code::QueryTooComplex, detail));
+        }
+        let session = self.sharing(Room::of_batch());
+        let mut list = vec![b'['];
+        for (n, operation) in operations.into_iter().enumerate() {
+            if n > 0 {
+                list.push(b',');
+            }
+            list.extend_from_slice(&session.run(operation).await.json);
+        }
+        list.push(b']');
+        Ok(list)
+    }
+
     /// Runs a query or a mutation.
     pub async fn run(&self, operation: Operation) -> Answered {
         let answered = match self.prepare(operation, true) {
-            Ok(Prepared { graphql, request, .. }) => {
-                answered(&self.app.schema.execute(graphql).await, &request)
+            Ok(Prepared { graphql, request, order, known, .. }) => {
+                let executed = match graphql {
+                    Some(graphql) => self.app.schema.execute(graphql).await,
+                    None => Response::default(),
+                };
+                answered(&Execution::complete(&order, &known, executed), &request)
             }
             Err(unfit) => answered(&unfit, &self.request(None, false)),
         };
@@ -156,11 +202,16 @@ impl Session {
     }
 
     fn stream(&self, operation: Operation, raw: bool) -> (Arc<Request>, BoxStream<'static, Response>) {
-        let Prepared { graphql, request, is_subscription } = match self.prepare(operation, raw) {
+        let Prepared { graphql, request, is_subscription, order, known } = match self.prepare(operation, raw)
+        {
             Ok(prepared) => prepared,
             Err(unfit) => return (self.request(None, false), stream::once(async { *unfit }).boxed()),
         };
-        let responses = self.app.schema.execute_stream(graphql);
+        let responses = match graphql {
+            Some(graphql) => self.app.schema.execute_stream(graphql),
+            None => stream::once(async { Response::default() }).boxed(),
+        };
+        let responses = responses.map(move |response| Execution::complete(&order, &known, response));
         let share = Arc::clone(&request);
         // Each response is an answer by itself, and goes to the client before the next one is asked for.
         let responses = responses.inspect(move |_| share.answered.give_back());
@@ -175,7 +226,6 @@ impl Session {
 
     /// A request whose root values may be bytes if `raw` is wanted and the document allows it.
     pub(super) fn request(&self, document: Option<&Document>, raw: bool) -> Arc<Request> {
-        let raw = raw && document.is_some_and(|document| document.raw);
         Arc::new(Request {
             plans: document.and_then(|document| document.plans.clone()),
             raw,
@@ -198,8 +248,7 @@ impl Session {
     /// # Errors
     /// The response to a text that is no document, or one that is too large.
     fn prepare(&self, operation: Operation, raw: bool) -> Result<Prepared, Box<Response>> {
-        let Operation { query, name, variables, .. } = operation;
-        let document = match self.app.documents.get(&query) {
+        let document = match self.document(&operation) {
             Ok(document) => document,
             // Reading it was work.
             Err(error) => {
@@ -207,6 +256,7 @@ impl Session {
                 return Err(Box::new(Response::from_errors(vec![error])));
             }
         };
+        let Operation { name, variables, .. } = operation;
         let request = self.request(Some(&document), raw);
         let is_subscription = document.is_subscription(name.as_deref());
         let is_query = document.is_query(name.as_deref());
@@ -219,24 +269,73 @@ impl Session {
                 (false, false) => metrics::Operation::Mutation,
             });
         }
-        let fits = document.accepts(name.as_deref(), &variables, &self.app.catalogue.registry);
-        let mut graphql = async_graphql::Request::new("").variables(variables).data(Arc::clone(&request));
-        if let Some(name) = name {
-            graphql = graphql.operation_name(name);
+        let refused = |errors| Box::new(Response::from_errors(errors));
+        validate(&self.app.schema, &document, name.as_deref()).map_err(refused)?;
+        let Some(definition) = document.operation(name.as_deref()) else {
+            return Err(refused(vec![ServerError::new("There is no such operation.", None)]));
+        };
+        let variables = coerce(definition, variables, &self.app.catalogue.registry)
+            .map_err(|error| refused(vec![error]))?;
+        let execution = document.execution(definition, &variables);
+        let known = self.about_schema(&execution, &document, &variables, &request).map_err(|problem| {
+            let at = execution.about_schema.first().map(|field| field.pos).unwrap_or_default();
+            refused(vec![async_graphql::Error::from(problem).into_server_error(at)])
+        })?;
+        let graphql = execution.document.map(|executed| {
+            let mut graphql = async_graphql::Request::new("")
+                .variables(variables)
+                .data(Arc::clone(&request))
+                .data(Arc::clone(&document));
+            if let Some(name) = name.filter(|_| execution.named) {
+                graphql = graphql.operation_name(name);
+            }
+            graphql.set_parsed_query(executed);
+            graphql
+        });
+        Ok(Prepared { graphql, request, is_subscription, order: execution.order, known })
+    }
+
+    /// The answers about the schema.
+    fn about_schema(
+        &self,
+        execution: &Execution,
+        document: &Document,
+        variables: &Variables,
+        request: &Request,
+    ) -> Result<Vec<(Name, Value)>> {
+        let asked = &execution.about_schema;
+        if asked.is_empty() {
+            return Ok(Vec::new());
         }
-        graphql.set_parsed_query(if fits { document.planned() } else { document.parsed() });
-        if fits {
-            graphql = graphql.data(document);
+        if !self.app.config.introspection {
+            let keys = asked.iter().map(|field| field.node.response_key().node.clone());
+            return Ok(keys.map(|key| (key, Value::Null)).collect());
         }
-        Ok(Prepared { graphql, request, is_subscription })
+        let fragments = &document.executable().fragments;
+        let questions = Questions { fields: asked, fragments, variables };
+        let answers = self.app.introspection.answer(&self.app.schema, &questions, &request.answered)?;
+        let values = answers.into_iter().map(|(key, json)| {
+            let value = if request.raw {
+                Value::Binary(json.into())
+            } else {
+                serde_json::from_slice(&json).map_err(Problem::internal)?
+            };
+            Ok((key, value))
+        });
+        values.collect()
     }
 }
 
 /// An operation, ready for the executor.
 struct Prepared {
-    graphql: async_graphql::Request,
+    /// None if nothing is left to execute.
+    graphql: Option<async_graphql::Request>,
     request: Arc<Request>,
     is_subscription: bool,
+    /// The response keys in the order of the answer.
+    order: Vec<Name>,
+    /// The root fields that are answered already.
+    known: Vec<(Name, Value)>,
 }
 
 /// Counts a subscription for as long as it is open.

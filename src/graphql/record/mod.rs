@@ -24,4 +24,5 @@ mod write;
 pub use fetch::{Loaders, Rows};
 pub use output::{Counted, List, OffsetPage, One, Page, Plans};
 pub use plan::NOW;
+pub(super) use plan::lead;
 pub use spec::{Column, Decimal, Kind, Many, Record, Spec, camel_case, snake_case};

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     access::Scope,
     error::{Problem, Result},
-    graphql::ContextExt,
+    graphql::{ContextExt, selection::below},
 };
 
 /// One record by its id; an error with `NOT_FOUND` where the organization has no such record.
@@ -292,10 +292,10 @@ enum PageSlot {
 impl PageShape {
     fn plan<'a, R: Record, N: Numbers>(planner: Planner<'a>, type_name: &str, set: &'a SelectionSet) -> Self {
         let mut page = Self { fields: Vec::new(), lists: Vec::new(), wants_total: false };
-        for (key, fields) in planner.merge(type_name, &[set]) {
-            let slot = match fields[0].name.node.as_str() {
+        for (key, fields) in planner.merge(&[set]) {
+            let slot = match fields[0].node.name.node.as_str() {
                 "data" => {
-                    let sets: Vec<_> = fields.iter().map(|field| &field.selection_set.node).collect();
+                    let sets: Vec<_> = below(&fields).collect();
                     page.lists.push(planner.plan(R::spec(), &sets, None));
                     PageSlot::Data(page.lists.len() - 1)
                 }

@@ -5,16 +5,19 @@
 //! key as the GraphQL specification asks (section 5.3.2 and 6.3.2), so fragments, aliases and repeated
 //! fields cost nothing later. `@skip` and `@include` are gone by now: the executor removes what they exclude.
 
-use std::{collections::HashMap, fmt::Write};
+use std::fmt::Write;
 
 use async_graphql::{
-    Name, Positioned,
-    parser::types::{Field as Selected, FragmentDefinition, Selection, SelectionSet},
+    Positioned,
+    parser::types::{Field, SelectionSet},
     registry::{MetaType, Registry},
 };
 use sea_orm::DbBackend;
 
-use crate::access::{Permission, Scope};
+use crate::{
+    access::{Permission, Scope},
+    graphql::selection::{Fragments, Merged, below, merged},
+};
 
 use super::spec::{Kind, Load, Source, Spec, snake_case};
 
@@ -85,12 +88,10 @@ pub(super) struct Relation {
 /// What planning reads from the request.
 #[derive(Clone, Copy)]
 pub(super) struct Planner<'a> {
-    pub fragments: &'a HashMap<Name, Positioned<FragmentDefinition>>,
+    pub fragments: &'a Fragments,
     pub registry: &'a Registry,
     pub backend: DbBackend,
 }
-
-type Merged<'a> = Vec<(&'a str, Vec<&'a Selected>)>;
 
 impl<'a> Planner<'a> {
     /// Plans `sets`, the merged selection sets over one record. `first` is selected as the first column.
@@ -109,8 +110,8 @@ impl<'a> Planner<'a> {
 
     fn object(self, spec: &'static Spec, sets: &[&'a SelectionSet], needs: &mut Needs) -> Object {
         let mut object = Object::default();
-        for (key, fields) in self.merge(spec.name, sets) {
-            let name = fields[0].name.node.as_str();
+        for (key, fields) in self.merge(sets) {
+            let name = fields[0].node.name.node.as_str();
             let slot = match (name, spec.get(name)) {
                 ("__typename", _) => Slot::Literal(json_string(spec.name)),
                 (_, Some(field)) => {
@@ -130,11 +131,11 @@ impl<'a> Planner<'a> {
     fn slot(
         self,
         source: &'static Source,
-        fields: &[&'a Selected],
+        fields: &[&'a Positioned<Field>],
         (owner, name): (&'static Spec, &str),
         needs: &mut Needs,
     ) -> Slot {
-        let sets: Vec<_> = fields.iter().map(|field| &field.selection_set.node).collect();
+        let sets: Vec<_> = below(fields).collect();
         match source {
             Source::Value { sql, kind, .. } => {
                 Slot::Value { at: needs.column(sql.on(self.backend)), kind: *kind }
@@ -169,12 +170,12 @@ impl<'a> Planner<'a> {
         // Asked of the type: the selection over an object may be empty, once directives have excluded all of it.
         let Some(owner) = owner.filter(|ty| ty.is_composite()) else { return Parts(None) };
         let mut parts: Vec<(Box<[u8]>, Part)> = Vec::new();
-        for (key, fields) in self.merge(owner.name(), sets) {
-            let name = fields[0].name.node.as_str();
+        for (key, fields) in self.merge(sets) {
+            let name = fields[0].node.name.node.as_str();
             let part = if name == "__typename" {
                 Part::Literal(json_string(owner.name()))
             } else {
-                let sets: Vec<_> = fields.iter().map(|field| &field.selection_set.node).collect();
+                let sets: Vec<_> = below(&fields).collect();
                 let parts = self.parts(self.type_of(owner.name(), name), &sets);
                 Part::Key { name: snake_case(name), parts }
             };
@@ -190,39 +191,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Fields in the order of their first appearance, merged by response key.
-    pub fn merge(self, type_name: &str, sets: &[&'a SelectionSet]) -> Merged<'a> {
-        let mut merged = Merged::new();
-        for set in sets {
-            self.collect(type_name, set, &mut merged);
-        }
-        merged
-    }
-
-    fn collect(self, type_name: &str, set: &'a SelectionSet, merged: &mut Merged<'a>) {
-        for selection in &set.items {
-            match &selection.node {
-                Selection::Field(field) => {
-                    let key = field.node.response_key().node.as_str();
-                    match merged.iter_mut().find(|(known, _)| *known == key) {
-                        Some((_, fields)) => fields.push(&field.node),
-                        None => merged.push((key, vec![&field.node])),
-                    }
-                }
-                Selection::InlineFragment(fragment) => {
-                    let condition = fragment.node.type_condition.as_ref();
-                    if condition.is_none_or(|on| on.node.on.node == type_name) {
-                        self.collect(type_name, &fragment.node.selection_set.node, merged);
-                    }
-                }
-                Selection::FragmentSpread(spread) => {
-                    if let Some(fragment) = self.fragments.get(&spread.node.fragment_name.node)
-                        && fragment.node.type_condition.node.on.node == type_name
-                    {
-                        self.collect(type_name, &fragment.node.selection_set.node, merged);
-                    }
-                }
-            }
-        }
+    pub fn merge(self, sets: &[&'a SelectionSet]) -> Merged<'a> {
+        merged(sets.iter().copied(), self.fragments, &|_| true)
     }
 }
 
@@ -264,7 +234,7 @@ impl Needs {
 }
 
 /// The bytes before a field's value: `{"key":` or `,"key":`.
-pub(super) fn lead(first: bool, key: &str) -> Box<[u8]> {
+pub(in crate::graphql) fn lead(first: bool, key: &str) -> Box<[u8]> {
     let mut out = vec![if first { b'{' } else { b',' }];
     out.extend_from_slice(&json_string(key));
     out.push(b':');

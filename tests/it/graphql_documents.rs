@@ -1,0 +1,214 @@
+//! Documents: what is valid, in which order they are answered, and how many of them are kept.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp};
+
+/// The positions of these keys in the answer's text.
+fn order(answer: &Answer, keys: &[&str]) -> Vec<usize> {
+    keys.iter().map(|key| answer.text.find(&format!("\"{key}\":")).expect("the key is there")).collect()
+}
+
+#[tokio::test]
+async fn root_fields_are_answered_in_the_order_of_the_document() {
+    let app = TestApp::start().await;
+    app.populate(3).await;
+    let o = app.org;
+    let documents = [
+        format!(
+            "{{ a: auditLog(orgId: {o}, page: 1, limit: 50) {{ total data {{ id }} }} b: images(orgId: {o}) \
+             {{ id }} c: organization(orgId: {o}) {{ name }} d: __typename }}"
+        ),
+        format!(
+            "{{ ...f d: __typename }} fragment f on Query {{ a: agents(orgId: {o}, page: 1, limit: 3) {{ total data \
+             {{ id name }} }} b: organization(orgId: {o}) {{ name }} ... {{ c: __schema {{ __typename }} }} }}"
+        ),
+        format!(
+            "query($no: Boolean = false) {{ a: auditLog(orgId: {o}, page: 1, limit: 9) {{ total }} b: viewer {{ __typename }} \
+             c: organization(orgId: {o}) {{ name }} d: __typename x: organization(orgId: {o}) @include(if: $no) {{ name }} }}"
+        ),
+    ];
+    for document in &documents {
+        for _ in 0..20 {
+            let answer = app.owner.gql(document, json!({})).await;
+            assert!(answer.body["errors"].is_null(), "{document}: {}", answer.text);
+            let places = order(&answer, &["a", "b", "c", "d"]);
+            assert!(places.is_sorted(), "{document}: {}", answer.text);
+            assert!(answer.body["data"].get("x").is_none(), "{}", answer.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_two_selections_of_one_root_ask_for_is_merged_in_their_order() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let document = "query($o: Id!, $a: Id!, $yes: Boolean!) { r: agent(orgId: $o, id: $a) { status } ...f \
+                    r: agent(orgId: $o, id: $a) @include(if: $yes) { name server { name } } } \
+                    fragment f on Query { r: agent(orgId: $o, id: $a) { id server { id } } }";
+    for _ in 0..20 {
+        let answer = app.viewer.gql(document, json!({ "o": app.org, "a": agent, "yes": true })).await;
+        let keys: Vec<&String> = answer.body["data"]["r"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["status", "id", "server", "name"], "{}", answer.text);
+        let server: Vec<&String> = answer.body["data"]["r"]["server"].as_object().unwrap().keys().collect();
+        assert_eq!(server, ["id", "name"]);
+    }
+    let answer = app.viewer.gql(document, json!({ "o": app.org, "a": agent, "yes": false })).await;
+    assert!(answer.body["data"]["r"].get("name").is_none(), "{}", answer.text);
+    assert_eq!(
+        app.stranger.gql(document, json!({ "o": app.org, "a": agent, "yes": true })).await.code(),
+        "NOT_A_MEMBER"
+    );
+}
+
+#[tokio::test]
+async fn fields_that_conflict_are_refused_wherever_they_stand() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let o = app.org;
+    for document in [
+        format!("{{ agents(orgId: {o}, page: 1, limit: 1) {{ data {{ x: id }} data {{ x: name }} }} }}"),
+        format!(
+            "{{ r: agent(orgId: {o}, id: {agent}) {{ x: id }} r: agent(orgId: {o}, id: {agent}) {{ x: name }} }}"
+        ),
+        format!("{{ agent(orgId: {o}, id: {agent}) {{ server {{ x: id }} server {{ x: name }} }} }}"),
+        format!(
+            "{{ r: agent(orgId: {o}, id: {agent}) {{ id }} ...f }} fragment f on Query {{ r: agent(orgId: {o}, id: 7) {{ id }} }}"
+        ),
+    ] {
+        for _ in 0..2 {
+            let request = app.owner.request(Method::POST, "/graphql").json(&json!({ "query": document }));
+            let answer = Answer::of(request.header("accept", "application/graphql-response+json")).await;
+            assert_eq!((answer.status, answer.code().as_str()), (400, "VALIDATION_FAILED"), "{document}");
+            assert!(answer.text.contains("Give one of them an alias."), "{}", answer.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_operation_of_which_directives_leave_nothing_is_an_empty_object() {
+    let app = TestApp::start().await;
+    let document =
+        "query($o: Id!, $s: Boolean!) { agents(orgId: $o, page: 1, limit: 1) @skip(if: $s) { total } }";
+    let answer = app.viewer.gql(document, json!({ "o": app.org, "s": true })).await;
+    assert_eq!(answer.text, r#"{"data":{}}"#);
+    let answer = app.viewer.gql(document, json!({ "o": app.org, "s": false })).await;
+    assert_eq!(answer.data(), json!({ "agents": { "total": 0 } }));
+}
+
+#[tokio::test]
+async fn values_are_taken_as_the_specification_says() {
+    let app = TestApp::start().await;
+    let all = app.populate(3).await;
+    let (o, skill, agent) = (app.org, all.skills[0], all.agents[1]);
+    // One value stands for a list of one, in a document, in a variable and in an object.
+    let literal = format!(
+        "mutation {{ setSkillAgents(orgId: {o}, id: {skill}, input: {{agentIds: {agent}}}) {{ agents {{ id }} }} }}"
+    );
+    let variable = "mutation($o: Id!, $s: Id!, $a: [Id!]!) { setSkillAgents(orgId: $o, id: $s, input: {agentIds: $a}) { agents { id } } }";
+    let object = "mutation($o: Id!, $s: Id!, $i: SetAgentsInput!) { setSkillAgents(orgId: $o, id: $s, input: $i) { agents { id } } }";
+    for (document, variables) in [
+        (&*literal, json!({})),
+        (variable, json!({ "o": o, "s": skill, "a": agent })),
+        (object, json!({ "o": o, "s": skill, "i": { "agentIds": agent } })),
+    ] {
+        let set = app.owner.gql(document, variables).await.data();
+        assert_eq!(set["setSkillAgents"]["agents"], json!([{ "id": agent }]), "{document}");
+    }
+    // A name of an enumeration is a string in JSON, and none in a document.
+    let of = |status: &str, default: &str| {
+        let list = format!("conversations(orgId: {o}, status: {status}, sort: $s) {{ total }}");
+        format!("query($s: ConversationSort = {default}) {{ {list} }}")
+    };
+    let by = |sort: Value| json!({ "s": sort });
+    app.owner.gql(&of("OPEN", "activity"), by(json!("contact"))).await.data();
+    for (document, variables) in [
+        (of("\"OPEN\"", "activity"), json!({})),
+        (of("OPEN", "\"activity\""), json!({})),
+        (of("OPEN", "activity"), by(json!("nothing"))),
+    ] {
+        let answer = app.owner.gql(&document, variables).await;
+        assert_eq!(answer.code(), "VALIDATION_FAILED", "{document}: {}", answer.text);
+    }
+    // The message for a wrong id says what an id is.
+    let typed = "query($o: Id!) { organization(orgId: $o) { name } }";
+    for answer in [
+        app.owner.gql(typed, json!({ "o": "1" })).await,
+        app.owner.gql("{ organization(orgId: \"1\") { name } }", json!({})).await,
+        app.anonymous.gql(typed, json!({ "o": "1" })).await,
+    ] {
+        assert_eq!(answer.code(), "VALIDATION_FAILED");
+        assert!(answer.text.contains("a positive integer"), "{}", answer.text);
+    }
+    let missing = app.owner.gql(typed, json!({})).await;
+    assert_eq!(missing.code(), "VALIDATION_FAILED");
+    assert!(
+        missing.body.get("data").is_none() && missing.text.contains("`o` is required."),
+        "{}",
+        missing.text
+    );
+    // A timestamp has the form that is documented.
+    let token = "mutation($o: Id!, $t: Id!, $e: Timestamp) { updateServiceToken(orgId: $o, id: $t, input: {expiresAt: $e}) { expiresAt } }";
+    for (text, taken) in [
+        ("2099-12-01T00:00:00+01:00", true),
+        ("2099-12-01 00:00:00Z", false),
+        ("20991201T000000Z", false),
+        ("2099-12-01T00:00Z", false),
+    ] {
+        let answer = app.owner.gql(token, json!({ "o": o, "t": all.service_tokens[0], "e": text })).await;
+        assert_eq!(answer.body["errors"].is_null(), taken, "{text}: {}", answer.text);
+    }
+}
+
+/// A document unlike the others.
+fn document(n: usize, fields: usize) -> String {
+    let names: String = (0..fields).map(|_| " id name status").collect();
+    format!("query Q{n}($o: Id!) {{ agents(orgId: $o, page: 1, limit: 1) {{ data {{{names} }} total }} }}")
+}
+
+#[tokio::test]
+async fn documents_are_kept_by_their_weight_and_only_those_of_known_callers() {
+    let most = 4 << 20;
+    let app = TestApp::start_with(|config| config.limits.document_cache_bytes = most).await;
+    let org = json!({ "o": app.org });
+    app.viewer.gql(&document(0, 1), org.clone()).await.data();
+    let (little, one) = app.muster.documents.weight();
+    assert_eq!(one, 1);
+    assert!(little < 20_000, "{little}");
+    // What strangers send takes no room, whether it is answered or not.
+    for n in 1..50 {
+        assert_eq!(app.anonymous.gql(&document(n, 100), org.clone()).await.code(), "UNAUTHENTICATED");
+    }
+    assert_eq!(app.muster.documents.weight(), (little, one));
+    // What members send is kept as long as there is room.
+    for n in 1..50 {
+        app.viewer.gql(&document(n, 100), org.clone()).await.data();
+    }
+    let (weight, count) = app.muster.documents.weight();
+    assert!(weight <= most && weight > most / 2, "{weight}");
+    assert!(count > 5 && count < 49, "{count}");
+}
+
+#[tokio::test]
+async fn a_document_is_answered_alike_whether_it_is_kept_or_not() {
+    let kept = TestApp::start().await;
+    let never = TestApp::start_with(|config| config.limits.document_cache_bytes = 0).await;
+    for app in [&kept, &never] {
+        let agent = app.agent().await;
+        let read = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { id status } __typename }";
+        for _ in 0..3 {
+            let answer = app.viewer.gql(read, json!({ "o": app.org, "a": agent })).await.data();
+            assert_eq!(
+                answer,
+                json!({ "agent": { "id": agent, "status": "STOPPED" }, "__typename": "Query" })
+            );
+            assert_eq!(
+                app.stranger.gql(read, json!({ "o": app.org, "a": agent })).await.code(),
+                "NOT_A_MEMBER"
+            );
+        }
+    }
+    assert_eq!(kept.muster.documents.weight().1, 1);
+    assert_eq!(never.muster.documents.weight(), (0, 0));
+}
