@@ -124,21 +124,19 @@ pub async fn export(
 
 /// Whether a page has every line that it should.
 fn is_gapless(rows: &[Row], after: i64, last: i64) -> bool {
-    let whole = (last - after).min(PAGE as i64);
-    rows.len() as i64 == whole && rows.last().is_none_or(|row| row.content.seq == after + whole)
+    let whole = (last - after).min(PAGE.cast_signed() as i64);
+    rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.content.seq == after + whole)
 }
 
 /// Refuses to go on where retention has removed lines after `after`: what was written until then would not verify. Gaps
 /// that nobody has signed for are exported as they are, so that whoever checks the export finds them.
 async fn require_kept(app: &App, chain: i64, after: i64) -> Result<()> {
     let newer = "SELECT 1 FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2";
-    match all(app.db.read(), newer, &[chain, after]).await?.is_empty() {
-        true => Ok(()),
-        false => Err(Problem::new(
-            Code::Conflict,
-            "Retention removed lines while the log was exported. Export it again.",
-        )),
+    if all(app.db.read(), newer, &[chain, after]).await?.is_empty() {
+        return Ok(());
     }
+    let detail = "Retention removed lines while the log was exported. Export it again.";
+    Err(Problem::new(Code::Conflict, detail))
 }
 
 /// The first and the last place of an export; of nothing, the place after the end and the end. Lines behind the tombstone

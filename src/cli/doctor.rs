@@ -270,11 +270,10 @@ async fn database(config: &Config) -> Vec<Finding> {
             "`muster migrate` makes it",
         )];
     }
-    let advice = match config.database.is_sqlite() {
-        true => {
-            "check data_dir and database.url, and who may write there; `muster restore` puts a backup in place"
-        }
-        false => "check database.url, whether the server runs, and its log",
+    let advice = if config.database.is_sqlite() {
+        "check data_dir and database.url, and who may write there; `muster restore` puts a backup in place"
+    } else {
+        "check database.url, whether the server runs, and its log"
     };
     let db = match tokio::time::timeout(PATIENCE, Db::open(&config.database)).await {
         Ok(Ok(db)) => db,

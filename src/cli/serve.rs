@@ -39,15 +39,14 @@ impl Serve {
         // Who serves this database already is named first: it most likely has the address as well.
         Owner::check(&config)?;
         let taken = listen::take(config.listen, LISTEN)?;
-        match self.no_migrate {
-            true => open::require_file(&config)?,
-            false => open::make_folder(&config)?,
+        if self.no_migrate {
+            open::require_file(&config)?;
+        } else {
+            open::make_folder(&config)?;
         }
         let mut owner = Owner::take(&config, "muster serve")?;
-        let app = match self.no_migrate {
-            true => open::as_is(config).await?,
-            false => open::owned(config, &owner).await?.0,
-        };
+        let app =
+            if self.no_migrate { open::as_is(config).await? } else { open::owned(config, &owner).await?.0 };
         let app = load_keys(app).await?;
         let listener = taken.listen(LISTEN)?;
         let address = listener.local_addr()?;

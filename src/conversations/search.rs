@@ -190,7 +190,7 @@ impl Question {
             match run.as_slice() {
                 [word] => terms.push(indexed(word).to_owned()),
                 many => {
-                    terms.extend(many.windows(2).map(|pair| [indexed(&pair[0]), indexed(&pair[1])].concat()))
+                    terms.extend(many.windows(2).map(|pair| [indexed(&pair[0]), indexed(&pair[1])].concat()));
                 }
             }
         }

@@ -70,7 +70,8 @@ pub struct Entry {
     pub beyond: &'static str,
 }
 
-/// Every line. In braces stand settings, of which the documentation shows the default.
+/// Every line, and the two limits of the same kind that are kept where the work is done. In braces stand settings, of which the
+/// documentation shows the default.
 pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "connections",
@@ -119,6 +120,22 @@ pub const ENTRIES: &[Entry] = &[
         known: "a quarter, or one answer",
         together: "{limits.answers_bytes}",
         beyond: "429; 503. A connection that takes less than 64 KiB in {limits.write_timeout_seconds} s while more waits is closed",
+    },
+    Entry {
+        name: "schema_bytes",
+        about: "What one request asks about the schema itself (`src/graphql/room.rs`)",
+        anonymous: "2 MiB, in a batch of 3 operations",
+        known: "2 MiB, in a batch of {limits.graphql_batch}",
+        together: "",
+        beyond: "`QUERY_TOO_COMPLEX`",
+    },
+    Entry {
+        name: "documents",
+        about: "Bytes of parsed documents that are kept (`src/graphql/documents.rs`)",
+        anonymous: "0",
+        known: "",
+        together: "{limits.document_cache_bytes}",
+        beyond: "those that nobody has sent for longest are dropped",
     },
 ];
 

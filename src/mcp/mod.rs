@@ -67,7 +67,7 @@ pub struct McpServerEdit {
 /// `VALIDATION_FAILED` for a command or address that does not go with the transport, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: NewMcpServer) -> Result<McpServerId> {
     let args = json!(new.args);
-    let auth = secret_names(new.auth)?;
+    let auth = secret_names(&new.auth)?;
     check_endpoint(new.transport, new.command.as_deref(), &args, new.url.as_deref())?;
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::McpServers, scope.find::<mcp_servers::Entity>()).await?;
@@ -113,7 +113,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: McpServerEdit) -> Resu
     patch_required(&mut server.args, edit.args.map_value(|args| json!(args)));
     patch(&mut server.url, edit.url);
     if let MaybeUndefined::Value(auth) = edit.auth {
-        server.auth.set_if_not_equals(json!(secret_names(auth)?));
+        server.auth.set_if_not_equals(json!(secret_names(&auth)?));
     }
     if !server.is_changed() {
         return Ok(());
@@ -157,7 +157,7 @@ pub async fn restore(scope: &Scope, id: McpServerId) -> Result<()> {
 }
 
 /// The names of secrets, trimmed, if each comes once.
-fn secret_names(given: Vec<String>) -> Result<Vec<String>> {
+fn secret_names(given: &[String]) -> Result<Vec<String>> {
     let names: Vec<String> = given.iter().map(|name| name.trim().to_owned()).collect();
     let repeated = names.iter().enumerate().filter(|(n, name)| names[..*n].contains(name));
     let violations = repeated.map(|(n, name)| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::future::join_all;
-use muster::conversations::remove_unposted;
+use muster::jobs::sweep;
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp, is_postgres};
@@ -56,7 +56,7 @@ async fn of_uploads_at_once_as_many_are_taken_as_fit() {
     assert_eq!(upload(&app.stranger, app.other_org, 200 << 10).await.status, 201);
     // What is not posted is given back a day later.
     app.clock.advance(Duration::from_hours(25));
-    assert_eq!(remove_unposted(&app.muster).await.unwrap(), 6);
+    assert_eq!(sweep(&app.muster).await.unwrap(), 6);
     assert_eq!(stored(&app).await, (0, 0));
     let org = app.owner.gql(
         "query($o: Id!) { organization(orgId: $o) { storedBytes limits { maxStoredMib } } }",

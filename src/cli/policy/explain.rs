@@ -51,9 +51,10 @@ impl Explain {
             (None, Some(email), Some(org)) => Subject::Role(role_of(cli, org, email).await?),
             _ => Subject::ServiceToken,
         };
-        let policy = match self.live {
-            true => super::live(cli).await?,
-            false => super::load(super::folder(cli, self.dir)?.as_deref())?,
+        let policy = if self.live {
+            super::live(cli).await?
+        } else {
+            super::load(super::folder(cli, self.dir)?.as_deref())?
         };
         let asked = match self.permission {
             Some(permission) => vec![permission],

@@ -24,7 +24,7 @@ impl Session {
         if !errors.into_iter().flatten().all(|error| status(error).is_some_and(idempotency::is_lasting)) {
             return None;
         }
-        let document = self.app.documents.get(&operation.query).ok()?;
+        let document = self.document(operation).ok()?;
         let name = operation.name.as_deref();
         let hidden = without_secrets(&document, name, &self.app.catalogue.registry, answer.get_mut("data")?);
         Some(if hidden { answer.to_string().into() } else { Bytes::copy_from_slice(json) })
@@ -37,7 +37,7 @@ impl Session {
     pub async fn authorize(&self, operation: &Operation) -> Result<()> {
         self.arrival.charge(&self.app, self.caller(), Class::Writes)?;
         let unread = |_| Problem::new(Code::ValidationFailed, "The document can't be read.");
-        let document = self.app.documents.get(&operation.query).map_err(unread)?;
+        let document = self.document(operation).map_err(unread)?;
         let Some(definition) = document.operation(operation.name.as_deref()) else { return Ok(()) };
         let roots = Roots { document: document.executable(), definition, given: &operation.variables };
         let mut fields = Vec::new();

@@ -134,7 +134,7 @@ impl Session {
         })
     }
 
-    fn document(&self, operation: &Operation) -> std::result::Result<Arc<Document>, ServerError> {
+    pub(super) fn document(&self, operation: &Operation) -> std::result::Result<Arc<Document>, ServerError> {
         self.app.documents.get(&operation.query, self.is_known())
     }
 

@@ -190,9 +190,10 @@ impl<R: Record> Rows<R> {
             values.push(Value::BigInt(Some(self.offset.cast_signed())));
         }
         // PostgreSQL computes the whole select list of rows that it skips: here it skips them before.
-        let _ = match self.offset > 0 && !spec.is_joined() {
-            true => write!(sql, " FROM (SELECT t.* {found}) t{order}"),
-            false => write!(sql, " {found}"),
+        let _ = if self.offset > 0 && !spec.is_joined() {
+            write!(sql, " FROM (SELECT t.* {found}) t{order}")
+        } else {
+            write!(sql, " {found}")
         };
         (sql, values)
     }
