@@ -467,6 +467,7 @@ mod tests {
 
     #[test]
     fn an_unknown_text_is_refused_by_name() {
-        assert_eq!("running".parse::<AgentStatus>().unwrap_err().to_string(), "`running` is no AgentStatus");
+        let refused = "running".parse::<AgentStatus>().unwrap_err().to_string();
+        assert_eq!(refused, "`running` is not one of STOPPED, SPAWNING, RUNNING, PAUSED, STOPPING, ERROR");
     }
 }

@@ -13,9 +13,10 @@ use serde_json::{Map, Value, json};
 use super::{Operation, Source, operation::Input};
 use crate::graphql::{bounds::Bounds, record::snake_case, values_of_scalar};
 
-/// A folder's name, as [`Bounds::folder`] has it: after white space no dot, and nowhere a slash or a control character.
-const FOLDER: &str =
-    r"^[^\S\u0000-\u001f\u007f-\u009f]*[^\s./\\\u0000-\u001f\u007f-\u009f][^/\\\u0000-\u001f\u007f-\u009f]*$";
+/// One line that is not blank, as [`Bounds::line`] has it: nowhere a letter that [`is_line`](crate::plain::is_line) refuses.
+const LINE: &str = r"^[^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*[^\s\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069][^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*$";
+/// A folder's name, as [`Bounds::folder`] has it: such a line, after white space without a dot, and nowhere with a slash.
+const FOLDER: &str = r"^[^\S\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*[^\s./\\\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069][^/\\\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*$";
 
 /// Schemas under construction; types that occur more than once are components.
 pub struct Shapes<'a> {
@@ -244,6 +245,7 @@ fn bounded(mut schema: Value, bounds: Bounds) -> Value {
         let pattern = match bounds {
             Bounds { digits: true, .. } => "^[0-9]+$",
             Bounds { folder: true, .. } => FOLDER,
+            Bounds { line: true, .. } => LINE,
             Bounds { not_blank: true, .. } => r"^[^\u0000]*[^\s\u0000][^\u0000]*$",
             _ => r"^[^\u0000]*$",
         };

@@ -1,16 +1,10 @@
 //! Pictures: who sets them, who sees them, and that nothing but a picture is ever served.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use crate::harness::TestApp;
+use crate::harness::{PNG, TestApp, picture};
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x08\x08\x02\0\0\0not much of a picture";
 const SET: &str = "mutation($o: Id!, $id: Id!, $input: AvatarInput!) { setAgentAvatar(orgId: $o, id: $id, input: $input) { avatarUrl } }";
-
-fn picture(bytes: &[u8]) -> Value {
-    json!({ "contentBase64": STANDARD.encode(bytes) })
-}
 
 #[tokio::test]
 async fn a_picture_is_shown_to_whoever_knows_its_address() {

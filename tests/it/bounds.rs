@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::future::join_all;
 use muster::jobs::sweep;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp, is_postgres};
+use crate::harness::{Actor, Answer, PNG, TestApp, is_postgres, picture};
 
 async fn upload(actor: &Actor, org: i64, bytes: usize) -> Answer {
     let path = format!("/v1/org/{org}/attachment?filename=a.bin");
@@ -29,11 +28,6 @@ async fn stored(app: &TestApp) -> (i64, i64) {
          UNION ALL SELECT {length} FROM skills WHERE organization_id = $1) AS kept"
     );
     (app.one(kept, vec![app.org.into()]).await, app.one(&there, vec![app.org.into()]).await)
-}
-
-fn picture() -> Value {
-    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x08\x08\x02\0\0\0not much of a picture";
-    json!({ "contentBase64": STANDARD.encode(png) })
 }
 
 #[tokio::test]
@@ -82,8 +76,8 @@ async fn pictures_and_skills_count_as_stored() {
     let write = |text: String| {
         app.operator.gql(update, json!({ "o": app.org, "id": skill, "i": { "content": text } }))
     };
-    set(picture()).await.data();
-    set(picture()).await.data();
+    set(picture(PNG)).await.data();
+    set(picture(PNG)).await.data();
     write("b".repeat(400_000)).await.data();
     app.operator.gql(update, json!({ "o": app.org, "id": skill, "i": { "description": "x" } })).await.data();
     upload(&app.operator, app.org, 9).await.expect(201);
@@ -91,7 +85,7 @@ async fn pictures_and_skills_count_as_stored() {
     assert!(kept == there && kept > 400_000, "{kept} {there}");
 
     limit(&app, "max_stored_mib", 0).await;
-    assert_eq!(set(picture()).await.code(), "PLAN_LIMIT_REACHED");
+    assert_eq!(set(picture(PNG)).await.code(), "PLAN_LIMIT_REACHED");
     assert_eq!(write("c".repeat(400_001)).await.code(), "PLAN_LIMIT_REACHED");
     let more = json!({ "o": app.org, "i": { "name": "more", "content": "d" } });
     assert_eq!(app.operator.gql(create, more).await.code(), "PLAN_LIMIT_REACHED");

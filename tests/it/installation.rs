@@ -53,9 +53,10 @@ async fn a_command_that_looks_for_an_installation_says_where_it_looked_and_makes
             }
         }
         let said = muster(arguments, &variables).await.refused(1, "FAILED");
-        let expected = match is_postgres() {
-            true => "The database has no tables of Muster (database.url).".to_owned(),
-            false => format!("There is no database at {} (data_dir).", data.join("muster.db").display()),
+        let expected = if is_postgres() {
+            "The database has no tables of Muster (database.url).".to_owned()
+        } else {
+            format!("There is no database at {} (data_dir).", data.join("muster.db").display())
         };
         assert!(said.starts_with(&expected) && said.contains("`muster migrate`"), "{arguments:?}: {said}");
         assert!(!data.exists(), "{arguments:?} has made {:?}", files(&data));

@@ -206,13 +206,13 @@ async fn bodies_under_way_are_counted_and_bounded() {
     for n in 1..=4 {
         let mut stream = raw(&app).await;
         stream.write_all(head("/graphql", None, 65_000).as_bytes()).await.unwrap();
-        stream.write_all(&[b' '; 60_000]).await.unwrap();
+        stream.write_all(&vec![b' '; 60_000]).await.unwrap();
         under_way.push(stream);
         until("they have arrived", || held(&app, What::Bodies) == n * 60_000).await;
     }
     let mut fifth = raw(&app).await;
     fifth.write_all(head("/graphql", None, 65_000).as_bytes()).await.unwrap();
-    fifth.write_all(&[b' '; 60_000]).await.unwrap();
+    fifth.write_all(&vec![b' '; 60_000]).await.unwrap();
     assert_eq!(status(&mut fifth).await, "HTTP/1.1 429");
     // Somebody known sends theirs meanwhile.
     let name = "x".repeat(20_000);

@@ -203,7 +203,7 @@ async fn serve(muster: &Arc<App>, seen: &Arc<Seen>) -> String {
     let app = Arc::clone(muster);
     // A service that stops is looked at, too: connections are taken until the test ends.
     let until = tokio_util::sync::CancellationToken::new();
-    tokio::spawn(async move { muster::edge::serve(listener, router, &app, until).await });
+    muster.spawn(async move { muster::edge::serve(listener, router, &app, until).await });
     format!("http://{address}")
 }
 
