@@ -42,7 +42,7 @@ struct Belonging {
     lacks_second_factor: bool,
 }
 
-/// What is known about credentials and memberships just now. Cheap to clone.
+/// What is known about credentials and memberships. Cheap to clone.
 #[derive(Clone)]
 pub struct Sessions {
     callers: Cache<TokenHash, Caller>,

@@ -161,7 +161,7 @@ pub struct UpdateAgentInput {
     /// Whether its own limit of a session applies. Not in force yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub session_reset_mode: MaybeUndefined<OverrideMode>,
-    /// Tokens at which a session begins anew. Not in force yet.
+    /// Tokens at which a session starts over. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
 }

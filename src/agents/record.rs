@@ -97,7 +97,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens an hour from which the guard acts.")
         .column::<Option<CostGuardAction>>("cost_guard_action", "What the guard does.")
         .column::<OverrideMode>("session_reset_mode", "Whether its own limit of a session applies.")
-        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session begins anew.")
+        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
 }
 
 fn usage(spec: Spec) -> Spec {

@@ -82,7 +82,7 @@ impl Exporting {
         if all.lock().unwrap_or_else(PoisonError::into_inner).insert(org) {
             return Ok(Self(all, org));
         }
-        let detail = "The log is being exported just now; an organization has one export at a time.";
+        let detail = "The log is already being exported; an organization has one export at a time.";
         Err(Problem::new(Code::RateLimited, detail).with("retry_after", 5))
     }
 }

@@ -73,7 +73,7 @@ pub struct OrganizationEdit {
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
     /// What the guard does.
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
-    /// Tokens at which a session begins anew.
+    /// Tokens at which a session starts over.
     pub session_reset_tokens: MaybeUndefined<i64>,
     /// How long transcripts are kept, in days; null: for good.
     pub transcript_retention_days: MaybeUndefined<i64>,

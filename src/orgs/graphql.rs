@@ -107,7 +107,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<String>>("backup_cron", "When agents are backed up: a cron line.")
         .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens an hour from which the guard acts.")
         .column::<CostGuardAction>("cost_guard_action", "What the guard does.")
-        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session begins anew.")
+        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
         .column::<Option<i64>>("transcript_retention_days", "How long transcripts are kept, in days.")
         .column::<Option<i64>>("contracted_agents", "Agents, where the contract says other than the plan.")
         .column::<Option<i64>>(
@@ -240,7 +240,7 @@ pub struct UpdateOrganizationInput {
     /// What the guard does. Not in force yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
-    /// Tokens at which a session begins anew. Not in force yet.
+    /// Tokens at which a session starts over. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
     /// How long transcripts are kept, in days; null: for good. Not in force yet.

@@ -154,7 +154,7 @@ async fn a_session_that_is_ended_is_refused_although_whoever_ended_it_has_gone()
         assert_eq!(refused, ended, "left after {polls} steps");
         if let Some(done) = done {
             done.unwrap();
-            assert!(ended && polls > 2);
+            assert!(ended && polls > 0, "it was left before its end at least once");
             return;
         }
     }
