@@ -421,6 +421,12 @@ impl Config {
         if tokens.max_days > 0 && tokens.default_days > tokens.max_days {
             mistakes.push("service_tokens.default_days: more than max_days".to_owned());
         }
+        let limits = &self.limits;
+        if limits.bodies_bytes < limits.body_bytes.max(limits.attachment_bytes) {
+            mistakes.push(
+                "limits.bodies_bytes: less than one body may have (body_bytes, attachment_bytes)".to_owned(),
+            );
+        }
         if self.metrics.listen == Some(self.listen) && self.listen.port() != 0 {
             mistakes
                 .push("metrics.listen: the same as listen; it has to be an address of its own".to_owned());

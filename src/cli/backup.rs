@@ -54,7 +54,7 @@ impl Restore {
         Owner::check(&config)?;
         open::make_folder(&config)?;
         let _owner = Owner::take(&config, "muster restore")?;
-        let manifest = backup::restore(&config, &self.file).await?;
+        let (manifest, policies_restored) = backup::restore(&config, &self.file).await?;
         let database = backup::database_file(&config)?;
         let keys = config.keys_are_given() || config.keys_file.exists();
         let mut text = format!(
@@ -64,6 +64,13 @@ impl Restore {
             manifest.made_at,
             manifest.muster
         );
+        let policies = manifest.policies();
+        if policies > 0 && !policies_restored {
+            text.push_str(&format!(
+                "\nIts {} not restored: policy_dir has to name an empty folder for that. Unpack them from the archive.",
+                if policies == 1 { "policy file was".to_owned() } else { format!("{policies} policy files were") }
+            ));
+        }
         if !keys {
             text.push_str(&format!(
                 "\nNow put the key file back that was in force then, before anything is started: {}.",
@@ -72,7 +79,7 @@ impl Restore {
         }
         text.push_str("\nThen look with `muster doctor`.");
         Ok(Output::with_text(
-            json!({ "database": database, "keys_in_place": keys, "manifest": manifest }),
+            json!({ "database": database, "keys_in_place": keys, "policies_restored": policies_restored, "manifest": manifest }),
             text,
         ))
     }

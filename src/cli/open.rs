@@ -117,8 +117,8 @@ async fn require_keys(config: &Config) -> Result<(), Failure> {
 
 fn blank() -> Failure {
     Failure::new(
-        "The database has no tables of Muster (database.url). Name the installation's database, or make a new installation \
-         with `muster migrate`.",
+        "The database has no tables of Muster, or the role may not see them (database.url). Name the installation's database \
+         and the role that owns it, or make a new installation with `muster migrate`.",
     )
 }
 

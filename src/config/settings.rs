@@ -86,7 +86,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "limits.write_timeout_seconds", "MUSTER_LIMITS_WRITE_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
     "limits.anonymous_body_bytes", "MUSTER_LIMITS_ANONYMOUS_BODY_BYTES", Kind::Integer(1_024, 1 << 30);
     "limits.bodies_bytes", "MUSTER_LIMITS_BODIES_BYTES", Kind::Integer(1 << 20, 1 << 40);
-    "limits.answers_bytes", "MUSTER_LIMITS_ANSWERS_BYTES", Kind::Integer(1 << 20, 1 << 40);
+    "limits.answers_bytes", "MUSTER_LIMITS_ANSWERS_BYTES", Kind::Integer(64 << 20, 1 << 40);
     "limits.sockets_anonymous", "MUSTER_LIMITS_SOCKETS_ANONYMOUS", Kind::Integer(1, 1_000_000);
     "limits.sockets_per_caller", "MUSTER_LIMITS_SOCKETS_PER_CALLER", Kind::Integer(1, 1_000_000);
     "limits.socket_init_seconds", "MUSTER_LIMITS_SOCKET_INIT_SECONDS", Kind::Integer(1, 3_600);

@@ -80,6 +80,9 @@ impl Arrival {
     /// # Errors
     /// `RATE_LIMITED`.
     pub fn charge(&self, app: &App, caller: &Caller, class: Class) -> Result<()> {
+        if class == Class::Writes {
+            self.slot.changes();
+        }
         match &app.limits {
             Some(limits) => limits
                 .charge(caller, self.ip, class, &self.slot)

@@ -30,6 +30,8 @@ use crate::{
 
 /// Bodies and answers up to so many bytes are not entered.
 pub const SMALL: usize = 16 << 10;
+/// Answers up to so many bytes are given to whoever has changed something, whatever they hold: they would not know of it.
+pub const OWED: usize = 64 << 10;
 /// Connections beyond `limits.connections`, on which probes are answered and everybody else is told to come back.
 const RESERVED_CONNECTIONS: usize = 32;
 /// Descriptors for everything that is neither a connection of a client nor one to the database.
@@ -87,7 +89,7 @@ pub const ENTRIES: &[Entry] = &[
         anonymous: "{limits.sockets_anonymous}; closed unless a credential comes within {limits.socket_init_seconds} s",
         known: "{limits.sockets_per_caller}",
         together: "as connections",
-        beyond: "429, or the socket is closed (4403)",
+        beyond: "429, or the socket is closed (4403; 4408 without a credential in time)",
     },
     Entry {
         name: "subscriptions",
@@ -119,7 +121,7 @@ pub const ENTRIES: &[Entry] = &[
         anonymous: "a quarter, or one answer",
         known: "a quarter, or one answer",
         together: "{limits.answers_bytes}",
-        beyond: "429; 503. A connection that takes less than 64 KiB in {limits.write_timeout_seconds} s while more waits is closed",
+        beyond: "429; 503. After a change 503, and only where the answer is larger than 64 KiB: the change stands. A connection that takes less than 64 KiB in {limits.write_timeout_seconds} s while more waits is closed",
     },
     Entry {
         name: "schema_bytes",
@@ -195,11 +197,27 @@ impl Ledger {
             connections: Arc::new(Semaphore::new(most_connections)),
             reserve: Arc::new(Semaphore::new(RESERVED_CONNECTIONS)),
             most_connections,
-            sockets: Line::new("sockets", sockets(limits)),
-            subscriptions: Line::new("subscriptions", each(limits.subscriptions_per_caller)),
-            watchers: Line::new("watchers", each(limits.subscriptions_per_organization)),
-            bodies: Line::new("body_bytes", bytes(limits.bodies_bytes)),
-            answers: Line::new("answer_bytes", bytes(limits.answers_bytes)),
+            sockets: Line::new("sockets", "You have as many WebSockets open as you may", sockets(limits)),
+            subscriptions: Line::new(
+                "subscriptions",
+                "You have as many subscriptions open as you may",
+                each(limits.subscriptions_per_caller),
+            ),
+            watchers: Line::new(
+                "watchers",
+                "The organization has as many subscriptions open as it may",
+                each(limits.subscriptions_per_organization),
+            ),
+            bodies: Line::new(
+                "body_bytes",
+                "Too many bytes of your requests are under way at a time",
+                bytes(limits.bodies_bytes),
+            ),
+            answers: Line::new(
+                "answer_bytes",
+                "Too many bytes of your answers wait to be taken",
+                bytes(limits.answers_bytes),
+            ),
         }
     }
 
@@ -277,14 +295,16 @@ struct Most {
 /// One kind of thing that is held.
 pub struct Line {
     name: &'static str,
+    /// What a holder hears who has as much as it may.
+    own: &'static str,
     most: Most,
     total: AtomicUsize,
     by: Mutex<HashMap<Holder, usize>>,
 }
 
 impl Line {
-    fn new(name: &'static str, most: Most) -> Arc<Self> {
-        Arc::new(Self { name, most, total: AtomicUsize::new(0), by: Mutex::default() })
+    fn new(name: &'static str, own: &'static str, most: Most) -> Arc<Self> {
+        Arc::new(Self { name, own, most, total: AtomicUsize::new(0), by: Mutex::default() })
     }
 
     /// How much is held of it now.
@@ -303,23 +323,34 @@ impl Line {
         Ok(held)
     }
 
+    /// Enters so much for `holder`, whatever is held: for what can't be refused any more.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>, holder: Holder, amount: usize) -> Held {
+        *self.by.lock().unwrap_or_else(PoisonError::into_inner).entry(holder).or_default() += amount;
+        self.total.fetch_add(amount, Ordering::Relaxed);
+        Held { line: Arc::clone(self), holder, amount }
+    }
+
     fn refuse(&self, own: Option<usize>) -> Problem {
-        if let Some(meters) = metrics::on() {
-            meters.limited(self.name);
-        }
-        let what = self.name.replace('_', " ");
+        count_refusal(self.name);
         let problem = match own {
             Some(most) => {
-                let detail =
-                    format!("You hold as many {what} as you may at a time ({most}); give some back first.");
-                Problem::new(Code::RateLimited, detail).with("maximum", most)
+                Problem::new(Code::RateLimited, format!("{} ({most}).", self.own)).with("maximum", most)
             }
             None => {
+                let what = self.name.replace('_', " ");
                 let detail = format!("The service holds as many {what} as it may at a time; try again.");
                 Problem::new(Code::Unavailable, detail)
             }
         };
         problem.with("limit", self.name).with("retry_after", COME_BACK)
+    }
+}
+
+/// Tells the metrics that something was refused.
+pub fn count_refusal(line: &'static str) {
+    if let Some(meters) = metrics::on() {
+        meters.limited(line);
     }
 }
 
@@ -431,7 +462,7 @@ mod tests {
     use super::*;
 
     fn line(anonymous: usize, known: usize, together: usize) -> Arc<Line> {
-        Line::new("things", Most { anonymous, known, together })
+        Line::new("things", "You have as many things as you may", Most { anonymous, known, together })
     }
 
     const ADA: Holder = Holder::Person(1);
@@ -445,6 +476,8 @@ mod tests {
         let refused = line.take(ADA, 1).err().unwrap();
         assert_eq!((refused.code, refused.retry_after()), (Code::RateLimited, Some(5)));
         assert!(line.take(BEN, 1).is_ok(), "others are not concerned");
+        drop(line.enter(ADA, 1));
+        assert_eq!(line.total(), 2);
         drop(one);
         assert!(line.take(ADA, 1).is_ok());
         drop(two);

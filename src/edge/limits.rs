@@ -14,7 +14,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -268,35 +268,54 @@ pub fn network(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// What the outermost layer has to know of a request: what its last charge has left, and whose it is.
+/// What the outermost layer has to know of a request: what its last charge has left, whose it is, and whether it changes
+/// something.
 #[derive(Clone, Debug, Default)]
-pub struct Slot(Arc<(AtomicU64, OnceLock<Holder>)>);
+pub struct Slot(Arc<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    charge: AtomicU64,
+    holder: OnceLock<Holder>,
+    changes: AtomicBool,
+}
 
 impl Slot {
     /// One word, so that no lock is needed: whether, class, remaining, seconds.
     fn note(&self, class: Class, remaining: u32, seconds: u64) {
         let word = 1 << 63 | (class as u64) << 48 | u64::from(remaining) << 16 | seconds.min(0xffff);
-        self.0.0.store(word, Ordering::Relaxed);
+        self.0.charge.store(word, Ordering::Relaxed);
+    }
+
+    /// The request may change something.
+    pub fn changes(&self) {
+        self.0.changes.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the request may have changed something.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.0.changes.load(Ordering::Relaxed)
     }
 
     /// The request is this holder's.
     pub fn held_by(&self, holder: Holder) {
-        let _ = self.0.1.set(holder);
+        let _ = self.0.holder.set(holder);
     }
 
     /// Whose the request is, once that is known.
     #[must_use]
     pub fn holder(&self) -> Option<Holder> {
-        self.0.1.get().copied()
+        self.0.holder.get().copied()
     }
 
     /// The same as of `other`: what was charged in advance counts after all.
     pub fn copy(&self, other: &Self) {
-        self.0.0.store(other.0.0.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.0.charge.store(other.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     fn noted(&self) -> Option<(Class, u32, u64)> {
-        let word = self.0.0.load(Ordering::Relaxed);
+        let word = self.0.charge.load(Ordering::Relaxed);
         let class = match word >> 48 & 0x7fff {
             0 => Class::Reads,
             1 => Class::Writes,

@@ -2,7 +2,7 @@
 //!
 //! Neither the span nor the log line holds a token or a query string: the path is the route's pattern.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
@@ -18,13 +18,14 @@ use uuid::Uuid;
 
 use super::{
     connections::Connection,
-    ledger::{Holder, SMALL, What},
+    ledger::{Holder, OWED, SMALL, What, count_refusal},
     limits::{Slot, client_address},
     refusals::as_problem,
 };
 use crate::{
     app::App,
     error::{Code, Problem, Result},
+    graphql::http as graphql,
     numerals::counted,
     rest::problem_response,
     telemetry::{metrics, traces},
@@ -56,14 +57,16 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     );
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let id_text = id.to_str().unwrap_or_default();
-    let refuse = |problem: &Problem| problem_response(problem, &path, id_text);
+    let refuse = |problem: &Problem| match path.as_str() {
+        "/graphql" => graphql::refused(problem, id_text),
+        path => problem_response(problem, path, id_text),
+    };
     let answering = async {
         let response = match unfit {
             Err(problem) => refuse(&problem),
             Ok(()) => answer(&app, next.run(request), &path, id_text).await,
         };
-        let holder = slot.holder().unwrap_or_else(|| Holder::at(ip));
-        let response = enter(&app, response, holder).unwrap_or_else(|problem| refuse(&problem));
+        let response = enter(&app, response, &slot, ip).unwrap_or_else(|problem| refuse(&problem));
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
         let client = ip.map(field::display);
         // An orchestrator asks every few seconds, and is answered the same.
@@ -102,6 +105,7 @@ fn check(request: &Request, is_probe: bool) -> Result<()> {
         return Err(Problem::new(Code::MalformedRequest, "A request names its `Host` once."));
     }
     if !is_probe && request.extensions().get::<Connection>().is_some_and(|from| from.place.reserved) {
+        count_refusal("connections");
         let detail = "As many connections are open as the service takes at a time; try again.";
         return Err(Problem::new(Code::Unavailable, detail));
     }
@@ -109,13 +113,21 @@ fn check(request: &Request, is_probe: bool) -> Result<()> {
 }
 
 /// Enters an answer that is not small into the ledger, until it is sent. What streams makes its pieces as they are taken.
-fn enter(app: &App, response: Response, holder: Holder) -> Result<Response> {
+fn enter(app: &App, response: Response, slot: &Slot, ip: Option<IpAddr>) -> Result<Response> {
     let bytes = http_body::Body::size_hint(response.body()).exact().unwrap_or(0);
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     if bytes <= SMALL {
         return Ok(response);
     }
-    let held = Arc::new(app.ledger.line(What::Answers).take(holder, bytes)?);
+    let (line, holder) = (app.ledger.line(What::Answers), slot.holder().unwrap_or_else(|| Holder::at(ip)));
+    let held = Arc::new(match line.take(holder, bytes) {
+        Err(_) if slot.is_change() && bytes <= OWED => line.enter(holder, bytes),
+        Err(_) if slot.is_change() => {
+            let detail = "There is no room for the answer now. What the request has changed stands.";
+            return Err(Problem::new(Code::Unavailable, detail).with("limit", "answer_bytes"));
+        }
+        taken => taken?,
+    });
     Ok(response
         .map(|body| Body::new(body.map_frame(move |frame| frame.map_data(|data| held.with_bytes(data))))))
 }

@@ -80,8 +80,9 @@ pub async fn break_glass(
     orgs::lock(&tx).await?;
     let before = versions::newest(&tx).await?.and_then(|newest| newest.text);
     let prepared = prepared.filter(|_| before.is_some());
-    let file_set_aside = prepared.is_some();
-    if file_set_aside {
+    let has_version = prepared.is_some();
+    let file_set_aside = has_version || aside == Aside::Done;
+    if has_version {
         versions::add(&tx, None, Author::caller(&scope, reason)).await?;
     }
     let changes = json!({

@@ -51,6 +51,14 @@ pub struct Manifest {
     pub left_out: String,
 }
 
+impl Manifest {
+    /// How many policy files are in it.
+    #[must_use]
+    pub fn policies(&self) -> usize {
+        self.files.iter().filter(|entry| entry.name.starts_with(POLICIES)).count()
+    }
+}
+
 /// A file of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entry {
@@ -199,11 +207,12 @@ fn append(
     Ok(archive.append_data(&mut header, name, content)?)
 }
 
-/// Puts a backup in place of a database that does not exist, after everything in it was checked.
+/// Puts a backup in place of a database that does not exist, after everything in it was checked; its policy files only where
+/// `policy_dir` is an empty folder. Whether they were put there.
 ///
 /// # Errors
 /// There is a database already; the archive is no backup, is damaged, or was made by a later version.
-pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<Manifest> {
+pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, bool)> {
     let database = database_file(config)?;
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let path = PathBuf::from(format!("{}{suffix}", database.display()));
@@ -237,7 +246,7 @@ pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<Manifest> {
     File::open(work.path(DATABASE))?.sync_all()?;
     // The last step, and one that can't replace anything.
     fs::hard_link(work.path(DATABASE), &database).with_context(|| database.display().to_string())?;
-    Ok(manifest)
+    Ok((manifest, policies.is_some()))
 }
 
 fn is_empty(folder: &Path) -> bool {

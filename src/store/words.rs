@@ -65,8 +65,8 @@ fn of_postgres(options: &PgConnectOptions, error: &sqlx::Error) -> Option<String
                      server's pg_hba.conf"
                 ),
                 "42501" => format!(
-                    "the role \"{role}\" may not create tables in the database \"{database}\": {message}. As the server's \
-                     administrator, run: ALTER DATABASE \"{database}\" OWNER TO \"{role}\""
+                    "the role \"{role}\" may not do this in the database \"{database}\": {message}. Use the role that owns \
+                     Muster's tables; for a new database, make it the owner: ALTER DATABASE \"{database}\" OWNER TO \"{role}\""
                 ),
                 _ => format!("{at}: {message}"),
             }

@@ -23,7 +23,7 @@ pub struct History {
 
 impl History {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
+        let app = cli.open_unbound().await?;
         let versions = match &self.org {
             Some(org) => {
                 let scope = Scope::system(&app, orgs::find(&app, org).await?);

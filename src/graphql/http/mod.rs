@@ -191,6 +191,11 @@ fn json(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
     response
 }
 
+/// The same where nobody has looked at the request yet.
+pub fn refused(problem: &Problem, request_id: &str) -> Response {
+    refuse(problem, Media::Json, request_id)
+}
+
 /// A problem that has no GraphQL answer beside it.
 fn refuse(problem: &Problem, media: Media, request_id: &str) -> Response {
     let mut response = json(problem.code.status(), media, run::failed(problem, request_id));

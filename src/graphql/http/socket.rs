@@ -48,7 +48,7 @@ use crate::{
     app::App,
     edge::{
         bearer_of,
-        ledger::{Held, Holder, SMALL, What},
+        ledger::{Held, Holder, OWED, SMALL, What},
     },
     error::Problem,
     graphql::{RECHECK, Room},
@@ -281,11 +281,13 @@ impl Socket {
     /// Enters a message into the ledger until it is sent.
     fn enter(&self, message: &Message) -> Result<Option<Held>, Problem> {
         let bytes = if let Message::Text(text) = message { text.len() } else { 0 };
-        if bytes <= SMALL {
-            return Ok(None);
+        let (line, holder) =
+            (self.app.ledger.line(What::Answers), self.session.get().unwrap_or(&self.arrived).holder());
+        match bytes {
+            ..=SMALL => Ok(None),
+            ..=OWED => Ok(Some(line.enter(holder, bytes))),
+            _ => line.take(holder, bytes).map(Some),
         }
-        let holder = self.session.get().unwrap_or(&self.arrived).holder();
-        self.app.ledger.line(What::Answers).take(holder, bytes).map(Some)
     }
 
     /// The id of a completed operation may be used again.
