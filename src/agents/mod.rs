@@ -220,6 +220,14 @@ pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
     Ok(ids.iter().copied().filter(|id| !found.iter().any(|agent| agent.id == *id)).collect())
 }
 
+/// Whether there is such an agent, which then is not deleted before the transaction ends.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn hold(tx: &Tx, id: AgentId) -> Result<bool> {
+    Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?.is_some())
+}
+
 /// How many agents live on a server.
 ///
 /// # Errors

@@ -178,7 +178,8 @@ impl ApprovalQuery {
             let mut rows = Rows::of(&scope).order_by("t.created_at DESC, t.id");
             if only_pending {
                 let waits = "t.status = 'PENDING' AND (t.expires_at IS NULL OR t.expires_at > ?)";
-                rows = rows.filter(waits, [scope.app.clock.now().0.into()]);
+                let now = rows.now().0;
+                rows = rows.filter(waits, [now.into()]);
             }
             Ok(Page::numbered(rows, page, limit))
         })

@@ -56,7 +56,7 @@ async fn prepare(tx: &Tx, input: CreateChannelInput) -> Result<(Model, Secrets)>
         let detail = "INTERNAL is the panel; it is not connected by hand.";
         violations.push(Violation::at("/transport", "NOT_ALLOWED", detail));
     }
-    if !agents::missing(tx, &[agent]).await?.is_empty() {
+    if !agents::hold(tx, agent).await? {
         violations.push(Violation::unknown("/agent_id", "agent", agent));
     }
     let edit = input.into_edit();

@@ -59,8 +59,8 @@ pub struct File {
     pub mime_type: String,
     /// The digest of its bytes.
     pub sha256: Vec<u8>,
-    /// Its bytes.
-    pub content: Vec<u8>,
+    /// How many bytes it has.
+    pub bytes: usize,
 }
 
 /// Keeps a file of the caller's, to be posted with a message.
@@ -105,18 +105,25 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
     Ok(Uploaded { id, filename, mime_type, size_bytes: size, url, uploaded_by_agent_id: None })
 }
 
-/// A file and its bytes.
+/// What is known of a file.
 ///
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn file(scope: &Scope, id: AttachmentId) -> Result<File> {
-    let db = scope.app.db.read();
-    let absent = || Problem::not_found("attachment", id);
     let row = scope.find::<attachments::Entity>().filter(attachments::Column::Id.eq(id));
-    let row = row.one(db).await?.ok_or_else(absent)?;
+    let row = row.one(scope.app.db.read()).await?.ok_or_else(|| Problem::not_found("attachment", id))?;
+    let bytes = usize::try_from(row.size_bytes).unwrap_or(0);
+    Ok(File { filename: row.filename, mime_type: row.mime_type, sha256: row.sha256, bytes })
+}
+
+/// A file's bytes.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn content(scope: &Scope, id: AttachmentId) -> Result<Vec<u8>> {
     let blob = scope.find::<attachment_blobs::Entity>().filter(attachment_blobs::Column::AttachmentId.eq(id));
-    let content = blob.one(db).await?.ok_or_else(absent)?.content;
-    Ok(File { filename: row.filename, mime_type: row.mime_type, sha256: row.sha256, content })
+    let blob = blob.one(scope.app.db.read()).await?;
+    Ok(blob.ok_or_else(|| Problem::not_found("attachment", id))?.content)
 }
 
 /// Gives files to the message that they were uploaded for. Only the caller's own that no message has yet.

@@ -26,6 +26,7 @@ use crate::{
     edge::{
         Arrival, body,
         idempotency::{self, Answer, Claim, Keyed},
+        ledger::{Holder, Settled, What},
     },
     error::{Problem, Result, Violation},
     graphql::{Request, authorize},
@@ -112,12 +113,20 @@ async fn download(app: &Arc<App>, arrival: &Arrival, path: &RawPathParams) -> Re
     let id = AttachmentId(id_in_path("id", parameter(path, "id"))?);
     let file = super::file(&scope, id).await?;
     let etag = etag(&file);
-    let unchanged = is_known(&arrival.headers, &etag);
+    let mut response = if is_known(&arrival.headers, &etag) {
+        let mut unchanged = Response::new(Body::empty());
+        *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
+        unchanged
+    } else {
+        // Its place first: what is refused is not read.
+        let held =
+            app.ledger.line(What::Answers).take(Holder::of(&scope.request.caller, arrival.ip), file.bytes)?;
+        let content = super::content(&scope, id).await?;
+        let mut found = Response::new(Body::from(Arc::new(held).with_bytes(content.into())));
+        found.extensions_mut().insert(Settled);
+        found
+    };
     let headers = headers(&file, &etag)?;
-    let mut response = Response::new(if unchanged { Body::empty() } else { Body::from(file.content) });
-    if unchanged {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-    }
     response.headers_mut().extend(headers);
     Ok(response)
 }

@@ -28,7 +28,7 @@ use self::entity::conversations;
 pub(crate) use self::{append::preview, words::conversation_token};
 pub use self::{
     append::{Delivery, NewMessage, append},
-    attachments::{File, Upload, Uploaded, file, upload},
+    attachments::{File, Upload, Uploaded, content, file, upload},
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     search::{merge_index, text_of, tokens},
     state::Happening,

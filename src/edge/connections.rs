@@ -25,7 +25,9 @@ use crate::app::App;
 /// How long nothing is accepted after accepting has failed: for want of descriptors, most likely.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 /// How long a connection of the reserve may take for its one request's head.
-const IN_RESERVE: Duration = Duration::from_secs(2);
+const IN_RESERVE: Duration = Duration::from_millis(500);
+/// How large a request's head may be, and how much of a body is buffered.
+const HEAD_BYTES: usize = 64 << 10;
 
 /// What a request knows of its connection.
 #[derive(Clone, Debug)]
@@ -77,7 +79,7 @@ pub async fn serve(listener: TcpListener, router: Router, app: &App, stopping: C
 
 fn http(header_timeout: Duration) -> http1::Builder {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(header_timeout);
+    http.timer(TokioTimer::new()).header_read_timeout(header_timeout).max_buf_size(HEAD_BYTES);
     http
 }
 

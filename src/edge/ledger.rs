@@ -37,7 +37,9 @@ const RESERVED_CONNECTIONS: usize = 32;
 /// Descriptors for everything that is neither a connection of a client nor one to the database.
 const OTHER_DESCRIPTORS: usize = 100;
 /// One holder may have this part of the bytes that all of them may have together.
-const PART: usize = 4;
+const PART: usize = 8;
+/// And all who come without a credential this part, so that those who are known have the rest.
+const PART_OF_STRANGERS: usize = 4;
 /// After how many seconds to come back.
 const COME_BACK: i64 = 5;
 
@@ -110,16 +112,16 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "body_bytes",
         about: "Bytes of request bodies under way, where one is larger than 16 KiB",
-        anonymous: "a body of {limits.anonymous_body_bytes}",
-        known: "a quarter, or one body",
+        anonymous: "a body of {limits.anonymous_body_bytes}; all addresses together a quarter",
+        known: "an eighth, or one body; all tokens of an organization together",
         together: "{limits.bodies_bytes}",
         beyond: "413; 429; 503 where all together hold too much",
     },
     Entry {
         name: "answer_bytes",
         about: "Bytes of answers that wait to be sent, where one is larger than 16 KiB",
-        anonymous: "a quarter, or one answer",
-        known: "a quarter, or one answer",
+        anonymous: "an eighth, or one answer; all addresses together a quarter",
+        known: "an eighth, or one answer; all tokens of an organization together",
         together: "{limits.answers_bytes}",
         beyond: "429; 503. After a change 503, and only where the answer is larger than 64 KiB: the change stands. A connection that takes less than 64 KiB in {limits.write_timeout_seconds} s while more waits is closed",
     },
@@ -192,7 +194,12 @@ impl Ledger {
     pub fn new(config: &Config) -> Self {
         let limits = &config.limits;
         let most_connections = most_connections(config);
-        let bytes = |together: usize| Most { anonymous: together / PART, known: together / PART, together };
+        let bytes = |together: usize| Most {
+            anonymous: together / PART,
+            known: together / PART,
+            strangers: together / PART_OF_STRANGERS,
+            together,
+        };
         Self {
             connections: Arc::new(Semaphore::new(most_connections)),
             reserve: Arc::new(Semaphore::new(RESERVED_CONNECTIONS)),
@@ -274,11 +281,11 @@ fn most_connections(config: &Config) -> usize {
 }
 
 fn sockets(limits: &Limits) -> Most {
-    Most { anonymous: limits.sockets_anonymous, known: limits.sockets_per_caller, together: usize::MAX }
+    Most { anonymous: limits.sockets_anonymous, ..each(limits.sockets_per_caller) }
 }
 
 fn each(known: usize) -> Most {
-    Most { anonymous: 0, known, together: usize::MAX }
+    Most { anonymous: 0, known, strangers: usize::MAX, together: usize::MAX }
 }
 
 /// How much may be held.
@@ -288,6 +295,8 @@ struct Most {
     anonymous: usize,
     /// By one caller.
     known: usize,
+    /// By all addresses without a credential.
+    strangers: usize,
     /// By all of them.
     together: usize,
 }
@@ -299,12 +308,15 @@ pub struct Line {
     own: &'static str,
     most: Most,
     total: AtomicUsize,
+    /// What addresses without a credential have of the total.
+    strangers: AtomicUsize,
     by: Mutex<HashMap<Holder, usize>>,
 }
 
 impl Line {
     fn new(name: &'static str, own: &'static str, most: Most) -> Arc<Self> {
-        Arc::new(Self { name, own, most, total: AtomicUsize::new(0), by: Mutex::default() })
+        let (total, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { name, own, most, total, strangers, by: Mutex::default() })
     }
 
     /// How much is held of it now.
@@ -318,17 +330,51 @@ impl Line {
     /// # Errors
     /// `RATE_LIMITED` where the holder has as much as it may; `UNAVAILABLE` where all together have.
     pub fn take(self: &Arc<Self>, holder: Holder, amount: usize) -> Result<Held> {
-        let mut held = Held { line: Arc::clone(self), holder, amount: 0 };
+        let mut held = Held { line: Arc::clone(self), holder: self.keyed(holder), amount: 0 };
         held.grow(amount)?;
         Ok(held)
+    }
+
+    /// Whom something is entered for: bytes of tokens for their organization, which could make more of them.
+    fn keyed(&self, holder: Holder) -> Holder {
+        match holder {
+            Holder::Token(org, _) if self.counts_bytes() => Holder::Organization(org),
+            holder => holder,
+        }
+    }
+
+    fn counts_bytes(&self) -> bool {
+        self.most.together < usize::MAX
     }
 
     /// Enters so much for `holder`, whatever is held: for what can't be refused any more.
     #[must_use]
     pub fn enter(self: &Arc<Self>, holder: Holder, amount: usize) -> Held {
-        *self.by.lock().unwrap_or_else(PoisonError::into_inner).entry(holder).or_default() += amount;
-        self.total.fetch_add(amount, Ordering::Relaxed);
+        let holder = self.keyed(holder);
+        let mut by = self.by.lock().unwrap_or_else(PoisonError::into_inner);
+        *by.entry(holder).or_default() += amount;
+        self.add(holder, amount);
+        drop(by);
         Held { line: Arc::clone(self), holder, amount }
+    }
+
+    /// Enters a piece of what streams. An event that is not large is not lost because others wait.
+    ///
+    /// # Errors
+    /// As [`Self::take`], for a large one.
+    pub fn piece(self: &Arc<Self>, holder: Holder, bytes: usize) -> Result<Option<Held>> {
+        match bytes {
+            ..=SMALL => Ok(None),
+            ..=OWED => Ok(Some(self.enter(holder, bytes))),
+            _ => self.take(holder, bytes).map(Some),
+        }
+    }
+
+    fn add(&self, holder: Holder, amount: usize) {
+        self.total.fetch_add(amount, Ordering::Relaxed);
+        if matches!(holder, Holder::Address(_)) {
+            self.strangers.fetch_add(amount, Ordering::Relaxed);
+        }
     }
 
     fn refuse(&self, own: Option<usize>) -> Problem {
@@ -368,21 +414,24 @@ impl Held {
     /// As [`Line::take`]. What was held before still is.
     pub fn grow(&mut self, more: usize) -> Result<()> {
         let line = &self.line;
-        let most =
-            if matches!(self.holder, Holder::Address(_)) { line.most.anonymous } else { line.most.known };
+        let is_stranger = matches!(self.holder, Holder::Address(_));
+        let most = if is_stranger { line.most.anonymous } else { line.most.known };
         let mut by = line.by.lock().unwrap_or_else(PoisonError::into_inner);
         let others = by.get(&self.holder).copied().unwrap_or(0) - self.amount;
         let mine = self.amount.saturating_add(more);
         // Of bytes, one body or answer is let in whatever its size: the settings bound that.
-        let is_first = others == 0 && most < line.most.together && line.most.together < usize::MAX;
+        let is_first = others == 0 && line.counts_bytes();
         if others.saturating_add(mine) > most && !is_first {
             return Err(line.refuse(Some(most)));
         }
         // Under the lock, so that the sum is exact.
-        if line.total().saturating_add(more) > line.most.together {
+        let of_strangers = line.strangers.load(Ordering::Relaxed).saturating_add(more);
+        if line.total().saturating_add(more) > line.most.together
+            || (is_stranger && of_strangers > line.most.strangers)
+        {
             return Err(line.refuse(None));
         }
-        line.total.fetch_add(more, Ordering::Relaxed);
+        line.add(self.holder, more);
         by.insert(self.holder, others + mine);
         drop(by);
         self.amount = mine;
@@ -415,6 +464,9 @@ impl Drop for Held {
         }
         let mut by = self.line.by.lock().unwrap_or_else(PoisonError::into_inner);
         self.line.total.fetch_sub(self.amount, Ordering::Relaxed);
+        if matches!(self.holder, Holder::Address(_)) {
+            self.line.strangers.fetch_sub(self.amount, Ordering::Relaxed);
+        }
         if let Some(held) = by.get_mut(&self.holder) {
             *held -= self.amount;
             if *held == 0 {
@@ -435,6 +487,10 @@ impl AsRef<[u8]> for Entered {
         &self.bytes
     }
 }
+
+/// Marks an answer whose bytes stand in the ledger already, or are kept for everybody.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled;
 
 /// A connection's place: whatever works for the connection holds on to it, a socket for as long as it lives.
 #[derive(Clone, Debug)]
@@ -462,7 +518,12 @@ mod tests {
     use super::*;
 
     fn line(anonymous: usize, known: usize, together: usize) -> Arc<Line> {
-        Line::new("things", "You have as many things as you may", Most { anonymous, known, together })
+        let strangers = together / 2;
+        Line::new(
+            "things",
+            "You have as many things as you may",
+            Most { anonymous, known, strangers, together },
+        )
     }
 
     const ADA: Holder = Holder::Person(1);
@@ -499,15 +560,29 @@ mod tests {
         assert_eq!(large.grow(41).err().unwrap().code, Code::Unavailable);
         assert_eq!(line.take(ADA, 10).err().unwrap().code, Code::RateLimited);
         let _other = line.take(BEN, 40).unwrap();
-        assert_eq!(line.take(Holder::Token(1, 1), 1).err().unwrap().code, Code::Unavailable);
+        assert_eq!(line.take(Holder::Person(3), 1).err().unwrap().code, Code::Unavailable);
         drop(large);
         assert_eq!(line.total(), 40);
         assert!(line.take(ADA, 10).is_ok());
     }
 
     #[test]
+    fn those_who_are_known_have_room_that_strangers_can_not_take() {
+        let line = line(25, 25, 100);
+        let at = |n: u32| Holder::at(Some(IpAddr::V4(n.into())));
+        let held: Vec<_> = (0..2).map(|n| line.take(at(n), 25).unwrap()).collect();
+        assert_eq!(line.take(at(2), 1).err().unwrap().code, Code::Unavailable);
+        let _known = line.take(ADA, 25).unwrap();
+        // Tokens of one organization share what one of them may have.
+        let _token = line.take(Holder::Token(1, 1), 25).unwrap();
+        assert_eq!(line.take(Holder::Token(1, 2), 1).err().unwrap().code, Code::RateLimited);
+        drop(held);
+        assert!(line.take(at(2), 25).is_ok());
+    }
+
+    #[test]
     fn bytes_are_held_until_the_last_copy_is_gone() {
-        let line = line(100, 100, 100);
+        let line = line(100, 100, 200);
         let held = Arc::new(line.take(ADA, 5).unwrap());
         let bytes = held.with_bytes(Bytes::from_static(b"hello"));
         drop(held);

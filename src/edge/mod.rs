@@ -33,7 +33,7 @@ mod refusals;
 use std::sync::{Arc, OnceLock};
 
 use axum::{
-    Router,
+    Extension, Router,
     body::Bytes,
     extract::{Path, State},
     middleware::from_fn_with_state,
@@ -94,6 +94,7 @@ fn openapi() -> MethodRouter<Arc<App>> {
     let rendered = Arc::new(OnceLock::<Bytes>::new());
     get(move |State(app): State<Arc<App>>| async move {
         let document = rendered.get_or_init(|| rest::openapi::text(&app.routes, &app.catalogue).into());
-        ([(header::CONTENT_TYPE, "application/json")], document.clone()).into_response()
+        let headers = [(header::CONTENT_TYPE, "application/json")];
+        (headers, Extension(ledger::Settled), document.clone()).into_response()
     })
 }

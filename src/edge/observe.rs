@@ -10,7 +10,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use http_body_util::BodyExt;
 use tracing::{Instrument, field};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     connections::Connection,
-    ledger::{Holder, OWED, SMALL, What, count_refusal},
+    ledger::{Holder, Line, OWED, SMALL, Settled, What, count_refusal},
     limits::{Slot, client_address},
     refusals::as_problem,
 };
@@ -112,14 +112,16 @@ fn check(request: &Request, is_probe: bool) -> Result<()> {
     Ok(())
 }
 
-/// Enters an answer that is not small into the ledger, until it is sent. What streams makes its pieces as they are taken.
+/// Enters an answer that is not small into the ledger, until it is sent; what streams, piece by piece.
 fn enter(app: &App, response: Response, slot: &Slot, ip: Option<IpAddr>) -> Result<Response> {
-    let bytes = http_body::Body::size_hint(response.body()).exact().unwrap_or(0);
+    let (line, holder) = (app.ledger.line(What::Answers), slot.holder().unwrap_or_else(|| Holder::at(ip)));
+    let Some(bytes) = http_body::Body::size_hint(response.body()).exact() else {
+        return Ok(response.map(|body| in_pieces(body, Arc::clone(line), holder)));
+    };
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    if bytes <= SMALL {
+    if bytes <= SMALL || response.extensions().get::<Settled>().is_some() {
         return Ok(response);
     }
-    let (line, holder) = (app.ledger.line(What::Answers), slot.holder().unwrap_or_else(|| Holder::at(ip)));
     let held = Arc::new(match line.take(holder, bytes) {
         Err(_) if slot.is_change() && bytes <= OWED => line.enter(holder, bytes),
         Err(_) if slot.is_change() => {
@@ -130,6 +132,18 @@ fn enter(app: &App, response: Response, slot: &Slot, ip: Option<IpAddr>) -> Resu
     });
     Ok(response
         .map(|body| Body::new(body.map_frame(move |frame| frame.map_data(|data| held.with_bytes(data))))))
+}
+
+/// A body that streams: each piece is entered when it is made. One for which there is no room ends it.
+fn in_pieces(body: Body, line: Arc<Line>, holder: Holder) -> Body {
+    Body::from_stream(body.into_data_stream().map(move |piece| {
+        let piece = piece?;
+        match line.piece(holder, piece.len()) {
+            Ok(None) => Ok(piece),
+            Ok(Some(held)) => Ok(Arc::new(held).with_bytes(piece)),
+            Err(problem) => Err(axum::Error::new(std::io::Error::other(problem.detail))),
+        }
+    }))
 }
 
 /// The response, whatever happens to the handler.
@@ -221,6 +235,28 @@ mod tests {
     async fn who_takes_too_long_is_unavailable() {
         let late = answered(std::future::pending()).await;
         assert_eq!(late, (503, "UNAVAILABLE".to_owned(), true));
+    }
+
+    #[tokio::test]
+    async fn a_piece_of_a_stream_stands_in_the_ledger_until_it_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = crate::config::Config::in_folder(folder.path()).unwrap();
+        let ledger = crate::edge::ledger::Ledger::new(&config);
+        let line = ledger.line(What::Answers);
+        let pieces = [100, 50_000, 100_000].map(|bytes| Ok::<_, std::io::Error>(vec![7_u8; bytes]));
+        let body = Body::from_stream(futures::stream::iter(pieces));
+        let mut sent = in_pieces(body, Arc::clone(line), Holder::Person(1)).into_data_stream();
+        for held in [0, 50_000, 100_000] {
+            let piece = sent.next().await.unwrap().unwrap();
+            assert_eq!(line.total(), held);
+            drop(piece);
+        }
+        assert_eq!(line.total(), 0);
+        // One for which there is no room ends the stream.
+        let _others = line.enter(Holder::Person(1), config.limits.answers_bytes);
+        let body = Body::from_stream(futures::stream::iter([Ok::<_, std::io::Error>(vec![7_u8; 100_000])]));
+        let mut sent = in_pieces(body, Arc::clone(line), Holder::Person(1)).into_data_stream();
+        assert!(sent.next().await.unwrap().is_err());
     }
 
     #[test]

@@ -120,6 +120,12 @@ impl Execution {
             _ => IndexMap::new(),
         };
         roots.extend(known.iter().cloned());
+        if !response.errors.is_empty() {
+            // The executor leaves a root out whose arguments it can't read.
+            for key in order.iter().filter(|key| !roots.contains_key(*key)).cloned().collect::<Vec<_>>() {
+                roots.insert(key, ConstValue::Null);
+            }
+        }
         if roots.len() > 1 {
             let place = |key: &Name| order.iter().position(|known| known == key);
             roots.sort_by(|one, _, other, _| place(one).cmp(&place(other)));
@@ -170,14 +176,16 @@ fn is_given(value: &mut Value, absent: &[&Name]) -> bool {
 /// `VALIDATION_FAILED`: names every value that does not fit.
 pub fn coerce(
     operation: &OperationDefinition,
-    mut variables: Variables,
+    mut given: Variables,
     registry: &Registry,
 ) -> Result<Variables, ServerError> {
+    // What nobody has declared is dropped: a subscription would keep it for as long as it lives.
+    let mut variables = Variables::default();
     let mut validator = Validator::of_types(registry);
     for definition in &operation.variable_definitions {
         let definition = &definition.node;
         let name = &definition.name.node;
-        match (variables.remove(name), &definition.default_value) {
+        match (given.remove(name), &definition.default_value) {
             (Some(value), _) => {
                 let ty = definition.var_type.node.to_string();
                 let value = validator.coerce(&ty, value, &format!("/{name}"));

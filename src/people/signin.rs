@@ -16,7 +16,7 @@ use super::{
     factor,
     letters::{Notice, notify},
     sessions::{hold_unchanged, open_for},
-    throttle::{self, Key},
+    throttle::{self, Attempt, Key},
     users::{by_email, by_id},
 };
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
     app::App,
     audit::{self, PersonalEntry, record_personal},
     clock::Timestamp,
+    edge::limits::Slot,
     error::{Code, Problem, Result},
     graphql::Request,
     ids::UserId,
@@ -68,6 +69,9 @@ impl Awaited {
     }
 }
 
+/// How many requests comparing a password counts as, where an address or an account is put off.
+const COMPARING: u32 = 10;
+
 /// Signs a person in, or asks for their second factor.
 ///
 /// # Errors
@@ -77,9 +81,17 @@ pub async fn sign_in(request: &Request, email: &str, password: &SecretString) ->
     let user = by_email(app.db.read(), email).await?;
     let is_known = has_been_here(request, user.as_ref()).await?;
     let attempt = throttle::charge_sign_in(app, email, request.ip).await?;
+    let id = user.as_ref().map(|user| user.id);
+    let attempt = match attempt {
+        Attempt { put_off: Some(put_off), wait } if !may_be_compared(request) => {
+            note_failure(request, id, "signIn", wait);
+            return Err(put_off);
+        }
+        attempt => attempt,
+    };
     let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
     let matches = app.passwords.verify(password, stored).await.map_err(Problem::internal)?;
-    let (id, is_free) = (user.as_ref().map(|user| user.id), attempt.put_off.is_none());
+    let is_free = attempt.put_off.is_none();
     let good = |user: &users::Model| matches && user.disabled_at.is_none() && (is_free || is_known);
     let Some(mut user) = user.filter(good) else {
         note_failure(request, id, "signIn", attempt.wait);
@@ -93,6 +105,14 @@ pub async fn sign_in(request: &Request, email: &str, password: &SecretString) ->
         rehash(app, &mut user, password).await?;
     }
     admit(request, &user).await
+}
+
+/// Comparing a password costs as much as many requests. Where an address or an account is put off, hardly anybody gets in, so it
+/// is compared for that price alone: of whoever asks, known or not.
+fn may_be_compared(request: &Request) -> bool {
+    let slot = Slot::default();
+    let Some(limits) = &request.app.limits else { return true };
+    (0..COMPARING).all(|_| limits.charge_address(request.ip, &slot).is_ok())
 }
 
 fn refused() -> Problem {

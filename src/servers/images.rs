@@ -11,7 +11,7 @@ use crate::{
     error::{Code, Problem, Result},
     ids::ImageId,
     orgs::{self, Limit},
-    store::{Tx, patch, patch_required},
+    store::{Tx, held, patch, patch_required},
 };
 
 /// What a new image is given.
@@ -144,7 +144,7 @@ pub async fn image_is_usable(tx: &Tx, id: ImageId) -> Result<bool> {
 }
 
 async fn load(tx: &Tx, id: ImageId) -> Result<images::Model> {
-    let found = tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id));
+    let found = held(tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("image", id))
 }
 

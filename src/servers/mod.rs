@@ -31,7 +31,7 @@ use crate::{
     ids::ServerId,
     jobs,
     orgs::{self, Limit},
-    store::{Tx, patch, patch_required},
+    store::{Tx, held, patch, patch_required},
 };
 
 /// How long a provisioning token lets a host connect.
@@ -193,8 +193,9 @@ fn living(scope: &Scope) -> Select<servers::Entity> {
     scope.find::<servers::Entity>().filter(servers::Column::ArchivedAt.is_null())
 }
 
+/// The server, locked until the transaction ends: who waits for its deletion sees that it is gone.
 async fn load(tx: &Tx, id: ServerId) -> Result<servers::Model> {
-    let found = living(&tx.scope).filter(servers::Column::Id.eq(id));
+    let found = held(living(&tx.scope).filter(servers::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("server", id))
 }
 

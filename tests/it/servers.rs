@@ -260,3 +260,20 @@ async fn images_are_created_edited_and_archived() {
     assert!(images(true).await["images"].to_string().contains(&format!("\"id\":{id}}}")));
     assert_eq!(app.stranger.gql(list, json!({ "o": app.org, "all": true })).await.code(), "NOT_A_MEMBER");
 }
+
+#[tokio::test]
+async fn an_edit_that_races_a_deletion_changes_nothing_that_is_gone() {
+    let app = TestApp::start().await;
+    let delete = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
+    let rename = "mutation($o: Id!, $i: Id!, $n: String!) { updateServer(orgId: $o, id: $i, input: { name: $n }) { name } }";
+    for n in 0..20 {
+        let server = app.server().await;
+        let name = format!("renamed {n}");
+        let _answers = tokio::join!(
+            app.owner.gql(delete, json!({ "o": app.org, "i": server })),
+            app.owner.gql(rename, json!({ "o": app.org, "i": server, "n": name })),
+        );
+        let gone = "SELECT CAST(COUNT(*) AS BIGINT) FROM servers WHERE name = $1 AND archived_at IS NOT NULL";
+        assert_eq!(app.one::<i64>(gone, vec![name.into()]).await, 0, "round {n}");
+    }
+}

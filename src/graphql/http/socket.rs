@@ -11,7 +11,7 @@
 //! ```
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
@@ -48,7 +48,7 @@ use crate::{
     app::App,
     edge::{
         bearer_of,
-        ledger::{Held, Holder, OWED, SMALL, What},
+        ledger::{Held, Holder, SMALL, What},
     },
     error::Problem,
     graphql::{RECHECK, Room},
@@ -61,6 +61,10 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENT_FOR: Duration = Duration::from_secs(65);
 /// The most operations at a time on one socket.
 const MOST_OPERATIONS: usize = 100;
+/// The largest message of a client: what is larger is sent as a request.
+const LARGEST_MESSAGE: usize = 256 << 10;
+/// As how much a byte of a message counts while its operation runs: variables take that much more room than their text.
+const TAKEN_APART: usize = 8;
 /// How long a closing handshake may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -75,7 +79,7 @@ pub fn upgrade(
     handshake: WebSocketUpgrade,
 ) -> Result<Response, Problem> {
     let place = app.ledger.line(What::Sockets).take(session.holder(), 1)?;
-    let most = app.config.limits.body_bytes;
+    let most = app.config.limits.body_bytes.min(LARGEST_MESSAGE);
     let handshake = handshake.max_message_size(most).max_frame_size(most).protocols([PROTOCOL]);
     let agreed = handshake.selected_protocol().is_some();
     Ok(handshake.on_upgrade(move |mut socket| async move {
@@ -98,8 +102,8 @@ struct Socket {
     session: OnceLock<Session>,
     /// Its place in the ledger: the address's at first, then the caller's.
     place: Mutex<Held>,
-    /// The ids of the operations that run.
-    running: Mutex<HashSet<String>>,
+    /// The operations that run, by id, and what the ledger has of those whose message was not small.
+    running: Mutex<HashMap<String, Option<Held>>>,
     slots: Arc<Semaphore>,
 }
 
@@ -233,15 +237,26 @@ impl Socket {
             ClientMessage::ConnectionInit { .. } => *introduced = true,
             ClientMessage::Start { .. } if !*introduced => return Err(close(4401, "Unauthorized")),
             ClientMessage::Start { id, .. } => {
-                if !running.insert(id.clone()) {
+                if running.contains_key(&id) {
                     return Err(close(4409, &format!("Subscriber for {id:.60} already exists")));
                 }
+                running.insert(id, self.received(bytes.len())?);
             }
             ClientMessage::Stop { id } => drop(running.remove(&id)),
             ClientMessage::ConnectionTerminate => return Err(close(4400, "Invalid message")),
             ClientMessage::Ping { .. } | ClientMessage::Pong { .. } => {}
         }
         Ok(())
+    }
+
+    /// Enters a message that begins an operation, for as long as that runs.
+    fn received(&self, bytes: usize) -> Result<Option<Held>, CloseFrame> {
+        if bytes <= SMALL {
+            return Ok(None);
+        }
+        let holder = self.session.get().unwrap_or(&self.arrived).holder();
+        let held = self.app.ledger.line(What::Bodies).take(holder, bytes * TAKEN_APART);
+        held.map(Some).map_err(|problem| close(1013, problem.code.as_str()))
     }
 
     /// Hands the answers to the client, and asks it for signs of life.
@@ -283,11 +298,7 @@ impl Socket {
         let bytes = if let Message::Text(text) = message { text.len() } else { 0 };
         let (line, holder) =
             (self.app.ledger.line(What::Answers), self.session.get().unwrap_or(&self.arrived).holder());
-        match bytes {
-            ..=SMALL => Ok(None),
-            ..=OWED => Ok(Some(line.enter(holder, bytes))),
-            _ => line.take(holder, bytes).map(Some),
-        }
+        line.piece(holder, bytes)
     }
 
     /// The id of a completed operation may be used again.

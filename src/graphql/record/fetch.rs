@@ -40,6 +40,8 @@ pub struct Rows<R> {
     offset: u64,
     pub(super) reversed: bool,
     whole: Option<Whole>,
+    /// The instant of reading.
+    now: Timestamp,
     record: PhantomData<R>,
 }
 
@@ -72,6 +74,7 @@ impl<R: Record> Rows<R> {
             offset: 0,
             reversed: false,
             whole: None,
+            now: scope.app.clock.now(),
             record: PhantomData,
         }
     }
@@ -173,7 +176,7 @@ impl<R: Record> Rows<R> {
     fn statement(&self, plan: &Plan, with_total: bool) -> (String, Vec<Value>) {
         let spec = R::spec();
         let mut values = self.values.clone();
-        let columns = at(&plan.columns, &mut values, || self.scope.app.clock.now());
+        let columns = at(&plan.columns, &mut values, || self.now);
         let mut sql = String::with_capacity(columns.len() + self.conditions.len() * 2 + 160);
         let _ = write!(sql, "SELECT {columns}");
         if with_total {
@@ -220,6 +223,12 @@ impl<R: Record> Rows<R> {
             Some(whole) => Cow::Borrowed(&whole.count),
             None => format!("SELECT COUNT(*) FROM {} WHERE {}", R::spec().from, self.conditions).into(),
         }
+    }
+
+    /// The instant of reading: [`NOW`] in columns, and for conditions.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// Whether the rows are parts of a record that has to be there.
