@@ -363,10 +363,12 @@ impl Line {
     /// # Errors
     /// As [`Self::take`], for a large one.
     pub fn piece(self: &Arc<Self>, holder: Holder, bytes: usize) -> Result<Option<Held>> {
-        match bytes {
-            ..=SMALL => Ok(None),
-            ..=OWED => Ok(Some(self.enter(holder, bytes))),
-            _ => self.take(holder, bytes).map(Some),
+        if bytes <= SMALL {
+            Ok(None)
+        } else if bytes <= OWED {
+            Ok(Some(self.enter(holder, bytes)))
+        } else {
+            self.take(holder, bytes).map(Some)
         }
     }
 
