@@ -18,7 +18,11 @@
 //! refusal may pass. A kept answer is given again to callers who may still ask for it, and has null where it showed a secret.
 //! Every face that takes a key goes through [`once`].
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -29,7 +33,7 @@ use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use crate::{
-    access::Caller,
+    access::{Caller, Permission, membership},
     app::App,
     clock::Timestamp,
     error::{Code, Problem, Result},
@@ -154,7 +158,11 @@ pub struct Claim {
     key: String,
     /// Names this request among those that have held the key.
     holder: String,
+    /// The permissions that the answer has needed besides those of its root fields, and where.
+    needed: Mutex<Needed>,
 }
+
+type Needed = BTreeSet<(i64, &'static str)>;
 
 /// The key that a request carries.
 ///
@@ -196,14 +204,20 @@ pub async fn claim(
     key: &str,
     fingerprint: &[u8; 32],
 ) -> Result<Option<Claimed>> {
-    let caller = match caller {
+    let name = match caller {
         Caller::Person(person) => format!("user:{}", person.id.0),
         Caller::Token(token) => format!("token:{}", token.id.0),
         Caller::Anonymous | Caller::System => return Ok(None),
     };
     let holder = u128::from_be_bytes(random_bytes());
-    let claim =
-        Claim { app: Arc::clone(app), org, caller, key: key.to_owned(), holder: format!("{holder:032x}") };
+    let claim = Claim {
+        app: Arc::clone(app),
+        org,
+        caller: name,
+        key: key.to_owned(),
+        holder: format!("{holder:032x}"),
+        needed: Mutex::default(),
+    };
     // Each turn ends it, unless the row changes hands between two statements.
     for _ in 0..5 {
         if claim.insert(fingerprint).await? {
@@ -211,6 +225,8 @@ pub async fn claim(
         }
         let Some(row) = claim.find().await? else { continue };
         if let Some(kept) = claim.judge(&row, fingerprint).await? {
+            let (kept, needed) = kept;
+            require(app, caller, needed).await?;
             return Ok(Some(Claimed::Before(kept)));
         }
     }
@@ -256,7 +272,24 @@ where
     }
 }
 
+/// Refuses a caller who lacks one of these by now.
+async fn require(app: &Arc<App>, caller: &Caller, needed: Needed) -> Result<()> {
+    for (org, permission) in needed {
+        let held = membership(app, caller, OrgId(org)).await?.permissions;
+        if !held.names().any(|name| name == permission) {
+            let detail = format!("You lack the permission {permission} in this organization.");
+            return Err(Problem::new(Code::PermissionDenied, detail).with("permission", permission));
+        }
+    }
+    Ok(())
+}
+
 impl Claim {
+    /// The answer has needed this permission.
+    pub fn needs(&self, org: OrgId, permission: Permission) {
+        self.needed.lock().unwrap_or_else(PoisonError::into_inner).insert((org.0, permission.as_str()));
+    }
+
     fn place(&self) -> [Value; 3] {
         [self.org.0.into(), self.caller.clone().into(), self.key.clone().into()]
     }
@@ -286,7 +319,7 @@ impl Claim {
     }
 
     /// What another request's row means for this one: its answer, or none if the row is out of the way now.
-    async fn judge(&self, row: &QueryResult, fingerprint: &[u8; 32]) -> Result<Option<Answer>> {
+    async fn judge(&self, row: &QueryResult, fingerprint: &[u8; 32]) -> Result<Option<(Answer, Needed)>> {
         let now = self.app.clock.now();
         let holder: String = row.try_get_by(1)?;
         let (claimed_at, expires_at): (Timestamp, Timestamp) = (row.try_get_by(5)?, row.try_get_by(6)?);
@@ -338,7 +371,9 @@ impl Claim {
     async fn keep(&self, answer: Option<(StatusCode, &HeaderValue, &Bytes)>) -> Result<()> {
         let fitting = answer.filter(|(.., body)| body.len() <= LARGEST);
         if let Some((status, media, body)) = fitting {
-            let plain = [media.as_bytes(), b"\n", body].concat();
+            let needed = serde_json::to_vec(&*self.needed.lock().unwrap_or_else(PoisonError::into_inner));
+            let needed = needed.map_err(Problem::internal)?;
+            let plain = [media.as_bytes(), b"\n", &needed, b"\n", body].concat();
             let sealed = self.app.keys.seal_bytes(&plain, &self.place_of(&self.holder));
             let sql = "UPDATE idempotency_keys SET status = $5, answer_sealed = $6, answer_bytes = $7 \
                        WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3 AND holder = $4 \
@@ -360,20 +395,30 @@ impl Claim {
         Ok(())
     }
 
-    fn open(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<Answer> {
+    /// The kept answer, and the permissions that it has needed.
+    fn open(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<(Answer, Needed)> {
         let opened = self.app.keys.open_bytes(sealed, &self.place_of(holder));
         let plain = opened.map_err(Problem::internal)?;
         let plain: &[u8] = plain.expose_secret();
         let broken = || Problem::internal(anyhow::anyhow!("a kept answer is none"));
-        let end = plain.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
-        Ok(Answer {
+        let mut parts = plain.splitn(3, |byte| *byte == b'\n');
+        let (Some(media), Some(needed), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(broken());
+        };
+        let needed: Vec<(i64, String)> = serde_json::from_slice(needed).map_err(Problem::internal)?;
+        let known = |(org, name): (i64, String)| {
+            Ok((org, name.parse::<Permission>().map_err(|_| broken())?.as_str()))
+        };
+        let needed = needed.into_iter().map(known).collect::<Result<Needed>>()?;
+        let answer = Answer {
             status: StatusCode::from_u16(status as u16).map_err(Problem::internal)?,
-            media: HeaderValue::from_bytes(&plain[..end]).map_err(Problem::internal)?,
-            body: Bytes::copy_from_slice(&plain[end + 1..]),
+            media: HeaderValue::from_bytes(media).map_err(Problem::internal)?,
+            body: Bytes::copy_from_slice(body),
             kept: None,
             retry_after: None,
             replayed: true,
-        })
+        };
+        Ok((answer, needed))
     }
 
     /// Where the answer belongs that `holder` has given.

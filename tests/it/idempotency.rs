@@ -403,3 +403,20 @@ async fn a_file_is_taken_once() {
     assert_eq!(send(&app.stranger, "a file").await.problem(), (403, "NOT_A_MEMBER"));
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM attachments", vec![]).await, 1);
 }
+
+#[tokio::test]
+async fn a_kept_answer_needs_the_permissions_of_its_relations_too() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let edit = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { description: \"x\" }) { id server { name } } }";
+    let body = json!({ "query": edit, "variables": { "o": app.org, "a": agent } });
+    let token = app.token(&["agent.edit", "agent.view", "server.view"]).await;
+    let ask =
+        || Answer::of(token.request(Method::POST, "/graphql").header("idempotency-key", "k").json(&body));
+    assert!(ask().await.data()["updateAgent"]["server"]["name"].is_string());
+    assert_eq!(ask().await.header("idempotent-replayed"), "true");
+    let narrowed = "UPDATE service_tokens SET permissions = '[\"agent.edit\",\"agent.view\"]' WHERE id = (SELECT MAX(id) FROM service_tokens)";
+    app.execute(narrowed, vec![]).await;
+    app.forget_sessions();
+    assert_eq!(ask().await.code(), "PERMISSION_DENIED");
+}

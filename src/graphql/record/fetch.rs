@@ -291,7 +291,11 @@ pub(super) fn expand<'a>(
         let relations =
             try_join_all(plan.relations.iter().map(|relation| related(scope, relation, &rows))).await?;
         let callers = plan.callers.iter().map(|json| json(scope)).collect();
-        let allowed = plan.needed.iter().map(|permission| scope.may(*permission)).collect();
+        let allowed: Vec<bool> = plan.needed.iter().map(|permission| scope.may(*permission)).collect();
+        if let Some(claim) = &scope.request.claim {
+            let shown = plan.needed.iter().zip(&allowed).filter(|(_, may)| **may);
+            shown.for_each(|(permission, _)| claim.needs(scope.org, *permission));
+        }
         let (now, request) = (scope.app.clock.now(), Arc::clone(&scope.request));
         Ok(Level { rows, relations, callers, allowed, secret: None, now, request })
     }
@@ -301,6 +305,9 @@ pub(super) fn expand<'a>(
 async fn related(scope: &Scope, relation: &Relation, parents: &[Arc<QueryResult>]) -> Result<Related> {
     if let Some(permission) = relation.plan.spec.permission {
         scope.require(permission)?;
+        if let Some(claim) = &scope.request.claim {
+            claim.needs(scope.org, permission);
+        }
     }
     let mut keys = Vec::with_capacity(parents.len());
     for parent in parents {
