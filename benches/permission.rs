@@ -5,11 +5,11 @@ use std::{fmt::Write, fs, hint::black_box, path::Path, time::Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use muster::{
-    access::{
-        Permission, Role,
-        policy::{self, Policy},
+    base::{
+        ids::OrgId,
+        permission::{Permission, Role},
     },
-    ids::OrgId,
+    core::policy::{self, Policy},
 };
 
 fn check(criterion: &mut Criterion) {

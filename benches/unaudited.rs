@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use anyhow::Context;
 use clap::Parser;
 use muster::{
-    app::{App, Options},
     cli::{Cli, serve},
-    keys, telemetry,
+    core::{Options, keys, telemetry},
 };
 use tokio::net::TcpListener;
 
@@ -26,7 +25,7 @@ async fn main() -> anyhow::Result<()> {
     let mut config = Arguments::parse().cli.settings().map_err(said)?;
     (config.metrics.listen, config.traces.endpoint) = (None, None);
     telemetry::init(&config).context("telemetry")?;
-    let app = App::start(config, Options { audited: false, ..Options::default() }).await?;
+    let app = muster::service::open(config, Options { audited: false, ..Options::default() }).await?;
     keys::load(&app).await.map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
     let listener = TcpListener::bind(app.config.listen).await?;
     serve(app, listener, || {

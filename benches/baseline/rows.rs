@@ -1,6 +1,6 @@
 //! Rows as they are read, and as they are written as JSON.
 
-use muster::clock::Timestamp;
+use muster::base::time::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use sqlx::{FromRow, types::Json};
@@ -36,7 +36,7 @@ pub struct Elapsed(Option<i64>);
 
 impl Serialize for Elapsed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let now = muster::clock::Clock::system().now().0;
+        let now = muster::base::time::Clock::system().now().0;
         self.0.map(|since| (now - since).max(0) / 1000).serialize(serializer)
     }
 }

@@ -15,11 +15,9 @@ use serde_json::{Value, json};
 
 use super::{Cli, Failure, Output};
 use crate::{
-    audit::{self, AuditKey, INSTANCE, PublicKey, Report, Verifier},
-    clock::Timestamp,
-    error::Problem,
-    files::create_private,
-    orgs,
+    base::{files::create_private, problem::Problem, time::Timestamp},
+    core::audit::{self, AuditKey, INSTANCE, PublicKey, Report, Verifier},
+    slices::orgs,
 };
 
 /// The audit log: check it, take it out, remove what is old
@@ -112,18 +110,18 @@ impl Verify {
                 "--at-least is about one log: name it with --org, --instance or --file",
             ));
         }
-        let app = cli.open_as_is().await?;
+        let core = cli.open_as_is().await?;
         let keys = self.keys(cli)?;
         let chains = match &self.org {
-            Some(org) => vec![orgs::find(&app, org).await?.0],
+            Some(org) => vec![orgs::find(&core, org).await?.0],
             None if self.instance => vec![INSTANCE],
-            None => audit::chains(&app).await?,
+            None => audit::chains(&core).await?,
         };
         let mut reports = Vec::new();
         for chain in chains {
-            reports.push(audit::verify(&app, chain, &keys, self.known()).await?);
+            reports.push(audit::verify(&core, chain, &keys, self.known()).await?);
         }
-        app.shut_down().await;
+        core.shut_down().await;
         Ok(reports)
     }
 
@@ -189,12 +187,12 @@ impl Export {
         {
             return Err(Failure::new("--from has to be before --to: there is nothing between them"));
         }
-        let app = cli.open().await?;
+        let core = cli.open().await?;
         let chain = match &self.org {
-            Some(org) => orgs::find(&app, org).await?.0,
+            Some(org) => orgs::find(&core, org).await?.0,
             None => INSTANCE,
         };
-        let lines = audit::export(Arc::clone(&app), chain, (self.from, self.to)).await?;
+        let lines = audit::export(Arc::clone(&core), chain, (self.from, self.to)).await?;
         let output = match self.out {
             Some(path) => {
                 let failed = |error: io::Error| match error.kind() {
@@ -217,7 +215,7 @@ impl Export {
                 Output::none()
             }
         };
-        app.shut_down().await;
+        core.shut_down().await;
         Ok(output)
     }
 }

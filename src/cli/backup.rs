@@ -6,9 +6,8 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output, open};
 use crate::{
-    clock::Clock,
-    numerals::counted,
-    store::{
+    base::{numerals::counted, time::Clock},
+    core::store::{
         Owner,
         backup::{self, Manifest},
     },

@@ -17,18 +17,19 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output, doctor, listen, load_keys, open, serve};
 use crate::{
-    access::{Scope, policy, recognize},
-    app::App,
-    config::Config,
-    enums::Plan,
-    error::Result,
-    files,
-    ids::OrgId,
-    mail,
-    orgs::{self, NewOrganization},
-    people::{self, NewToken, NewUser},
+    base::{enums::Plan, files, ids::OrgId, problem::Result},
+    core::{
+        Core,
+        access::{Scope, recognize},
+        config::Config,
+        mail, policy,
+        store::Owner,
+    },
     seed::{self, Volume},
-    store::Owner,
+    slices::{
+        orgs::{self, NewOrganization},
+        people::{self, NewToken, NewUser},
+    },
 };
 
 /// The sign-in of the demonstration's owner. It is no secret: the demonstration listens to this machine alone.
@@ -73,12 +74,12 @@ impl Demo {
         if let Some(policies) = &config.policy_dir {
             policy::write_defaults(policies)?;
         }
-        let app = load_keys(open::owned(config, &owner).await?.0).await?;
-        let org = organization(&app).await?;
-        let scope = Scope::system(&app, org);
+        let core = load_keys(open::owned(config, &owner).await?.0).await?;
+        let org = organization(&core).await?;
+        let scope = Scope::system(&core, org);
         if is_empty(&scope).await? {
             house::furnish(&scope).await?;
-            let until = app.clock.now();
+            let until = core.clock.now();
             let volume = Volume {
                 agents: 6,
                 conversations: 24,
@@ -93,7 +94,7 @@ impl Demo {
         let shown = if cli.json { in_json(address, org, &token) } else { in_words(address, org, &token) };
         let listener = taken.listen(LISTEN)?;
         owner.serves_at(&format!("http://{address}"))?;
-        serve(app, listener, || {
+        serve(core, listener, || {
             let _ = writeln!(io::stdout(), "{shown}");
         })
         .await?;
@@ -121,8 +122,8 @@ impl Demo {
 }
 
 /// The demonstration's organization, made if it is not there.
-async fn organization(app: &Arc<App>) -> Result<OrgId> {
-    let owner = match people::find_user(app, EMAIL).await {
+async fn organization(core: &Arc<Core>) -> Result<OrgId> {
+    let owner = match people::find_user(core, EMAIL).await {
         Ok(user) => user,
         Err(_) => {
             let new = NewUser {
@@ -131,35 +132,35 @@ async fn organization(app: &Arc<App>) -> Result<OrgId> {
                 password: SecretString::from(PASSWORD),
                 confirmed: true,
             };
-            people::create_user(app, new).await?
+            people::create_user(core, new).await?
         }
     };
-    match people::memberships(app, owner).await?.first() {
+    match people::memberships(core, owner).await?.first() {
         Some(membership) => Ok(membership.organization_id),
         None => {
             let name = "Northwind Outfitters".to_owned();
-            orgs::create(app, NewOrganization { name, plan: Plan::Business, owner }).await
+            orgs::create(core, NewOrganization { name, plan: Plan::Business, owner }).await
         }
     }
 }
 
 async fn is_empty(scope: &Scope) -> Result<bool> {
     let sql = "SELECT 1 FROM conversations WHERE organization_id = $1 LIMIT 1";
-    let db = scope.app.db.read();
+    let db = scope.core.db.read();
     let found = Statement::from_sql_and_values(db.get_database_backend(), sql, [scope.org.0.into()]);
     Ok(db.query_one_raw(found).await?.is_none())
 }
 
 /// The demonstration's service token, which may whatever one may: that of the start before while it is good.
 async fn token(scope: &Scope) -> std::result::Result<SecretString, Failure> {
-    let file = scope.app.config.data_dir.join(TOKEN_FILE);
+    let file = scope.core.config.data_dir.join(TOKEN_FILE);
     if let Ok(kept) = std::fs::read_to_string(&file)
-        && let Ok(recognized) = recognize(&scope.app, kept.trim())
-        && recognized.caller(&scope.app).await.is_ok()
+        && let Ok(recognized) = recognize(&scope.core, kept.trim())
+        && recognized.caller(&scope.core).await.is_ok()
     {
         return Ok(kept.trim().into());
     }
-    let permissions = scope.app.policy.token_cap().iter().collect();
+    let permissions = scope.core.policy.token_cap().iter().collect();
     let new =
         NewToken { name: "Demonstration".to_owned(), permissions, expires_at: MaybeUndefined::Undefined };
     let token = people::create_token(scope, new).await?.1;

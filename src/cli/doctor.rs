@@ -16,16 +16,15 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    access::policy,
-    clock::Clock,
-    config::{Config, ConfigError},
-    edge::ledger,
-    ids::OrgId,
-    keys::{self, Record, SEALED, SealedColumn},
-    numerals::counted,
-    policies,
-    sealing::{KeyFile, KeyFileError, Locator},
-    store::{Db, backup::database_file, takes_away},
+    base::{ids::OrgId, numerals::counted, time::Clock},
+    core::{
+        config::{Config, ConfigError},
+        keys::{self, Record, SEALED, SealedColumn},
+        ledger, policy,
+        sealing::{KeyFile, KeyFileError, Locator},
+        store::{Db, backup::database_file, takes_away},
+    },
+    slices::policies,
 };
 
 /// How long anything that is asked may take.

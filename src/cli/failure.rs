@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::error::{Problem, Violation};
+use crate::base::problem::{Problem, Violation};
 
 /// Why a command did not do it. Shown to the operator, who may see causes that a caller may not.
 #[derive(Debug)]

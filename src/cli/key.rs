@@ -10,9 +10,11 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    app::App,
-    keys::{self, Pace, Rotated},
-    numerals::counted,
+    base::numerals::counted,
+    core::{
+        Core,
+        keys::{self, Pace, Rotated},
+    },
 };
 
 /// The keys that seal secrets and sign access tokens
@@ -69,23 +71,23 @@ pub struct Retire {
 
 impl Key {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open_to_mend().await?;
+        let core = cli.open_to_mend().await?;
         let output = match self {
-            Self::List => list(&app).await,
-            Self::Rotate(command) => command.run(&app).await,
-            Self::Rewrap(command) => command.run(&app, cli.json).await,
-            Self::Retire(command) => command.run(&app, cli.json).await,
+            Self::List => list(&core).await,
+            Self::Rotate(command) => command.run(&core).await,
+            Self::Rewrap(command) => command.run(&core, cli.json).await,
+            Self::Retire(command) => command.run(&core, cli.json).await,
         };
-        app.shut_down().await;
+        core.shut_down().await;
         output
     }
 }
 
-async fn list(app: &App) -> Result<Output, Failure> {
-    let (ring, signing) = (app.keys.current(), keys::list(app).await?);
+async fn list(core: &Core) -> Result<Output, Failure> {
+    let (ring, signing) = (core.keys.current(), keys::list(core).await?);
     let (mut sealing, mut text) = (Vec::new(), String::from("sealing keys\n"));
     for id in ring.ids() {
-        let used: i64 = keys::in_use(app, id).await?.iter().map(|(_, count)| count).sum();
+        let used: i64 = keys::in_use(core, id).await?.iter().map(|(_, count)| count).sum();
         let state = match id.cmp(&ring.active_id()) {
             std::cmp::Ordering::Less => "older",
             std::cmp::Ordering::Equal => "active",
@@ -109,11 +111,11 @@ async fn list(app: &App) -> Result<Output, Failure> {
 }
 
 impl Rotate {
-    async fn run(self, app: &App) -> Result<Output, Failure> {
+    async fn run(self, core: &Core) -> Result<Output, Failure> {
         if self.encryption {
-            return self.encryption(app).await;
+            return self.encryption(core).await;
         }
-        Ok(match keys::rotate(app, self.now).await? {
+        Ok(match keys::rotate(core, self.now).await? {
             Rotated::Active(kid) => {
                 let text = format!(
                     "Signing key {kid} is active. Tokens of the older one stay good until they expire."
@@ -127,8 +129,8 @@ impl Rotate {
         })
     }
 
-    async fn encryption(&self, app: &App) -> Result<Output, Failure> {
-        let (id, active) = keys::rotate_sealing(app, self.prepare).await?;
+    async fn encryption(&self, core: &Core) -> Result<Output, Failure> {
+        let (id, active) = keys::rotate_sealing(core, self.prepare).await?;
         let text = if active {
             format!(
                 "Sealing key {id} is active; a running service uses it within a second. Back the key file up, then \
@@ -144,16 +146,16 @@ impl Rotate {
 }
 
 impl Rewrap {
-    async fn run(self, app: &std::sync::Arc<App>, json: bool) -> Result<Output, Failure> {
+    async fn run(self, core: &std::sync::Arc<Core>, json: bool) -> Result<Output, Failure> {
         let pace = Pace { batch: self.batch, rest: Duration::from_millis(self.rest) };
-        let done = keys::rewrap(app, pace, |column, now| {
+        let done = keys::rewrap(core, pace, |column, now| {
             if !json {
                 let _ = writeln!(io::stderr(), "{}.{}: {} moved", column.table, column.column, now.moved);
             }
         })
         .await?;
         let mut text =
-            format!("{} moved to sealing key {}.", counted(done.moved, "value"), app.keys.active_id());
+            format!("{} moved to sealing key {}.", counted(done.moved, "value"), core.keys.active_id());
         if done.broken > 0 {
             text.push_str(&format!(" {} can't be opened; the log names what.", done.broken));
         }
@@ -162,17 +164,17 @@ impl Rewrap {
 }
 
 impl Retire {
-    async fn run(self, app: &App, json: bool) -> Result<Output, Failure> {
-        let sealing = self.key.parse().ok().filter(|id| app.keys.current().ids().any(|known| known == *id));
+    async fn run(self, core: &Core, json: bool) -> Result<Output, Failure> {
+        let sealing = self.key.parse().ok().filter(|id| core.keys.current().ids().any(|known| known == *id));
         let Some(id) = sealing else {
-            keys::retire_signing_key(app, &self.key).await?;
+            keys::retire_signing_key(core, &self.key).await?;
             let text = format!("Signing key {} verifies no longer.", self.key);
             return Ok(Output::with_text(json!({ "kid": self.key, "retired": true }), text));
         };
         if !self.no_wait {
-            settle(app, json).await;
+            settle(core, json).await;
         }
-        keys::retire(app, id).await?;
+        keys::retire(core, id).await?;
         let text = format!(
             "Sealing key {id} is gone from the key file. Backups of the database from before the rewrap need the older file."
         );
@@ -181,9 +183,9 @@ impl Retire {
 }
 
 /// Waits until no request can be under way that began to seal before the key file was changed.
-async fn settle(app: &App, json: bool) {
-    let needed = app.config.limits.request_timeout() + Duration::from_secs(2);
-    let changed = std::fs::metadata(&app.config.keys_file).and_then(|about| about.modified());
+async fn settle(core: &Core, json: bool) {
+    let needed = core.config.limits.request_timeout() + Duration::from_secs(2);
+    let changed = std::fs::metadata(&core.config.keys_file).and_then(|about| about.modified());
     let age = changed.ok().and_then(|at: SystemTime| at.elapsed().ok()).unwrap_or_default();
     let Some(left) = needed.checked_sub(age) else { return };
     if !json {

@@ -7,11 +7,15 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    access::{Role, Scope},
-    app::App,
-    ids::{OrgId, UserId},
-    mail, orgs,
-    people::{self, Delivery},
+    base::{
+        ids::{OrgId, UserId},
+        permission::Role,
+    },
+    core::{Core, access::Scope, mail},
+    slices::{
+        orgs,
+        people::{self, Delivery},
+    },
 };
 
 /// Who belongs to an organization
@@ -88,19 +92,19 @@ impl Member {
 }
 
 /// The service, the organization and the person that a command names.
-async fn meant(cli: &Cli, org: &str, email: &str) -> Result<(Arc<App>, OrgId, UserId), Failure> {
-    let app = cli.open().await?;
-    let org = orgs::find(&app, org).await?;
-    let user = people::find_user(&app, email).await?;
-    Ok((app, org, user))
+async fn meant(cli: &Cli, org: &str, email: &str) -> Result<(Arc<Core>, OrgId, UserId), Failure> {
+    let core = cli.open().await?;
+    let org = orgs::find(&core, org).await?;
+    let user = people::find_user(&core, email).await?;
+    Ok((core, org, user))
 }
 
 impl Add {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let Place { org, email, role } = self.place;
-        let (app, org, user) = meant(cli, &org, &email).await?;
-        people::add_member(&Scope::system(&app, org), user, role).await?;
-        app.shut_down().await;
+        let (core, org, user) = meant(cli, &org, &email).await?;
+        people::add_member(&Scope::system(&core, org), user, role).await?;
+        core.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
     }
 }
@@ -108,44 +112,44 @@ impl Add {
 impl Update {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let Place { org, email, role } = self.place;
-        let (app, org, user) = meant(cli, &org, &email).await?;
-        people::update_member(&Scope::system(&app, org), user, role).await?;
-        app.shut_down().await;
+        let (core, org, user) = meant(cli, &org, &email).await?;
+        people::update_member(&Scope::system(&core, org), user, role).await?;
+        core.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
     }
 }
 
 impl Remove {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let (app, org, user) = meant(cli, &self.org, &self.email).await?;
-        people::remove_member(&Scope::system(&app, org), user).await?;
-        app.shut_down().await;
+        let (core, org, user) = meant(cli, &self.org, &self.email).await?;
+        people::remove_member(&Scope::system(&core, org), user).await?;
+        core.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "user_id": user, "removed": true })))
     }
 }
 
 impl Invite {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let (app, Place { org, email, role }) = (cli.open().await?, self.place);
-        if !self.link && !app.mailer.is_on() {
+        let (core, Place { org, email, role }) = (cli.open().await?, self.place);
+        if !self.link && !core.mailer.is_on() {
             return Err(Failure::new(
                 "mail.url is not set, so no mail can be sent: set it, or ask for the link with --link",
             ));
         }
-        let org = orgs::find(&app, &org).await?;
+        let org = orgs::find(&core, &org).await?;
         let delivery = if self.link { Delivery::ByHand } else { Delivery::Mail };
-        let invited = people::invite(&Scope::system(&app, org), &email, role, delivery).await?;
+        let invited = people::invite(&Scope::system(&core, org), &email, role, delivery).await?;
         let mut answer =
             json!({ "id": invited.0, "organization_id": org, "email": email.trim(), "role": role });
         match invited.1 {
             Some(token) => {
-                answer["link"] = json!(super::link(&app, "accept-invitation", &token));
+                answer["link"] = json!(super::link(&core, "accept-invitation", &token));
             }
             None => {
-                mail::deliver_due(&app).await?;
+                mail::deliver_due(&core).await?;
             }
         }
-        app.shut_down().await;
+        core.shut_down().await;
         Ok(Output::of(answer))
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Cli, Failure, Output, doctor, load_keys, open};
-use crate::{numerals::counted, store::Owner};
+use crate::{base::numerals::counted, core::store::Owner};
 
 /// Bring the database to what this version needs.
 #[derive(Debug, clap::Args)]
@@ -23,9 +23,9 @@ impl Migrate {
         Owner::check(&config)?;
         open::make_folder(&config)?;
         let owner = Owner::take(&config, "muster migrate")?;
-        let (app, steps) = open::owned(config, &owner).await?;
-        let app = load_keys(app).await?;
-        app.shut_down().await;
+        let (core, steps) = open::owned(config, &owner).await?;
+        let core = load_keys(core).await?;
+        core.shut_down().await;
         let names: Vec<String> =
             steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect();
         let text = match names.len() {

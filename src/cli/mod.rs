@@ -34,12 +34,14 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use self::{failure::Failure, output::Output, serve::serve};
 use crate::{
-    app::App,
-    clock::Timestamp,
-    config::{Config, ConfigError},
-    ids::OrgId,
-    keys, orgs,
-    store::Db,
+    base::{ids::OrgId, time::Timestamp},
+    core::{
+        Core,
+        config::{Config, ConfigError},
+        keys,
+        store::Db,
+    },
+    slices::orgs,
 };
 
 /// What every command takes.
@@ -153,7 +155,7 @@ impl Cli {
     ///
     /// # Errors
     /// Whatever is wrong with the settings, the keys, the policy files or the database; there is no installation.
-    pub async fn open(&self) -> Result<Arc<App>, Failure> {
+    pub async fn open(&self) -> Result<Arc<Core>, Failure> {
         load_keys(open::found(self.settings()?).await?).await
     }
 
@@ -161,7 +163,7 @@ impl Cli {
     ///
     /// # Errors
     /// Whatever is wrong with the settings, the keys, the policy files or the database.
-    async fn open_or_make(&self) -> Result<Arc<App>, Failure> {
+    async fn open_or_make(&self) -> Result<Arc<Core>, Failure> {
         load_keys(open::made(self.settings()?).await?).await
     }
 
@@ -169,18 +171,18 @@ impl Cli {
     ///
     /// # Errors
     /// Those of [`Self::open`].
-    async fn open_to_mend(&self) -> Result<Arc<App>, Failure> {
+    async fn open_to_mend(&self) -> Result<Arc<Core>, Failure> {
         mend_keys(open::found(self.settings()?).await?).await
     }
 
     /// The service for what no policy decides, accounts above all: with the built-in policy, and whatever the signing keys
     /// are like. Somebody can be locked out while a policy file is wrong.
-    async fn open_unbound(&self) -> Result<Arc<App>, Failure> {
+    async fn open_unbound(&self) -> Result<Arc<Core>, Failure> {
         mend_keys(open::found(self.unbound_settings()?).await?).await
     }
 
     /// The same, and an installation is made where there is none.
-    async fn open_or_make_unbound(&self) -> Result<Arc<App>, Failure> {
+    async fn open_or_make_unbound(&self) -> Result<Arc<Core>, Failure> {
         mend_keys(open::made(self.unbound_settings()?).await?).await
     }
 
@@ -229,22 +231,22 @@ impl Cli {
     ///
     /// # Errors
     /// Those of [`Self::open`].
-    pub async fn open_as_is(&self) -> Result<Arc<App>, Failure> {
+    pub async fn open_as_is(&self) -> Result<Arc<Core>, Failure> {
         load_keys(open::as_is(self.settings()?).await?).await
     }
 }
 
-async fn load_keys(app: Arc<App>) -> Result<Arc<App>, Failure> {
-    keys::load(&app).await?;
-    Ok(app)
+async fn load_keys(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
+    keys::load(&core).await?;
+    Ok(core)
 }
 
-async fn mend_keys(app: Arc<App>) -> Result<Arc<App>, Failure> {
-    if let Err(problem) = keys::load(&app).await {
+async fn mend_keys(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
+    if let Err(problem) = keys::load(&core).await {
         let why = problem.cause().map(|cause| format!("{cause:#}"));
         tracing::error!(%problem, why, "keys.signing_keys_not_read");
     }
-    Ok(app)
+    Ok(core)
 }
 
 /// A moment on a command line.
@@ -254,9 +256,9 @@ fn instant(text: &str) -> Result<Timestamp, String> {
 
 /// The address of a page with the token of a link, for the operator to hand over. Without an address of the installation
 /// there is at least the one that it listens on.
-fn link(app: &App, page: &str, token: &SecretString) -> String {
-    let link = app.mailer.link(page, token.expose_secret());
-    if link.starts_with('/') { format!("http://{}{link}", app.config.listen) } else { link }
+fn link(core: &Core, page: &str, token: &SecretString) -> String {
+    let link = core.mailer.link(page, token.expose_secret());
+    if link.starts_with('/') { format!("http://{}{link}", core.config.listen) } else { link }
 }
 
 /// Runs the command that the process was started with.

@@ -11,11 +11,16 @@ use std::{
 
 use super::{Failure, doctor};
 use crate::{
-    app::{App, Options},
-    config::{Config, Database},
-    files, keys, orgs,
-    store::{Db, Owner, Step, Unusable, backup::database_file},
-    telemetry,
+    base::files,
+    core::{
+        Core, Options,
+        config::{Config, Database},
+        keys,
+        store::{Db, Owner, Step, Unusable, backup::database_file},
+        telemetry,
+    },
+    service,
+    slices::orgs,
 };
 
 /// How long a service that starts waits for a database server that starts as well.
@@ -24,22 +29,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The service of an installation that is there.
-pub(super) async fn found(config: Config) -> Result<Arc<App>, Failure> {
+pub(super) async fn found(config: Config) -> Result<Arc<Core>, Failure> {
     Ok(tables(start_found(config).await?, None).await?.0)
 }
 
 /// The same, with its tables left as they are.
-pub(super) async fn as_is(config: Config) -> Result<Arc<App>, Failure> {
+pub(super) async fn as_is(config: Config) -> Result<Arc<Core>, Failure> {
     start_found(config).await
 }
 
 /// The service of an installation, which is made where there is none.
-pub(super) async fn made(config: Config) -> Result<Arc<App>, Failure> {
+pub(super) async fn made(config: Config) -> Result<Arc<Core>, Failure> {
     Ok(tables(start_made(config).await?, None).await?.0)
 }
 
 /// The same for who owns the database, and the steps that it lacked. Waits a while for a server that is not up yet.
-pub(super) async fn owned(config: Config, owner: &Owner) -> Result<(Arc<App>, Vec<Step>), Failure> {
+pub(super) async fn owned(config: Config, owner: &Owner) -> Result<(Arc<Core>, Vec<Step>), Failure> {
     telemetry::init(&config)?;
     if !config.database.is_sqlite() {
         wait(&config.database).await?;
@@ -69,32 +74,32 @@ pub(super) fn make_folder(config: &Config) -> Result<(), Failure> {
     })
 }
 
-async fn start_found(config: Config) -> Result<Arc<App>, Failure> {
+async fn start_found(config: Config) -> Result<Arc<Core>, Failure> {
     doctor::require_good_files(&config)?;
     require_file(&config)?;
     require_keys(&config).await?;
     telemetry::init(&config)?;
-    let app = App::start(config, Options::default()).await?;
-    if app.db.is_blank().await? {
+    let core = service::open(config, Options::default()).await?;
+    if core.db.is_blank().await? {
         return Err(blank());
     }
-    Ok(app)
+    Ok(core)
 }
 
-async fn start_made(config: Config) -> Result<Arc<App>, Failure> {
+async fn start_made(config: Config) -> Result<Arc<Core>, Failure> {
     doctor::require_good_files(&config)?;
     make_folder(&config)?;
     telemetry::init(&config)?;
     make(config).await
 }
 
-async fn make(config: Config) -> Result<Arc<App>, Failure> {
+async fn make(config: Config) -> Result<Arc<Core>, Failure> {
     if let Ok(file) = database_file(&config) {
         // For its owner alone, like the keys and the backups; SQLite makes the files beside it like it. Whatever is in the
         // way, opening the database tells.
         let _ = files::create_private(&file);
     }
-    Ok(App::start(config, Options::default()).await?)
+    Ok(service::open(config, Options::default()).await?)
 }
 
 /// Refuses to go on without a key file: whoever looks for an installation makes none.
@@ -123,11 +128,11 @@ fn blank() -> Failure {
 }
 
 /// Brings tables and plans up to date; which steps there were.
-async fn tables(app: Arc<App>, owner: Option<&Owner>) -> Result<(Arc<App>, Vec<Step>), Failure> {
-    let plans = app.config.plans()?;
-    let steps = migrate(&app.config, &app.db, owner).await?;
-    orgs::store_plans(&app, &plans).await?;
-    Ok((app, steps))
+async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Vec<Step>), Failure> {
+    let plans = core.config.plans()?;
+    let steps = migrate(&core.config, &core.db, owner).await?;
+    orgs::store_plans(&core, &plans).await?;
+    Ok((core, steps))
 }
 
 /// Makes the steps that the database lacks: by its owner, or when it has none.

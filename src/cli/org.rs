@@ -5,10 +5,11 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output, output::table};
 use crate::{
-    enums::Plan,
-    orgs::{self, NewOrganization},
-    people,
-    plain::plain,
+    base::{enums::Plan, plain::plain},
+    slices::{
+        orgs::{self, NewOrganization},
+        people,
+    },
 };
 
 /// Organizations
@@ -52,20 +53,20 @@ impl Org {
 
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open_or_make().await?;
+        let core = cli.open_or_make().await?;
         // First, for nobody is to have an account on account of an organization that is not made.
         orgs::check_name(&self.name)?;
         let name = self.name.trim().to_owned();
-        if !self.same_name && orgs::all(&app.db).await?.iter().any(|org| org.name == name) {
+        if !self.same_name && orgs::all(&core.db).await?.iter().any(|org| org.name == name) {
             return Err(Failure::new(format!(
                 "There is an organization named `{name}` already (`muster org list` shows it). Give another name, or \
                  --same-name to make a second one: commands then take their ids."
             )));
         }
-        let is_known = people::find_user(&app, &self.owner_email).await.is_ok();
-        let owner = people::invite_user(&app, &self.owner_email).await?;
-        let id = orgs::create(&app, NewOrganization { name: self.name, plan: self.plan, owner }).await?;
-        app.shut_down().await;
+        let is_known = people::find_user(&core, &self.owner_email).await.is_ok();
+        let owner = people::invite_user(&core, &self.owner_email).await?;
+        let id = orgs::create(&core, NewOrganization { name: self.name, plan: self.plan, owner }).await?;
+        core.shut_down().await;
         let json = json!({
             "id": id, "name": name, "plan": self.plan, "owner_id": owner, "owner_is_new": !is_known,
         });
@@ -83,9 +84,9 @@ impl Create {
 
 impl List {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open_unbound().await?;
-        let organizations = orgs::all(&app.db).await?;
-        app.shut_down().await;
+        let core = cli.open_unbound().await?;
+        let organizations = orgs::all(&core.db).await?;
+        core.shut_down().await;
         let rows: Vec<_> = organizations
             .iter()
             .map(|org| {

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::plain::plain;
+use crate::base::plain::plain;
 
 /// What a command answers.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{Failure, Output};
 use crate::{
-    graphql::{self, Catalogue},
-    rest::{Routes, openapi},
+    faces::rest::{Routes, openapi},
+    schema,
 };
 
 /// Write or compare `schema.graphql` and `openapi.json`.
@@ -41,9 +41,9 @@ impl Schema {
 /// # Errors
 /// The schema does not fit the stored documents.
 pub fn files() -> anyhow::Result<[(&'static str, String); 2]> {
-    let catalogue = Catalogue::read()?;
+    let catalogue = schema::catalogue()?;
     let document = openapi::text(&Routes::load(&catalogue)?, &catalogue);
-    Ok([("schema.graphql", graphql::sdl()), ("openapi.json", document)])
+    Ok([("schema.graphql", schema::sdl()), ("openapi.json", document)])
 }
 
 fn dump(dir: &Path) -> Result<Output, Failure> {

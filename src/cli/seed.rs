@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    access::Scope,
-    clock::Timestamp,
-    orgs,
+    base::time::Timestamp,
+    core::access::Scope,
     seed::{self, Volume},
+    slices::orgs,
 };
 
 /// Add plenty of plausible data to an organization: the same for the same numbers
@@ -47,8 +47,8 @@ impl Seed {
         if self.conversations == 0 && self.messages > 0 {
             return Err(Failure::new("messages need conversations: add --conversations"));
         }
-        let app = cli.open().await?;
-        let scope = Scope::system(&app, orgs::find(&app, &self.org).await?);
+        let core = cli.open().await?;
+        let scope = Scope::system(&core, orgs::find(&core, &self.org).await?);
         let volume = Volume {
             agents: self.agents,
             conversations: self.conversations,
@@ -58,7 +58,7 @@ impl Seed {
             until: self.until,
         };
         let seeded = seed::run(&scope, volume).await?;
-        app.shut_down().await;
+        core.shut_down().await;
         Ok(Output::of(json!(seeded)))
     }
 }

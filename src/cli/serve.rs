@@ -14,7 +14,12 @@ use tokio::{
 };
 
 use super::{Cli, Failure, Output, doctor, listen, load_keys, open};
-use crate::{app::App, config::LogFormat, edge, jobs, keys, store::Owner, telemetry::metrics};
+use crate::{
+    core::{Core, config::LogFormat, keys, store::Owner, telemetry::metrics},
+    faces::edge::{self, scrape},
+    rounds,
+    service::Service,
+};
 
 /// How an address to serve on is named.
 const LISTEN: &str = "MUSTER_LISTEN={} (listen)";
@@ -45,20 +50,20 @@ impl Serve {
             open::make_folder(&config)?;
         }
         let mut owner = Owner::take(&config, "muster serve")?;
-        let app =
+        let core =
             if self.no_migrate { open::as_is(config).await? } else { open::owned(config, &owner).await?.0 };
-        let app = load_keys(app).await?;
+        let core = load_keys(core).await?;
         let listener = taken.listen(LISTEN)?;
         let address = listener.local_addr()?;
         owner.serves_at(&format!("http://{address}"))?;
         // A program that reads both streams reads one form.
-        let in_json = cli.json || app.config.log.format == LogFormat::Json;
+        let in_json = cli.json || core.config.log.format == LogFormat::Json;
         let ready = if in_json {
             json!({ "address": address }).to_string()
         } else {
             format!("Muster serves on http://{address}")
         };
-        serve(app, listener, || {
+        serve(core, listener, || {
             let _ = writeln!(io::stdout(), "{ready}");
         })
         .await?;
@@ -71,14 +76,14 @@ impl Serve {
 ///
 /// # Errors
 /// The listener fails.
-pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()) -> Result<(), Failure> {
+pub async fn serve(core: Arc<Core>, listener: TcpListener, on_ready: impl FnOnce()) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    keep_house(&app);
-    show_metrics(&app)?;
+    keep_house(&core);
+    show_metrics(&core)?;
     let address = listener.local_addr()?;
-    let stopping = app.stopping.clone();
-    let router = edge::router(Arc::clone(&app));
-    let serving = edge::serve(listener, router, &app, stopping.clone());
+    let stopping = core.tasks.stopping.clone();
+    let router = Service::of(Arc::clone(&core))?.router();
+    let serving = edge::serve(listener, router, &core, stopping.clone());
     let mut serving = std::pin::pin!(serving);
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serve.ready");
     on_ready();
@@ -88,10 +93,10 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()
     }
     stopping.cancel();
     let finish = async {
-        if timeout(app.config.shutdown_grace(), &mut serving).await.is_err() {
+        if timeout(core.config.shutdown_grace(), &mut serving).await.is_err() {
             tracing::warn!("serve.requests_left_unfinished");
         }
-        app.shut_down().await;
+        core.shut_down().await;
     };
     tokio::select! {
         () = finish => tracing::info!("serve.stopped"),
@@ -101,19 +106,19 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, on_ready: impl FnOnce()
 }
 
 /// Serves the metrics on their own listener, where the settings name one, for as long as the service runs.
-fn show_metrics(app: &Arc<App>) -> Result<(), Failure> {
-    let Some(address) = app.config.metrics.listen else { return Ok(()) };
+fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
+    let Some(address) = core.config.metrics.listen else { return Ok(()) };
     let listener = listen::take(address, METRICS)?.listen(METRICS)?;
     tracing::info!(address = %listener.local_addr()?, "metrics.ready");
-    let (router, stopping) = (metrics::router(Arc::clone(app)), app.stopping.clone());
-    app.spawn(async move {
+    let (router, stopping) = (scrape::router(Arc::clone(core)), core.tasks.stopping.clone());
+    core.tasks.spawn(async move {
         let serving = axum::serve(listener, router).with_graceful_shutdown(stopping.cancelled_owned());
         if let Err(error) = serving.await {
             tracing::error!(%error, "metrics.failed");
         }
     });
-    let stopping = app.stopping.clone();
-    app.spawn(async move {
+    let stopping = core.tasks.stopping.clone();
+    core.tasks.spawn(async move {
         let mut tick = interval(UPKEEP_EVERY);
         while stopping.run_until_cancelled(tick.tick()).await.is_some() {
             metrics::begin().upkeep();
@@ -123,19 +128,19 @@ fn show_metrics(app: &Arc<App>) -> Result<(), Failure> {
 }
 
 /// What runs beside the requests: saved policies, changed keys, and the recurring rounds.
-fn keep_house(app: &Arc<App>) {
-    let (policy, stopping) = (app.policy.watch(), app.stopping.clone());
-    app.spawn(async move {
+fn keep_house(core: &Arc<Core>) {
+    let (policy, stopping) = (core.policy.watch(), core.tasks.stopping.clone());
+    core.tasks.spawn(async move {
         let _ = stopping.run_until_cancelled(policy).await;
     });
-    let (keys, stopping) = (keys::watch(Arc::clone(app)), app.stopping.clone());
-    app.spawn(async move {
+    let (keys, stopping) = (keys::watch(Arc::clone(core)), core.tasks.stopping.clone());
+    core.tasks.spawn(async move {
         let _ = stopping.run_until_cancelled(keys).await;
     });
-    if !app.mailer.is_on() {
+    if !core.mailer.is_on() {
         tracing::warn!("mail.off: mail.url is not set; nobody can be invited or reset a password by mail");
     }
-    jobs::worker::start(app);
+    rounds::start(core);
 }
 
 /// The two ways to ask a process to stop.

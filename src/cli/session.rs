@@ -5,7 +5,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
-use crate::people::{self, Client};
+use crate::slices::people::{self, Client};
 
 /// Sessions of users
 #[derive(Debug, Subcommand)]
@@ -32,11 +32,11 @@ impl Session {
 
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let user = people::find_user(&app, &self.email).await?;
+        let core = cli.open().await?;
+        let user = people::find_user(&core, &self.email).await?;
         let client = Client { user_agent: Some("muster session create".to_owned()), ..Client::default() };
-        let session = people::create_session(&app, user, client).await?;
-        app.shut_down().await;
+        let session = people::create_session(&core, user, client).await?;
+        core.shut_down().await;
         Ok(Output::of(json!({
             "access_token": session.access_token.expose_secret(),
             "access_token_expires_at": session.access_token_expires_at,

@@ -9,12 +9,12 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    access::{Permission, Scope},
-    clock::Timestamp,
-    ids::TokenId,
-    orgs,
-    people::{self, NewToken, OVERLAP},
-    plain::plain,
+    base::{ids::TokenId, permission::Permission, plain::plain, time::Timestamp},
+    core::access::Scope,
+    slices::{
+        orgs,
+        people::{self, NewToken, OVERLAP},
+    },
 };
 
 /// Service tokens of organizations
@@ -97,23 +97,23 @@ impl Token {
 
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let org = orgs::find(&app, &self.org).await?;
-        let permissions = if self.all { app.policy.token_cap().iter().collect() } else { self.permission };
+        let core = cli.open().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        let permissions = if self.all { core.policy.token_cap().iter().collect() } else { self.permission };
         let expires_at = self.expires_at.map_or(MaybeUndefined::Undefined, MaybeUndefined::Value);
         let new = NewToken { name: self.name, permissions, expires_at };
-        let (id, token) = people::create_token(&Scope::system(&app, org), new).await?;
-        app.shut_down().await;
+        let (id, token) = people::create_token(&Scope::system(&core, org), new).await?;
+        core.shut_down().await;
         Ok(Output::of(json!({ "token": token.expose_secret(), "id": id, "organization_id": org })))
     }
 }
 
 impl List {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let org = orgs::find(&app, &self.org).await?;
-        let tokens = people::tokens(&Scope::system(&app, org)).await?;
-        app.shut_down().await;
+        let core = cli.open().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        let tokens = people::tokens(&Scope::system(&core, org)).await?;
+        core.shut_down().await;
         let mut text: String = tokens.iter().map(in_words).collect();
         if text.is_empty() {
             text.push_str("None yet.");
@@ -143,21 +143,21 @@ fn in_words(token: &serde_json::Value) -> String {
 
 impl Rotate {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let org = orgs::find(&app, &self.org).await?;
-        let (scope, overlap) = (Scope::system(&app, org), Duration::from_secs(self.overlap));
+        let core = cli.open().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        let (scope, overlap) = (Scope::system(&core, org), Duration::from_secs(self.overlap));
         let token = people::rotate_token(&scope, TokenId(self.id), overlap).await?;
-        app.shut_down().await;
+        core.shut_down().await;
         Ok(Output::of(json!({ "token": token.expose_secret(), "id": self.id, "organization_id": org })))
     }
 }
 
 impl Revoke {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let org = orgs::find(&app, &self.org).await?;
-        people::revoke_token(&Scope::system(&app, org), TokenId(self.id)).await?;
-        app.shut_down().await;
+        let core = cli.open().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        people::revoke_token(&Scope::system(&core, org), TokenId(self.id)).await?;
+        core.shut_down().await;
         Ok(Output::of(json!({ "id": self.id, "organization_id": org, "revoked": true })))
     }
 }

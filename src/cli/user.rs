@@ -7,15 +7,15 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use super::{Cli, Failure, Output, output::table, secret::NewPassword};
+use crate::slices::people::oidc::Providers;
 use crate::{
-    access::CREDENTIALS_KEPT,
-    app::App,
-    clock::Timestamp,
-    graphql::RECHECK,
-    ids::UserId,
-    mail, orgs,
-    people::{self, Account, Details, Disabled, House, Membership, NewUser, Whose},
-    plain::plain,
+    base::{ids::UserId, plain::plain, time::Timestamp},
+    core::{Core, access::CREDENTIALS_KEPT, mail},
+    fields::RECHECK,
+    slices::{
+        orgs,
+        people::{self, Account, Details, Disabled, House, Membership, NewUser, Whose},
+    },
 };
 
 /// Persons who can sign in
@@ -88,11 +88,11 @@ impl Create {
         // Nobody types a password for settings that are wrong.
         cli.settings()?;
         let password = self.password.read()?;
-        let app = cli.open_or_make_unbound().await?;
+        let core = cli.open_or_make_unbound().await?;
         let new = NewUser { email: self.email, name: self.name, password, confirmed: self.confirmed };
-        let id = people::create_user(&app, new).await?;
-        let user = people::user(&app, id).await?;
-        app.shut_down().await;
+        let id = people::create_user(&core, new).await?;
+        let user = people::user(&core, id).await?;
+        core.shut_down().await;
         Ok(Output::of(json!({
             "id": id, "email": user.email, "name": user.name, "email_confirmed": user.email_confirmed,
         })))
@@ -101,13 +101,13 @@ impl Create {
 
 impl List {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open_unbound().await?;
+        let core = cli.open_unbound().await?;
         let whose = match &self.org {
-            Some(org) => Whose::MembersOf(orgs::find(&app, org).await?),
+            Some(org) => Whose::MembersOf(orgs::find(&core, org).await?),
             None => Whose::All,
         };
-        let users = people::accounts(&app.db, whose).await?;
-        app.shut_down().await;
+        let users = people::accounts(&core.db, whose).await?;
+        core.shut_down().await;
         let rows: Vec<_> = users.iter().map(row).collect();
         let heading = ["id", "email", "name", "confirmed", "second factor", "disabled", "organizations"];
         let text = if users.is_empty() { "Nobody yet.".to_owned() } else { table(heading, &rows) };
@@ -141,9 +141,9 @@ fn since(at: Option<Timestamp>) -> String {
 }
 
 async fn show(cli: &Cli, who: &Who) -> Result<Output, Failure> {
-    let (app, user) = cli.account(who).await?;
-    let details = people::details(&app, user).await?;
-    app.shut_down().await;
+    let (core, user) = cli.account(who).await?;
+    let details = people::details(&core, &Providers::new(&core.config)?, user).await?;
+    core.shut_down().await;
     Ok(Output::with_text(json!(details), in_words(&details)))
 }
 
@@ -189,9 +189,9 @@ fn in_words(details: &Details) -> String {
 }
 
 async fn disable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
-    let (app, user) = cli.account(who).await?;
-    let done = people::disable_user(&app, user).await?;
-    app.shut_down().await;
+    let (core, user) = cli.account(who).await?;
+    let done = people::disable_user(&core, user).await?;
+    core.shut_down().await;
     Ok(Output::with_text(json!(done), what_is_left(&done)))
 }
 
@@ -229,9 +229,9 @@ fn what_is_left(done: &Disabled) -> String {
 }
 
 async fn enable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
-    let (app, user) = cli.account(who).await?;
-    let done = people::enable_user(&app, user).await?;
-    app.shut_down().await;
+    let (core, user) = cli.account(who).await?;
+    let done = people::enable_user(&core, user).await?;
+    core.shut_down().await;
     let (id, email) = (done.id, &done.email);
     let text = if done.changed {
         format!("{email} ({id}) can sign in again, with what they signed in with before.")
@@ -242,11 +242,11 @@ async fn enable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
 }
 
 async fn reset_password(cli: &Cli, who: &Who) -> Result<Output, Failure> {
-    let (app, user) = cli.account(who).await?;
-    let done = people::reset_user_password(&app, user).await?;
-    let link = super::link(&app, "reset-password", &done.token);
-    let told = tell(&app).await;
-    app.shut_down().await;
+    let (core, user) = cli.account(who).await?;
+    let done = people::reset_user_password(&core, user).await?;
+    let link = super::link(&core, "reset-password", &done.token);
+    let told = tell(&core).await;
+    core.shut_down().await;
     let (id, email, ended, until) = (done.id, &done.email, done.sessions_ended, done.expires_at);
     let mut text = format!(
         "The password of {email} ({id}) is removed; sessions ended: {ended}. This link sets a new one, once, until \
@@ -266,10 +266,10 @@ async fn reset_password(cli: &Cli, who: &Who) -> Result<Output, Failure> {
 }
 
 async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
-    let (app, user) = cli.account(who).await?;
-    let done = people::reset_second_factor(&app, user).await?;
-    let told = tell(&app).await;
-    app.shut_down().await;
+    let (core, user) = cli.account(who).await?;
+    let done = people::reset_second_factor(&core, user).await?;
+    let told = tell(&core).await;
+    core.shut_down().await;
     let (id, email, ended) = (done.id, &done.email, done.sessions_ended);
     let mut text = format!(
         "The second factor of {email} ({id}) and its recovery codes are removed; sessions ended: {ended}. {}\n",
@@ -285,11 +285,11 @@ async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
 }
 
 /// Sends the mail that was just written, where mail is set up. What does not leave now, the service sends.
-async fn tell(app: &std::sync::Arc<App>) -> bool {
-    if let Err(problem) = mail::deliver_due(app).await {
+async fn tell(core: &std::sync::Arc<Core>) -> bool {
+    if let Err(problem) = mail::deliver_due(core).await {
         tracing::warn!(%problem, "mail.not_sent_yet");
     }
-    app.mailer.is_on()
+    core.mailer.is_on()
 }
 
 const fn in_a_word(told: bool) -> &'static str {
@@ -298,9 +298,9 @@ const fn in_a_word(told: bool) -> &'static str {
 
 impl Cli {
     /// The service, and whom the command is about.
-    async fn account(&self, who: &Who) -> Result<(std::sync::Arc<App>, UserId), Failure> {
-        let app = self.open_unbound().await?;
-        let user = people::find_user_by(&app.db, &who.user).await?;
-        Ok((app, user))
+    async fn account(&self, who: &Who) -> Result<(std::sync::Arc<Core>, UserId), Failure> {
+        let core = self.open_unbound().await?;
+        let user = people::find_user_by(&core.db, &who.user).await?;
+        Ok((core, user))
     }
 }

@@ -11,8 +11,8 @@ use super::{
     random::Random,
 };
 use crate::{
-    approvals::{Choice, Question},
-    ids::OrgId,
+    base::ids::OrgId,
+    slices::approvals::{Choice, Question},
 };
 
 /// An approval that will be.

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value};
 use sqlx::{AssertSqlSafe, PgConnection, Sqlite, SqliteConnection};
 
-use crate::store::{Db, Driver, Transaction};
+use crate::core::store::{Db, Driver, Transaction};
 
 /// How many values one statement of SQLite may bind; its own limit is 32,766.
 const MOST_VALUES: usize = 30_000;

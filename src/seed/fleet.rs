@@ -8,7 +8,7 @@ use super::{
     corpus::{TOPICS, Topic, person},
     random::Random,
 };
-use crate::ids::OrgId;
+use crate::base::ids::OrgId;
 
 /// What conversations are about, and between whom.
 pub struct Fleet {

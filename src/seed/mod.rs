@@ -22,7 +22,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::{bulk::Bulk, random::Random};
-use crate::{access::Scope, audit, clock::Timestamp};
+use crate::{
+    base::time::Timestamp,
+    core::{access::Scope, audit},
+};
 
 /// How much data.
 #[derive(Clone, Copy, Debug)]
@@ -74,18 +77,18 @@ pub struct Seeded {
 /// The database refused or was lost.
 pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     let random = Random::new(&[volume.agents, volume.conversations, volume.messages, volume.approvals]);
-    let mut bulk = Bulk::begin(&scope.app.db).await?;
+    let mut bulk = Bulk::begin(&scope.core.db).await?;
     let fleet = fleet::make(&mut bulk, scope.org, &volume, random.clone()).await?;
     bulk.commit().await?;
-    let mut seeded = threads::make(&scope.app.db, scope.org, &volume, &fleet, random).await?;
+    let mut seeded = threads::make(&scope.core.db, scope.org, &volume, &fleet, random).await?;
     seeded.servers = fleet.servers;
     seeded.agents = fleet.agents.len() as u64;
     seeded.channels = fleet.channels.len() as u64;
     seeded.contacts = fleet.contacts.len() as u64;
-    let mut bulk = Bulk::begin(&scope.app.db).await?;
+    let mut bulk = Bulk::begin(&scope.core.db).await?;
     // The planner chooses by numbers that would otherwise be noticed much later.
     bulk.run("ANALYZE", vec![]).await?;
-    if scope.app.db.backend() == DbBackend::Sqlite {
+    if scope.core.db.backend() == DbBackend::Sqlite {
         // As the round `search.merge` would do it before long.
         bulk.run("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')", vec![]).await?;
     }
@@ -94,7 +97,7 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     Ok(seeded)
 }
 
-async fn note(scope: &Scope, seeded: &Seeded) -> crate::error::Result<()> {
+async fn note(scope: &Scope, seeded: &Seeded) -> crate::base::problem::Result<()> {
     let tx = scope.begin().await?;
     let entry = audit::Entry {
         operation: "seed",

@@ -6,7 +6,7 @@ use super::{
     corpus::{Facts, Topic},
     random::Random,
 };
-use crate::enums::{MessageKind, MessageRole};
+use crate::base::enums::{MessageKind, MessageRole};
 
 /// A message that has no id yet.
 pub struct Draft {

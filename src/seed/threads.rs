@@ -12,9 +12,9 @@ use super::{
     talk::{Draft, Talk},
 };
 use crate::{
-    conversations::{conversation_token, preview, text_of, tokens},
-    ids::{ConversationId, OrgId},
-    store::Db,
+    base::ids::{ConversationId, OrgId},
+    core::store::Db,
+    slices::conversations::{conversation_token, preview, text_of, tokens},
 };
 
 /// So many messages are written at a time, and committed together.
@@ -391,7 +391,7 @@ fn quoted(tokens: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Volume, reference, shares};
-    use crate::clock::Timestamp;
+    use crate::base::time::Timestamp;
 
     #[test]
     fn all_messages_are_given_out() {

@@ -95,7 +95,7 @@ async fn every_route_refuses_any_bytes_with_a_problem_document() {
         "%00|%ff"
     ];
     for case in 0..CASES {
-        let route = &muster::rest::ROUTES[case % muster::rest::ROUTES.len()];
+        let route = &muster::faces::rest::ROUTES[case % muster::faces::rest::ROUTES.len()];
         let mut path = route.path.replace("{org_id}", &app.org.to_string());
         path = path
             .replace("{agent_id}", &agent.to_string())
@@ -146,7 +146,7 @@ async fn tools_refuse_any_arguments_with_problems() {
     let app = TestApp::start().await;
     app.agent().await;
     let mut runner = runner();
-    let offers = muster::tools::offers(&app.muster.routes, &app.muster.catalogue);
+    let offers = muster::faces::mcp::offers(&app.service.rest.routes, &app.service.graphql.catalogue);
     let (arguments, bodies) = (json(), body());
     for case in 0..CASES {
         let name = &offers.all()[case % offers.all().len()].tool.name;

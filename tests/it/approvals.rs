@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use futures::{StreamExt, future::join_all};
 use muster::{
-    approvals::{self, Choice, NewApproval, Question, ToolRequest},
-    enums::ApprovalKind,
-    ids::{AgentId, ConversationId},
+    base::{
+        enums::ApprovalKind,
+        ids::{AgentId, ConversationId},
+    },
+    slices::approvals::{self, Choice, NewApproval, Question, ToolRequest},
 };
 use serde_json::{Value, json};
 
@@ -334,10 +336,10 @@ async fn what_nobody_decides_expires_and_fails_closed() {
     };
     let id = raise(&app, new).await;
     let lasting = raise(&app, action()).await;
-    assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 0);
+    assert_eq!(approvals::expire_due(&app.core).await.unwrap(), 0);
     app.clock.advance(Duration::from_mins(1));
-    assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 1);
-    assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 0);
+    assert_eq!(approvals::expire_due(&app.core).await.unwrap(), 1);
+    assert_eq!(approvals::expire_due(&app.core).await.unwrap(), 0);
     let query = "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { status outcome decidedVia decidedBy { id kind } resolvedAt } }";
     let seen = app.viewer.gql(query, json!({ "o": app.org, "i": id })).await.data();
     let expired = json!({
@@ -382,7 +384,7 @@ async fn an_overdue_approval_reads_the_same_before_the_tick_as_after_it() {
     let status: String = app.one("SELECT status FROM approvals WHERE id = $1", vec![id.into()]).await;
     assert_eq!(status, "PENDING", "reading and being refused change nothing");
     app.clock.advance(Duration::from_secs(5));
-    assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 1);
+    assert_eq!(approvals::expire_due(&app.core).await.unwrap(), 1);
     assert_eq!(ask().await.data(), before);
 }
 
@@ -409,11 +411,11 @@ async fn what_is_overdue_ends_a_few_at_a_time() {
     };
     let stop = format!("CREATE TRIGGER stop BEFORE UPDATE ON approvals {stop}");
     app.execute(&stop.replace("ID", &sixtieth.to_string()), vec![]).await;
-    assert!(approvals::expire_due(&app.muster).await.is_err());
+    assert!(approvals::expire_due(&app.core).await.is_err());
     let ended = "SELECT COUNT(*) FROM approvals WHERE status = 'EXPIRED'";
     assert_eq!(app.one::<i64>(ended, vec![]).await, 50);
     app.execute(go, vec![]).await;
-    assert_eq!(approvals::expire_due(&app.muster).await.unwrap(), 70);
+    assert_eq!(approvals::expire_due(&app.core).await.unwrap(), 70);
     assert_eq!(app.one::<i64>(ended, vec![]).await, 120);
     let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'expireApproval'";
     assert_eq!(app.one::<i64>(lines, vec![]).await, 120);
@@ -422,12 +424,20 @@ async fn what_is_overdue_ends_a_few_at_a_time() {
 #[tokio::test]
 async fn those_who_watch_hear_of_each_change_of_their_organization() {
     let app = TestApp::start().await;
-    let mut request = muster::graphql::Request::system(&app.muster);
+    let mut request = muster::core::Request::system(&app.core);
     request.caller = app.caller(&app.viewer).await;
     let request = std::sync::Arc::new(request);
     let watch = format!("subscription {{ approvalChanged(orgId: {}) {{ id status }} }}", app.org);
-    let mut changes =
-        app.muster.schema.execute_stream(async_graphql::Request::new(watch).data(request)).boxed();
+    let mut changes = app
+        .service
+        .graphql
+        .schema
+        .execute_stream(
+            async_graphql::Request::new(watch)
+                .data(request)
+                .data(std::sync::Arc::new(muster::read::Reading::default())),
+        )
+        .boxed();
     let acts = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let mut theirs = app.other_scope().begin().await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::jobs::sweep;
+use muster::rounds::sweep;
 use serde_json::json;
 
 use crate::harness::{Answer, TestApp};
@@ -164,9 +164,9 @@ async fn a_file_that_is_not_posted_within_a_day_is_removed() {
     let input = json!({ "text": "see this", "attachmentIds": [posted] });
     app.operator.gql(POST, json!({ "o": app.org, "c": conversation, "i": input })).await.data();
     app.clock.advance(Duration::from_hours(23));
-    assert_eq!(sweep(&app.muster).await.unwrap(), 0);
+    assert_eq!(sweep(&app.core).await.unwrap(), 0);
     app.clock.advance(Duration::from_hours(2));
-    assert_eq!(sweep(&app.muster).await.unwrap(), 1);
+    assert_eq!(sweep(&app.core).await.unwrap(), 1);
     for table in ["attachments", "attachment_blobs"] {
         let left: i64 = app.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await;
         assert_eq!(left, 1, "{table}");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use muster::audit::{self, AuditKey, Fault, PublicKey, Report, Verifier};
+use muster::core::audit::{self, AuditKey, Fault, PublicKey, Report, Verifier};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use sea_orm::{ConnectionTrait, Statement};
 use serde_json::{Value, json};
@@ -14,15 +14,15 @@ async fn sealed(app: &TestApp, agents: usize) {
     for _ in 0..agents {
         app.agent().await;
     }
-    audit::seal(&app.muster).await.unwrap();
+    audit::seal(&app.core).await.unwrap();
 }
 
 fn keys(app: &TestApp) -> Vec<PublicKey> {
-    AuditKey::known(&app.muster.config.keys().unwrap())
+    AuditKey::known(&app.core.config.keys().unwrap())
 }
 
 async fn verify(app: &TestApp) -> Report {
-    audit::verify(&app.muster, app.org, &keys(app), None).await.unwrap()
+    audit::verify(&app.core, app.org, &keys(app), None).await.unwrap()
 }
 
 async fn broken(app: &TestApp) -> (i64, Fault) {
@@ -32,7 +32,7 @@ async fn broken(app: &TestApp) -> (i64, Fault) {
 }
 
 async fn checkpoint(app: &TestApp) {
-    assert_eq!(audit::checkpoint(&app.muster, Some(app.org)).await.unwrap(), 1);
+    assert_eq!(audit::checkpoint(&app.core, Some(app.org)).await.unwrap(), 1);
 }
 
 #[tokio::test]
@@ -46,17 +46,17 @@ async fn a_log_that_was_left_alone_is_good() {
     app.agent().await;
     let report = verify(&app).await;
     assert_eq!((report.lines, report.signed_up_to, report.unsealed), (9, 9, 3));
-    audit::seal(&app.muster).await.unwrap();
+    audit::seal(&app.core).await.unwrap();
     assert_eq!(verify(&app).await.lines, 12);
     // Each organization has a chain of its own, and the instance has one.
     app.other_agent().await;
     app.stranger.get(&format!("/v1/org/{}", app.org)).await;
-    audit::write_refusals(&app.muster, false).await.unwrap();
-    audit::seal(&app.muster).await.unwrap();
-    let chains = audit::chains(&app.muster).await.unwrap();
+    audit::write_refusals(&app.core, false).await.unwrap();
+    audit::seal(&app.core).await.unwrap();
+    let chains = audit::chains(&app.core).await.unwrap();
     assert_eq!(chains, [audit::INSTANCE, app.org, app.other_org]);
     for chain in chains {
-        assert!(audit::verify(&app.muster, chain, &keys(&app), None).await.unwrap().ok);
+        assert!(audit::verify(&app.core, chain, &keys(&app), None).await.unwrap().ok);
     }
 }
 
@@ -110,7 +110,7 @@ async fn a_chain_that_was_hashed_anew_meets_its_checkpoint() {
     app.execute("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", vec![]).await;
     app.execute("UPDATE audit_log SET chain_seq = NULL, prev_hash = NULL, hash = NULL", vec![]).await;
     app.execute("DELETE FROM audit_chains", vec![]).await;
-    audit::seal(&app.muster).await.unwrap();
+    audit::seal(&app.core).await.unwrap();
     assert_eq!(broken(&app).await, (9, Fault::Changed));
 }
 
@@ -131,12 +131,12 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
         "outcome": "ALLOWED", "changes": {},
     });
     let line = format!("INSERT INTO audit_unsealed (line) VALUES ('{said}')");
-    let line = Statement::from_string(app.muster.db.backend(), line);
+    let line = Statement::from_string(app.core.db.backend(), line);
     late.connection().execute_raw(line).await.unwrap();
     if is_postgres() {
         app.other_agent().await;
         app.agent().await;
-        audit::seal(&app.muster).await.unwrap();
+        audit::seal(&app.core).await.unwrap();
         assert_eq!(verify(&app).await.lines, 6, "what is not committed has no place yet");
     }
     late.commit().await.unwrap();
@@ -150,12 +150,12 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
     });
     let sealers = (0..4).map(|_| async {
         for _ in 0..10 {
-            audit::seal(&app.muster).await.unwrap();
+            audit::seal(&app.core).await.unwrap();
             tokio::task::yield_now().await;
         }
     });
     futures::future::join(futures::future::join_all(writers), futures::future::join_all(sealers)).await;
-    while audit::seal(&app.muster).await.unwrap() > 0 {}
+    while audit::seal(&app.core).await.unwrap() > 0 {}
     let report = verify(&app).await;
     assert!(report.ok && report.unsealed == 0, "{report}");
     let lines: i64 =
@@ -180,7 +180,7 @@ async fn lines_that_an_older_version_has_left_are_sealed_with_the_others() {
     }
     app.agent().await;
     assert_eq!(verify(&app).await.unsealed, 5);
-    audit::seal(&app.muster).await.unwrap();
+    audit::seal(&app.core).await.unwrap();
     let report = verify(&app).await;
     assert!(report.ok && report.unsealed == 0 && report.lines == 8, "{report}");
     let left: Vec<String> = app
@@ -243,7 +243,7 @@ async fn where_lines_have_waited_does_not_grow() {
             audit::record(&tx, audit::Entry { operation, target_kind, target_id: n, changes });
         }
         tx.commit().await.unwrap();
-        audit::seal(&app.muster).await.unwrap();
+        audit::seal(&app.core).await.unwrap();
         sizes.push(app.one::<i64>("SELECT pg_relation_size('audit_unsealed')", vec![]).await);
     }
     // What the first round has left may be cleared away after the second.
@@ -254,12 +254,12 @@ async fn where_lines_have_waited_does_not_grow() {
 async fn checkpoints_are_signed_when_lines_or_time_have_passed() {
     let app = TestApp::start_with(|config| config.audit.checkpoint_lines = 5).await;
     sealed(&app, 1).await;
-    assert_eq!(audit::checkpoint(&app.muster, None).await.unwrap(), 0);
+    assert_eq!(audit::checkpoint(&app.core, None).await.unwrap(), 0);
     app.clock.advance(Duration::from_secs(301));
-    assert_eq!(audit::checkpoint(&app.muster, None).await.unwrap(), 1);
-    assert_eq!(audit::checkpoint(&app.muster, None).await.unwrap(), 0, "nothing is new");
+    assert_eq!(audit::checkpoint(&app.core, None).await.unwrap(), 1);
+    assert_eq!(audit::checkpoint(&app.core, None).await.unwrap(), 0, "nothing is new");
     sealed(&app, 2).await;
-    assert_eq!(audit::checkpoint(&app.muster, None).await.unwrap(), 1);
+    assert_eq!(audit::checkpoint(&app.core, None).await.unwrap(), 1);
     assert_eq!(verify(&app).await.statements, 2);
 }
 
@@ -360,11 +360,11 @@ async fn retention_removes_the_old_and_the_rest_still_verifies() {
     app.clock.advance(Duration::from_secs(20 * 86_400));
     sealed(&app, 1).await;
     checkpoint(&app).await;
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 0, "nothing is old enough");
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 0, "nothing is old enough");
     app.clock.advance(Duration::from_secs(20 * 86_400));
     sealed(&app, 1).await;
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 6);
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 0);
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 6);
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 0);
     let report = verify(&app).await;
     assert!(report.ok && report.begins_after_tombstone, "{report}");
     assert_eq!((report.first_seq, report.lines), (Some(7), 6));
@@ -384,7 +384,7 @@ async fn a_line_names_the_line_of_the_policy_that_decided() {
     app.viewer.post(&path, Value::Null).await;
     app.token(&["agent.view"]).await.post(&path, Value::Null).await;
     app.operator.post(&path, Value::Null).await.expect(200);
-    audit::write_refusals(&app.muster, false).await.unwrap();
+    audit::write_refusals(&app.core, false).await.unwrap();
     let log = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 9, permission: \"agent.edit\", operation: \"startAgent\") { data { outcome actorKind decidedBy chainSeq } } }";
     let data = app.owner.gql(log, json!({ "o": app.org })).await.data()["auditLog"]["data"].clone();
     let of = |outcome: &str, actor: &str| {

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use async_graphql::registry::MetaField;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use muster::{
-    access::token::{Token, TokenKind},
-    graphql::Permit,
+    core::access::Permit,
+    core::access::token::{Token, TokenKind},
 };
 use reqwest::Method;
 use secrecy::ExposeSecret;

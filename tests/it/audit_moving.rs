@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::{StreamExt, poll};
-use muster::audit::{self, AuditKey, Report};
+use muster::core::audit::{self, AuditKey, Report};
 use serde_json::json;
 
 use crate::harness::TestApp;
@@ -18,16 +18,16 @@ async fn grow(app: &TestApp, lines: i64) {
         audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
     }
     tx.commit().await.unwrap();
-    while audit::seal(&app.muster).await.unwrap() > 0 {}
+    while audit::seal(&app.core).await.unwrap() > 0 {}
 }
 
 async fn checkpoint(app: &TestApp) {
-    assert_eq!(audit::checkpoint(&app.muster, Some(app.org)).await.unwrap(), 1);
+    assert_eq!(audit::checkpoint(&app.core, Some(app.org)).await.unwrap(), 1);
 }
 
 async fn verify(app: &TestApp) -> Report {
-    let keys = AuditKey::known(&app.muster.config.keys().unwrap());
-    audit::verify(&app.muster, app.org, &keys, None).await.unwrap()
+    let keys = AuditKey::known(&app.core.config.keys().unwrap());
+    audit::verify(&app.core, app.org, &keys, None).await.unwrap()
 }
 
 /// Lines of which the first `old` are past their time.
@@ -68,7 +68,7 @@ async fn a_log_that_grows_while_it_is_verified_is_good() {
 async fn a_log_whose_beginning_is_removed_while_it_is_verified_is_good() {
     let app = aged(600).await;
     let mut removed = 0;
-    let report = amid(verify(&app), async || removed += audit::retain(&app.muster).await.unwrap()).await;
+    let report = amid(verify(&app), async || removed += audit::retain(&app.core).await.unwrap()).await;
     assert_eq!(removed, 600);
     assert!(report.ok, "{report}");
     let report = verify(&app).await;
@@ -78,18 +78,18 @@ async fn a_log_whose_beginning_is_removed_while_it_is_verified_is_good() {
 #[tokio::test]
 async fn an_export_that_retention_overtakes_says_so() {
     let app = aged(1_200).await;
-    let lines = audit::export(Arc::clone(&app.muster), app.org, (None, None)).await.unwrap();
+    let lines = audit::export(Arc::clone(&app.core), app.org, (None, None)).await.unwrap();
     let mut lines = pin!(lines);
     for _ in 0..2 {
         lines.next().await.unwrap().unwrap();
     }
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 1_200);
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 1_200);
     let problem = lines.next().await.unwrap().unwrap_err();
     assert!(problem.to_string().contains("Retention removed lines"), "{problem}");
     assert!(lines.next().await.is_none());
     // What nobody has signed for is exported as it is, and found by whoever checks it.
     app.execute("DELETE FROM audit_log WHERE chain_seq = 1204", vec![]).await;
-    let lines = audit::export(Arc::clone(&app.muster), app.org, (None, None)).await.unwrap();
+    let lines = audit::export(Arc::clone(&app.core), app.org, (None, None)).await.unwrap();
     assert!(pin!(lines).all(async |page| page.is_ok()).await);
     assert!(!verify(&app).await.ok);
 }
@@ -98,18 +98,18 @@ async fn an_export_that_retention_overtakes_says_so() {
 async fn a_clock_that_has_jumped_removes_nothing() {
     let app = aged(20).await;
     app.clock.advance(DAY * 1_000);
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 0);
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 0);
     // Nor does it once lines of that time are there.
     grow(&app, 5).await;
     checkpoint(&app).await;
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 0);
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 0);
     assert_eq!(verify(&app).await.lines, 35);
     // What has gone on for as long as lines are kept is believed.
     app.clock.advance(DAY * 25);
     grow(&app, 5).await;
     checkpoint(&app).await;
     app.clock.advance(DAY * 6);
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 35);
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 35);
     let report = verify(&app).await;
     assert!(report.ok && report.lines == 5, "{report}");
 }
@@ -124,7 +124,7 @@ async fn a_line_from_the_future_does_not_keep_the_log_for_ever() {
     grow(&app, 1).await;
     checkpoint(&app).await;
     app.clock.advance(DAY * 6);
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 30);
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 30);
 }
 
 #[tokio::test]
@@ -134,6 +134,6 @@ async fn retention_with_nothing_to_remove_waits_for_nobody() {
     checkpoint(&app).await;
     // SQLite has one writer, and this is it.
     let writing = app.scope().begin().await.unwrap();
-    assert_eq!(audit::retain(&app.muster).await.unwrap(), 0);
+    assert_eq!(audit::retain(&app.core).await.unwrap(), 0);
     drop(writing);
 }

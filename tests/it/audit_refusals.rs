@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use muster::audit;
+use muster::core::audit;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const REFUSED: &str = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 50, 
 const REFRESH: &str = "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { refreshToken } }";
 
 async fn write(app: &TestApp) -> usize {
-    audit::write_refusals(&app.muster, false).await.unwrap()
+    audit::write_refusals(&app.core, false).await.unwrap()
 }
 
 async fn refused(app: &TestApp) -> Value {
@@ -170,8 +170,8 @@ async fn the_end_of_the_service_writes_what_is_left() {
     app.viewer.post(&format!("/v1/org/{}/agent/7/start", app.org), Value::Null).await;
     assert_eq!(write(&app).await, 1);
     app.viewer.post(&format!("/v1/org/{}/agent/7/start", app.org), Value::Null).await;
-    app.muster.stopping.cancel();
-    assert_eq!(audit::write_refusals(&app.muster, true).await.unwrap(), 1);
+    app.core.tasks.stopping.cancel();
+    assert_eq!(audit::write_refusals(&app.core, true).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use muster::store::backup::{backup, restore};
+use muster::core::store::backup::{backup, restore};
 
 use crate::harness::{TestApp, config, is_postgres};
 
@@ -40,7 +40,7 @@ async fn a_policy_file_that_is_replaced_meanwhile_does_not_spoil_the_backup() {
     });
     for n in 0..8 {
         let out = app.folder().join(format!("{n}.backup"));
-        let made = backup(&app.muster.config, &out, app.clock.now()).await.unwrap();
+        let made = backup(&app.core.config, &out, app.clock.now()).await.unwrap();
         let names: Vec<&str> = made.files.iter().map(|file| file.name.as_str()).collect();
         assert!(names.contains(&"policies/orgs/1.csv"), "{names:?}");
         assert!(!names.iter().any(|name| name.contains("/.")), "{names:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use muster::jobs::sweep;
+use muster::rounds::sweep;
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, PNG, TestApp, is_postgres, picture};
@@ -50,7 +50,7 @@ async fn of_uploads_at_once_as_many_are_taken_as_fit() {
     assert_eq!(upload(&app.stranger, app.other_org, 200 << 10).await.status, 201);
     // What is not posted is given back a day later.
     app.clock.advance(Duration::from_hours(25));
-    assert_eq!(sweep(&app.muster).await.unwrap(), 6);
+    assert_eq!(sweep(&app.core).await.unwrap(), 6);
     assert_eq!(stored(&app).await, (0, 0));
     let org = app.owner.gql(
         "query($o: Id!) { organization(orgId: $o) { storedBytes limits { maxStoredMib } } }",
@@ -154,7 +154,11 @@ async fn everything_that_is_made_has_a_limit() {
     limit(&app, "max_members", 4).await;
     let user = app.user("fifth@example.com", true).await;
     let scope = app.scope();
-    let refused =
-        muster::people::add_member(&scope, muster::ids::UserId(user), muster::access::Role::Viewer).await;
-    assert_eq!(refused.unwrap_err().code, muster::error::Code::PlanLimitReached);
+    let refused = muster::slices::people::add_member(
+        &scope,
+        muster::base::ids::UserId(user),
+        muster::base::permission::Role::Viewer,
+    )
+    .await;
+    assert_eq!(refused.unwrap_err().code, muster::base::problem::Code::PlanLimitReached);
 }

@@ -1,6 +1,6 @@
 //! A good call of each of the 27 operations, and the fields of the records as the specification lists them.
 
-use muster::rest::ROUTES;
+use muster::faces::rest::ROUTES;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -49,12 +49,12 @@ fn text(value: &Value) -> String {
 }
 
 pub fn camel(name: &str) -> String {
-    muster::graphql::record::camel_case(name)
+    muster::base::spelling::camel_case(name)
 }
 
 /// `snake_case` of a response key; what is snake already stays.
 pub fn snake(name: &str) -> String {
-    muster::graphql::record::snake_case(name)
+    muster::base::spelling::snake_case(name)
 }
 
 /// The same value with other keys.
@@ -76,7 +76,7 @@ pub fn calls(all: &Population) -> Vec<Call> {
     calls
 }
 
-fn call(route: &muster::rest::Route, all: &Population) -> Call {
+fn call(route: &muster::faces::rest::Route, all: &Population) -> Call {
     let page = || vec![("page", json!(1)), ("limit", json!(50))];
     let id = |id: i64| vec![("id", json!(id))];
     let conversation =

@@ -8,10 +8,12 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose};
 use muster::{
-    config::{Log, LogFormat},
-    keys::{self, Pace},
-    people::{self, NewUser},
-    sealing::KeyFile,
+    core::{
+        config::{Log, LogFormat},
+        keys::{self, Pace},
+        sealing::KeyFile,
+    },
+    slices::people::{self, NewUser},
 };
 use serde_json::{Value, json};
 
@@ -75,7 +77,7 @@ async fn secrets_never_leave() {
     let logged = Heard::default();
     let writer = logged.clone();
     let log = Log { filter: "trace,h2=off".to_owned(), format: LogFormat::Json };
-    let subscriber = muster::telemetry::subscriber(&log, move || writer.clone(), false).unwrap();
+    let subscriber = muster::core::telemetry::subscriber(&log, move || writer.clone(), false).unwrap();
     // Every test has a process of its own under nextest; elsewhere the first one wins, and this test says so.
     tracing::subscriber::set_global_default(subscriber).expect("run with cargo-nextest: one process a test");
 
@@ -189,15 +191,15 @@ async fn call_tool(actor: &Actor, params: Value) -> Answer {
 
 /// Replaces the keys of both kinds; what is in the key file, in every form in which it might slip out.
 async fn rotate_keys(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
-    keys::load(&app.muster).await.unwrap();
-    let path = &app.muster.config.keys_file;
+    keys::load(&app.core).await.unwrap();
+    let path = &app.core.config.keys_file;
     let mut file = KeyFile::load(path).unwrap();
     file.rotate_sealing();
     file.save(path).unwrap();
-    keys::reload(&app.muster);
+    keys::reload(&app.core);
     let pace = Pace { batch: 3, rest: std::time::Duration::ZERO };
-    assert!(keys::rewrap(&app.muster, pace, |_, _| ()).await.unwrap().moved > 8);
-    keys::rotate(&app.muster, true).await.unwrap();
+    assert!(keys::rewrap(&app.core, pace, |_, _| ()).await.unwrap().moved > 8);
+    keys::rotate(&app.core, true).await.unwrap();
     witness.note(&app.anonymous.get("/.well-known/jwks.json").await.text);
     let text = std::fs::read_to_string(path).unwrap();
     let secrets: Vec<&str> = text
@@ -229,7 +231,7 @@ async fn live_with_an_account(app: &TestApp, witness: &Witness<'_>) -> Vec<Strin
         password: SENT[10].into(),
         confirmed: false,
     };
-    people::create_user(&app.muster, new).await.unwrap();
+    people::create_user(&app.core, new).await.unwrap();
     let mut secrets = Vec::new();
     let mut keep = |value: &Value| {
         secrets.push(value.as_str().expect("a text").to_owned());

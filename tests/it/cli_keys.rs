@@ -3,9 +3,11 @@
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use muster::{
-    ids::OrgId,
-    keys,
-    sealing::{KeyFile, SealContext},
+    base::ids::OrgId,
+    core::{
+        keys,
+        sealing::{KeyFile, SealContext},
+    },
 };
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ const NOW: [&str; 4] = ["key", "rotate", "--signing", "--now"];
 /// A service whose signing keys are in the table, with a secret.
 async fn started() -> TestApp {
     let app = TestApp::start().await;
-    keys::load(&app.muster).await.unwrap();
+    keys::load(&app.core).await.unwrap();
     let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
     let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
     app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
@@ -25,7 +27,7 @@ async fn started() -> TestApp {
 }
 
 fn file(app: &TestApp) -> KeyFile {
-    KeyFile::load(&app.muster.config.keys_file).unwrap()
+    KeyFile::load(&app.core.config.keys_file).unwrap()
 }
 
 #[tokio::test]
@@ -37,9 +39,9 @@ async fn of_those_who_rotate_the_sealing_key_at_once_each_adds_a_key_that_stays(
     let keys = file(&app);
     assert_eq!((keys.ring().ids().count(), keys.ring().active_id()), (5, 5));
     // What was sealed before any of it still opens.
-    keys::reload(&app.muster);
+    keys::reload(&app.core);
     let place = SealContext::new(OrgId(1), "t", 1, "f");
-    let sealed = app.muster.keys.seal(&"s".into(), &place);
+    let sealed = app.core.keys.seal(&"s".into(), &place);
     assert!(file(&app).ring().open(&sealed, &place).is_ok());
     let beside = app.folder().join("keys.toml.lock");
     assert_eq!(fs::metadata(&beside).unwrap().permissions().mode() & 0o777, 0o600);
@@ -119,7 +121,7 @@ async fn a_sealing_key_is_rotated_rewrapped_and_retired() {
 #[tokio::test]
 async fn what_is_refused_leaves_the_keys_as_they_were() {
     let app = started().await;
-    let path = &app.muster.config.keys_file;
+    let path = &app.core.config.keys_file;
     let before = fs::read(path).unwrap();
     for wrong in [
         &["key", "rotate"][..],

@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_graphql::registry::MetaType;
-use muster::graphql::Catalogue;
+use muster::fields::Catalogue;
 
 use crate::harness::{TestApp, is_postgres, named};
 
@@ -29,21 +29,22 @@ pub fn committed(path: &str, current: &str) {
 
 #[test]
 fn the_schema_is_as_committed() {
-    committed("schema/schema.graphql", &muster::graphql::sdl());
+    committed("schema/schema.graphql", &muster::schema::sdl());
 }
 
 #[tokio::test]
 async fn the_openapi_document_is_as_committed_and_is_served() {
     let app = TestApp::start().await;
     let served = app.anonymous.get("/openapi.json").await.expect(200);
-    let current = muster::rest::openapi::text(&app.muster.routes, &app.muster.catalogue);
+    let current =
+        muster::faces::rest::openapi::text(&app.service.rest.routes, &app.service.graphql.catalogue);
     assert_eq!(served, serde_json::from_str::<serde_json::Value>(&current).unwrap());
     committed("schema/openapi.json", &current);
 }
 
 #[test]
 fn everything_in_the_schema_is_described() {
-    let catalogue = Catalogue::read().unwrap();
+    let catalogue = muster::schema::catalogue().unwrap();
     let built_in = ["Boolean", "Float", "ID", "Int", "String"];
     let mut bare = Vec::new();
     let mut look = |place: String, text: Option<&String>| {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use muster::{
-    conversations::{self, NewMessage},
-    enums::{MessageKind, MessageRole},
-    ids::ConversationId,
+    base::{
+        enums::{MessageKind, MessageRole},
+        ids::ConversationId,
+    },
+    slices::conversations::{self, NewMessage},
 };
 use serde_json::{Value, json};
 

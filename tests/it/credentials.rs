@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use muster::{
-    credentials,
-    ids::{CredentialFieldId, OrgId},
+    base::ids::{CredentialFieldId, OrgId},
+    slices::credentials,
 };
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ async fn stored(app: &TestApp, field: &Value) -> Option<String> {
     let sealed: Option<Vec<u8>> = app.one(sql, vec![app.org.into(), id.into()]).await;
     let sealed = sealed?;
     assert!(!sealed.windows(6).any(|part| part == b"canary"), "the value is not sealed");
-    let keys = &app.muster.keys;
+    let keys = &app.core.keys;
     let place = |org, id| credentials::place(OrgId(org), CredentialFieldId(id));
     assert!(keys.open(&sealed, &place(app.org, id + 1)).is_err(), "it opens in another row");
     assert!(keys.open(&sealed, &place(app.other_org, id)).is_err(), "it opens in another organization");

@@ -1,6 +1,6 @@
 //! PostgreSQL over the network: the service speaks TLS to it, and asks who it is.
 
-use muster::store::Db;
+use muster::core::store::Db;
 
 use crate::harness::{Postgres, config, is_postgres};
 

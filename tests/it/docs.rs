@@ -2,12 +2,12 @@
 
 use std::{fmt::Write, path::PathBuf};
 
-use muster::{config::SETTINGS, error::Code, graphql::Permit, rest::Routes};
+use muster::{base::problem::Code, core::access::Permit, core::config::SETTINGS, faces::rest::Routes};
 
 #[test]
 fn settings_are_documented() {
     let mut table = String::from("| Setting | Variable | Default |\n|---|---|---|\n");
-    let defaults: toml::Table = muster::config::DEFAULT.parse().unwrap();
+    let defaults: toml::Table = muster::core::config::DEFAULT.parse().unwrap();
     for setting in SETTINGS {
         let default = match setting.key.split_once('.') {
             Some((section, key)) => defaults.get(section).and_then(|section| section.get(key)),
@@ -22,7 +22,7 @@ fn settings_are_documented() {
 #[test]
 fn metrics_are_documented() {
     let mut table = String::from("| Metric | Kind | Labels | Tells |\n|---|---|---|---|\n");
-    for family in muster::telemetry::metrics::FAMILIES {
+    for family in muster::core::telemetry::metrics::FAMILIES {
         let labels = family.labels.join("`, `");
         let labels = if labels.is_empty() { String::new() } else { format!("`{labels}`") };
         writeln!(table, "| `{}` | {} | {labels} | {} |", family.name, family.kind, family.about).unwrap();
@@ -32,7 +32,7 @@ fn metrics_are_documented() {
 
 #[test]
 fn the_ledger_is_documented() {
-    let defaults: toml::Table = muster::config::DEFAULT.parse().unwrap();
+    let defaults: toml::Table = muster::core::config::DEFAULT.parse().unwrap();
     // In braces stand settings.
     let filled = |text: &str| {
         let mut filled = text.to_owned();
@@ -48,7 +48,7 @@ fn the_ledger_is_documented() {
     let mut table = String::from(
         "| Line | What | An address without a credential | A caller | All together | Beyond |\n|---|---|---|---|---|---|\n",
     );
-    for entry in muster::edge::ledger::ENTRIES {
+    for entry in muster::core::ledger::ENTRIES {
         let (anonymous, known, together) =
             (filled(entry.anonymous), filled(entry.known), filled(entry.together));
         let (name, about, beyond) = (entry.name, entry.about, filled(entry.beyond));
@@ -60,7 +60,7 @@ fn the_ledger_is_documented() {
 #[test]
 fn what_is_kept_is_documented() {
     let mut table = String::from("| Table | What is kept, and for how long |\n|---|---|\n");
-    for kept in muster::jobs::KEPT {
+    for kept in muster::rounds::KEPT {
         writeln!(table, "| `{}` | {} |", kept.table, kept.what).unwrap();
     }
     check("docs/operations.md", "kept", &table);
@@ -77,7 +77,7 @@ fn problems_are_documented() {
 
 #[test]
 fn operations_are_documented() {
-    let catalogue = muster::graphql::Catalogue::read().unwrap();
+    let catalogue = muster::schema::catalogue().unwrap();
     let routes = Routes::load(&catalogue).unwrap();
     let mut table = String::from("| # | Route | Permission | Operation |\n|---|---|---|---|\n");
     for (number, (route, operation)) in routes.iter().enumerate() {

@@ -78,7 +78,7 @@ async fn a_probe_tells_anybody_how_many_problems_a_policy_has_and_nothing_that_s
     let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
     let text = format!("p, VIEWER, {}, contact.view, alow-SECRET\n", app.org);
     std::fs::write(dir.path().join(format!("orgs/{}.csv", app.org)), text).unwrap();
-    assert!(app.muster.policy.reload().is_err());
+    assert!(app.core.policy.reload().is_err());
     let health = app.anonymous.get("/health").await;
     assert_eq!((health.status, &health.body["policy"]["problems"]), (200, &json!(1)));
     assert!(!health.text.contains("SECRET") && !health.text.contains("orgs"), "{}", health.text);
@@ -92,12 +92,12 @@ async fn a_probe_tells_life_from_readiness() {
     assert_eq!(health["policy"]["problems"], 0);
     assert_eq!(app.anonymous.get("/ready").await.expect(200)["status"], "ready");
     app.expects_failures();
-    app.muster.stopping.cancel();
+    app.core.tasks.stopping.cancel();
     let ready = app.anonymous.get("/ready").await;
     assert_eq!(ready.problem(), (503, "UNAVAILABLE"));
     assert_eq!(ready.header("retry-after"), "5");
     assert_eq!(app.anonymous.get("/health").await.status, 200);
-    app.muster.db.close().await;
+    app.core.db.close().await;
     assert_eq!(app.anonymous.get("/health").await.status, 200);
     assert_eq!(
         app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=1", app.org)).await.problem(),

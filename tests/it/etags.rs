@@ -112,12 +112,12 @@ async fn of_many_who_have_seen_the_same_one_changes_it() {
 async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
     let app = TestApp::start().await;
     app.populate(2).await;
-    for (route, operation) in app.muster.routes.iter() {
+    for (route, operation) in app.service.rest.routes.iter() {
         let list = operation.name.starts_with("List") || operation.name.starts_with("Search");
         let secret = ["CreateServer", "RegenerateProvisioningToken"].contains(&operation.name.as_str());
         assert_eq!(operation.current.is_some(), !list && !secret, "{} {}", route.method, route.path);
         let names_one = route.path.contains("{id}") && route.method != http::Method::GET;
-        let changed = operation.current.as_ref().is_some_and(muster::rest::Current::is_changed);
+        let changed = operation.current.as_ref().is_some_and(muster::faces::rest::Current::is_changed);
         assert_eq!(changed, names_one && !secret, "{} {}", route.method, route.path);
     }
     let list = app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await;
@@ -149,8 +149,9 @@ async fn what_is_measured_makes_no_other_record() {
     app.execute("UPDATE agents SET role = NULL WHERE id = $1", vec![agent.into()]).await;
     assert_eq!(start(etag).await.status, 200);
     // Where a record is asked for, every byte counts.
-    for (route, operation) in app.muster.routes.iter().filter(|(route, _)| route.method == Method::GET) {
-        let measured = operation.current.as_ref().is_some_and(muster::rest::Current::is_measured);
+    for (route, operation) in app.service.rest.routes.iter().filter(|(route, _)| route.method == Method::GET)
+    {
+        let measured = operation.current.as_ref().is_some_and(muster::faces::rest::Current::is_measured);
         assert!(!measured, "{} would be answered 304 with old measurements", route.path);
     }
     let theirs = with(&app.stranger, Method::POST, &path, ("if-match", etag), &Value::Null).await;

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use muster::{
-    access::Scope,
-    app::{App, Options},
-    ids::OrgId,
+    base::ids::OrgId,
+    core::{Options, access::Scope},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -177,7 +176,7 @@ fn a_transaction_that_is_dropped_at_the_very_end_ends_with_its_connection() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let app = runtime.block_on(async {
         let url = empty_database(folder.path()).await;
-        let app = App::start(config(folder.path(), &url), Options::default()).await.unwrap();
+        let app = muster::service::open(config(folder.path(), &url), Options::default()).await.unwrap();
         app.db.migrate().await.unwrap();
         drop(Scope::system(&app, OrgId(1)).begin().await.unwrap());
         app

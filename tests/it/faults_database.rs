@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use muster::{config as settings, store::Db};
+use muster::core::{config as settings, store::Db};
 use reqwest::StatusCode;
 use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::json;

@@ -4,7 +4,10 @@
 use std::{future::poll_fn, task::Poll, time::Duration};
 
 use futures::future::join_all;
-use muster::{access::Caller, graphql::Request, people};
+use muster::{
+    core::{Request, access::Caller},
+    slices::people,
+};
 use reqwest::Method;
 use sea_orm::{ConnectionTrait, DbBackend, Statement, TransactionTrait};
 use serde_json::json;
@@ -37,7 +40,7 @@ async fn what_the_database_refuses_for_a_moment_is_no_failure_of_the_service() {
         let answer = app.owner.patch(&path, json!({ "description": format!("says {state}") })).await;
         assert_eq!(answer.problem(), (status, code), "{state}: {:#}", answer.body);
         assert_eq!(answer.header("retry-after"), if status == 503 { "5" } else { "" }, "{state}");
-        let writers = app.muster.db.pools()[1];
+        let writers = app.core.db.pools()[1];
         assert_eq!(
             writers.1 == 0,
             state == "25006",
@@ -61,7 +64,7 @@ async fn a_row_that_is_held_for_ever_keeps_nobody_from_writing_elsewhere() {
     let path = |skill: i64| format!("/v1/org/{}/skill/{skill}", app.org);
     let holder = app.database.begin().await.unwrap();
     holder.execute_unprepared(&format!("SELECT 1 FROM skills WHERE id = {held} FOR UPDATE")).await.unwrap();
-    let most = app.muster.db.pools()[1].3;
+    let most = app.core.db.pools()[1].3;
     let waiting = (0..most).map(|n| {
         let request =
             app.owner.request(Method::PATCH, &path(held)).header("idempotency-key", format!("k-{n}"));
@@ -105,7 +108,7 @@ async fn whoever_waits_for_the_sealer_waits_without_a_connection() {
         let mut lent = Vec::new();
         for n in 0..20 {
             app.owner.patch(&path, json!({ "description": format!("edit {n}") })).await.expect(200);
-            let (_, size, idle, _) = app.muster.db.pools()[1];
+            let (_, size, idle, _) = app.core.db.pools()[1];
             lent.push(size - idle);
             sleep(Duration::from_millis(20)).await;
         }
@@ -126,7 +129,7 @@ async fn a_session_that_is_ended_is_refused_although_whoever_ended_it_has_gone()
         let (ann, _) = app.signed_in("ann@example.org").await;
         assert_eq!(ann.gql("{ viewer { user { id } } }", json!({})).await.status, 200);
         let Caller::Person(person) = app.caller(&ann).await else { panic!("a person") };
-        let request = Request::system(&app.muster);
+        let request = Request::system(&app.core);
         let mut work = Box::pin(people::sign_out(&request, &person));
         // Left after so many steps.
         let mut left = polls;

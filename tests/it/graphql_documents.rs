@@ -173,19 +173,19 @@ async fn documents_are_kept_by_their_weight_and_only_those_of_known_callers() {
     let app = TestApp::start_with(|config| config.limits.document_cache_bytes = most).await;
     let org = json!({ "o": app.org });
     app.viewer.gql(&document(0, 1), org.clone()).await.data();
-    let (little, one) = app.muster.documents.weight();
+    let (little, one) = app.service.graphql.documents.weight();
     assert_eq!(one, 1);
     assert!(little < 20_000, "{little}");
     // What strangers send takes no room, whether it is answered or not.
     for n in 1..50 {
         assert_eq!(app.anonymous.gql(&document(n, 100), org.clone()).await.code(), "UNAUTHENTICATED");
     }
-    assert_eq!(app.muster.documents.weight(), (little, one));
+    assert_eq!(app.service.graphql.documents.weight(), (little, one));
     // What members send is kept as long as there is room.
     for n in 1..50 {
         app.viewer.gql(&document(n, 100), org.clone()).await.data();
     }
-    let (weight, count) = app.muster.documents.weight();
+    let (weight, count) = app.service.graphql.documents.weight();
     assert!(weight <= most && weight > most / 2, "{weight}");
     assert!(count > 5 && count < 49, "{count}");
 }
@@ -209,6 +209,6 @@ async fn a_document_is_answered_alike_whether_it_is_kept_or_not() {
             );
         }
     }
-    assert_eq!(kept.muster.documents.weight().1, 1);
-    assert_eq!(never.muster.documents.weight(), (0, 0));
+    assert_eq!(kept.service.graphql.documents.weight().1, 1);
+    assert_eq!(never.service.graphql.documents.weight(), (0, 0));
 }

@@ -106,7 +106,7 @@ async fn watches(transport: &str) {
     }
     let seen = seen.unwrap_or_else(|| panic!("{transport} heard nothing of {path}"));
     assert_eq!(seen["data"]["agentChanged"]["id"], agent, "{seen}");
-    app.muster.stopping.cancel();
+    app.core.tasks.stopping.cancel();
     loop {
         let line = peer.line().await;
         if line.starts_with("complete") || line.starts_with("error") || line.starts_with("closed") {

@@ -46,7 +46,7 @@ async fn time_stands_still_until_it_is_moved() {
     app.clock.advance(Duration::from_secs(90));
     let agent = app.agent().await;
     let created: i64 = app.one("SELECT created_at FROM agents WHERE id = $1", vec![agent.into()]).await;
-    assert_eq!(created, "2026-06-01T12:01:30Z".parse::<muster::clock::Timestamp>().unwrap().0);
+    assert_eq!(created, "2026-06-01T12:01:30Z".parse::<muster::base::time::Timestamp>().unwrap().0);
 }
 
 #[tokio::test]

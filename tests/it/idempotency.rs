@@ -6,11 +6,12 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::{HeaderValue, StatusCode};
 use muster::{
-    access::{Caller, Scope},
-    edge::idempotency::{self, Claim, Claimed},
-    error::Code,
-    graphql::Request,
-    ids::OrgId,
+    base::{ids::OrgId, problem::Code},
+    core::{
+        Request,
+        access::{Caller, Scope},
+    },
+    faces::edge::idempotency::{self, Claim, Claimed},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -67,7 +68,7 @@ async fn the_same_request_is_done_once_and_answered_the_same() {
     // After a day the key is as good as new.
     app.clock.advance(Duration::from_hours(24));
     assert_eq!(post(&app.owner, &path, "k-1", &body).await.problem(), (409, "NAME_TAKEN"));
-    assert_eq!(idempotency::remove_expired(&app.muster).await.unwrap(), 3);
+    assert_eq!(idempotency::remove_expired(&app.core).await.unwrap(), 3);
 }
 
 #[tokio::test]
@@ -94,7 +95,7 @@ async fn of_many_at_once_one_is_done() {
 }
 
 async fn claim(app: &TestApp, key: &str) -> Result<Claimed, Code> {
-    let claimed = idempotency::claim(&app.muster, &owner(app).await, OrgId(app.org), key, &[7; 32]).await;
+    let claimed = idempotency::claim(&app.core, &owner(app).await, OrgId(app.org), key, &[7; 32]).await;
     claimed.map(Option::unwrap).map_err(|problem| problem.code)
 }
 
@@ -123,7 +124,8 @@ fn kept(status: u16) -> Kept {
 
 /// A change under a claim that changes nothing else.
 async fn change(app: &TestApp, claim: &Arc<Claim>) -> Result<(), Code> {
-    let request = Request { claim: Some(Arc::clone(claim)), ..Request::system(&app.muster) };
+    let request = Request::system(&app.core);
+    request.hold(Arc::clone(claim) as _);
     let tx = Scope::system_for(&request, OrgId(app.org)).begin().await.unwrap();
     tx.commit().await.map_err(|problem| problem.code)
 }
@@ -156,7 +158,8 @@ async fn a_process_that_dies_after_its_change_leaves_a_doubt_and_no_second_chang
 async fn a_change_that_was_undone_leaves_no_mark() {
     let app = TestApp::start().await;
     let first = ours(&app, "k").await;
-    let request = Request { claim: Some(Arc::clone(&first)), ..Request::system(&app.muster) };
+    let request = Request::system(&app.core);
+    request.hold(Arc::clone(&first) as _);
     let tx = Scope::system_for(&request, OrgId(app.org)).begin().await.unwrap();
     tx.rollback().await.unwrap();
     // A failure is not kept, nor is a refusal that may pass: at once the next may try.

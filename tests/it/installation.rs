@@ -87,9 +87,9 @@ async fn no_key_file_is_made_beside_a_database_that_has_sealed_values() {
     assert!(first["found"].as_str().unwrap().contains(keys.to_str().unwrap()), "{first}");
     assert!(!keys.exists());
     // Nor does a running service make one whose file is gone.
-    let own = &app.muster.config.keys_file;
+    let own = &app.core.config.keys_file;
     fs::remove_file(own).unwrap();
-    muster::keys::reload(&app.muster);
+    muster::core::keys::reload(&app.core);
     assert!(!own.exists());
 }
 
@@ -188,7 +188,7 @@ async fn what_is_wrong_with_a_database_is_said_once_and_with_the_next_step() {
     assert!(said.starts_with("The data folder /proc/x can't be made"), "{said}");
     // Nobody there.
     let keys = folder.path().join("keys.toml");
-    muster::sealing::KeyFile::load_or_create(&keys).unwrap();
+    muster::core::sealing::KeyFile::load_or_create(&keys).unwrap();
     let away = [
         ("MUSTER_DATA_DIR", data),
         ("MUSTER_DATABASE_URL", "postgres://app:hunter2hunter2@127.0.0.1:1/muster"),

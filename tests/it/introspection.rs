@@ -67,7 +67,8 @@ fn variables() -> Value {
 /// What the executor itself answers.
 async fn by_the_executor(app: &TestApp, document: &str) -> Value {
     let variables = async_graphql::Variables::from_json(variables());
-    let answer = app.muster.schema.execute(async_graphql::Request::new(document).variables(variables)).await;
+    let answer =
+        app.service.graphql.schema.execute(async_graphql::Request::new(document).variables(variables)).await;
     assert!(answer.errors.is_empty(), "{:?}", answer.errors);
     serde_json::to_value(answer.data).unwrap()
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use muster::{config::Config, edge::ledger::What};
+use muster::core::{config::Config, ledger::What};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
@@ -22,11 +22,11 @@ async fn with(configure: impl FnOnce(&mut Config)) -> TestApp {
 }
 
 fn held(app: &TestApp, what: What) -> usize {
-    app.muster.ledger.line(what).total()
+    app.core.ledger.line(what).total()
 }
 
 fn connections(app: &TestApp) -> usize {
-    app.muster.ledger.totals()[0].1
+    app.core.ledger.totals()[0].1
 }
 
 /// Waits until a figure is what it has to come to.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
-use muster::{config::Config, mail};
+use muster::core::{config::Config, mail};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -78,7 +78,7 @@ async fn a_mail_arrives_in_both_forms_and_its_link_works() {
     let someone = app.person("VIEWER", false).await;
     assert_eq!(someone.gql(REQUEST, json!({})).await.data()["requestEmailConfirmation"], true);
     assert_eq!(waiting(&app).await, 1);
-    assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 1);
+    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 1);
     let mail = server.mail().await;
     assert_eq!(waiting(&app).await, 0);
     assert_eq!(mail["envelope"], json!({ "from": "muster@example.com", "to": ["person-1@example.com"] }));
@@ -107,19 +107,19 @@ async fn the_line_is_encrypted_and_the_server_is_who_it_says() {
         };
         let app = TestApp::start_with(trusting).await;
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
-        assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 1, "{tls}");
+        assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 1, "{tls}");
         assert_eq!(server.mail().await["secure"], true, "{tls}");
         // The same server, to somebody who does not know who has signed its certificate.
         let app = TestApp::start_with(sends_to(url)).await;
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
-        assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 0, "{tls}");
+        assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0, "{tls}");
         assert_eq!(waiting(&app).await, 1);
     }
     // A server that offers no encryption gets nothing.
     let server = Server::start(json!({ "tls": "none" })).await;
     let app = TestApp::start_with(sends_to(format!("smtp://127.0.0.1:{}", server.port))).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
-    assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 0);
+    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -130,12 +130,12 @@ async fn a_mail_that_is_put_off_comes_later_with_another_link() {
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     let hash = "SELECT token_hash FROM email_tokens";
     let unsent: Vec<u8> = app.one(hash, vec![]).await;
-    assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 0);
+    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
     assert_eq!(server.line().await, "refused 451");
     let tried: Vec<u8> = app.one(hash, vec![]).await;
-    assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 0, "not at once");
+    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0, "not at once");
     app.clock.advance(Duration::from_secs(16));
-    assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 1);
+    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 1);
     let token = token(&server.mail().await);
     let sent: Vec<u8> = app.one(hash, vec![]).await;
     assert!(unsent != tried && tried != sent);
@@ -148,21 +148,21 @@ async fn a_mail_that_is_refused_for_good_or_comes_too_late_is_dropped() {
     let url = format!("smtp://127.0.0.1:{}?tls=none", server.port);
     let app = TestApp::start_with(sends_to(url)).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
-    assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 0);
+    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
     assert_eq!(server.line().await, "refused 550");
     assert_eq!(waiting(&app).await, 0);
     // Nobody listens: it waits, and longer each time, until it is of no use.
     let app = TestApp::start_with(sends_to("smtp://127.0.0.1:1?tls=none".to_owned())).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     for _ in 0..4 {
-        assert_eq!(mail::deliver_due(&app.muster).await.unwrap(), 0);
+        assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
         assert_eq!(waiting(&app).await, 1);
         app.clock.advance(Duration::from_secs(20));
     }
     let attempts: i64 = app.one("SELECT attempts FROM mail_outbox", vec![]).await;
     assert_eq!(attempts, 2, "the third waits for a minute");
     app.clock.advance(Duration::from_hours(48));
-    mail::deliver_due(&app.muster).await.unwrap();
+    mail::deliver_due(&app.core).await.unwrap();
     assert_eq!(waiting(&app).await, 0);
 }
 
@@ -172,7 +172,7 @@ async fn of_many_who_look_for_mail_one_sends_it() {
     for _ in 0..5 {
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     }
-    let looks = futures::future::join_all((0..8).map(|_| mail::deliver_due(&app.muster))).await;
+    let looks = futures::future::join_all((0..8).map(|_| mail::deliver_due(&app.core))).await;
     assert_eq!(looks.into_iter().map(Result::unwrap).sum::<u64>(), 5);
     assert_eq!(app.mails().await.len(), 5);
 }

@@ -31,6 +31,7 @@ mod contracts;
 mod conversations;
 mod credentials;
 mod database_tls;
+mod direction;
 mod docs;
 mod edge;
 mod etags;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use muster::{
+use muster::faces::{
+    mcp::{Offer, offers},
     rest::ROUTES,
-    tools::{Offer, offers},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn names(tools: &[Value]) -> BTreeSet<&str> {
 #[tokio::test]
 async fn every_route_is_a_tool() {
     let app = TestApp::start().await;
-    let all = offers(&app.muster.routes, &app.muster.catalogue);
+    let all = offers(&app.service.rest.routes, &app.service.graphql.catalogue);
     assert_eq!((all.all().len(), ROUTES.len()), (27, 27));
     let document: Value = app.anonymous.get("/openapi.json").await.expect(200);
     for (Offer { tool, operation, .. }, route) in all.all().iter().zip(ROUTES) {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use muster::{
-    conversations::{self, Delivery, NewMessage},
-    enums::{DeliveryStatus, MessageKind, MessageRole},
-    ids::{ChannelId, ConversationId},
+    base::{
+        enums::{DeliveryStatus, MessageKind, MessageRole},
+        ids::{ChannelId, ConversationId},
+    },
+    slices::conversations::{self, Delivery, NewMessage},
 };
 use serde_json::{Value, json};
 

@@ -3,9 +3,11 @@
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use muster::{
-    config::Config,
-    ids::OrgId,
-    telemetry::{self, metrics},
+    base::ids::OrgId,
+    core::{
+        config::Config,
+        telemetry::{self, metrics},
+    },
 };
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
@@ -120,19 +122,19 @@ async fn the_state_of_things_is_asked_when_scraped() {
     assert_eq!((plain("muster_database_up"), plain("muster_policy_problems")), (1, 0));
     // Nobody seals here but the test.
     assert!(plain("muster_audit_unsealed") >= 1);
-    muster::audit::seal(&app.muster).await.unwrap();
+    muster::core::audit::seal(&app.core).await.unwrap();
     app.clock.advance(Duration::from_secs(90));
     let scraped = scrape(&page).await;
     let plain = |name| value(&scraped, name, json!({}));
     assert_eq!((plain("muster_audit_unsealed"), plain("muster_audit_checkpoint_age_seconds")), (0, 90));
-    let version = app.muster.policy.status().version;
+    let version = app.core.policy.status().version;
     assert_eq!(value(&scraped, "muster_policy_info", json!({ "version": version })), 1);
     let idle = value(&scraped, "muster_db_pool_connections", json!({ "pool": "read", "state": "idle" }));
     assert!((1..=4).contains(&idle), "{idle}");
     assert!(plain("process_resident_memory_bytes") > 1_000_000 && plain("process_open_fds") > 3);
     assert!(plain("process_cpu_seconds_total") > 0 && plain("process_max_fds") > 100);
     // A database that is away does not keep the page from coming.
-    app.muster.db.close().await;
+    app.core.db.close().await;
     let scraped = scrape(&page).await;
     assert_eq!(value(&scraped, "muster_database_up", json!({})), 0);
     assert!(scraped.get("muster_outbox_depth").is_none());
@@ -180,7 +182,7 @@ async fn readings_of_the_policy_and_files_that_could_not_be_written_are_counted(
         [read("taken"), read("refused"), failed, plain("muster_policy_unwritten_files")]
     };
     assert_eq!(counted().await, [0; 4], "the start is no reading again");
-    let (file, org, policy) = (dir.path().join("orgs/7.csv"), OrgId(7), &app.muster.policy);
+    let (file, org, policy) = (dir.path().join("orgs/7.csv"), OrgId(7), &app.core.policy);
     fs::write(&file, "nonsense\n").unwrap();
     assert!(policy.reload().is_err());
     fs::remove_file(&file).unwrap();

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use muster::store::Db;
+use muster::core::store::Db;
 
 use crate::harness::{TestApp, config, empty_database, is_postgres};
 
@@ -68,7 +68,7 @@ async fn tables(app: &TestApp) -> Tables {
 /// What the `entity.rs` files declare. They are private to their slices, so they are read as text.
 fn entities() -> Tables {
     let mut tables = Tables::new();
-    let slices = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap();
+    let slices = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/slices")).unwrap();
     for file in slices.map(|slice| slice.unwrap().path().join("entity.rs")).filter(|file| file.exists()) {
         let text = fs::read_to_string(&file).unwrap();
         let (mut table, mut inside) = (String::new(), false);

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
 use muster::{
-    config::Config,
-    people::{self, NewUser},
+    core::config::Config,
+    slices::people::{self, NewUser},
 };
 use reqwest::{Client, Response, header, redirect::Policy};
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ impl House {
             password: "correct horse".into(),
             confirmed,
         };
-        people::create_user(&self.app.muster, new).await.unwrap().0
+        people::create_user(&self.app.core, new).await.unwrap().0
     }
 
     /// Signs in as `login` there; what stands behind `#` at the panel.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use muster::access::Permission;
+use muster::base::permission::Permission;
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use muster::access::policy;
+use muster::core::policy;
 use serde_json::{Value, json};
 
 use crate::harness::{Ran, TestApp, is_postgres, muster};
@@ -185,7 +185,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
     app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
     let other = place.path().join("other.toml");
-    muster::sealing::KeyFile::load_or_create(&other).unwrap();
+    muster::core::sealing::KeyFile::load_or_create(&other).unwrap();
     let mut strange = app.variables();
     strange.push(("MUSTER_KEYS_FILE".into(), other.to_str().unwrap().into()));
     let ill = muster(&["doctor"], &strange).await;

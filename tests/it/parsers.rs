@@ -1,20 +1,23 @@
 //! Every parser of ours takes any text: it judges, it never panics, and what it has written it reads back. Those of requests
-//! are in `any_bytes.rs`; the policy's own grammar in `src/access/policy`.
+//! are in `any_bytes.rs`; the policy's own grammar in `src/core/policy`.
 
 use std::{collections::BTreeMap, fs, sync::OnceLock};
 
 use muster::{
-    access::{
+    base::time::Timestamp,
+    core::{
+        access::token::{Token, TokenKind},
+        audit::{PublicKey, Verifier},
+        config::{Config, Limits},
         policy,
-        token::{Token, TokenKind},
+        sealing::KeyFile,
     },
-    audit::{PublicKey, Verifier},
-    clock::Timestamp,
-    config::{Config, Limits},
-    edge::bearer_of,
-    graphql::{Catalogue, Documents},
-    rest::{Given, Routes},
-    sealing::KeyFile,
+    faces::{
+        edge::bearer_of,
+        graphql::Documents,
+        rest::{Given, Routes},
+    },
+    fields::Catalogue,
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;
@@ -39,7 +42,7 @@ fn near(like: &'static str) -> impl Strategy<Value = String> {
 }
 
 const POLICY: &str = include_str!("../../policies/policy.csv");
-const PLANS: &str = include_str!("../../src/config/plans.toml");
+const PLANS: &str = include_str!("../../src/core/config/plans.toml");
 
 fn config() -> Config {
     Config::read(None, BTreeMap::new()).unwrap()
@@ -49,7 +52,7 @@ fn config() -> Config {
 fn routes() -> &'static (Catalogue, Routes) {
     static READ: OnceLock<(Catalogue, Routes)> = OnceLock::new();
     READ.get_or_init(|| {
-        let catalogue = Catalogue::read().unwrap();
+        let catalogue = muster::schema::catalogue().unwrap();
         let routes = Routes::load(&catalogue).unwrap();
         (catalogue, routes)
     })
@@ -71,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn settings_are_taken_or_each_mistake_is_named(text in near(muster::config::DEFAULT)) {
+    fn settings_are_taken_or_each_mistake_is_named(text in near(muster::core::config::DEFAULT)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("muster.toml");
         fs::write(&path, &text).unwrap();
@@ -82,7 +85,7 @@ proptest! {
 
     #[test]
     fn variables_are_taken_or_named(name in 0_usize..100, value in near("postgres://user:pass@host:5432/db?x=y")) {
-        let setting = muster::config::SETTINGS[name % muster::config::SETTINGS.len()];
+        let setting = muster::core::config::SETTINGS[name % muster::core::config::SETTINGS.len()];
         let variables = BTreeMap::from([(setting.variable.to_owned(), value)]);
         if let Err(error) = Config::read(None, variables) {
             prop_assert!(!error.0.is_empty() && !error.to_string().contains("user:pass"), "{error}");

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use muster::{
-    access::password::{Cost, Passwords},
-    ids::UserId,
-    people::{self, NewUser},
+    base::ids::UserId,
+    core::access::password::{Cost, Passwords},
+    slices::people::{self, NewUser},
 };
 use serde_json::json;
 
@@ -104,22 +104,19 @@ async fn accounts_are_checked_and_unique() {
         password: password.into(),
         confirmed: false,
     };
-    let refused = |result: Result<UserId, muster::error::Problem>| result.unwrap_err().code.as_str();
+    let refused = |result: Result<UserId, muster::base::problem::Problem>| result.unwrap_err().code.as_str();
     app.user("someone@example.org", true).await;
-    let again = people::create_user(&app.muster, new("SOMEONE@example.org", "correct horse")).await;
+    let again = people::create_user(&app.core, new("SOMEONE@example.org", "correct horse")).await;
     assert_eq!(refused(again), "NAME_TAKEN");
     for (email, password) in
         [("nobody", "correct horse"), ("a@example.org", "short"), ("b@example.org", "b@example.org")]
     {
-        assert_eq!(
-            refused(people::create_user(&app.muster, new(email, password)).await),
-            "VALIDATION_FAILED"
-        );
+        assert_eq!(refused(people::create_user(&app.core, new(email, password)).await), "VALIDATION_FAILED");
     }
-    let invited = people::invite_user(&app.muster, "new@example.org").await.unwrap();
-    assert_eq!(people::invite_user(&app.muster, "New@example.org").await.unwrap(), invited);
+    let invited = people::invite_user(&app.core, "new@example.org").await.unwrap();
+    assert_eq!(people::invite_user(&app.core, "New@example.org").await.unwrap(), invited);
     assert_eq!(app.sign_in("new@example.org", "").await.code(), "VALIDATION_FAILED");
-    let made = people::create_user(&app.muster, new("new@example.org", "correct horse")).await.unwrap();
+    let made = people::create_user(&app.core, new("new@example.org", "correct horse")).await.unwrap();
     assert_eq!(made, invited);
     app.signed_in("new@example.org").await;
 }
@@ -273,7 +270,7 @@ async fn who_disables_the_last_owner_while_another_leaves_is_told() {
         app.forget_sessions();
         let (left, disabled) = tokio::join!(
             remove(&app, &leaving, &leaving),
-            people::disable_user(&app.muster, UserId(other.user.unwrap()))
+            people::disable_user(&app.core, UserId(other.user.unwrap()))
         );
         let stayed = !left.body["errors"].is_null() && left.code() == "LAST_OWNER";
         assert!(stayed || left.body["errors"].is_null(), "{:#}", left.body);

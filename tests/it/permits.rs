@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt;
 use muster::{
-    access::{Permission, PermissionSet, Role},
-    graphql::{Catalogue, Permit, Request, RootField},
-    ids::OrgId,
-    rest::ROUTES,
+    base::{
+        ids::OrgId,
+        permission::{Permission, PermissionSet, Role},
+    },
+    core::Request,
+    core::access::Permit,
+    faces::rest::ROUTES,
+    fields::RootField,
 };
 use serde_json::json;
 
@@ -21,7 +25,7 @@ const UNUSED: &[&str] = &[];
 
 #[test]
 fn every_root_field_says_who_may() {
-    let catalogue = Catalogue::read().unwrap();
+    let catalogue = muster::schema::catalogue().unwrap();
     assert!(catalogue.root_fields().count() > 10);
     for root in catalogue.root_fields() {
         if matches!(root.permit, Permit::InOrganization { .. }) {
@@ -32,7 +36,7 @@ fn every_root_field_says_who_may() {
 
 #[test]
 fn every_permission_opens_something() {
-    let catalogue = Catalogue::read().unwrap();
+    let catalogue = muster::schema::catalogue().unwrap();
     let used: BTreeSet<&str> =
         catalogue.root_fields().filter_map(|root| Some(permission(&root)?.as_str())).collect();
     let mut unused: Vec<&str> =
@@ -53,7 +57,7 @@ fn permission(root: &RootField<'_>) -> Option<Permission> {
 /// The members, and what each of them may do.
 fn members(app: &TestApp) -> [(Actor, Role, PermissionSet); 4] {
     let member =
-        |actor: &Actor, role| (actor.clone(), role, app.muster.policy.role_permissions(OrgId(app.org), role));
+        |actor: &Actor, role| (actor.clone(), role, app.core.policy.role_permissions(OrgId(app.org), role));
     [
         member(&app.owner, Role::Owner),
         member(&app.admin, Role::Admin),
@@ -121,7 +125,7 @@ async fn every_subscription_was_tried_by_everybody() {
     let org = app.org;
     let known = move |name: &str, _: &str| (name == "orgId").then(|| org.to_string());
     // A service that stops ends its streams: whoever is let in hears nothing, at once.
-    app.muster.stopping.cancel();
+    app.core.tasks.stopping.cancel();
     for root in walker.catalogue.root_fields().filter(|root| root.root == "Subscription") {
         let document = walker.shortest(root.root, root.field, &known);
         assert_eq!(first_code(&app, &app.anonymous, &document).await, "UNAUTHENTICATED", "{document}");
@@ -139,16 +143,16 @@ async fn every_subscription_was_tried_by_everybody() {
 }
 
 async fn first_code(app: &TestApp, actor: &Actor, document: &str) -> String {
-    let mut request = Request::system(&app.muster);
+    let mut request = Request::system(&app.core);
     request.caller = match actor.bearer() {
-        "" => muster::access::Caller::Anonymous,
+        "" => muster::core::access::Caller::Anonymous,
         _ => app.caller(actor).await,
     };
     let request = async_graphql::Request::new(document).data(std::sync::Arc::new(request));
-    let first = app.muster.schema.execute_stream(request).next().await;
+    let first = app.service.graphql.schema.execute_stream(request).next().await;
     let error = first.and_then(|response| response.errors.into_iter().next());
     let Some(error) = error else { return String::new() };
-    muster::graphql::problem_of(&error).code.as_str().to_owned()
+    muster::faces::graphql::problem_of(&error).code.as_str().to_owned()
 }
 
 #[tokio::test]

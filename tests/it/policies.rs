@@ -3,10 +3,12 @@
 use std::{fs, time::Duration};
 
 use muster::{
-    access::{Permission, Role, policy::Policy},
-    app::App,
-    ids::{OrgId, UserId},
-    policies,
+    base::{
+        ids::{OrgId, UserId},
+        permission::{Permission, Role},
+    },
+    core::{Core, policy::Policy},
+    slices::policies,
 };
 use serde_json::{Value, json};
 
@@ -25,7 +27,7 @@ async fn audited(app: &TestApp, operation: &str) -> Value {
     answer.data()["auditLog"]["data"][0].clone()
 }
 
-fn allows(app: &App, org: i64, role: Role, permission: Permission) -> bool {
+fn allows(app: &Core, org: i64, role: Role, permission: Permission) -> bool {
     app.policy.allows(OrgId(org), role, permission)
 }
 
@@ -38,7 +40,7 @@ async fn an_owner_edits_the_policy_against_a_version_and_it_holds_at_once() {
     let text = format!("# operators see the list\np, OPERATOR, {org}, conversation.view, allow\n");
     let edited = app.owner.edit_policy(org, "none", &text).await.data()["editPolicy"].clone();
     assert_eq!(edited["text"], text);
-    assert!(allows(&app.muster, org, Role::Operator, Permission::ConversationView));
+    assert!(allows(&app.core, org, Role::Operator, Permission::ConversationView));
     assert_eq!(fs::read_to_string(dir.path().join(format!("orgs/{org}.csv"))).unwrap(), text);
     let listed = app.operator.get(&format!("/v1/org/{org}/conversation?limit=10&offset=0")).await;
     assert_ne!(listed.status, 403, "{:#}", listed.body);
@@ -55,7 +57,7 @@ async fn an_owner_edits_the_policy_against_a_version_and_it_holds_at_once() {
     // A blank text removes the file.
     app.owner.edit_policy(org, version, " \n").await.data();
     assert!(!dir.path().join(format!("orgs/{org}.csv")).exists());
-    assert!(!allows(&app.muster, org, Role::Operator, Permission::ConversationView));
+    assert!(!allows(&app.core, org, Role::Operator, Permission::ConversationView));
 }
 
 #[tokio::test]
@@ -106,7 +108,7 @@ async fn an_organization_without_anybody_who_can_sign_in_and_edit_takes_no_edit(
     };
     let refused = policies::edit(&app.scope(), edit).await.unwrap_err();
     assert_eq!(refused.code.as_str(), "POLICY_LOCKS_OUT");
-    assert!(!allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    assert!(!allows(&app.core, org, Role::Viewer, Permission::ContactView));
     assert_eq!(app.stranger.gql(POLICY, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
 }
 
@@ -123,10 +125,10 @@ async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
         async move { owner.gql(&document, json!({ "o": org })).await }
     };
     line("allowPermission", "VIEWER").await.data();
-    assert!(allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    assert!(allows(&app.core, org, Role::Viewer, Permission::ContactView));
     let denied = line("denyPermission", "OPERATOR").await;
     assert_eq!(denied.data()["denyPermission"]["text"].as_str().unwrap().lines().count(), 2);
-    assert!(!allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    assert!(!allows(&app.core, org, Role::Viewer, Permission::ContactView));
     let beaten = line("allowPermission", "VIEWER").await;
     assert_eq!(beaten.code(), "CONFLICT", "a deny above it beats it: {:#}", beaten.body);
     // What is wrong is shown where the caller has said it.
@@ -136,7 +138,7 @@ async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
     assert_eq!(locked.code(), "VALIDATION_FAILED");
     assert_eq!(locked.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/input/permission");
     line("resetPermission", "OPERATOR").await.data();
-    assert!(allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    assert!(allows(&app.core, org, Role::Viewer, Permission::ContactView));
 
     let history = "query($o: Id!) { policyHistory(orgId: $o, page: 1, limit: 10) \
                    { total data { id text reason authorKind } } }";
@@ -150,7 +152,7 @@ async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
     let to = listed["data"][1]["id"].clone();
     let reverted = app.owner.gql(revert, json!({ "o": org, "v": to })).await.data();
     assert_eq!(reverted["revertPolicy"]["text"], listed["data"][1]["text"]);
-    assert!(!allows(&app.muster, org, Role::Viewer, Permission::ContactView));
+    assert!(!allows(&app.core, org, Role::Viewer, Permission::ContactView));
     assert_eq!(audited(&app, "revertPolicy").await["changes"]["reverts_to"], to);
     let foreign = app.stranger.gql(revert, json!({ "o": app.other_org, "v": to })).await;
     assert_eq!(foreign.code(), "NOT_FOUND", "another organization's version");
@@ -177,7 +179,7 @@ async fn every_replica_comes_to_the_same_policy_and_a_hand_edit_becomes_a_versio
     let by_hand = format!("{text}p, VIEWER, {org}, skill.edit, allow\n");
     fs::write(own.path().join(&file), &by_hand).unwrap();
     apart.policy.reload().unwrap();
-    for replica in [&apart, &app.muster, &none] {
+    for replica in [&apart, &app.core, &none] {
         policies::sync(replica).await.unwrap();
         assert!(allows(replica, org, Role::Viewer, Permission::SkillEdit));
     }
@@ -202,8 +204,8 @@ async fn every_replica_comes_to_the_same_policy_and_a_hand_edit_becomes_a_versio
     assert_eq!(fs::read_to_string(fresh.path().join(format!("orgs/.{org}.csv.replaced"))).unwrap(), text);
     // Removed by hand, removed everywhere.
     fs::remove_file(dir.path().join(&file)).unwrap();
-    app.muster.policy.reload().unwrap();
-    policies::sync(&app.muster).await.unwrap();
+    app.core.policy.reload().unwrap();
+    policies::sync(&app.core).await.unwrap();
     policies::sync(&late).await.unwrap();
     assert!(!fresh.path().join(&file).exists());
     assert_eq!(app.stranger.gql(POLICY, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
@@ -215,21 +217,21 @@ async fn every_replica_comes_to_the_same_policy_and_a_hand_edit_becomes_a_versio
 #[tokio::test]
 async fn the_operators_files_are_remembered_and_only_the_operator_takes_them_back() {
     let (app, dir) = TestApp::with_policy_folder().await;
-    policies::sync(&app.muster).await.unwrap();
+    policies::sync(&app.core).await.unwrap();
     let file = dir.path().join("policy.csv");
     let before = fs::read_to_string(&file).unwrap();
     fs::write(&file, before.replace("p, ADMIN, *, image.edit, allow", "p, OPERATOR, *, image.edit, allow"))
         .unwrap();
-    app.muster.policy.reload().unwrap();
-    policies::sync(&app.muster).await.unwrap();
-    let history = policies::operator_history(&app.muster, 9).await.unwrap();
+    app.core.policy.reload().unwrap();
+    policies::sync(&app.core).await.unwrap();
+    let history = policies::operator_history(&app.core, 9).await.unwrap();
     let of_policy: Vec<_> = history.iter().filter(|version| version.file == "policy.csv").collect();
     assert_eq!(of_policy.len(), 2);
-    let (owner, of) = policies::owner_of(&app.muster, of_policy[1].id).await.unwrap();
+    let (owner, of) = policies::owner_of(&app.core, of_policy[1].id).await.unwrap();
     assert_eq!((owner, &*of), (None, "policy.csv"));
-    assert!(allows(&app.muster, app.org, Role::Operator, Permission::ImageEdit));
-    policies::revert_operators(&app.muster, of_policy[1].id, "not yet").await.unwrap();
-    assert!(!allows(&app.muster, app.org, Role::Operator, Permission::ImageEdit));
+    assert!(allows(&app.core, app.org, Role::Operator, Permission::ImageEdit));
+    policies::revert_operators(&app.core, of_policy[1].id, "not yet").await.unwrap();
+    assert!(!allows(&app.core, app.org, Role::Operator, Permission::ImageEdit));
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
     // Who did it, to which lines, is in the log of the instance; what was found at the beginning, nobody did.
     let sql =
@@ -353,9 +355,9 @@ async fn a_candidate_is_tried_on_what_was_really_called() {
     assert_eq!(app.viewer.post(&format!("/v1/org/{org}/agent"), json!({})).await.status, 403);
     let token = app.token(&["agent.view"]).await;
     assert_eq!(token.get(&list).await.status, 200);
-    policies::flush_decisions(&app.muster).await.unwrap();
+    muster::core::access::decisions::flush(&app.core).await.unwrap();
     assert_eq!(app.viewer.get(&list).await.status, 200);
-    policies::flush_decisions(&app.muster).await.unwrap();
+    muster::core::access::decisions::flush(&app.core).await.unwrap();
     let simulate = "query($o: Id!, $t: String!) { simulatePolicy(orgId: $o, text: $t, days: 2) { calls flipped \
                     flips { subject operation permission allowed count } unusedLines { line } } }";
     let text = format!(
@@ -376,9 +378,9 @@ async fn a_candidate_is_tried_on_what_was_really_called() {
     assert_eq!(found["unusedLines"], json!([{ "line": 3 }]));
     // What is older than it is kept is forgotten.
     app.clock.advance(Duration::from_secs(13 * 86_400));
-    assert_eq!(policies::prune_decisions(&app.muster).await.unwrap(), 0);
+    assert_eq!(muster::core::access::decisions::prune(&app.core).await.unwrap(), 0);
     app.clock.advance(Duration::from_secs(3 * 86_400));
-    assert!(policies::prune_decisions(&app.muster).await.unwrap() > 0);
+    assert!(muster::core::access::decisions::prune(&app.core).await.unwrap() > 0);
     assert_eq!(app.stranger.gql(simulate, json!({ "o": org, "t": "" })).await.code(), "NOT_A_MEMBER");
 }
 
@@ -388,7 +390,7 @@ async fn breaking_the_glass_gives_somebody_the_policy_back() {
     let org = app.org;
     app.owner.edit_policy(org, "none", &format!("p, VIEWER, {org}, contact.view, allow\n")).await.data();
     let user = UserId(member(&app, "VIEWER").await);
-    let broken = policies::break_glass(&app.muster, OrgId(org), user, "locked out", policies::Aside::Always)
+    let broken = policies::break_glass(&app.core, OrgId(org), user, "locked out", policies::Aside::Always)
         .await
         .unwrap();
     assert_eq!((broken.was, broken.file_set_aside), (Some(Role::Viewer), true));
@@ -415,13 +417,13 @@ async fn nobody_reads_of_another_organization_in_the_policy() {
     let text = fs::read_to_string(&expectations).unwrap();
     let mine = format!("OWNER, {org}, agent.view, allow\n");
     fs::write(&expectations, format!("{text}{mine}OWNER, {other}, agent.view, allow\n")).unwrap();
-    app.muster.policy.reload().unwrap();
+    app.core.policy.reload().unwrap();
     let files = "query($o: Id!) { policy(orgId: $o) { files { file text } problems { file reason } } }";
     let seen = app.owner.gql(files, json!({ "o": org })).await;
     assert!(seen.text.contains(&format!("OWNER, {org}, agent.view")), "{}", seen.text);
     assert!(!seen.text.contains(&format!("OWNER, {other}, agent.view")), "{}", seen.text);
     fs::write(dir.path().join(format!("orgs/{other}.csv")), "theirs\n").unwrap();
-    assert!(app.muster.policy.reload().is_err());
+    assert!(app.core.policy.reload().is_err());
     let seen = app.owner.gql(files, json!({ "o": org })).await;
     assert!(seen.text.contains("has problems"), "{}", seen.text);
     let refused = app.owner.edit_policy(org, "none", "").await;

@@ -19,12 +19,9 @@ use futures::{
     future::{BoxFuture, maybe_done},
 };
 use muster::{
-    access::Scope,
-    app::App,
-    enums::PolicyAuthor,
-    error::Result,
-    ids::OrgId,
-    policies::{self, Version},
+    base::{enums::PolicyAuthor, ids::OrgId, problem::Result},
+    core::{Core, access::Scope},
+    slices::policies::{self, Version},
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -132,7 +129,7 @@ async fn polled(work: &mut Work, stop: Stop) -> Option<mpsc::Sender<()>> {
     None
 }
 
-async fn publish(app: Arc<App>, org: OrgId, text: String) -> Result<()> {
+async fn publish(app: Arc<Core>, org: OrgId, text: String) -> Result<()> {
     let edit = policies::Edit { version: None, text, reason: "because".to_owned() };
     policies::edit(&Scope::system(&app, org), edit).await.map(drop)
 }
@@ -158,7 +155,7 @@ impl Scene {
         Self { org: OrgId(app.org), app, dir, main }
     }
 
-    fn replica(&self, runtime: &Runtime, dir: &Path) -> Arc<App> {
+    fn replica(&self, runtime: &Runtime, dir: &Path) -> Arc<Core> {
         runtime.block_on(self.app.replica(Some(dir)))
     }
 
@@ -207,19 +204,19 @@ fn by_hand(history: &[Version]) -> usize {
 
 /// A replica in the service's folder does `work`, which publishes one version of its own or of somebody else; the service
 /// publishes another one meanwhile, at every point of it.
-fn the_newest_version_wins(scene: Scene, work: impl Fn(&Scene, &Arc<App>, Stop) -> Work) {
+fn the_newest_version_wins(scene: Scene, work: impl Fn(&Scene, &Arc<Core>, Stop) -> Work) {
     let (slow, org) = (stoppable(), scene.org);
     let other = scene.replica(&slow, scene.dir.path());
     let mut versions = 0;
     at_every_point(|at| {
         let work = work(&scene, &other, at);
-        let quick = publish(Arc::clone(&scene.app.muster), org, text(org, "quick", at)).boxed();
+        let quick = publish(Arc::clone(&scene.app.core), org, text(org, "quick", at)).boxed();
         let stopped = scene.interrupted(&slow, work, at, quick);
         let newest = scene.history().remove(0).text;
         assert_eq!(file(scene.dir.path(), org), newest, "stopped at {at:?}: the file has the newest version");
-        scene.main.block_on(policies::sync(&scene.app.muster)).unwrap();
+        scene.main.block_on(policies::sync(&scene.app.core)).unwrap();
         slow.block_on(policies::sync(&other)).unwrap();
-        for replica in [&scene.app.muster, &other] {
+        for replica in [&scene.app.core, &other] {
             assert_eq!(
                 replica.policy.org_text(org),
                 newest,
@@ -261,11 +258,11 @@ fn a_version_that_comes_while_a_replica_looks_is_found_in_its_next_round() {
     let other = scene.replica(&slow, own.path());
     at_every_point(|at| {
         let texts = [text(org, "first", at), text(second, "second", at)];
-        let first = publish(Arc::clone(&scene.app.muster), org, texts[0].clone());
+        let first = publish(Arc::clone(&scene.app.core), org, texts[0].clone());
         scene.main.block_on(first).unwrap();
         let looking = Arc::clone(&other);
         let work = async move { policies::sync(&looking).await.map(drop) }.boxed();
-        let quick = publish(Arc::clone(&scene.app.muster), second, texts[1].clone()).boxed();
+        let quick = publish(Arc::clone(&scene.app.core), second, texts[1].clone()).boxed();
         let stopped = scene.interrupted(&slow, work, at, quick);
         slow.block_on(policies::sync(&other)).unwrap();
         for (org, text) in [org, second].into_iter().zip(&texts).take(1 + usize::from(stopped)) {
@@ -286,7 +283,7 @@ fn a_hand_edit_that_another_replica_has_taken_and_undone_meanwhile_is_not_made_a
     let mut edits = 0;
     at_every_point(|at| {
         let (base, hand) = (text(org, "base", at), text(org, "hand", at));
-        let service = Arc::clone(&scene.app.muster);
+        let service = Arc::clone(&scene.app.core);
         scene.main.block_on(publish(Arc::clone(&service), org, base.clone())).unwrap();
         slow.block_on(policies::sync(&other)).unwrap();
         write(&dir, org, &hand);
@@ -314,7 +311,7 @@ fn a_hand_edit_that_somebody_has_changed_again_is_not_taken_as_it_was_read() {
     let other = scene.replica(&slow, &dir);
     at_every_point(|at| {
         let [base, hand, again] = ["base", "hand", "again"].map(|whose| text(org, whose, at));
-        let service = Arc::clone(&scene.app.muster);
+        let service = Arc::clone(&scene.app.core);
         scene.main.block_on(publish(Arc::clone(&service), org, base.clone())).unwrap();
         slow.block_on(policies::sync(&other)).unwrap();
         write(&dir, org, &hand);
@@ -354,13 +351,13 @@ fn a_hand_edit_that_was_taken_back_is_not_made_again_while_the_file_still_has_it
     let (org, dir) = (scene.org, scene.dir.path().to_owned());
     let other = scene.replica(&slow, &dir);
     let mut edits = 0;
-    let sync = |app: &Arc<App>| {
+    let sync = |app: &Arc<Core>| {
         let app = Arc::clone(app);
         async move { policies::sync(&app).await.map(drop) }.boxed()
     };
     at_every_point(|at| {
         let (base, hand) = (text(org, "base", at), text(org, "hand", at));
-        let service = &scene.app.muster;
+        let service = &scene.app.core;
         scene.main.block_on(publish(Arc::clone(service), org, base.clone())).unwrap();
         slow.block_on(sync(&other)).unwrap();
         write(&dir, org, &hand);
@@ -405,13 +402,13 @@ fn a_hand_edit_that_was_taken_back_is_not_made_again_while_the_file_still_has_it
 
 /// A replica with a folder of its own does `work`; its file is edited by hand meanwhile, at every point of it. That edit is
 /// kept, and so is whatever `work` publishes.
-fn a_hand_edit_meanwhile_is_kept(work: impl Fn(&Scene, &Arc<App>, Stop) -> Work) {
+fn a_hand_edit_meanwhile_is_kept(work: impl Fn(&Scene, &Arc<Core>, Stop) -> Work) {
     let (scene, slow, own) = (Scene::new(), stoppable(), policy_folder());
     let org = scene.org;
     let other = scene.replica(&slow, own.path());
     // In a folder that has never been seen, the database would be right.
     let first = format!("p, VIEWER, {org}, contact.view, allow\n");
-    scene.main.block_on(publish(Arc::clone(&scene.app.muster), org, first)).unwrap();
+    scene.main.block_on(publish(Arc::clone(&scene.app.core), org, first)).unwrap();
     slow.block_on(policies::sync(&other)).unwrap();
     at_every_point(|at| {
         let hand = text(org, "hand", at);
@@ -446,7 +443,7 @@ fn a_hand_edit_while_a_replica_publishes_is_not_overwritten() {
 #[test]
 fn a_hand_edit_while_a_replica_brings_its_folder_up_to_date_is_not_overwritten() {
     a_hand_edit_meanwhile_is_kept(|scene, other, at| {
-        let (service, other) = (Arc::clone(&scene.app.muster), Arc::clone(other));
+        let (service, other) = (Arc::clone(&scene.app.core), Arc::clone(other));
         scene.main.block_on(publish(service, scene.org, text(scene.org, "slow", at))).unwrap();
         async move { policies::sync(&other).await.map(drop) }.boxed()
     });
@@ -455,7 +452,7 @@ fn a_hand_edit_while_a_replica_brings_its_folder_up_to_date_is_not_overwritten()
 /// A replica with a folder of its own is killed at every point of its `work`, and started again. `check` sees the history
 /// before the work and after the start.
 fn killed_and_started(
-    work: impl Fn(&Arc<App>, &Path, OrgId, Stop) -> Work,
+    work: impl Fn(&Arc<Core>, &Path, OrgId, Stop) -> Work,
     check: impl Fn(&[Version], &[Version], Stop),
 ) {
     let (scene, own) = (Scene::new(), policy_folder());

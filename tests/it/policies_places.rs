@@ -11,14 +11,17 @@ use std::{
 };
 
 use muster::{
-    access::{
-        Permission, Role, Scope,
-        policy::{self, Policy},
+    base::{
+        ids::OrgId,
+        permission::{Permission, Role},
     },
-    app::App,
-    ids::OrgId,
-    policies,
-    telemetry::metrics,
+    core::{
+        Core,
+        access::Scope,
+        policy::{self, Policy},
+        telemetry::metrics,
+    },
+    slices::policies,
 };
 use serde_json::json;
 
@@ -68,12 +71,12 @@ async fn is_refused_and_changes_nothing(app: &TestApp) {
     assert!(said.starts_with(&format!("{file} can't be written (")), "what: {said}");
     assert!(said.contains("nothing was changed") && said.contains("The operator has to"), "what now: {said}");
     assert_eq!(error["extensions"]["details"]["file"], file);
-    let folder = app.muster.config.policy_dir.as_ref().unwrap();
+    let folder = app.core.config.policy_dir.as_ref().unwrap();
     assert!(!refused.text.contains(folder.to_str().unwrap()), "where the folder is, is nobody's business");
     assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 0);
     let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'editPolicy' AND organization_id = $1";
     assert_eq!(app.one::<i64>(lines, vec![org.into()]).await, 0);
-    assert!(!app.muster.policy.allows(OrgId(org), Role::Viewer, Permission::ContactView));
+    assert!(!app.core.policy.allows(OrgId(org), Role::Viewer, Permission::ContactView));
     assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
@@ -131,7 +134,7 @@ fn what_is_prepared_and_not_put_leaves_nothing_and_a_folder_in_the_files_place_i
 async fn a_file_that_cannot_be_replaced_after_the_commit_is_in_force_and_written_when_it_can_be() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (org, owner) = (app.org, &app.owner);
-    let allows = |permission| app.muster.policy.allows(OrgId(org), Role::Viewer, permission);
+    let allows = |permission| app.core.policy.allows(OrgId(org), Role::Viewer, permission);
     let texts = ["contact.view", "skill.edit", "mcp.edit"].map(|permission| line(org, permission));
     let version = |text: &String| policies::version_of(Some(text));
     owner.edit_policy(org, "none", &texts[0]).await.data();
@@ -144,8 +147,8 @@ async fn a_file_that_cannot_be_replaced_after_the_commit_is_in_force_and_written
     assert!(allows(Permission::SkillEdit) && !allows(Permission::ContactView));
     assert_eq!(fs::read_to_string(&file).unwrap(), texts[0]);
     // It goes on like this: rounds, readings, edits, another replica, a start.
-    policies::sync(&app.muster).await.unwrap();
-    app.muster.policy.reload().unwrap();
+    policies::sync(&app.core).await.unwrap();
+    app.core.policy.reload().unwrap();
     assert!(allows(Permission::SkillEdit), "still");
     owner.edit_policy(org, &version(&texts[1]), &texts[2]).await.data();
     assert!(allows(Permission::McpEdit) && !allows(Permission::SkillEdit));
@@ -160,16 +163,16 @@ async fn a_file_that_cannot_be_replaced_after_the_commit_is_in_force_and_written
     assert_eq!(fs::read_to_string(&file).unwrap(), texts[0]);
     drop(pinned);
     app.clock.advance(Duration::from_mins(1));
-    policies::sync(&app.muster).await.unwrap();
+    policies::sync(&app.core).await.unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), texts[2], "healed when it is tried again");
-    assert!(app.muster.policy.unwritten().is_empty());
+    assert!(app.core.policy.unwritten().is_empty());
     // From then on the file is the file again: a hand edit is one.
     fs::write(&file, &texts[0]).unwrap();
-    app.muster.policy.reload().unwrap();
-    policies::sync(&app.muster).await.unwrap();
+    app.core.policy.reload().unwrap();
+    policies::sync(&app.core).await.unwrap();
     let newest = &policies::history(&app.scope(), 1).await.unwrap()[0];
     assert_eq!((newest.author_kind.as_str(), newest.version.clone()), ("FILE", version(&texts[0])));
-    assert_eq!(policies::sync(&app.muster).await.unwrap(), 0, "nothing is left to do");
+    assert_eq!(policies::sync(&app.core).await.unwrap(), 0, "nothing is left to do");
     assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
@@ -180,7 +183,7 @@ async fn replicas_that_share_a_folder_edit_at_the_same_time_and_lose_nothing() {
     let other = app.replica(Some(dir.path())).await;
     let permissions =
         ["contact.view", "skill.edit", "mcp.edit", "skill.create", "mcp.create", "credential.edit"];
-    let replicas = [&app.muster, &other];
+    let replicas = [&app.core, &other];
     let edits = permissions.iter().enumerate().map(async |(n, permission)| {
         let scope = Scope::system(replicas[n % 2], org);
         let permission = permission.parse().unwrap();
@@ -255,7 +258,7 @@ fn mend(orgs: &Path) {
     fs::create_dir(orgs).unwrap();
 }
 
-async fn publish(replica: &Arc<App>, org: i64, text: &str) {
+async fn publish(replica: &Arc<Core>, org: i64, text: &str) {
     let edit = policies::Edit { version: None, text: text.to_owned(), reason: "because".to_owned() };
     policies::edit(&Scope::system(replica, OrgId(org)), edit).await.unwrap();
 }
@@ -273,14 +276,14 @@ async fn a_file_that_cannot_be_written_is_tried_ever_more_rarely_and_a_newer_tex
     // How often it was tried, after as many rounds as one likes at this moment.
     let tried = async || {
         for _ in 0..5 {
-            policies::sync(&app.muster).await.unwrap();
+            policies::sync(&app.core).await.unwrap();
         }
-        let page = metrics::page(&app.muster, metrics::begin()).await;
+        let page = muster::faces::edge::scrape::page(&app.core, metrics::begin()).await;
         let sample =
             page.lines().find_map(|line| line.strip_prefix("muster_policy_file_writes_failed_total "));
         sample.unwrap().parse::<f64>().unwrap() as u64
     };
-    let in_force = || app.muster.policy.org_text(OrgId(org));
+    let in_force = || app.core.policy.org_text(OrgId(org));
     let millisecond = Duration::from_millis(1);
     let mut expected = 0;
     for (text, pauses) in texts.iter().zip([&[1, 2, 4, 8, 16, 32, 60, 60][..], &[1, 2][..]]) {
@@ -299,7 +302,7 @@ async fn a_file_that_cannot_be_written_is_tried_ever_more_rarely_and_a_newer_tex
     // Meanwhile the database is looked at as before: only that one file waits.
     publish(&elsewhere, app.other_org, &line(app.other_org, "contact.view")).await;
     assert_eq!(tried().await, expected + 1);
-    assert!(app.muster.policy.allows(OrgId(app.other_org), Role::Viewer, Permission::ContactView));
+    assert!(app.core.policy.allows(OrgId(app.other_org), Role::Viewer, Permission::ContactView));
     mend(&orgs);
     tried().await;
     assert_eq!(files(&orgs), BTreeSet::new());
@@ -307,7 +310,7 @@ async fn a_file_that_cannot_be_written_is_tried_ever_more_rarely_and_a_newer_tex
     assert_eq!(tried().await, expected + 1);
     assert_eq!(fs::read_to_string(orgs.join(format!("{org}.csv"))).unwrap(), texts[1]);
     assert_eq!(files(&orgs).len(), 2);
-    assert!(app.muster.policy.unwritten().is_empty());
+    assert!(app.core.policy.unwritten().is_empty());
     assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
     elsewhere.shut_down().await;
 }
@@ -316,7 +319,7 @@ async fn a_file_that_cannot_be_written_is_tried_ever_more_rarely_and_a_newer_tex
 async fn what_is_in_force_and_not_in_its_file_is_shown_where_an_operator_looks() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (org, own, orgs) = (app.org, policy_folder(), dir.path().join("orgs"));
-    policies::sync(&app.muster).await.unwrap();
+    policies::sync(&app.core).await.unwrap();
     let (elsewhere, file) = (app.replica(Some(own.path())).await, format!("orgs/{org}.csv"));
     let doctor = async || {
         let folder = ("MUSTER_POLICY_DIR".to_owned(), dir.path().to_str().unwrap().to_owned());
@@ -338,8 +341,8 @@ async fn what_is_in_force_and_not_in_its_file_is_shown_where_an_operator_looks()
     let texts = ["contact.view", "skill.edit"].map(|permission| line(org, permission));
     unwritable(dir.path());
     publish(&elsewhere, org, &texts[1]).await;
-    policies::sync(&app.muster).await.unwrap();
-    assert!(app.muster.policy.allows(OrgId(org), Role::Viewer, Permission::SkillEdit));
+    policies::sync(&app.core).await.unwrap();
+    assert!(app.core.policy.allows(OrgId(org), Role::Viewer, Permission::SkillEdit));
     assert_eq!(health().await, 1);
     let version = policies::history(&app.scope(), 1).await.unwrap()[0].id;
     let found = doctor().await;
@@ -352,7 +355,7 @@ async fn what_is_in_force_and_not_in_its_file_is_shown_where_an_operator_looks()
     );
     mend(&orgs);
     app.clock.advance(Duration::from_secs(1));
-    policies::sync(&app.muster).await.unwrap();
+    policies::sync(&app.core).await.unwrap();
     assert_eq!(fs::read_to_string(dir.path().join(&file)).unwrap(), texts[1]);
     assert_eq!((doctor().await["level"].as_str(), health().await), (Some("good"), 0));
     // A hand edit that no service has seen yet is not behind: it is going to be a version itself.
@@ -369,11 +372,11 @@ async fn what_is_in_force_and_not_in_its_file_is_shown_where_an_operator_looks()
 async fn what_a_killed_process_has_prepared_is_removed_and_nothing_else() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (org, orgs) = (app.org, dir.path().join("orgs"));
-    publish(&app.muster, org, &line(org, "contact.view")).await;
+    publish(&app.core, org, &line(org, "contact.view")).await;
     // Made by a real prepare, and left as by a kill.
     let left = |folder: &Path, minutes: u64| {
         let before = files(&orgs);
-        let prepared = app.muster.policy.prepare(OrgId(org), Some("# never put\n".to_owned())).unwrap();
+        let prepared = app.core.policy.prepare(OrgId(org), Some("# never put\n".to_owned())).unwrap();
         let name = files(&orgs).difference(&before).next().unwrap().clone();
         let path = folder.join(&name);
         fs::rename(orgs.join(&name), &path).unwrap();
@@ -394,18 +397,18 @@ async fn what_a_killed_process_has_prepared_is_removed_and_nothing_else() {
     fs::create_dir(&folder).unwrap();
     age(&folder, &app, 600);
     let before = files(&orgs).len();
-    assert_eq!(policies::sweep(&app.muster).await.unwrap(), 3);
+    assert_eq!(policies::sweep(&app.core).await.unwrap(), 3);
     assert_eq!(files(&orgs).len(), before - 2);
     assert!(old.iter().all(|path| !path.exists()));
     assert!(fresh.iter().chain(&others).chain([&folder]).all(|path| path.exists()));
-    assert_eq!(policies::sync(&app.muster).await.unwrap(), 0, "none of it is a file of the policy");
-    assert_eq!(policies::sweep(&app.muster).await.unwrap(), 0);
+    assert_eq!(policies::sync(&app.core).await.unwrap(), 0, "none of it is a file of the policy");
+    assert_eq!(policies::sweep(&app.core).await.unwrap(), 0);
     app.clock.advance(Duration::from_mins(2));
-    assert_eq!(policies::sweep(&app.muster).await.unwrap(), 2);
+    assert_eq!(policies::sweep(&app.core).await.unwrap(), 2);
     assert_eq!(fs::read_to_string(orgs.join(format!("{org}.csv"))).unwrap(), line(org, "contact.view"));
     // A folder that is gone is none of its business.
     fs::remove_dir_all(&orgs).unwrap();
-    assert_eq!(policies::sweep(&app.muster).await.unwrap(), 0);
+    assert_eq!(policies::sweep(&app.core).await.unwrap(), 0);
     assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 

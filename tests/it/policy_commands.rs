@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use muster::access::{Permission, policy};
+use muster::{base::permission::Permission, core::policy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -5,11 +5,11 @@ use std::{fs, path::Path, time::Duration};
 
 use casbin::{CoreApi, DefaultModel, Enforcer, StringAdapter};
 use muster::{
-    access::{
-        Permission, PermissionSet, Role,
-        policy::{self, Policy},
+    base::{
+        ids::OrgId,
+        permission::{Permission, PermissionSet, Role},
     },
-    ids::OrgId,
+    core::policy::{self, Policy},
 };
 
 /// The permission and the roles of each of the 27 operations, as in the specification's table.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant, UNIX_EPOCH},
 };
 
-use muster::access::policy;
+use muster::core::policy;
 use serde_json::json;
 
 use crate::harness::{Actor, Program, empty_database, is_postgres};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use muster::access::token::{Token, TokenKind};
+use muster::core::access::token::{Token, TokenKind};
 use reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use std::{fmt::Write, slice::Iter, sync::Arc};
 
 use async_graphql::Variables;
-use muster::graphql::Request;
+use muster::core::Request;
 use proptest::{
     prelude::*,
     test_runner::{Config, TestCaseError, TestRunner},
@@ -97,11 +97,13 @@ async fn check(
     let answer = app.owner.gql(&text, variables.clone()).await;
     prop_assert!(answer.body["errors"].is_null(), "{}\n{:#}", text, answer.body);
     prop_assert_eq!(answer.body["data"].to_string(), expected.clone(), "over HTTP: {} {}", text, variables);
-    let mut request = Request::system(&app.muster);
+    let mut request = Request::system(&app.core);
     request.caller = app.caller(&app.owner).await;
-    let request =
-        async_graphql::Request::new(&text).variables(Variables::from_json(variables)).data(Arc::new(request));
-    let answer = app.muster.schema.execute(request).await;
+    let request = async_graphql::Request::new(&text)
+        .variables(Variables::from_json(variables))
+        .data(Arc::new(request))
+        .data(Arc::new(muster::read::Reading::default()));
+    let answer = app.service.graphql.schema.execute(request).await;
     prop_assert!(answer.errors.is_empty(), "{}\n{:?}", text, answer.errors);
     let data = serde_json::to_string(&answer.data).unwrap();
     prop_assert_eq!(data, expected, "as values: {}", text);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::future::join_all;
-use muster::jobs::{self, KEPT, worker::ROUNDS};
+use muster::rounds::{KEPT, ROUNDS};
 use serde_json::json;
 
 use crate::harness::{TestApp, is_postgres};
@@ -40,12 +40,12 @@ async fn a_round_with_nothing_to_do_does_not_wait_for_those_who_write() {
     let rounds = || ROUNDS.iter().filter(|round| round.name != "keys.signing");
     // What was due is done.
     for round in rounds() {
-        (round.run)(&app.muster).await.unwrap();
+        (round.run)(&app.core).await.unwrap();
     }
     // SQLite has one writer, and this is it.
     let writing = app.scope().begin().await.unwrap();
     for round in rounds() {
-        assert_eq!((round.run)(&app.muster).await.unwrap(), 0, "{}", round.name);
+        assert_eq!((round.run)(&app.core).await.unwrap(), 0, "{}", round.name);
     }
     drop(writing);
 }
@@ -64,7 +64,7 @@ async fn every_table_says_what_bounds_it() {
     let other = if is_postgres() { "messages_fts" } else { "message_search" };
     let known: BTreeSet<String> =
         KEPT.iter().map(|kept| kept.table.to_owned()).filter(|table| table != other).collect();
-    assert_eq!(known, tables, "src/jobs/kept.rs has a line for each table");
+    assert_eq!(known, tables, "src/rounds/kept.rs has a line for each table");
     assert!(KEPT.is_sorted_by_key(|kept| kept.table));
 }
 
@@ -73,7 +73,7 @@ async fn what_has_had_its_time_goes_and_nothing_else_does() {
     let app = TestApp::start().await;
     let (now, org, user) = (app.clock.now().0, app.org, app.owner.user);
     let count = async |table: &str| app.one::<i64>(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await;
-    jobs::sweep(&app.muster).await.unwrap();
+    muster::rounds::sweep(&app.core).await.unwrap();
     let before = [count("sessions").await, count("service_tokens").await];
     for (n, end) in [now - 2 * DAY, now + DAY].into_iter().enumerate() {
         let sql = "INSERT INTO sessions (user_id, family, refresh_token_hash, created_at, expires_at) \
@@ -109,8 +109,8 @@ async fn what_has_had_its_time_goes_and_nothing_else_does() {
                    VALUES ($1, $2, $3, $3, 'FILE', 0)";
         app.execute(sql, vec![org.into(), "orgs/x.csv".into(), n.to_string().into()]).await;
     }
-    assert_eq!(jobs::sweep(&app.muster).await.unwrap(), 1 + 1 + 1 + 2 + 3);
-    assert_eq!(jobs::sweep(&app.muster).await.unwrap(), 0);
+    assert_eq!(muster::rounds::sweep(&app.core).await.unwrap(), 1 + 1 + 1 + 2 + 3);
+    assert_eq!(muster::rounds::sweep(&app.core).await.unwrap(), 0);
     assert_eq!([count("sessions").await, count("service_tokens").await], [before[0] + 1, before[1] + 2]);
     assert_eq!((count("invitations").await, count("outbox").await), (1, 2));
     let oldest: i64 = app

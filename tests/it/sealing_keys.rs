@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use muster::{
-    app::App,
+use muster::core::{
+    Core,
     keys::{self, Pace, Progress, SEALED},
     sealing::{KeyFile, Locator},
 };
@@ -24,7 +24,7 @@ use crate::harness::{Actor, TestApp, is_postgres};
 
 const FAST: Pace = Pace { batch: 3, rest: Duration::ZERO };
 
-fn rotate_file(app: &App) -> u32 {
+fn rotate_file(app: &Core) -> u32 {
     let mut file = KeyFile::load(&app.config.keys_file).unwrap();
     let id = file.rotate_sealing();
     file.save(&app.config.keys_file).unwrap();
@@ -33,7 +33,7 @@ fn rotate_file(app: &App) -> u32 {
 }
 
 async fn rewrap(app: &TestApp) -> Progress {
-    keys::rewrap(&app.muster, FAST, |_, _| ()).await.unwrap()
+    keys::rewrap(&app.core, FAST, |_, _| ()).await.unwrap()
 }
 
 #[tokio::test]
@@ -49,13 +49,13 @@ async fn every_sealed_column_of_the_database_is_on_the_list() {
     let found: BTreeSet<String> = app.column::<String>(sql).await.into_iter().collect();
     let listed: BTreeSet<String> =
         SEALED.iter().map(|column| format!("{}.{}", column.table, column.column)).collect();
-    assert_eq!(found, listed, "src/keys/columns.rs lists the sealed columns of the database");
+    assert_eq!(found, listed, "src/core/keys/columns.rs lists the sealed columns of the database");
     assert!(found.len() >= 12);
 }
 
 /// Puts a secret in every place that takes one; how many.
 async fn seal_everything(app: &TestApp) -> i64 {
-    keys::load(&app.muster).await.unwrap();
+    keys::load(&app.core).await.unwrap();
     let (o, agent) = (app.org, app.agent().await);
     let gql = async |query: &str, input: serde_json::Value| {
         app.owner.gql(query, json!({ "o": o, "id": agent, "i": input })).await.data()
@@ -108,14 +108,14 @@ async fn sealed(app: &TestApp, fits: impl Fn(u32) -> bool) -> i64 {
             "SELECT {}, CAST({key} AS TEXT) AS record, {name} FROM {} WHERE length({name}) > 0",
             column.organization, column.table
         );
-        let statement = sea_orm::Statement::from_string(app.muster.db.backend(), sql);
+        let statement = sea_orm::Statement::from_string(app.core.db.backend(), sql);
         for row in app.database.query_all_raw(statement).await.unwrap() {
             let (org, record): (i64, String) = (row.try_get_by(0).unwrap(), row.try_get_by(1).unwrap());
             let value: Vec<u8> = row.try_get_by(2).unwrap();
             let locator = record.parse().map_or(Locator::Name(&record), Locator::Id);
             let locator = if column.table == "signing_keys" { Locator::Name(&record) } else { locator };
-            let place = column.place(muster::ids::OrgId(org), locator);
-            let opened = app.muster.keys.open_bytes(&value, &place);
+            let place = column.place(muster::base::ids::OrgId(org), locator);
+            let opened = app.core.keys.open_bytes(&value, &place);
             let opened = opened.unwrap_or_else(|error| panic!("{}.{name} {record}: {error}", column.table));
             if column.table != "signing_keys" {
                 assert!(opened.expose_secret().starts_with(b"s-"), "{}.{name}", column.table);
@@ -131,21 +131,21 @@ async fn everything_is_moved_to_the_new_key_and_the_old_one_can_go() {
     let app = TestApp::start().await;
     let total = seal_everything(&app).await;
     assert!(total >= 15, "{total} values");
-    assert!(keys::retire(&app.muster, 1).await.unwrap_err().detail.contains("active"));
-    let new = rotate_file(&app.muster);
-    assert_eq!((new, app.muster.keys.active_id()), (2, 2));
-    let refused = keys::retire(&app.muster, 1).await.unwrap_err();
+    assert!(keys::retire(&app.core, 1).await.unwrap_err().detail.contains("active"));
+    let new = rotate_file(&app.core);
+    assert_eq!((new, app.core.keys.active_id()), (2, 2));
+    let refused = keys::retire(&app.core, 1).await.unwrap_err();
     assert!(refused.detail.contains("credential_fields.value_sealed: 5"), "{refused}");
     let done = rewrap(&app).await;
     assert_eq!((done.moved.cast_signed(), done.changed, done.broken), (total, 0, 0));
     assert_eq!(rewrap(&app).await, Progress::default(), "nothing is left to do");
-    keys::retire(&app.muster, 1).await.unwrap();
-    keys::reload(&app.muster);
-    assert_eq!(app.muster.keys.current().ids().collect::<Vec<_>>(), [2]);
+    keys::retire(&app.core, 1).await.unwrap();
+    keys::reload(&app.core);
+    assert_eq!(app.core.keys.current().ids().collect::<Vec<_>>(), [2]);
     assert_eq!(sealed(&app, |id| id == 2).await, total);
-    assert!(keys::retire(&app.muster, 7).await.is_err());
+    assert!(keys::retire(&app.core, 7).await.is_err());
     // And the service goes on: a session is issued, a stranger is refused.
-    keys::load(&app.muster).await.unwrap();
+    keys::load(&app.core).await.unwrap();
     app.owner.get(&format!("/v1/org/{}", app.org)).await.expect(200);
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
 }
@@ -161,10 +161,10 @@ async fn values_that_do_not_open_are_counted_and_left_as_they_are() {
         vec![],
     )
     .await;
-    rotate_file(&app.muster);
+    rotate_file(&app.core);
     let done = rewrap(&app).await;
     assert_eq!((done.moved.cast_signed(), done.broken), (total - 1, 1));
-    assert!(keys::retire(&app.muster, 1).await.is_err());
+    assert!(keys::retire(&app.core, 1).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -194,7 +194,7 @@ async fn nothing_is_lost_under_concurrent_edits() {
         })
         .collect();
     for _ in 0..3 {
-        rotate_file(&app.muster);
+        rotate_file(&app.core);
         rewrap(&app).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -206,10 +206,10 @@ async fn nothing_is_lost_under_concurrent_edits() {
     assert!(last.iter().map(|(_, n)| n).sum::<i32>() > 16, "there were edits meanwhile: {last:?}");
     rewrap(&app).await;
     for old in 1..=3 {
-        keys::retire(&app.muster, old).await.unwrap();
+        keys::retire(&app.core, old).await.unwrap();
     }
-    keys::reload(&app.muster);
-    assert_eq!(app.muster.keys.current().ids().collect::<Vec<_>>(), [4]);
+    keys::reload(&app.core);
+    assert_eq!(app.core.keys.current().ids().collect::<Vec<_>>(), [4]);
     assert!(sealed(&app, |id| id == 4).await > 20);
     let column = SEALED.iter().find(|column| column.table == "credential_fields").unwrap();
     for (id, n) in last {
@@ -217,8 +217,8 @@ async fn nothing_is_lost_under_concurrent_edits() {
         let value: Vec<u8> = app.one(sql, vec![id.into()]).await;
         let field: i64 =
             app.one("SELECT id FROM credential_fields WHERE credential_id = $1", vec![id.into()]).await;
-        let place = column.place(muster::ids::OrgId(app.org), Locator::Id(field));
-        let secret = app.muster.keys.open(&value, &place).unwrap();
+        let place = column.place(muster::base::ids::OrgId(app.org), Locator::Id(field));
+        let secret = app.core.keys.open(&value, &place).unwrap();
         assert_eq!(secret.expose_secret(), format!("s-{id}-{n}"));
     }
 }
@@ -226,23 +226,23 @@ async fn nothing_is_lost_under_concurrent_edits() {
 #[tokio::test]
 async fn a_running_service_seals_with_a_new_key_within_a_second() {
     let app = TestApp::start().await;
-    keys::load(&app.muster).await.unwrap();
-    let watched = Arc::clone(&app.muster);
+    keys::load(&app.core).await.unwrap();
+    let watched = Arc::clone(&app.core);
     let watching = tokio::spawn(async move { keys::watch(watched).await });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let path = &app.muster.config.keys_file;
+    let path = &app.core.config.keys_file;
     let mut file = KeyFile::load(path).unwrap();
     assert_eq!(file.prepare_sealing(), 2);
     file.save(path).unwrap();
-    until(|| app.muster.keys.current().ids().count() == 2).await;
-    assert_eq!(app.muster.keys.active_id(), 1, "a prepared key seals nothing");
+    until(|| app.core.keys.current().ids().count() == 2).await;
+    assert_eq!(app.core.keys.active_id(), 1, "a prepared key seals nothing");
     file.rotate_sealing();
     file.save(path).unwrap();
-    until(|| app.muster.keys.active_id() == 2).await;
+    until(|| app.core.keys.active_id() == 2).await;
     // A file that can't be read changes nothing.
     std::fs::write(path, "[sealing]\nactive = 3\n").unwrap();
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(app.muster.keys.active_id(), 2);
+    assert_eq!(app.core.keys.active_id(), 2);
     watching.abort();
 }
 

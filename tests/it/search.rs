@@ -1,6 +1,6 @@
 //! The search in a conversation: what is found, what is not, and that nothing a person types is a query.
 
-use muster::enums::MessageRole::{Assistant, User};
+use muster::base::enums::MessageRole::{Assistant, User};
 use serde_json::{Value, json};
 
 use crate::{
@@ -159,13 +159,13 @@ async fn at_most_a_thousand_are_found_the_newest() {
     let (agent, conversation) = thread(&app, &[]).await;
     let mut tx = app.scope().begin().await.unwrap();
     for n in 1..=1010 {
-        let new = muster::conversations::NewMessage::new(
-            muster::ids::ConversationId(conversation),
+        let new = muster::slices::conversations::NewMessage::new(
+            muster::base::ids::ConversationId(conversation),
             Assistant,
-            muster::enums::MessageKind::Text,
+            muster::base::enums::MessageKind::Text,
             json!({ "text": format!("common {n}") }),
         );
-        muster::conversations::append(&mut tx, new).await.unwrap();
+        muster::slices::conversations::append(&mut tx, new).await.unwrap();
     }
     tx.commit().await.unwrap();
     let seqs = found(&app, (agent, conversation), "common").await;
@@ -198,13 +198,13 @@ async fn a_long_history_is_searched_to_its_beginning_the_newest_first() {
         let mut tx = app.scope().begin().await.unwrap();
         for n in 0..count {
             let text = if seq == 999_000 && n < 2 { "few" } else { text };
-            let new = muster::conversations::NewMessage::new(
-                muster::ids::ConversationId(conversation),
+            let new = muster::slices::conversations::NewMessage::new(
+                muster::base::ids::ConversationId(conversation),
                 Assistant,
-                muster::enums::MessageKind::Text,
+                muster::base::enums::MessageKind::Text,
                 json!({ "text": text }),
             );
-            muster::conversations::append(&mut tx, new).await.unwrap();
+            muster::slices::conversations::append(&mut tx, new).await.unwrap();
         }
         tx.commit().await.unwrap();
     }
@@ -229,9 +229,9 @@ async fn an_index_in_many_pieces_is_merged_and_finds_the_same() {
     let texts: Vec<String> = (0..60).map(|n| format!("piece {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let thread = thread(&app, &texts).await;
-    let steps = muster::conversations::merge_index(&app.muster).await.unwrap();
+    let steps = muster::slices::conversations::merge_index(&app.core).await.unwrap();
     assert_eq!(steps > 0, !is_postgres(), "{steps}");
-    assert_eq!(muster::conversations::merge_index(&app.muster).await.unwrap(), 0, "nothing is left");
+    assert_eq!(muster::slices::conversations::merge_index(&app.core).await.unwrap(), 0, "nothing is left");
     say(&app, thread.1, User, "piece 60").await;
     assert_eq!(found(&app, thread, "piece").await, (1..=61).collect::<Vec<_>>());
     assert_eq!(found(&app, thread, "17").await, [18]);

@@ -128,7 +128,7 @@ async fn guessing_codes_is_slow_and_recovery_codes_stay_open() {
     assert_eq!(app.mail().await.subject, "A recovery code was used");
     let again = recover(&app, &challenge(&app).await, &codes[3]).await;
     assert_eq!(again.code(), "SIGN_IN_FAILED");
-    muster::audit::write_refusals(&app.muster, true).await.unwrap();
+    muster::core::audit::write_refusals(&app.core, true).await.unwrap();
     let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'completeSignIn' AND outcome = 'REFUSED'";
     assert!(app.one::<i64>(sql, vec![]).await >= 1);
 }

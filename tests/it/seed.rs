@@ -1,8 +1,7 @@
 //! Seeded data: the same for the same numbers, and as whole as what operations make.
 
 use muster::{
-    clock::Timestamp,
-    ids::OrgId,
+    base::{ids::OrgId, time::Timestamp},
     seed::{self, Seeded, Volume},
 };
 use serde_json::json;
@@ -130,7 +129,7 @@ async fn seeded_words_are_found() {
 async fn an_organization_that_is_not_there_gets_nothing() {
     let app = TestApp::start().await;
     app.expects_failures();
-    let nowhere = muster::access::Scope::system(&app.muster, OrgId(999_999));
+    let nowhere = muster::core::access::Scope::system(&app.core, OrgId(999_999));
     assert!(seed::run(&nowhere, VOLUME).await.is_err());
     assert_eq!(count(&app, "SELECT COUNT(*) FROM agents").await, 0);
 }

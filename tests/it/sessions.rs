@@ -102,7 +102,7 @@ async fn a_key_that_is_rotated_meanwhile_makes_the_same_heir_and_a_session_that_
     let (app, _, first) = signed_in().await;
     let (_, heir) = renewed(&app, &first).await;
     app.cli(&["key", "rotate", "--encryption"]).await.expect();
-    muster::keys::reload(&app.muster);
+    muster::core::keys::reload(&app.core);
     assert_eq!(renewed(&app, &first).await.1, heir);
     let (actor, second) = app.signed_in(EMAIL).await;
     let (_, _) = renewed(&app, &second).await;

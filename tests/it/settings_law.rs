@@ -122,7 +122,7 @@ fn sources() -> Vec<Source> {
 
 /// Whether some source other than the record and its edit names the column.
 fn is_read(sources: &[Source], table: &Table, column: &str) -> bool {
-    let slice = root().join("src").join(table.slice);
+    let slice = root().join("src/slices").join(table.slice);
     sources.iter().any(|source| {
         let is_own = source.path.parent() == Some(&slice)
             && table.own.iter().any(|own| source.path.file_name().unwrap() == *own);

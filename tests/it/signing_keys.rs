@@ -3,9 +3,11 @@
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use muster::{
-    app::{App, Options},
-    ids::{SessionId, UserId},
-    keys::{self, Rotated, State},
+    base::ids::{SessionId, UserId},
+    core::{
+        Core, Options,
+        keys::{self, Rotated, State},
+    },
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -17,15 +19,15 @@ const JWKS: &str = "/.well-known/jwks.json";
 
 async fn started() -> TestApp {
     let app = TestApp::start().await;
-    keys::load(&app.muster).await.unwrap();
+    keys::load(&app.core).await.unwrap();
     app
 }
 
 /// A token of the owner as the service issues them now.
-fn signed_in(app: &TestApp, muster: &App) -> Actor {
+fn signed_in(app: &TestApp, muster: &Core) -> Actor {
     let (user, ttl) = (UserId(app.owner.user.unwrap()), Duration::from_mins(15));
     let session = SessionId(user.0);
-    app.anonymous.with_bearer(muster.jwt.issue(user, session, app.clock.now(), ttl).unwrap())
+    app.anonymous.with_bearer(muster.access.jwt.issue(user, session, app.clock.now(), ttl).unwrap())
 }
 
 async fn status(app: &TestApp, actor: &Actor) -> u16 {
@@ -38,9 +40,9 @@ async fn kids(app: &TestApp) -> Vec<String> {
 }
 
 /// Another replica: the same database and key file.
-async fn replica(app: &TestApp) -> Arc<App> {
+async fn replica(app: &TestApp) -> Arc<Core> {
     let options = Options { clock: app.clock.clone(), ..Options::default() };
-    let other = App::start(app.muster.config.clone(), options).await.unwrap();
+    let other = muster::service::open(app.core.config.clone(), options).await.unwrap();
     keys::load(&other).await.unwrap();
     other
 }
@@ -48,10 +50,10 @@ async fn replica(app: &TestApp) -> Arc<App> {
 #[tokio::test]
 async fn a_rotation_signs_nobody_out() {
     let app = started().await;
-    let before = signed_in(&app, &app.muster);
-    let Rotated::Active(new) = keys::rotate(&app.muster, true).await.unwrap() else { panic!("at once") };
-    assert_eq!(app.muster.jwt.active(), new);
-    let after = signed_in(&app, &app.muster);
+    let before = signed_in(&app, &app.core);
+    let Rotated::Active(new) = keys::rotate(&app.core, true).await.unwrap() else { panic!("at once") };
+    assert_eq!(app.core.access.jwt.active(), new);
+    let after = signed_in(&app, &app.core);
     assert_eq!((status(&app, &before).await, status(&app, &after).await), (200, 200));
     assert_eq!(status(&app, &app.stranger).await, 403, "the stranger is somebody still");
     assert_eq!(kids(&app).await.len(), 2);
@@ -61,53 +63,51 @@ async fn a_rotation_signs_nobody_out() {
     assert!(sealed[0].is_empty() && !sealed[1].is_empty());
     // The last token of the old key has expired, and a minute has passed for replicas that were late.
     app.clock.advance(Duration::from_mins(17));
-    keys::keep(&app.muster).await.unwrap();
+    keys::keep(&app.core).await.unwrap();
     assert_eq!(kids(&app).await, [new]);
-    let listed = keys::list(&app.muster).await.unwrap();
+    let listed = keys::list(&app.core).await.unwrap();
     assert_eq!(listed.iter().filter(|key| key.state == State::Expired).count(), 1);
 }
 
 #[tokio::test]
 async fn a_retired_key_that_leaked_is_refused_at_once() {
     let app = started().await;
-    let (before, old) = (signed_in(&app, &app.muster), app.muster.jwt.active());
-    assert!(keys::retire_signing_key(&app.muster, &old).await.is_err(), "the active key stays");
-    keys::rotate(&app.muster, true).await.unwrap();
-    keys::retire_signing_key(&app.muster, &old).await.unwrap();
+    let (before, old) = (signed_in(&app, &app.core), app.core.access.jwt.active());
+    assert!(keys::retire_signing_key(&app.core, &old).await.is_err(), "the active key stays");
+    keys::rotate(&app.core, true).await.unwrap();
+    keys::retire_signing_key(&app.core, &old).await.unwrap();
     assert_eq!(status(&app, &before).await, 401);
-    assert_eq!(status(&app, &signed_in(&app, &app.muster)).await, 200);
-    assert!(keys::retire_signing_key(&app.muster, "0123456789abcdef").await.is_err());
+    assert_eq!(status(&app, &signed_in(&app, &app.core)).await, 200);
+    assert!(keys::retire_signing_key(&app.core, "0123456789abcdef").await.is_err());
 }
 
 #[tokio::test]
 async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
     let app = started().await;
-    let first = app.muster.jwt.active();
-    keys::keep(&app.muster).await.unwrap();
+    let first = app.core.access.jwt.active();
+    keys::keep(&app.core).await.unwrap();
     assert_eq!(kids(&app).await, std::slice::from_ref(&first), "nothing is due");
     app.clock.advance(Duration::from_hours(24 * 90) - Duration::from_mins(60));
-    keys::keep(&app.muster).await.unwrap();
-    assert_eq!((kids(&app).await.len(), app.muster.jwt.active()), (2, first.clone()));
-    keys::keep(&app.muster).await.unwrap();
+    keys::keep(&app.core).await.unwrap();
+    assert_eq!((kids(&app).await.len(), app.core.access.jwt.active()), (2, first.clone()));
+    keys::keep(&app.core).await.unwrap();
     assert_eq!(kids(&app).await.len(), 2, "there is one next key");
     app.clock.advance(Duration::from_mins(59));
-    keys::keep(&app.muster).await.unwrap();
-    assert_eq!(app.muster.jwt.active(), first);
+    keys::keep(&app.core).await.unwrap();
+    assert_eq!(app.core.access.jwt.active(), first);
     app.clock.advance(Duration::from_mins(1));
-    keys::keep(&app.muster).await.unwrap();
-    assert_ne!(app.muster.jwt.active(), first);
+    keys::keep(&app.core).await.unwrap();
+    assert_ne!(app.core.access.jwt.active(), first);
     // Asked for by hand: as soon as everybody can know the key.
-    let Rotated::Planned(kid, at) = keys::rotate(&app.muster, false).await.unwrap() else {
-        panic!("planned")
-    };
+    let Rotated::Planned(kid, at) = keys::rotate(&app.core, false).await.unwrap() else { panic!("planned") };
     assert_eq!(at, app.clock.now().plus(Duration::from_mins(60)));
-    let Rotated::Planned(again, same) = keys::rotate(&app.muster, false).await.unwrap() else {
+    let Rotated::Planned(again, same) = keys::rotate(&app.core, false).await.unwrap() else {
         panic!("planned")
     };
     assert_eq!((again, same), (kid.clone(), at));
     app.clock.advance(Duration::from_mins(60));
-    keys::keep(&app.muster).await.unwrap();
-    assert_eq!(app.muster.jwt.active(), kid);
+    keys::keep(&app.core).await.unwrap();
+    assert_eq!(app.core.access.jwt.active(), kid);
 }
 
 #[tokio::test]
@@ -115,10 +115,10 @@ async fn another_replica_takes_tokens_of_a_key_that_it_has_not_seen() {
     let app = started().await;
     let other = replica(&app).await;
     keys::rotate(&other, true).await.unwrap();
-    assert_ne!(app.muster.jwt.active(), other.jwt.active());
+    assert_ne!(app.core.access.jwt.active(), other.access.jwt.active());
     let actor = signed_in(&app, &other);
     assert_eq!(status(&app, &actor).await, 200);
-    assert_eq!(app.muster.jwt.active(), other.jwt.active(), "it signs with it as well");
+    assert_eq!(app.core.access.jwt.active(), other.access.jwt.active(), "it signs with it as well");
     other.shut_down().await;
 }
 
@@ -146,15 +146,15 @@ async fn replicas_that_rotate_at_once_agree_on_one_key() {
     let app = started().await;
     let other = replica(&app).await;
     app.clock.advance(Duration::from_hours(24 * 90));
-    let (one, two) = tokio::join!(keys::keep(&app.muster), keys::keep(&other));
+    let (one, two) = tokio::join!(keys::keep(&app.core), keys::keep(&other));
     one.and(two).unwrap();
     assert_eq!(kids(&app).await.len(), 2);
     app.clock.advance(Duration::from_mins(61));
-    let (one, two) = tokio::join!(keys::keep(&app.muster), keys::keep(&other));
+    let (one, two) = tokio::join!(keys::keep(&app.core), keys::keep(&other));
     one.and(two).unwrap();
-    keys::keep(&app.muster).await.unwrap();
+    keys::keep(&app.core).await.unwrap();
     keys::keep(&other).await.unwrap();
-    assert_eq!(app.muster.jwt.active(), other.jwt.active());
+    assert_eq!(app.core.access.jwt.active(), other.access.jwt.active());
     let active: i64 = app
         .one(
             "SELECT COUNT(*) FROM signing_keys WHERE activated_at IS NOT NULL AND retired_at IS NULL",
@@ -168,9 +168,9 @@ async fn replicas_that_rotate_at_once_agree_on_one_key() {
 #[tokio::test]
 async fn another_implementation_verifies_tokens_with_the_published_keys() {
     let app = started().await;
-    let before = signed_in(&app, &app.muster);
-    keys::rotate(&app.muster, true).await.unwrap();
-    let after = signed_in(&app, &app.muster);
+    let before = signed_in(&app, &app.core);
+    keys::rotate(&app.core, true).await.unwrap();
+    let after = signed_in(&app, &app.core);
     for actor in [&before, &after] {
         let said = verify(&app, actor.bearer()).await.unwrap();
         assert_eq!(said["payload"]["sub"], app.owner.user.unwrap().to_string());
@@ -178,7 +178,7 @@ async fn another_implementation_verifies_tokens_with_the_published_keys() {
     }
     // Another installation's token, and one that was changed.
     let other = TestApp::start().await;
-    assert!(verify(&app, signed_in(&other, &other.muster).bearer()).await.is_err());
+    assert!(verify(&app, signed_in(&other, &other.core).bearer()).await.is_err());
     let changed = after.bearer().rsplit_once('.').unwrap().0.to_owned()
         + "."
         + before.bearer().rsplit('.').next().unwrap();

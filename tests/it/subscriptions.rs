@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use muster::{
-    approvals::{self, NewApproval},
-    enums::ApprovalKind,
-    ids::ConversationId,
+    base::{enums::ApprovalKind, ids::ConversationId},
+    slices::approvals::{self, NewApproval},
 };
 
 use crate::harness::{Actor, Socket as Client, TestApp, introduction};
@@ -158,7 +157,7 @@ async fn events_end_when_the_service_stops() {
         text.push_str(std::str::from_utf8(&chunk.unwrap().unwrap()).unwrap());
     }
     assert!(text.contains("event: next\ndata: {\"data\":{\"agentChanged\":{"), "{text}");
-    app.muster.stopping.cancel();
+    app.core.tasks.stopping.cancel();
     while let Some(chunk) = timeout(Duration::from_secs(20), response.chunk()).await.unwrap().unwrap() {
         text.push_str(std::str::from_utf8(&chunk).unwrap());
     }

@@ -8,10 +8,15 @@
 use async_graphql::registry::{MetaField, MetaInputValue, MetaType, Registry};
 use futures::StreamExt;
 use muster::{
-    access::{Caller, Person},
-    clock::Timestamp,
-    graphql::{Catalogue, Request, bounds::Bounds},
-    ids::{SessionId, UserId},
+    base::{
+        ids::{SessionId, UserId},
+        time::Timestamp,
+    },
+    core::{
+        Request,
+        access::{Caller, Person},
+    },
+    fields::{Catalogue, bounds::Bounds},
 };
 use serde_json::{Map, Value, json};
 
@@ -262,7 +267,7 @@ async fn no_id_of_another_organization_is_found() {
     let app = TestApp::start().await;
     let (ours, theirs) = (app.populate(2).await, app.populate_other(2).await);
     let (mut broken, mut exempted, mut tried) = (Vec::new(), Vec::new(), 0);
-    for law in laws(&app.muster.catalogue, &ours, &theirs) {
+    for law in laws(&app.service.graphql.catalogue, &ours, &theirs) {
         let places = law.places();
         for place in places.iter().filter(|_| law.root != "Subscription") {
             let arguments = law.arguments(app.other_org, &places, Some(place));
@@ -288,7 +293,7 @@ async fn no_id_of_another_organization_is_found() {
 async fn the_same_calls_find_what_is_their_own() {
     let app = TestApp::start().await;
     let theirs = app.populate_other(2).await;
-    let mut laws = laws(&app.muster.catalogue, &theirs, &theirs);
+    let mut laws = laws(&app.service.graphql.catalogue, &theirs, &theirs);
     let ends =
         |law: &Law<'_>| ["delete", "remove", "revoke"].iter().any(|verb| law.field.name.starts_with(verb));
     laws.retain(|law| law.root != "Subscription" && !ends(law));
@@ -317,7 +322,7 @@ async fn the_same_calls_find_what_is_their_own() {
 async fn the_stranger_is_no_member_for_any_field() {
     let app = TestApp::start().await;
     let (ours, theirs) = (app.populate(1).await, app.populate_other(1).await);
-    for law in laws(&app.muster.catalogue, &ours, &theirs) {
+    for law in laws(&app.service.graphql.catalogue, &ours, &theirs) {
         let mut places = law.places();
         for place in &mut places {
             place.theirs = place.ours;
@@ -344,11 +349,12 @@ async fn watch(app: &TestApp, document: &str, arguments: Value) -> String {
         email_confirmed: true,
         expires_at: Timestamp(i64::MAX),
     };
-    let mut request = Request::system(&app.muster);
+    let mut request = Request::system(&app.core);
     request.caller = Caller::Person(person.into());
     let request = async_graphql::Request::new(document)
         .variables(async_graphql::Variables::from_json(arguments))
-        .data(std::sync::Arc::new(request));
-    let answer = app.muster.schema.execute_stream(request).boxed().next().await.unwrap();
-    muster::graphql::problem_of(&answer.errors[0]).code.as_str().to_owned()
+        .data(std::sync::Arc::new(request))
+        .data(std::sync::Arc::new(muster::read::Reading::default()));
+    let answer = app.service.graphql.schema.execute_stream(request).boxed().next().await.unwrap();
+    muster::faces::graphql::problem_of(&answer.errors[0]).code.as_str().to_owned()
 }

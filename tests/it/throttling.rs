@@ -53,9 +53,9 @@ async fn the_right_password_wipes_the_slate_and_time_does() {
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
     app.clock.advance(Duration::from_hours(12) + Duration::from_secs(1));
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
-    muster::jobs::sweep(&app.muster).await.unwrap();
+    muster::rounds::sweep(&app.core).await.unwrap();
     app.clock.advance(Duration::from_hours(13));
-    muster::jobs::sweep(&app.muster).await.unwrap();
+    muster::rounds::sweep(&app.core).await.unwrap();
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM sign_in_throttle", vec![]).await, 0);
 }
 
@@ -168,7 +168,7 @@ async fn nothing_typed_is_kept_and_what_makes_one_wait_is_noted() {
     guesses(&app, "nobody@example.org").await;
     let keys: Vec<Vec<u8>> = app.column("SELECT key_hash FROM sign_in_throttle").await;
     assert!(keys.len() >= 5 && keys.iter().all(|key| key.len() == 32));
-    muster::audit::write_refusals(&app.muster, true).await.unwrap();
+    muster::core::audit::write_refusals(&app.core, true).await.unwrap();
     let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'signIn' AND outcome = 'REFUSED' AND target_id = $1 AND organization_id IS NULL";
     assert!(app.one::<i64>(sql, vec![id.into()]).await >= 1);
     // The stranger is nobody special here.

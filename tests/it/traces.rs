@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::{Router, body::Bytes, extract::State, routing::post};
-use muster::{
+use muster::core::{
     config::Config,
     telemetry::{self, traces},
 };

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use muster::store::{CONTRACT, Db, MARK, breaking, takes_away};
+use muster::core::store::{CONTRACT, Db, MARK, breaking, takes_away};
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 use serde_json::json;
 use sqlx::migrate::Migrator;
@@ -418,7 +418,7 @@ async fn a_plan_names_what_is_missing_and_what_it_does() {
 #[tokio::test]
 async fn a_version_starts_where_a_later_one_has_only_added() {
     let app = TestApp::start().await;
-    let db = Db::open(&app.muster.config.database).await.unwrap();
+    let db = Db::open(&app.core.config.database).await.unwrap();
     let applied = |version: i64, name: &str| {
         let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
                    VALUES ($1, $2, TRUE, $3, 1)";

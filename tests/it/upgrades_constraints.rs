@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster::store::Db;
+use muster::core::store::Db;
 use sea_orm::{ConnectionTrait, DatabaseConnection};
 
 use crate::{

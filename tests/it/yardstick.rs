@@ -6,7 +6,7 @@
 mod rows;
 
 use muster::{
-    clock::Timestamp,
+    base::time::Timestamp,
     seed::{self, Volume},
 };
 use serde::Serialize;

@@ -7,21 +7,25 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::{
-    access::Scope,
-    agents::{self, AgentEdit, NewAgent},
-    approvals::{self, Choice, NewApproval, Question, ToolRequest},
-    channels::{self, CreateChannelInput},
-    conversations::{self, NewConversation, NewMessage},
-    credentials::{self, FieldInput, NewCredential},
-    enums::{
-        ApprovalKind, CredentialKind, Effort, FieldType, McpTransport, MessageKind, MessageRole,
-        ResponseStyle, Severity,
+    base::{
+        enums::{
+            ApprovalKind, CredentialKind, Effort, FieldType, McpTransport, MessageKind, MessageRole,
+            ResponseStyle, Severity,
+        },
+        ids::{AgentId, ConversationId, ServerId},
+        problem::{Problem, Result},
     },
-    error::{Problem, Result},
-    ids::{AgentId, ConversationId, ServerId},
-    mcp::{self, NewMcpServer},
-    servers::{self, NewServer},
-    skills::{self, NewSkill},
+    core::access::Scope,
+    slices::{
+        agents::{self, AgentEdit, NewAgent},
+        approvals::{self, Choice, NewApproval, Question, ToolRequest},
+        channels::{self, CreateChannelInput},
+        conversations::{self, NewConversation, NewMessage},
+        credentials::{self, FieldInput, NewCredential},
+        mcp_servers::{self, NewMcpServer},
+        servers::{self, NewServer},
+        skills::{self, NewSkill},
+    },
 };
 
 /// Makes it all.
@@ -139,8 +143,8 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
         url: None,
         auth: Vec::new(),
     };
-    let browser = mcp::create(scope, browser).await?;
-    mcp::set_agents(scope, browser, agents).await?;
+    let browser = mcp_servers::create(scope, browser).await?;
+    mcp_servers::set_agents(scope, browser, agents).await?;
     let skill = NewSkill {
         name: "refund-policy".to_owned(),
         description: Some("When a refund may be given, and when somebody has to be asked.".to_owned()),

@@ -2,10 +2,12 @@
 
 use super::{Cli, Failure, Output};
 use crate::{
+    base::plain::is_line,
     cli::open,
-    orgs, people,
-    plain::is_line,
-    policies::{self, Aside},
+    slices::{
+        orgs, people,
+        policies::{self, Aside},
+    },
 };
 
 /// What `muster policy break-glass` takes.
@@ -45,7 +47,7 @@ impl BreakGlass {
             Some(dir) => policies::set_aside(&dir, org)?,
             None => None,
         };
-        let app = cli.open().await?;
+        let core = cli.open().await?;
         let aside = match kept {
             Some(kept) => {
                 tracing::warn!(organization = org.0, kept = %kept.display(), "policy.file_set_aside");
@@ -54,8 +56,8 @@ impl BreakGlass {
             None if self.set_file_aside => Aside::Always,
             None => Aside::IfNeeded,
         };
-        let broken = policies::break_glass(&app, org, user, reason, aside).await;
-        app.shut_down().await;
+        let broken = policies::break_glass(&core, org, user, reason, aside).await;
+        core.shut_down().await;
         Ok(Output::of(serde_json::to_value(broken?)?))
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt::Write, path::PathBuf};
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
-use crate::{access::policy::Candidate, plain::plain};
+use crate::{base::plain::plain, core::policy::Candidate};
 
 /// What `muster policy diff` takes.
 #[derive(Debug, clap::Args)]

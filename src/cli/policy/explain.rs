@@ -4,13 +4,13 @@ use std::{fmt::Write, path::PathBuf};
 
 use super::{Cli, Failure, Output};
 use crate::{
-    access::{
-        Permission, Role,
-        policy::{Explanation, Subject},
+    base::{
+        ids::OrgId,
+        permission::{Permission, Role},
+        plain::plain,
     },
-    ids::OrgId,
-    people,
-    plain::plain,
+    core::policy::{Explanation, Subject},
+    slices::people,
 };
 
 /// What `muster policy explain` takes.

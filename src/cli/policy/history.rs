@@ -5,7 +5,11 @@ use std::fmt::Write;
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
-use crate::{access::Scope, orgs, plain::plain, policies};
+use crate::{
+    base::plain::plain,
+    core::access::Scope,
+    slices::{orgs, policies},
+};
 
 /// What `muster policy history` takes.
 #[derive(Debug, clap::Args)]
@@ -23,15 +27,15 @@ pub struct History {
 
 impl History {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open_unbound().await?;
+        let core = cli.open_unbound().await?;
         let versions = match &self.org {
             Some(org) => {
-                let scope = Scope::system(&app, orgs::find(&app, org).await?);
+                let scope = Scope::system(&core, orgs::find(&core, org).await?);
                 policies::history(&scope, self.limit).await?
             }
-            None => policies::operator_history(&app, self.limit).await?,
+            None => policies::operator_history(&core, self.limit).await?,
         };
-        app.shut_down().await;
+        core.shut_down().await;
         let mut text = String::from("number, time, file, hash, author: reason\n");
         for version in &versions {
             let author = version.author_name.as_deref().unwrap_or(version.author_kind.as_str());

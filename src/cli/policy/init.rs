@@ -5,7 +5,7 @@ use std::{fmt::Write, path::PathBuf};
 use serde_json::json;
 
 use super::{Failure, Output};
-use crate::access::policy;
+use crate::core::policy;
 
 /// What `muster policy init` takes.
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,7 @@
 //!
 //! What only reads files needs no database: it works on any folder, before and beside a running service, and without one
 //! on the policy that is built in, as the service does. With `--live` it is the other way round: the database is asked, and
-//! no folder. What is shown was written by tenants: [`plain`](crate::plain::plain) goes over every line of it.
+//! no folder. What is shown was written by tenants: [`plain`](crate::base::plain::plain) goes over every line of it.
 
 mod break_glass;
 mod check;
@@ -20,7 +20,11 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 
 use super::{Cli, Failure, Output};
-use crate::{access::policy, ids::OrgId, orgs, plain::plain, policies};
+use crate::{
+    base::{ids::OrgId, plain::plain},
+    core::policy,
+    slices::{orgs, policies},
+};
 
 /// Work with the permission policies.
 #[derive(Debug, Subcommand)]

@@ -6,10 +6,12 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    access::{Scope, policy::org_file},
-    error::Problem,
-    orgs,
-    policies::{self, Edit, Version},
+    base::problem::Problem,
+    core::{access::Scope, policy::org_file},
+    slices::{
+        orgs,
+        policies::{self, Edit, Version},
+    },
 };
 
 /// What `muster policy publish` takes.
@@ -32,8 +34,8 @@ pub struct Publish {
 
 impl Publish {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
-        let org = orgs::find(&app, &self.org).await?;
+        let core = cli.open().await?;
+        let org = orgs::find(&core, &self.org).await?;
         let path = self.dir.join(org_file(org));
         let text = std::fs::read_to_string(&path).map_err(|error| {
             let path = path.display();
@@ -41,9 +43,9 @@ impl Publish {
                 "{path}: {error}. To take the organization's file out of force, make it empty."
             ))
         })?;
-        let scope = Scope::system(&app, org);
+        let scope = Scope::system(&core, org);
         let published = publish(&scope, self.version, text, self.reason).await;
-        app.shut_down().await;
+        core.shut_down().await;
         let (newest, changed) = published?;
         let (id, version) = match &newest {
             Some(newest) => (Some(newest.id), newest.version.as_str()),

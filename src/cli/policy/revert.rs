@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
-use crate::{access::Scope, ids::PolicyVersionId, policies};
+use crate::{base::ids::PolicyVersionId, core::access::Scope, slices::policies};
 
 /// What `muster policy revert` takes.
 #[derive(Debug, clap::Args)]
@@ -17,14 +17,14 @@ pub struct Revert {
 
 impl Revert {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let app = cli.open().await?;
+        let core = cli.open().await?;
         let version = PolicyVersionId(self.version);
-        let (org, file) = policies::owner_of(&app, version).await?;
+        let (org, file) = policies::owner_of(&core, version).await?;
         let reverted = match org {
-            Some(org) => policies::revert(&Scope::system(&app, org), version, &self.reason).await,
-            None => policies::revert_operators(&app, version, &self.reason).await,
+            Some(org) => policies::revert(&Scope::system(&core, org), version, &self.reason).await,
+            None => policies::revert_operators(&core, version, &self.reason).await,
         };
-        app.shut_down().await;
+        core.shut_down().await;
         let changed = reverted?;
         let json =
             json!({ "reverted_to": version, "organization_id": org, "file": file, "changed": changed });

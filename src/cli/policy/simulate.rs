@@ -4,11 +4,9 @@ use std::{fmt::Write, path::PathBuf};
 
 use super::{Cli, Failure, Output};
 use crate::{
-    access::policy::{Candidate, NO_LINE},
-    numerals::counted,
-    orgs,
-    plain::plain,
-    policies,
+    base::{numerals::counted, plain::plain},
+    core::policy::{Candidate, NO_LINE},
+    slices::{orgs, policies},
 };
 
 /// How many of the lines that nothing asked for are named: there are many before everything was asked once.
@@ -34,13 +32,13 @@ pub struct Simulate {
 impl Simulate {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let candidate = Candidate::read(self.dir.as_path()).map_err(|problems| super::refused(&problems))?;
-        let app = cli.open().await?;
+        let core = cli.open().await?;
         let org = match &self.org {
-            Some(org) => Some(orgs::find(&app, org).await?),
+            Some(org) => Some(orgs::find(&core, org).await?),
             None => None,
         };
-        let found = policies::simulate(&app, &candidate, org, self.days).await?;
-        app.shut_down().await;
+        let found = policies::simulate(&core, &candidate, org, self.days).await?;
+        core.shut_down().await;
         let mut text = String::new();
         for flip in &found.flips {
             let sign = if flip.allowed { '+' } else { '-' };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Cli, Failure, Output};
-use crate::{access::policy, plain::plain_lines};
+use crate::{base::plain::plain_lines, core::policy};
 
 /// What `muster policy test` takes.
 #[derive(Debug, clap::Args)]

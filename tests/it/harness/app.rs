@@ -10,11 +10,16 @@ use std::{
 
 use axum::{body::Body, extract::Request, middleware::Next, response::Response};
 use muster::{
-    access::{Caller, Scope, password::Cost, recognize},
-    app::{App, Options},
-    clock::{Clock, Timestamp},
-    config::Config,
-    ids::{OrgId, SessionId, UserId},
+    base::{
+        ids::{OrgId, SessionId, UserId},
+        time::{Clock, Timestamp},
+    },
+    core::{
+        Core, Options,
+        access::{Caller, Scope, password::Cost, recognize},
+        config::Config,
+    },
+    service::Service,
 };
 use reqwest::Client;
 use sea_orm::DatabaseConnection;
@@ -46,7 +51,9 @@ struct Seen {
 /// The service on a port of its own, with a database of its own.
 pub struct TestApp {
     /// The service as a value, for what can't be seen from outside.
-    pub muster: Arc<App>,
+    pub service: Arc<Service>,
+    /// Its core.
+    pub core: Arc<Core>,
     /// Time. It stands still until it is advanced.
     pub clock: Clock,
     /// Where it serves: `http://127.0.0.1:…`.
@@ -94,13 +101,14 @@ impl TestApp {
             credentials_kept: Duration::from_secs(3600),
             audited: true,
         };
-        let muster = App::start(config, options).await.unwrap();
+        let service = Service::start(config, options).await.unwrap();
+        let core = Arc::clone(&service.core);
         let seen = Arc::new(Seen::default());
-        let base = serve(&muster, &seen).await;
-        muster::outbound::provide_tls();
+        let base = serve(&service, &seen).await;
+        muster::core::outbound::provide_tls();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
         let anonymous = Actor::anonymous(&client, &base);
-        let person = |user| anonymous.person(user, access_token(&muster, user, user));
+        let person = |user| anonymous.person(user, access_token(&core, user, user));
         Self {
             org: fixtures::ORG,
             other_org: fixtures::OTHER_ORG,
@@ -113,7 +121,8 @@ impl TestApp {
             database: database::connect(&url).await,
             named: AtomicU32::new(0),
             failing_is_expected: AtomicBool::new(false),
-            muster,
+            service,
+            core,
             clock,
             base,
             seen,
@@ -123,12 +132,12 @@ impl TestApp {
 
     /// The system's own scope in [`Self::org`]: for making what a test starts from.
     pub fn scope(&self) -> Scope {
-        Scope::system(&self.muster, OrgId(self.org))
+        Scope::system(&self.core, OrgId(self.org))
     }
 
     /// The same in [`Self::other_org`].
     pub fn other_scope(&self) -> Scope {
-        Scope::system(&self.muster, OrgId(self.other_org))
+        Scope::system(&self.core, OrgId(self.other_org))
     }
 
     /// Where the service keeps its files.
@@ -138,12 +147,12 @@ impl TestApp {
 
     /// How many statements the service has sent to the database so far.
     pub fn statements(&self) -> u64 {
-        self.muster.db.statements()
+        self.core.db.statements()
     }
 
     /// The actor as the service knows them.
     pub async fn caller(&self, actor: &Actor) -> Caller {
-        recognize(&self.muster, actor.bearer()).unwrap().caller(&self.muster).await.unwrap()
+        recognize(&self.core, actor.bearer()).unwrap().caller(&self.core).await.unwrap()
     }
 
     /// This test makes the service answer 5xx or panic, and says so.
@@ -155,14 +164,14 @@ impl TestApp {
     pub async fn measured(&self) -> Actor {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let page = self.anonymous.at(&format!("http://{}", listener.local_addr().unwrap()));
-        let router = muster::telemetry::metrics::router(Arc::clone(&self.muster));
-        self.muster.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let router = muster::faces::edge::scrape::router(Arc::clone(&self.core));
+        self.core.tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
         page
     }
 
     /// Forgets what is cached of credentials and memberships, after a test has changed them behind the service's back.
     pub fn forget_sessions(&self) {
-        self.muster.sessions.forget();
+        self.core.access.cache.invalidate_all();
     }
 }
 
@@ -189,21 +198,21 @@ pub fn now() -> Timestamp {
 }
 
 /// A session's access token, valid for longer than any test moves the clock.
-pub(super) fn access_token(muster: &App, user: i64, session: i64) -> String {
+pub(super) fn access_token(core: &Core, user: i64, session: i64) -> String {
     let year = Duration::from_secs(365 * 24 * 60 * 60);
-    muster.jwt.issue(UserId(user), SessionId(session), muster.clock.now(), year).unwrap()
+    core.access.jwt.issue(UserId(user), SessionId(session), core.clock.now(), year).unwrap()
 }
 
-async fn serve(muster: &Arc<App>, seen: &Arc<Seen>) -> String {
+async fn serve(service: &Service, seen: &Arc<Seen>) -> String {
     let seen = Arc::clone(seen);
     let look = move |request, next| watch(Arc::clone(&seen), request, next);
-    let router = muster::edge::router(Arc::clone(muster)).layer(axum::middleware::from_fn(look));
+    let router = service.router().layer(axum::middleware::from_fn(look));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let app = Arc::clone(muster);
+    let core = Arc::clone(&service.core);
     // A service that stops is looked at, too: connections are taken until the test ends.
     let until = tokio_util::sync::CancellationToken::new();
-    muster.spawn(async move { muster::edge::serve(listener, router, &app, until).await });
+    service.core.tasks.spawn(async move { muster::faces::edge::serve(listener, router, &core, until).await });
     format!("http://{address}")
 }
 

@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use muster::{config::Config, store::Db};
+use muster::core::{config::Config, store::Db};
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection};
 use url::Url;
 

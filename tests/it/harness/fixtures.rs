@@ -3,11 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use muster::{
-    access::token::{Token, TokenKind},
-    agents::{self, NewAgent},
-    ids::{ImageId, ServerId},
-    people::{self, NewUser},
-    servers::{self, NewImage, NewServer},
+    base::ids::{ImageId, ServerId},
+    core::access::token::{Token, TokenKind},
+    slices::{
+        agents::{self, NewAgent},
+        people::{self, NewUser},
+        servers::{self, NewImage, NewServer},
+    },
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement, TryGetable, Value};
 use secrecy::ExposeSecret;
@@ -122,7 +124,7 @@ impl TestApp {
     pub async fn person_of(&self, org: i64, role: &str, confirmed: bool) -> Actor {
         let name = self.name("person").replace(' ', "-");
         let (user, session) = add_person(&self.database, None, &name, org, role, confirmed).await;
-        self.anonymous.person(user, access_token(&self.muster, user, session))
+        self.anonymous.person(user, access_token(&self.core, user, session))
     }
 
     /// Somebody of no organization, named Someone, who signs in with `correct horse`. Their id.
@@ -133,7 +135,7 @@ impl TestApp {
             password: "correct horse".into(),
             confirmed,
         };
-        people::create_user(&self.muster, new).await.unwrap().0
+        people::create_user(&self.core, new).await.unwrap().0
     }
 
     /// Signs in. The answer shows a session, or the challenge of a second factor.
@@ -196,7 +198,7 @@ impl TestApp {
         self.agent_in(&self.other_scope()).await
     }
 
-    async fn agent_in(&self, scope: &muster::access::Scope) -> i64 {
+    async fn agent_in(&self, scope: &muster::core::access::Scope) -> i64 {
         let new = NewAgent {
             name: self.name("agent"),
             description: None,
@@ -241,13 +243,13 @@ impl TestApp {
     }
 }
 
-async fn server(scope: &muster::access::Scope, name: String) -> ServerId {
+async fn server(scope: &muster::core::access::Scope, name: String) -> ServerId {
     let labels = std::collections::BTreeMap::new();
     let new = NewServer { name, description: None, hostname: None, address: None, region: None, labels };
     servers::create(scope, new).await.unwrap().0
 }
 
-async fn image(scope: &muster::access::Scope, name: String) -> ImageId {
+async fn image(scope: &muster::core::access::Scope, name: String) -> ImageId {
     let new = NewImage {
         name,
         reference: "registry.example/agent:1".into(),

@@ -2,10 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use muster::{
-    access::policy,
-    app::{App, Options},
-};
+use muster::core::{Core, Options, policy};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -30,10 +27,12 @@ impl TestApp {
     }
 
     /// Another replica over the same database, with this policy folder or with none.
-    pub async fn replica(&self, dir: Option<&Path>) -> Arc<App> {
-        let mut config = self.muster.config.clone();
+    pub async fn replica(&self, dir: Option<&Path>) -> Arc<Core> {
+        let mut config = self.core.config.clone();
         config.policy_dir = dir.map(Path::to_owned);
-        App::start(config, Options { clock: self.clock.clone(), ..Options::default() }).await.unwrap()
+        muster::service::open(config, Options { clock: self.clock.clone(), ..Options::default() })
+            .await
+            .unwrap()
     }
 }
 

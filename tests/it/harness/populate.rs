@@ -123,7 +123,7 @@ impl Filler<'_> {
         let given = (i % 3 != 2).then_some(given);
         let row = vec![
             ("file", text(format!("orgs/{}.csv", self.org))),
-            ("version", text(muster::policies::version_of(given.as_deref()))),
+            ("version", text(muster::slices::policies::version_of(given.as_deref()))),
             ("text", given.into()),
             ("author_kind", text(["USER", "FILE", "OPERATOR"][i % 3])),
             ("author_id", i.is_multiple_of(3).then(|| all.members[i]).into()),

@@ -84,7 +84,7 @@ impl TestApp {
     /// The variables with which a command works on the database, and with the key file, of this service.
     pub fn variables(&self) -> Vec<(String, String)> {
         let folder = self.folder().to_str().unwrap().to_owned();
-        let url = secrecy::ExposeSecret::expose_secret(&self.muster.config.database.url).to_owned();
+        let url = secrecy::ExposeSecret::expose_secret(&self.core.config.database.url).to_owned();
         [("MUSTER_DATA_DIR", folder), ("MUSTER_DATABASE_URL", url), ("MUSTER_LISTEN", "127.0.0.1:0".into())]
             .map(|(name, value)| (name.to_owned(), value))
             .to_vec()
@@ -216,7 +216,7 @@ impl Program {
 
 impl Serving {
     pub fn actor(&self, house: &House) -> Actor {
-        muster::outbound::provide_tls();
+        muster::core::outbound::provide_tls();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
         Actor::anonymous(&client, &self.base).with_bearer(house.token.as_str())
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use async_graphql::registry::{MetaField, MetaInputValue, MetaType};
-use muster::graphql::Catalogue;
+use muster::fields::Catalogue;
 
 /// The schema, and the values that its arguments are to have.
 pub struct Walker {
@@ -17,7 +17,7 @@ pub fn named(ty: &str) -> &str {
 
 impl Walker {
     pub fn new() -> Self {
-        Self { catalogue: Catalogue::read().unwrap() }
+        Self { catalogue: muster::schema::catalogue().unwrap() }
     }
 
     /// The fields of an object type; none for what has no fields.
@@ -139,7 +139,7 @@ impl Walker {
     pub fn is_planned(&self, ty: &str) -> bool {
         let found = self.catalogue.registry.types.get(named(ty));
         let Some(MetaType::Object { rust_typename: Some(name), .. }) = found else { return false };
-        name.starts_with("muster::graphql::record::")
+        name.starts_with("muster::read::")
     }
 
     fn everything(

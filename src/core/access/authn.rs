@@ -1,0 +1,354 @@
+//! From a bearer token to a [`Caller`], and from a caller to a [`Membership`].
+//!
+//! Both answers are kept for two seconds, so that a burst of requests asks the database once. Whatever this
+//! process revokes is forgotten at once ([`CredentialCache::invalidate_all`]); what another replica revokes ends here within
+//! those two seconds. Expiry needs no database and is checked every time.
+//!
+//! It takes two steps: [`recognize`] tells what it can without the database, [`Recognized::caller`] asks it. In between,
+//! [`Recognized::is_vouched_for`] says whether anybody could have made the token up: whoever serves strangers charges those first.
+
+use std::{sync::Arc, time::Duration};
+
+use moka::sync::Cache;
+use sea_orm::{QueryResult, Value};
+use tokio::sync::watch;
+
+use super::{
+    Caller, Membership, Person, ServiceToken,
+    jwt::{Claims, JwtError, JwtKeys},
+    token::{Token, TokenHash, TokenKind},
+};
+use crate::base::permission::{Permission, PermissionSet, Role};
+use crate::{
+    base::{
+        ids::{OrgId, SessionId, UserId},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{Core, keys, store::Transaction},
+};
+
+/// How long an answer is kept, if nobody says otherwise.
+pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
+/// How long a credential that was good once is not taken for an invention.
+const PROVEN_FOR: Duration = Duration::from_hours(24);
+/// How stale a recorded last use may be, in milliseconds: a busy token costs one write a minute.
+const LAST_USE_STEP: i64 = 60_000;
+
+/// What is known of a member.
+#[derive(Clone, Copy, Debug)]
+struct Belonging {
+    role: Role,
+    /// The organization asks for a second factor, and the person has none.
+    lacks_second_factor: bool,
+}
+
+/// What is known about credentials and memberships. Cheap to clone.
+#[derive(Clone)]
+pub struct CredentialCache {
+    callers: Cache<TokenHash, Caller>,
+    /// What the database has refused just now: the same again is answered without it.
+    refused: Cache<TokenHash, ()>,
+    /// What it has taken lately: no invention, whatever has become of it since.
+    proven: Cache<TokenHash, ()>,
+    roles: Cache<(UserId, OrgId), Option<Belonging>>,
+    /// Says that something was forgotten, to those who are still being served on the strength of it.
+    invalidated: watch::Sender<()>,
+}
+
+impl CredentialCache {
+    /// Nothing is known yet; what will be is kept for so long.
+    #[must_use]
+    pub fn kept_for(kept: Duration) -> Self {
+        Self {
+            callers: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
+            refused: Cache::builder().max_capacity(10_000).time_to_live(kept.min(CREDENTIALS_KEPT)).build(),
+            proven: Cache::builder().max_capacity(20_000).time_to_live(PROVEN_FOR).build(),
+            roles: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
+            invalidated: watch::Sender::default(),
+        }
+    }
+
+    /// Forgets everything: a credential or a membership has changed.
+    pub fn invalidate_all(&self) {
+        self.callers.invalidate_all();
+        self.refused.invalidate_all();
+        self.roles.invalidate_all();
+        self.invalidated.send_replace(());
+    }
+
+    /// The same as soon as `tx` is committed, even if whoever asked for it has gone by then.
+    pub(crate) fn invalidate_after(&self, tx: &Transaction) {
+        let cache = self.clone();
+        tx.afterwards(move || cache.invalidate_all());
+    }
+
+    /// Hears each [`CredentialCache::invalidate_all`] from now on: whoever serves a caller for long then looks again
+    /// ([`still_good`]).
+    #[must_use]
+    pub fn invalidated(&self) -> watch::Receiver<()> {
+        self.invalidated.subscribe()
+    }
+}
+
+/// A bearer token that may be good, as far as that can be told without the database.
+pub struct Recognized<'b> {
+    hash: TokenHash,
+    is: Credential<'b>,
+}
+
+enum Credential<'b> {
+    /// It was looked up just now.
+    Known(Caller),
+    /// An access token that we have signed.
+    Signed(Claims),
+    /// An access token of a key that is not known here: it may be new.
+    StrangeKey { kid: String, bearer: &'b str },
+    /// What has the form of a service token.
+    Service,
+}
+
+/// Reads `bearer` without asking the database.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for what can't be good, or was refused just now; `TOKEN_EXPIRED` for an access token that was good
+/// once.
+pub fn recognize<'b>(core: &Core, bearer: &'b str) -> Result<Recognized<'b>> {
+    let hash = TokenHash::of(bearer);
+    if let Some(caller) = core.access.cache.callers.get(&hash) {
+        return Ok(Recognized { hash, is: Credential::Known(caller) });
+    }
+    if core.access.cache.refused.contains_key(&hash) {
+        return Err(unknown());
+    }
+    let is = match Token::parse_kind(TokenKind::Service, bearer) {
+        Some(_) => Credential::Service,
+        None => match (core.access.jwt.verify(bearer, core.clock.now()), JwtKeys::named_key(bearer)) {
+            (Err(JwtError::UnknownKey), Some(kid)) => Credential::StrangeKey { kid, bearer },
+            (verified, _) => Credential::Signed(verified.map_err(refusal)?),
+        },
+    };
+    Ok(Recognized { hash, is })
+}
+
+impl Recognized<'_> {
+    /// Whether there is more to it than its form, which anybody could imitate: our signature, or that it was good before.
+    #[must_use]
+    pub fn is_vouched_for(&self, core: &Core) -> bool {
+        match self.is {
+            Credential::Known(_) | Credential::Signed(_) => true,
+            Credential::StrangeKey { .. } | Credential::Service => {
+                core.access.cache.proven.contains_key(&self.hash)
+            }
+        }
+    }
+
+    /// The caller who holds it.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` for a token that is unknown or revoked, `TOKEN_EXPIRED` for one that was good once.
+    pub async fn caller(self, core: &Arc<Core>) -> Result<Caller> {
+        let Self { hash, is } = self;
+        let found = match is {
+            Credential::Known(caller) => {
+                caller.require_current(core.clock.now())?;
+                return Ok(caller);
+            }
+            Credential::Service => service_token(core, hash).await,
+            Credential::Signed(claims) => person(core, claims).await,
+            Credential::StrangeKey { kid, bearer } => match of_new_key(core, &kid, bearer).await {
+                Ok(claims) => person(core, claims).await,
+                // Not kept: the next look may find the key.
+                Err(problem) => return Err(problem),
+            },
+        };
+        match &found {
+            Ok(caller) => {
+                core.access.cache.callers.insert(hash, caller.clone());
+                core.access.cache.proven.insert(hash, ());
+                caller.require_current(core.clock.now())?;
+            }
+            Err(problem) if problem.code == Code::Unauthenticated => {
+                core.access.cache.refused.insert(hash, ());
+                core.access.cache.proven.invalidate(&hash);
+            }
+            Err(_) => {}
+        }
+        found
+    }
+}
+
+/// Whether the credential of `caller`, good when it was presented, is good still. Asks the database each time: for
+/// sockets and subscriptions, which outlive it.
+///
+/// # Errors
+/// `TOKEN_EXPIRED`; `UNAUTHENTICATED` when it was revoked, or its person disabled.
+pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
+    caller.require_current(core.clock.now())?;
+    let row = match caller {
+        Caller::Anonymous | Caller::System => return Ok(()),
+        Caller::Token(token) => {
+            // The expiry may have been edited, and the secret replaced.
+            let sql = "SELECT 1 FROM service_tokens WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL \
+                       AND (expires_at IS NULL OR expires_at > $3) AND (token_hash = $4 \
+                       OR (previous_token_hash = $4 AND previous_expires_at > $3))";
+            let (now, secret) = (core.clock.now(), token.secret.as_bytes().to_vec());
+            one(core, sql, [token.org.0.into(), token.id.0.into(), now.0.into(), secret.into()]).await?
+        }
+        Caller::Person(person) => {
+            let sql = "SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id \
+                       WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";
+            one(core, sql, [person.session.0.into(), person.id.0.into()]).await?
+        }
+    };
+    row.map(drop).ok_or_else(unknown)
+}
+
+/// What `caller` is in `org`.
+///
+/// # Errors
+/// `NOT_A_MEMBER`, whether or not there is such an organization; `SECOND_FACTOR_REQUIRED`.
+pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result<Membership> {
+    let membership = match caller {
+        Caller::Anonymous => None,
+        Caller::System => {
+            Some(Membership { role: None, permissions: Permission::ALL.iter().copied().collect() })
+        }
+        Caller::Token(token) if token.org == org => {
+            let permissions = token.permissions.intersection(core.policy.token_cap());
+            Some(Membership { role: None, permissions })
+        }
+        Caller::Token(_) => None,
+        Caller::Person(person) => match belonging(core, person.id, org).await? {
+            Some(Belonging { lacks_second_factor: true, .. }) => {
+                let detail = "This organization asks its members for a second factor; set one up first.";
+                return Err(Problem::new(Code::SecondFactorRequired, detail));
+            }
+            Some(Belonging { role, .. }) => {
+                Some(Membership { role: Some(role), permissions: core.policy.role_permissions(org, role) })
+            }
+            None => None,
+        },
+    };
+    membership.ok_or_else(|| Problem::new(Code::NotAMember, "You are no member of this organization."))
+}
+
+async fn belonging(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<Belonging>> {
+    if let Some(known) = core.access.cache.roles.get(&(user, org)) {
+        return Ok(known);
+    }
+    let sql = "SELECT m.role, (o.require_second_factor AND u.totp_confirmed_at IS NULL) FROM members m \
+               JOIN organizations o ON o.id = m.organization_id JOIN users u ON u.id = m.user_id \
+               WHERE m.organization_id = $1 AND m.user_id = $2";
+    let row = one(core, sql, [org.0.into(), user.0.into()]).await?;
+    let found = match row {
+        Some(row) => Some(Belonging {
+            role: row.try_get_by::<String, _>(0)?.parse().map_err(Problem::internal)?,
+            lacks_second_factor: row.try_get_by(1)?,
+        }),
+        None => None,
+    };
+    core.access.cache.roles.insert((user, org), found);
+    Ok(found)
+}
+
+/// The token of this secret: the one it has, or the one it had before the last rotation, which ends with the overlap.
+async fn service_token(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
+    let sql = "SELECT organization_id, id, name, hint, permissions, expires_at, last_used_at, \
+               (token_hash = $1) AS is_current, previous_hint, previous_expires_at, previous_last_used_at \
+               FROM service_tokens WHERE (token_hash = $1 OR previous_token_hash = $1) AND revoked_at IS NULL";
+    let Some(row) = one(core, sql, [hash.as_bytes().to_vec().into()]).await? else {
+        return Err(unknown());
+    };
+    let names: serde_json::Value = row.try_get_by(4)?;
+    let names: Vec<String> = serde_json::from_value(names).map_err(Problem::internal)?;
+    let mut expires_at: Option<Timestamp> = row.try_get_by(5)?;
+    let is_current: bool = row.try_get_by(7)?;
+    let hint: Option<String> = row.try_get_by(if is_current { 3 } else { 8 })?;
+    let last_used_at: Option<Timestamp> = row.try_get_by(if is_current { 6 } else { 10 })?;
+    if !is_current && let Some(overlap) = row.try_get_by::<Option<Timestamp>, _>(9)? {
+        expires_at = Some(expires_at.map_or(overlap, |at| at.min(overlap)));
+    }
+    let found = ServiceToken {
+        org: row.try_get_by(0)?,
+        id: row.try_get_by(1)?,
+        name: row.try_get_by(2)?,
+        hint: hint.unwrap_or_default(),
+        // A permission that this version no longer knows grants nothing.
+        permissions: names
+            .iter()
+            .filter_map(|name| name.parse::<Permission>().ok())
+            .collect::<PermissionSet>(),
+        expires_at,
+        secret: hash,
+    };
+    let now = core.clock.now();
+    let is_live = expires_at.is_none_or(|at| now < at);
+    if is_live && last_used_at.is_none_or(|last| now.0 - last.0 > LAST_USE_STEP) {
+        let sql = if is_current {
+            "UPDATE service_tokens SET last_used_at = $1 WHERE organization_id = $2 AND id = $3 AND token_hash = $4"
+        } else {
+            "UPDATE service_tokens SET previous_last_used_at = $1 WHERE organization_id = $2 AND id = $3 \
+             AND previous_token_hash = $4"
+        };
+        let secret = hash.as_bytes().to_vec();
+        note_use(core, sql, vec![now.0.into(), found.org.0.into(), found.id.0.into(), secret.into()]);
+    }
+    Ok(Caller::Token(Arc::new(found)))
+}
+
+async fn person(core: &Arc<Core>, claims: Claims) -> Result<Caller> {
+    let sql = "SELECT u.name, u.email, u.email_confirmed_at FROM sessions s JOIN users u ON u.id = s.user_id \
+               WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";
+    let Some(row) = one(core, sql, [claims.session.0.into(), claims.user.0.into()]).await? else {
+        return Err(unknown());
+    };
+    note_session_use(core, claims.session);
+    Ok(Caller::Person(Arc::new(Person {
+        id: claims.user,
+        session: claims.session,
+        name: row.try_get_by(0)?,
+        email: row.try_get_by(1)?,
+        email_confirmed: row.try_get_by::<Option<Timestamp>, _>(2)?.is_some(),
+        expires_at: claims.expires_at,
+    })))
+}
+
+/// What an access token of a key says that is looked for.
+async fn of_new_key(core: &Core, kid: &str, bearer: &str) -> Result<Claims> {
+    if keys::look_for(core, kid).await? {
+        return core.access.jwt.verify(bearer, core.clock.now()).map_err(refusal);
+    }
+    Err(unknown())
+}
+
+fn refusal(error: JwtError) -> Problem {
+    match error {
+        JwtError::Expired => Problem::new(Code::TokenExpired, "The session's token has expired; refresh it."),
+        JwtError::Invalid | JwtError::UnknownKey => unknown(),
+    }
+}
+
+fn note_session_use(core: &Arc<Core>, session: SessionId) {
+    let now = core.clock.now();
+    let sql = "UPDATE sessions SET last_used_at = $1 WHERE id = $2 AND COALESCE(last_used_at, 0) < $3";
+    note_use(core, sql, vec![now.0.into(), session.0.into(), (now.0 - LAST_USE_STEP).into()]);
+}
+
+/// Records a use beside the request: nobody waits for it, and a failure costs only the note.
+fn note_use(core: &Arc<Core>, sql: &'static str, values: Vec<Value>) {
+    let worker = Arc::clone(core);
+    core.tasks.spawn(async move {
+        if let Err(error) = worker.db.execute(sql, values).await {
+            tracing::warn!(%error, "credential.last_use_not_noted");
+        }
+    });
+}
+
+async fn one<const N: usize>(core: &Core, sql: &str, values: [Value; N]) -> Result<Option<QueryResult>> {
+    Ok(core.db.one(sql.to_owned(), values.into()).await?)
+}
+
+fn unknown() -> Problem {
+    Problem::new(Code::Unauthenticated, "The token is unknown or revoked.")
+}

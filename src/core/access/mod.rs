@@ -1,0 +1,61 @@
+//! Who is asking, and what may they do: authentication, membership, permissions.
+//!
+//! The order is fixed and lives in `fields/context.rs`: authentication (`authn.rs`) makes a [`Caller`]; membership of an
+//! organization makes a [`Scope`]; the scope is asked for a permission. What a role may do is decided by casbin from the
+//! policy files ([`policy`](crate::core::policy)), never here.
+
+mod authn;
+mod caller;
+pub mod decisions;
+pub mod jwt;
+pub mod password;
+mod permits;
+mod scope;
+pub mod token;
+
+pub use self::{
+    authn::{CREDENTIALS_KEPT, CredentialCache, Recognized, membership, recognize, still_good},
+    caller::{Caller, Membership, Person, ServiceToken},
+    permits::{Permit, Permits},
+    scope::Scope,
+};
+use self::{decisions::Decisions, jwt::JwtKeys, password::Passwords};
+use super::{Options, config::Config, keys::Lookups, sealing::KeyFile};
+
+/// What the service keeps to recognize callers and to answer what they may do.
+pub struct Access {
+    /// What is known about credentials and memberships just now.
+    pub cache: CredentialCache,
+    /// Signs and verifies access tokens.
+    pub jwt: JwtKeys,
+    /// Keeps tokens of made-up signing keys from asking the database.
+    pub lookups: Lookups,
+    /// Hashes passwords.
+    pub passwords: Passwords,
+    /// What the schema's root fields demand.
+    pub permits: Permits,
+    /// What was decided lately.
+    pub decisions: Decisions,
+}
+
+impl Access {
+    /// Nobody is known yet.
+    ///
+    /// # Errors
+    /// The keys can't sign.
+    pub(super) fn new(
+        config: &Config,
+        keys: &KeyFile,
+        options: &Options,
+        permits: Permits,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            cache: CredentialCache::kept_for(options.credentials_kept),
+            jwt: JwtKeys::new(keys, config.issuer())?,
+            lookups: Lookups::default(),
+            passwords: Passwords::new(options.password_cost)?,
+            permits,
+            decisions: Decisions::default(),
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! What the schema's root fields demand of their callers: read from their directives at start, asked for at each call.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::base::permission::Permission;
+
+/// What a root field demands of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// Nothing: signing in.
+    Anyone,
+    /// A person with a session, of whatever organization.
+    SignedIn,
+    /// A permission in the organization that the argument `orgId` names.
+    InOrganization {
+        /// The permission.
+        permission: Permission,
+        /// Whether the caller's e-mail address must be confirmed.
+        confirmed_email: bool,
+    },
+}
+
+/// What each root field demands.
+#[derive(Clone, Debug, Default)]
+pub struct Permits(Arc<HashMap<Arc<str>, Permit>>);
+
+impl FromIterator<(Arc<str>, Permit)> for Permits {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Permit)>>(permits: I) -> Self {
+        Self(Arc::new(permits.into_iter().collect()))
+    }
+}
+
+impl Permits {
+    /// What the root field of this name demands of its caller.
+    #[must_use]
+    pub fn of(&self, field: &str) -> Option<Permit> {
+        self.0.get(field).copied()
+    }
+
+    /// The name of a root field, to keep: nothing is copied.
+    #[must_use]
+    pub fn name(&self, field: &str) -> Option<Arc<str>> {
+        self.0.get_key_value(field).map(|(name, _)| Arc::clone(name))
+    }
+}

@@ -1,0 +1,144 @@
+//! A caller inside one organization: the first argument of every operation.
+
+use std::{ops::Deref, sync::Arc};
+
+use super::{Caller, Membership};
+use crate::{
+    base::permission::Permission,
+    core::policy::{Explanation, NO_LINE, Subject},
+};
+
+use crate::{
+    base::{
+        ids::OrgId,
+        problem::{Code, Problem, Result},
+    },
+    core::{Core, Request},
+};
+
+/// Who does it, where, and with which rights. Cheap to clone.
+///
+/// There is no other way to rows of an organization, and no way to a scope but through membership
+/// (`fields/context.rs`).
+#[derive(Clone)]
+pub struct Scope(Arc<Inner>);
+
+/// What a [`Scope`] holds.
+pub struct Inner {
+    /// The service.
+    pub core: Arc<Core>,
+    /// The request that the scope belongs to.
+    pub request: Arc<Request>,
+    /// The organization.
+    pub org: OrgId,
+    /// What the caller is there.
+    pub membership: Membership,
+    /// The root field that was entered; none for the service's own work.
+    pub operation: Option<Arc<str>>,
+}
+
+impl Deref for Scope {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Scope {
+    /// The scope of a caller whose membership was established.
+    pub(crate) fn new(
+        request: &Arc<Request>,
+        org: OrgId,
+        membership: Membership,
+        operation: Option<Arc<str>>,
+    ) -> Self {
+        let (core, request) = (Arc::clone(&request.core), Arc::clone(request));
+        Self(Arc::new(Inner { core, request, org, membership, operation }))
+    }
+
+    /// The operator's own scope: the command line and the service's own work. No request leads here.
+    #[must_use]
+    pub fn system(core: &Arc<Core>, org: OrgId) -> Self {
+        Self::system_for(&Request::system(core), org)
+    }
+
+    /// The service's own scope, for what a link in `request` has shown that it may: also under its idempotency key.
+    #[must_use]
+    pub fn system_for(request: &Request, org: OrgId) -> Self {
+        let own = request.on_behalf();
+        let membership = Membership { role: None, permissions: Permission::ALL.iter().copied().collect() };
+        Self::new(&Arc::new(own), org, membership, None)
+    }
+
+    /// Whether this is the scope of `request` for its root field `operation` in `org`.
+    #[must_use]
+    pub fn is_of(&self, request: &Arc<Request>, operation: &str, org: OrgId) -> bool {
+        Arc::ptr_eq(&self.request, request) && self.operation.as_deref() == Some(operation) && self.org == org
+    }
+
+    /// Whether the caller holds `permission` here.
+    #[must_use]
+    pub fn may(&self, permission: Permission) -> bool {
+        self.membership.permissions.contains(permission)
+    }
+
+    /// The permissions of these kinds that the caller holds here, as JSON: what a record lets its reader do with it.
+    #[must_use]
+    pub fn can(&self, kinds: &[&str]) -> String {
+        let of_kind = |name: &&str| {
+            kinds.iter().any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.starts_with('.')))
+        };
+        let names: Vec<&str> = self.membership.permissions.names().filter(of_kind).collect();
+        serde_json::Value::from(names).to_string()
+    }
+
+    /// Refuses a caller who does not hold `permission` here.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED`, naming the permission.
+    pub fn require(&self, permission: Permission) -> Result<()> {
+        if self.may(permission) {
+            return Ok(());
+        }
+        let detail = format!("You lack the permission {permission} in this organization.");
+        let problem = Problem::new(Code::PermissionDenied, detail).with("permission", permission.as_str());
+        // Whoever may read the policy is told what in it decides.
+        let Some(why) = self.why(permission).filter(|_| self.may(Permission::PolicyView)) else {
+            return Err(problem);
+        };
+        let decided_by = why.decided_by.map_or_else(|| NO_LINE.to_owned(), |line| line.to_string());
+        let problem = problem.with("decided_by", decided_by);
+        Err(match why.remedy {
+            Some(remedy) => problem.with("would_allow", remedy.to_string()),
+            None => problem,
+        })
+    }
+
+    /// What the policy says about the caller and `permission` here; none where it has nothing to say: about the service
+    /// itself, and about a service token that was not issued for the permission.
+    #[must_use]
+    pub fn why(&self, permission: Permission) -> Option<Explanation> {
+        let subject = match (self.membership.role, &self.request.caller) {
+            (Some(role), _) => Subject::Role(role),
+            (None, Caller::Token(token)) if token.permissions.contains(permission) => Subject::ServiceToken,
+            (None, _) => return None,
+        };
+        Some(self.core.policy.explain(Some(self.org), subject, permission))
+    }
+
+    /// Why the caller may or may not do `permission` here, in a sentence: with lines of the policy for those who may
+    /// read it.
+    #[must_use]
+    pub fn reason(&self, permission: Permission) -> String {
+        match (self.why(permission), &self.request.caller) {
+            (Some(why), _) if self.may(Permission::PolicyView) => why.reason,
+            (Some(why), _) => {
+                let may = if why.allowed { "may" } else { "may not" };
+                format!("{} {may} {permission} in this organization.", why.subject)
+            }
+            (None, Caller::Token(_)) => format!("The service token was not issued for {permission}."),
+            (None, _) => "The service itself may do everything.".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Opaque tokens: what a service, a host or a session's refresh shows to say who it is.
+//!
+//! `mst_svc_` + 43 characters + 6 characters: a prefix that tells the kind (and lets a scanner find a leaked
+//! one), 256 random bits in base62, and the CRC-32 of all that in base62, by which a mistyped or cut token is
+//! told apart without asking the database. The text is shown once; the database has its SHA-256 alone. A slow
+//! hash would add nothing: nobody can guess 256 bits.
+
+use secrecy::SecretString;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use crate::core::sealing::{SecretKey, random_bytes};
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// 62^43 > 2^256.
+const RANDOM_LEN: usize = 43;
+/// 62^6 > 2^32.
+const CHECKSUM_LEN: usize = 6;
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TokenKind {
+    /// A service token of an organization: integrations.
+    Service,
+    /// Lets a new host connect for the first time.
+    Provisioning,
+    /// A host that is connected.
+    Host,
+    /// Renews a person's session.
+    Refresh,
+    /// A link that was sent by mail.
+    Link,
+    /// A sign-in that awaits its second factor.
+    Challenge,
+    /// A sign-in elsewhere that awaits to be exchanged for a session.
+    Code,
+}
+
+impl TokenKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Service,
+        Self::Provisioning,
+        Self::Host,
+        Self::Refresh,
+        Self::Link,
+        Self::Challenge,
+        Self::Code,
+    ];
+
+    /// What tokens of this kind begin with.
+    #[must_use]
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Service => "mst_svc_",
+            Self::Provisioning => "mst_prov_",
+            Self::Host => "mst_host_",
+            Self::Refresh => "mst_ref_",
+            Self::Link => "mst_link_",
+            Self::Challenge => "mst_chl_",
+            Self::Code => "mst_code_",
+        }
+    }
+}
+
+/// The SHA-256 of a token: what is stored and looked up. It gives nothing away about the token.
+#[derive(Clone, Copy, Eq)]
+pub struct TokenHash(pub [u8; 32]);
+
+impl TokenHash {
+    /// The hash of a text, whether or not it is a token.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// The hash as the database has it; `None` unless it is 32 bytes.
+    #[must_use]
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// The bytes to store.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl PartialEq for TokenHash {
+    /// In constant time.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl std::hash::Hash for TokenHash {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl std::fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TokenHash({:02x}{:02x}…)", self.0[0], self.0[1])
+    }
+}
+
+/// A token that somebody showed: well-formed, but not yet known to exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it is for.
+    pub kind: TokenKind,
+    /// By which it is looked up.
+    pub hash: TokenHash,
+}
+
+impl Token {
+    /// A new token: its text, to be shown once, and the hash to store.
+    #[must_use]
+    pub fn generate(kind: TokenKind) -> (SecretString, TokenHash) {
+        Self::of_secret(kind, Zeroizing::new(random_bytes()))
+    }
+
+    /// The token that these 256 secret bits make.
+    #[must_use]
+    pub fn of_secret(kind: TokenKind, mut secret: SecretKey) -> (SecretString, TokenHash) {
+        let mut text = Zeroizing::new(String::with_capacity(64));
+        text.push_str(kind.prefix());
+        push_base62(&mut text, &mut secret[..], RANDOM_LEN);
+        let mut checksum = crc32fast::hash(text.as_bytes()).to_be_bytes();
+        push_base62(&mut text, &mut checksum, CHECKSUM_LEN);
+        (SecretString::from(text.as_str()), TokenHash::of(&text))
+    }
+
+    /// Reads a token of any kind; `None` for what can't be one (another shape, a wrong checksum).
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let kind = TokenKind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()))?;
+        let body = &text.as_bytes()[kind.prefix().len()..];
+        if body.len() != RANDOM_LEN + CHECKSUM_LEN || !body.iter().all(u8::is_ascii_alphanumeric) {
+            return None;
+        }
+        let (signed, checksum) = text.as_bytes().split_at(text.len() - CHECKSUM_LEN);
+        let mut expected = String::with_capacity(CHECKSUM_LEN);
+        push_base62(&mut expected, &mut crc32fast::hash(signed).to_be_bytes(), CHECKSUM_LEN);
+        (expected.as_bytes() == checksum).then(|| Self { kind, hash: TokenHash::of(text) })
+    }
+
+    /// Reads a token of this kind and no other.
+    #[must_use]
+    pub fn parse_kind(kind: TokenKind, text: &str) -> Option<Self> {
+        Self::parse(text).filter(|token| token.kind == kind)
+    }
+
+    /// The last four characters, by which a person recognizes a token in a list. They are checksum.
+    #[must_use]
+    pub fn hint(text: &str) -> &str {
+        text.char_indices().rev().nth(3).map_or(text, |(at, _)| &text[at..])
+    }
+}
+
+/// Appends a big-endian number in exactly `width` digits, leading zeros included; leaves zero in `number`.
+fn push_base62(out: &mut String, number: &mut [u8], width: usize) {
+    let mut digits = Zeroizing::new(vec![0_u8; width]);
+    for digit in digits.iter_mut().rev() {
+        let remainder = number.iter_mut().fold(0_u32, |remainder, byte| {
+            let value = remainder << 8 | u32::from(*byte);
+            *byte = (value / 62) as u8;
+            value % 62
+        });
+        *digit = ALPHABET[remainder as usize];
+    }
+    out.extend(digits.iter().map(|&digit| char::from(digit)));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_is_read_back_as_itself_alone() {
+        for kind in TokenKind::ALL {
+            let (text, hash) = Token::generate(kind);
+            let text = text.expose_secret();
+            assert_eq!(text.len(), kind.prefix().len() + 49);
+            assert_eq!(Token::parse(text), Some(Token { kind, hash }));
+            for other in TokenKind::ALL {
+                assert_eq!(Token::parse_kind(other, text).is_some(), other == kind);
+            }
+            assert_eq!(Token::hint(text), &text[text.len() - 4..]);
+        }
+    }
+
+    #[test]
+    fn numbers_have_a_fixed_width() {
+        let written = |mut number: Vec<u8>, width| {
+            let mut out = String::new();
+            push_base62(&mut out, &mut number, width);
+            assert!(number.iter().all(|&byte| byte == 0), "{width} digits are too few");
+            out
+        };
+        assert_eq!(written(vec![0; 32], 43), "0".repeat(43));
+        assert_eq!(written(vec![0xff; 4], 6), "4gfFC3");
+        assert_eq!(written(vec![0xff; 32], 43).len(), 43);
+        assert_eq!(written(vec![0, 0, 0, 62], 6), "000010");
+    }
+
+    #[test]
+    fn hints_of_odd_texts_do_not_panic() {
+        assert_eq!((Token::hint(""), Token::hint("äö"), Token::hint("xäöüß")), ("", "äö", "äöüß"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_typo_is_told_apart(at in any::<prop::sample::Index>(), to in "[0-9A-Za-z_]") {
+            let (text, _) = Token::generate(TokenKind::Service);
+            let mut typo = text.expose_secret().to_owned();
+            let at = at.index(typo.len());
+            typo.replace_range(at..=at, &to);
+            prop_assert!(typo == text.expose_secret() || Token::parse(&typo).is_none());
+            prop_assert!(Token::parse(&text.expose_secret()[..at]).is_none());
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*", prefix in 0..TokenKind::ALL.len()) {
+            prop_assert!(Token::parse(&text).is_none());
+            let prefixed = format!("{}{text}", TokenKind::ALL[prefix].prefix());
+            prop_assert!(Token::parse(&prefixed).is_none());
+            prop_assert!(text.ends_with(Token::hint(&text)));
+        }
+    }
+}

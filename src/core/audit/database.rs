@@ -1,0 +1,243 @@
+//! A chain as the database has it: verified, and exported as JSON Lines, a page at a time.
+//!
+//! Lines are sealed and removed all the while. Verifying reads one state of the database from its first statement to its
+//! last. An export takes as long as its reader likes, so only its beginning does; its pages are asked to have no gaps.
+
+use bytes::Bytes;
+use futures::{Stream, stream};
+use sea_orm::{ConnectionTrait, QueryResult, Statement};
+use serde_json::Value;
+
+use super::{
+    chain::{GENESIS, INSTANCE, Row},
+    key::PublicKey,
+    seal::{checkpoint, settle},
+    statement::{sign, statement, with_signature},
+    verify::{Report, Verifier},
+};
+use crate::{
+    base::{
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::Core,
+};
+
+/// How many lines are in memory at a time.
+const PAGE: usize = 500;
+
+/// Every chain that there is.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn chains(core: &Core) -> Result<Vec<i64>> {
+    let known = "SELECT chain FROM audit_chains UNION SELECT chain FROM audit_checkpoints ORDER BY 1";
+    let rows = core.db.all(known.to_owned(), vec![]).await?;
+    Ok(rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?)
+}
+
+/// Whether a chain is as it was sealed, and has the line that is known from elsewhere: its place and its hash.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn verify(
+    core: &Core,
+    chain: i64,
+    keys: &[PublicKey],
+    known: Option<(i64, &[u8])>,
+) -> Result<Report> {
+    let state = core.db.snapshot().await?;
+    let mut verifier = Verifier::new(organization(chain), keys);
+    let mut after = 0;
+    for (seq, kind, said) in statements(&state, chain, 0, i64::MAX).await? {
+        if kind == "TOMBSTONE" {
+            after = seq;
+        }
+        verifier.statement(&said);
+    }
+    if let Some((seq, hash)) = known {
+        verifier.expect(seq, hash);
+    }
+    loop {
+        let rows = page(&state, chain, after, i64::MAX).await?;
+        let is_last = rows.len() < PAGE;
+        for row in rows {
+            after = row.content.seq;
+            verifier.entry(row.content.value(), &row.prev_hash, &row.hash);
+        }
+        if is_last {
+            break;
+        }
+    }
+    let last = all(&state, "SELECT last_seq FROM audit_chains WHERE chain = $1", &[chain]).await?;
+    let last = last.first().map(|row| row.try_get_by(0)).transpose()?;
+    let unsealed = format!("SELECT COUNT(*) FROM audit_lines WHERE {} AND chain_seq IS NULL", of(chain));
+    let unsealed = all(&state, &unsealed, &[]).await?;
+    let unsealed: i64 = unsealed.first().map_or(Ok(0), |row| row.try_get_by(0))?;
+    state.rollback().await?;
+    Ok(verifier.finish(last, unsealed.unsigned_abs()))
+}
+
+/// The lines of a chain from one instant to another as JSON Lines: a signed header, the entries, and the checkpoints where
+/// they were made. Seals and signs what there is before it begins; so every line is vouched for.
+///
+/// # Errors
+/// The database is out of reach. The stream ends with an error where retention has removed what it had yet to read.
+pub async fn export(
+    core: std::sync::Arc<Core>,
+    chain: i64,
+    (from, to): (Option<Timestamp>, Option<Timestamp>),
+) -> Result<impl Stream<Item = Result<Bytes>> + Send> {
+    settle(&core).await?;
+    checkpoint(&core, Some(chain)).await?;
+    let state = core.db.snapshot().await?;
+    let (first, last) = range(&state, chain, from, to).await?;
+    let header = header(&core, &state, chain, (first, last)).await?;
+    let mut begin = Vec::new();
+    write(&header, &mut begin);
+    for (seq, kind, said) in statements(&state, chain, first - 1, first - 1).await? {
+        if kind == "TOMBSTONE" && seq == first - 1 {
+            write(&said, &mut begin);
+        }
+    }
+    state.rollback().await?;
+    let pages = stream::try_unfold((core, first - 1), move |(core, after)| async move {
+        if after >= last {
+            return Ok(None);
+        }
+        let rows = page(core.db.read(), chain, after, last).await?;
+        if !is_gapless(&rows, after, last) {
+            require_kept(&core, chain, after).await?;
+        }
+        let Some(end) = rows.last().map(|row| row.content.seq) else { return Ok(None) };
+        let mut said = statements(core.db.read(), chain, after + 1, end).await?.into_iter().peekable();
+        let mut out = Vec::with_capacity(rows.len() * 700);
+        for row in rows {
+            let place = row.content.seq;
+            write(&row.exported(), &mut out);
+            while let Some((_, _, said)) = said.next_if(|(seq, ..)| *seq <= place) {
+                write(&said, &mut out);
+            }
+        }
+        Ok(Some((Bytes::from(out), (core, end))))
+    });
+    Ok(stream::StreamExt::chain(stream::once(async move { Ok(Bytes::from(begin)) }), pages))
+}
+
+/// Whether a page has every line that it should.
+fn is_gapless(rows: &[Row], after: i64, last: i64) -> bool {
+    let whole = (last - after).min(PAGE.cast_signed() as i64);
+    rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.content.seq == after + whole)
+}
+
+/// Refuses to go on where retention has removed lines after `after`: what was written until then would not verify. Gaps
+/// that nobody has signed for are exported as they are, so that whoever checks the export finds them.
+async fn require_kept(core: &Core, chain: i64, after: i64) -> Result<()> {
+    let newer = "SELECT 1 FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2";
+    if all(core.db.read(), newer, &[chain, after]).await?.is_empty() {
+        return Ok(());
+    }
+    let detail = "Retention removed lines while the log was exported. Export it again.";
+    Err(Problem::new(Code::Conflict, detail))
+}
+
+/// The first and the last place of an export; of nothing, the place after the end and the end. Lines behind the tombstone
+/// are about to be removed.
+async fn range(
+    state: &impl ConnectionTrait,
+    chain: i64,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+) -> Result<(i64, i64)> {
+    let query = format!(
+        "SELECT MIN(CASE WHEN at >= $1 THEN chain_seq END), MAX(CASE WHEN at < $2 THEN chain_seq END), \
+         MAX(chain_seq) FROM audit_log WHERE {} AND chain_seq > \
+         (SELECT COALESCE(MAX(seq), 0) FROM audit_checkpoints WHERE chain = $3 AND kind = 'TOMBSTONE')",
+        of(chain)
+    );
+    let (from, to) = (from.map_or(i64::MIN, |at| at.0), to.map_or(i64::MAX, |at| at.0));
+    let rows = all(state, &query, &[from, to, chain]).await?;
+    let Some(row) = rows.first() else { return Ok((1, 0)) };
+    let (first, last, end): (Option<i64>, Option<i64>, Option<i64>) =
+        (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
+    let end = end.unwrap_or_default();
+    match (first, last) {
+        (Some(first), Some(last)) if first <= last => Ok((first, last)),
+        _ => Ok((end + 1, end)),
+    }
+}
+
+async fn header(
+    core: &Core,
+    state: &impl ConnectionTrait,
+    chain: i64,
+    (first, last): (i64, i64),
+) -> Result<Value> {
+    let hash = |row: Option<&Row>| row.map_or(GENESIS.to_vec(), |row| row.hash.clone());
+    let ends = page(state, chain, last - 1, last).await?;
+    let end = hash(ends.first());
+    let begins = page(state, chain, first - 1, first).await?;
+    let before = begins.first().map_or_else(|| end.clone(), |row| row.prev_hash.clone());
+    let key = core.audit.key.as_ref();
+    let id = key.map_or("", |key| key.public().id());
+    let mut header = statement("export", chain, last, &end, core.clock.now(), id);
+    header["from_seq"] = first.into();
+    header["from_hash"] = hex::encode(&before).into();
+    Ok(match key {
+        Some(key) => {
+            let signature = sign(key, &header);
+            with_signature(header, &signature)
+        }
+        None => header,
+    })
+}
+
+/// Lines after a place, up to another one.
+async fn page(db: &impl ConnectionTrait, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> {
+    let query = format!(
+        "SELECT {} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
+         ORDER BY chain_seq LIMIT {PAGE}",
+        Row::columns()
+    );
+    all(db, &query, &[chain, after, last]).await?.iter().map(Row::read).collect()
+}
+
+/// The signed statements about places, in their order.
+async fn statements(
+    db: &impl ConnectionTrait,
+    chain: i64,
+    first: i64,
+    last: i64,
+) -> Result<Vec<(i64, String, Value)>> {
+    let query = "SELECT kind, seq, hash, at, key_id, signature FROM audit_checkpoints \
+                 WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC";
+    let read = |row: &QueryResult| -> Result<(i64, String, Value)> {
+        let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);
+        let (key, signature): (String, Vec<u8>) = (row.try_get_by(4)?, row.try_get_by(5)?);
+        let said = statement(&kind.to_ascii_lowercase(), chain, seq, &hash, at, &key);
+        Ok((seq, kind, with_signature(said, &signature)))
+    };
+    all(db, query, &[chain, first, last]).await?.iter().map(read).collect()
+}
+
+/// The rows of a statement.
+async fn all(db: &impl ConnectionTrait, sql: &str, values: &[i64]) -> Result<Vec<QueryResult>> {
+    let values = values.iter().map(|value| (*value).into());
+    Ok(db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?)
+}
+
+fn organization(chain: i64) -> Option<i64> {
+    (chain != INSTANCE).then_some(chain)
+}
+
+/// The lines of a chain, in a form that the indexes by organization serve.
+pub(super) fn of(chain: i64) -> String {
+    organization(chain).map_or("organization_id IS NULL".to_owned(), |org| format!("organization_id = {org}"))
+}
+
+fn write(line: &Value, out: &mut Vec<u8>) {
+    // Writing to memory can't fail.
+    let _ = serde_json::to_writer(&mut *out, line);
+    out.push(b'\n');
+}

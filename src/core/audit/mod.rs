@@ -1,0 +1,152 @@
+//! The audit log: who did what or was refused what, through which credential, to what.
+//!
+//! - this file: a line for a change, written in the transaction of the change, so that neither exists without the other.
+//! - `line.rs`: what a line holds, and how it is written.
+//! - `changes.rs`: what an edit changed. Secrets never get here: of a secret the log knows that it changed.
+//! - `refusals.rs`: lines for what was refused: kept in memory, written beside the requests.
+//! - `chain.rs`, `statement.rs`, `key.rs`: how a line is hashed, what is signed, with what.
+//! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old ones.
+//! - `verify.rs`: whether a chain is as it was sealed; `database.rs`: chains read and exported.
+//!
+//! Lines are only ever added. What belongs to no organization (accounts, credentials that are no good, strangers) has its
+//! lines in the log of the instance, which its operator reads.
+
+mod chain;
+mod changes;
+pub(crate) mod database;
+mod key;
+mod line;
+mod personal;
+mod refusals;
+mod retention;
+mod seal;
+mod statement;
+mod verify;
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, atomic::AtomicU64},
+};
+
+use serde_json::Value;
+
+use self::line::Line;
+pub use self::{
+    chain::INSTANCE,
+    changes::changed,
+    database::{chains, export, verify},
+    key::{AuditKey, PublicKey},
+    personal::{Origin, PersonalEntry, record_personal},
+    refusals::{Refusals, rate_limited, refused, refused_account, refused_credential, write_refusals},
+    retention::retain,
+    seal::{checkpoint, lag, seal, settle},
+    verify::{Broken, Fault, Report, Verifier},
+};
+use crate::{
+    base::{enums::CredentialUsed, ids::OrgId, permission::Permission},
+    core::{
+        Core,
+        access::{Caller, Membership, Permit},
+        policy::{NO_LINE, Subject},
+        sealing::KeyFile,
+        store::Tx,
+    },
+};
+
+/// What the service keeps for its log.
+pub struct Recorder {
+    /// What was refused lately.
+    pub(crate) refusals: Refusals,
+    /// Signs checkpoints.
+    pub(crate) key: Option<AuditKey>,
+    /// False only where the cost of the log is measured.
+    audited: bool,
+    /// How many lines this process has sealed since it last cleared away after itself.
+    sealed: AtomicU64,
+    /// The organizations whose log is being exported.
+    pub(crate) exporting: Arc<Mutex<HashSet<OrgId>>>,
+}
+
+impl Recorder {
+    /// Nothing was refused yet.
+    #[must_use]
+    pub fn new(keys: &KeyFile, audited: bool) -> Self {
+        Self {
+            refusals: Refusals::default(),
+            key: AuditKey::of(keys),
+            audited,
+            sealed: AtomicU64::new(0),
+            exporting: Arc::default(),
+        }
+    }
+}
+
+/// What happened, for the log.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The root field of the schema: `createServer`.
+    pub operation: &'static str,
+    /// The kind of record that it concerns: `server`.
+    pub target_kind: &'static str,
+    /// Which one.
+    pub target_id: i64,
+    /// What changed: an object.
+    pub changes: Value,
+}
+
+/// Writes a line as the transaction's caller, when it commits.
+pub fn record(tx: &Tx, entry: Entry) {
+    let (scope, request) = (&tx.scope, &tx.scope.request);
+    if !scope.core.audit.audited {
+        return;
+    }
+    let permission = match scope.core.access.permits.of(entry.operation) {
+        Some(Permit::InOrganization { permission, .. }) => Some(permission),
+        _ => None,
+    };
+    let decided_by = permission.and_then(|permission| {
+        deciding_line(&scope.core, scope.org, &scope.membership, &request.caller, permission)
+    });
+    let line = Line {
+        organization_id: Some(scope.org),
+        permission,
+        decided_by,
+        target_kind: Some(entry.target_kind),
+        target_id: Some(entry.target_id),
+        changes: entry.changes,
+        ..Line::of(entry.operation, tx.now)
+    };
+    let line = line.by(&request.caller).from(request.ip, &request.id);
+    line::write(tx.connection(), [line]);
+}
+
+fn actor(caller: &Caller) -> Option<i64> {
+    caller.user().map(|id| id.0).or(caller.token().map(|id| id.0))
+}
+
+fn credential(caller: &Caller) -> (Option<CredentialUsed>, Option<i64>) {
+    match caller {
+        Caller::Person(person) => (Some(CredentialUsed::Session), Some(person.session.0)),
+        Caller::Token(token) => (Some(CredentialUsed::ServiceToken), Some(token.id.0)),
+        Caller::Anonymous | Caller::System => (None, None),
+    }
+}
+
+/// The line of the policy that lets the caller in, or keeps them out; none for the operator, whom no policy binds.
+fn deciding_line(
+    core: &Core,
+    org: OrgId,
+    membership: &Membership,
+    caller: &Caller,
+    permission: Permission,
+) -> Option<Arc<str>> {
+    let subject = match caller {
+        Caller::Token(token) if !token.permissions.contains(permission) => {
+            return Some("the token's own list of permissions".into());
+        }
+        Caller::Token(_) => Subject::ServiceToken,
+        _ => Subject::Role(membership.role?),
+    };
+    let line = core.policy.deciding_line(org, subject, permission);
+    Some(line.unwrap_or_else(|| NO_LINE.into()))
+}

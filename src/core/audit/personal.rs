@@ -1,0 +1,150 @@
+//! Lines of the instance's log: about a person's own account, which belongs to no organization (signing in, passwords,
+//! second factors), and about what the operator does to the installation (keys, the policy of every organization).
+
+use std::{net::IpAddr, sync::Arc};
+
+use serde_json::Value;
+
+use super::line::{self, Line};
+use crate::{
+    base::{
+        enums::{ActorKind, CredentialUsed},
+        ids::{OrgId, SessionId, UserId},
+        problem::Result,
+    },
+    core::{Core, Request, access::Caller, store::Transaction},
+};
+
+/// What happened to an account.
+#[derive(Clone, Debug)]
+pub struct PersonalEntry<'a> {
+    /// The root field of the schema: `changePassword`.
+    pub operation: &'static str,
+    /// Whose account.
+    pub user: UserId,
+    /// The name, where the request itself has not shown who asks, but a link or a password in it has.
+    pub proven: Option<&'a str>,
+    /// The session that was opened or ended by it, where the request itself was made through none.
+    pub session: Option<SessionId>,
+    /// The organization, where it concerns one.
+    pub organization: Option<OrgId>,
+    /// What changed: an object.
+    pub changes: Value,
+}
+
+impl<'a> PersonalEntry<'a> {
+    /// Something that was done, by whoever the request shows, to an account and in no organization.
+    #[must_use]
+    pub fn done(operation: &'static str, user: UserId, changes: Value) -> Self {
+        Self { operation, user, proven: None, session: None, organization: None, changes }
+    }
+
+    /// The same by somebody of this name, whom a link or a password in the request has shown.
+    #[must_use]
+    pub fn by(self, name: &'a str) -> Self {
+        Self { proven: Some(name), ..self }
+    }
+
+    /// The same through a session that it has opened or ended: whoever the request shows, it is that person's doing.
+    #[must_use]
+    pub fn through(self, session: SessionId) -> Self {
+        Self { session: Some(session), ..self }
+    }
+
+    /// The same in an organization.
+    #[must_use]
+    pub fn in_org(self, org: OrgId) -> Self {
+        Self { organization: Some(org), ..self }
+    }
+}
+
+/// Where something comes from: as a rule, a request.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    /// The service.
+    pub core: &'a Core,
+    /// Whom the request shows.
+    pub caller: &'a Caller,
+    /// The address.
+    pub ip: Option<IpAddr>,
+    /// The request's id, or nothing.
+    pub request_id: &'a str,
+}
+
+impl<'a> Origin<'a> {
+    /// The operator, at the command line or at the files.
+    #[must_use]
+    pub fn operator(core: &'a Core) -> Self {
+        Self { core, caller: &Caller::System, ip: None, request_id: "" }
+    }
+
+    /// Writes a line about the installation itself beside the change, when its transaction commits.
+    pub fn record(
+        self,
+        tx: &Transaction,
+        operation: &'static str,
+        (target_kind, target_id): (&'static str, Option<i64>),
+        changes: Value,
+    ) {
+        let line = Line {
+            target_kind: Some(target_kind),
+            target_id,
+            changes,
+            ..Line::of(operation, self.core.clock.now())
+        };
+        line::write(tx, [line.by(self.caller).from(self.ip, self.request_id)]);
+    }
+
+    /// The same after a change of files, which has no transaction.
+    ///
+    /// # Errors
+    /// The database is out of reach; the change stands.
+    pub async fn record_after(
+        self,
+        operation: &'static str,
+        target: (&'static str, Option<i64>),
+        changes: Value,
+    ) -> Result<()> {
+        let tx = self.core.db.begin().await?;
+        self.record(&tx, operation, target, changes);
+        Ok(tx.commit().await?)
+    }
+}
+
+impl<'a> From<&'a Request> for Origin<'a> {
+    fn from(request: &'a Request) -> Self {
+        Self { core: &request.core, caller: &request.caller, ip: request.ip, request_id: &request.id }
+    }
+}
+
+impl<'a> From<&'a Arc<Request>> for Origin<'a> {
+    fn from(request: &'a Arc<Request>) -> Self {
+        Self::from(&**request)
+    }
+}
+
+/// Writes a line beside the change, when its transaction commits.
+pub fn record_personal<'a>(tx: &Transaction, origin: impl Into<Origin<'a>>, entry: PersonalEntry<'_>) {
+    let origin = origin.into();
+    let line = Line {
+        organization_id: entry.organization,
+        target_kind: Some("user"),
+        target_id: Some(entry.user.0),
+        changes: entry.changes,
+        ..Line::of(entry.operation, origin.core.clock.now())
+    };
+    let line = line.from(origin.ip, origin.request_id);
+    let is_theirs = matches!(origin.caller, Caller::Anonymous) || entry.session.is_some();
+    let line = match entry.proven.filter(|_| is_theirs) {
+        Some(name) => Line {
+            actor_kind: ActorKind::User,
+            actor_id: Some(entry.user.0),
+            actor_name: Some(name.to_owned()),
+            credential_kind: entry.session.map(|_| CredentialUsed::Session),
+            credential_id: entry.session.map(|id| id.0),
+            ..line
+        },
+        None => line.by(origin.caller),
+    };
+    line::write(tx, [line]);
+}

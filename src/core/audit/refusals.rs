@@ -1,0 +1,391 @@
+//! What was refused: counted in memory, written in batches beside the requests.
+//!
+//! A refusal costs its request a look into a map. The same refusal of the same actor from the same address is one line
+//! with a count: the first of a burst is written at the next round, the rest once a minute. So a flood writes no more than
+//! the map holds, once a minute, whatever it sends; what the map can't hold is counted, and the count has a line as well.
+//! Callers whom nobody knows have a share of their own: they can't crowd out what members are refused.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{
+    actor, credential, deciding_line,
+    line::{self, Line},
+};
+use crate::{
+    base::{
+        enums::{ActorKind, AuditOutcome},
+        ids::{OrgId, UserId},
+        network::network,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::access::Permit,
+    core::{
+        Core, Request,
+        access::{Caller, Membership},
+    },
+};
+
+/// How many kinds of refusals of known callers are kept at a time.
+const MOST_KNOWN: usize = 1_024;
+/// The same for callers without a good credential.
+const MOST_UNKNOWN: usize = 128;
+/// The same for one known caller.
+const MOST_OF_ONE: usize = 32;
+/// How long the repetitions of a refusal are gathered before they are written.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// The refusals that are not written yet.
+#[derive(Default)]
+pub struct Refusals {
+    kept: Mutex<Kept>,
+    /// How many there was no room for, and no line says so yet.
+    lost: AtomicU64,
+}
+
+#[derive(Default)]
+struct Kept {
+    lines: HashMap<Key, Burst>,
+    unknown: usize,
+    of_one: HashMap<Actor, usize>,
+}
+
+type Actor = (ActorKind, Option<i64>);
+
+/// What makes two refusals the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    org: Option<OrgId>,
+    actor: Actor,
+    credential: Option<i64>,
+    operation: String,
+    code: Code,
+    target: Option<i64>,
+    ip: Option<IpAddr>,
+}
+
+impl Key {
+    fn is_unknown(&self) -> bool {
+        self.actor.0 == ActorKind::Anonymous
+    }
+}
+
+/// The same refusal, several times.
+struct Burst {
+    /// The line as the first of them made it.
+    line: Line,
+    first: Timestamp,
+    last: Timestamp,
+    /// How many are not written yet.
+    count: i64,
+    /// When they are.
+    due: Timestamp,
+}
+
+impl Refusals {
+    fn add(&self, key: Key, now: Timestamp, line: impl FnOnce() -> Line) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(burst) = kept.lines.get_mut(&key) {
+            if burst.count == 0 {
+                burst.first = now;
+            }
+            burst.count += 1;
+            burst.last = now;
+            return;
+        }
+        if !kept.make_room(&key) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        kept.lines.insert(key, Burst { line: line(), first: now, last: now, count: 1, due: now });
+    }
+
+    /// What is to be written now. `all`: the windows are not waited for.
+    fn take(&self, now: Timestamp, all: bool) -> Vec<(Key, Line, i64)> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut due = Vec::new();
+        kept.lines.retain(|key, burst| {
+            if burst.due > now && !all {
+                return true;
+            }
+            if burst.count == 0 {
+                return false;
+            }
+            let line = Line {
+                at: burst.first,
+                last_at: (burst.last != burst.first).then_some(burst.last),
+                count: burst.count,
+                ..burst.line.clone()
+            };
+            due.push((key.clone(), line, burst.count));
+            (burst.count, burst.due) = (0, now.plus(WINDOW));
+            true
+        });
+        kept.recount();
+        due
+    }
+
+    /// The database took none of them: they are written with the next ones.
+    fn put_back(&self, now: Timestamp, lines: Vec<(Key, Line, i64)>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, line, count) in lines {
+            if let Some(burst) = kept.lines.get_mut(&key) {
+                burst.first = line.at;
+                burst.last = burst.last.max(burst.first);
+                burst.count += count;
+                burst.due = now;
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn make_room(&mut self, key: &Key) -> bool {
+        if key.is_unknown() {
+            let room = self.unknown < MOST_UNKNOWN;
+            self.unknown += usize::from(room);
+            return room;
+        }
+        if self.lines.len() - self.unknown >= MOST_KNOWN {
+            return false;
+        }
+        let of_one = self.of_one.entry(key.actor).or_default();
+        let room = *of_one < MOST_OF_ONE;
+        *of_one += usize::from(room);
+        room
+    }
+
+    fn recount(&mut self) {
+        self.unknown = self.lines.keys().filter(|key| key.is_unknown()).count();
+        self.of_one.clear();
+        for key in self.lines.keys().filter(|key| !key.is_unknown()) {
+            *self.of_one.entry(key.actor).or_default() += 1;
+        }
+    }
+}
+
+/// Notes that a caller was refused `operation`. What is no refusal (a wrong value, a state that does not allow it) and
+/// a caller who showed nothing at all are passed over.
+pub fn refused(
+    request: &Request,
+    operation: &str,
+    inside: Option<(OrgId, Option<&Membership>)>,
+    problem: &Problem,
+) {
+    let refusals =
+        [Code::NotAMember, Code::PermissionDenied, Code::EmailNotConfirmed, Code::PlanLimitReached];
+    if !refusals.contains(&problem.code) {
+        return;
+    }
+    let (core, caller) = (&request.core, &request.caller);
+    if matches!(caller, Caller::Anonymous) {
+        return;
+    }
+    // Who is no member has no lines in the organization's log: neither a name, nor room to fill.
+    let stranger = problem.code == Code::NotAMember;
+    let (org, membership) = (inside.map(|(org, _)| org), inside.and_then(|(_, membership)| membership));
+    let target = org.filter(|_| stranger);
+    let org = org.filter(|_| !stranger);
+    let key = Key {
+        org,
+        actor: (caller.kind(), actor(caller)),
+        credential: credential(caller).1,
+        operation: operation.to_owned(),
+        code: problem.code,
+        target: target.map(|org| org.0),
+        ip: request.ip.map(network),
+    };
+    let permission = match core.access.permits.of(operation) {
+        Some(Permit::InOrganization { permission, .. }) => Some(permission),
+        _ => None,
+    };
+    let now = core.clock.now();
+    core.audit.refusals.add(key, now, || {
+        let line = Line {
+            organization_id: org,
+            permission,
+            decided_by: membership.zip(org).zip(permission).and_then(|((membership, org), permission)| {
+                deciding_line(core, org, membership, caller, permission)
+            }),
+            outcome: AuditOutcome::Refused,
+            code: Some(problem.code.as_str()),
+            target_kind: target.map(|_| "organization"),
+            target_id: target.map(|org| org.0),
+            ..Line::of(operation.to_owned(), now)
+        };
+        line.by(caller).from(request.ip, &request.id)
+    });
+}
+
+/// Notes a refused sign-in or the like. `user` is whose account it is, if it is anybody's; what was typed has no line.
+pub fn refused_account(
+    core: &Core,
+    operation: &'static str,
+    user: Option<UserId>,
+    code: Code,
+    (ip, request_id): (Option<IpAddr>, &str),
+) {
+    let key = Key {
+        org: None,
+        actor: (ActorKind::Anonymous, None),
+        credential: None,
+        operation: operation.to_owned(),
+        code,
+        target: user.map(|id| id.0),
+        ip: ip.map(network),
+    };
+    let now = core.clock.now();
+    core.audit.refusals.add(key, now, || {
+        let line = Line {
+            actor_kind: ActorKind::Anonymous,
+            outcome: AuditOutcome::Refused,
+            code: Some(code.as_str()),
+            target_kind: user.map(|_| "user"),
+            target_id: user.map(|id| id.0),
+            ..Line::of(operation, now)
+        };
+        line.from(ip, request_id)
+    });
+}
+
+/// Notes that a caller, or an address without one, was too fast. Nothing is known yet of what they were about to do.
+pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id: &str) {
+    let org = match caller {
+        Caller::Token(token) => Some(token.org),
+        _ => None,
+    };
+    let key = Key {
+        org,
+        actor: (caller.kind(), actor(caller)),
+        credential: credential(caller).1,
+        operation: "request".to_owned(),
+        code: Code::RateLimited,
+        target: None,
+        ip: ip.map(network),
+    };
+    let now = core.clock.now();
+    core.audit.refusals.add(key, now, || {
+        let line = Line {
+            organization_id: org,
+            outcome: AuditOutcome::Refused,
+            code: Some(Code::RateLimited.as_str()),
+            ..Line::of("request", now)
+        };
+        line.by(caller).from(ip, request_id)
+    });
+}
+
+/// Notes a credential that is no good. The credential itself has no line: it may be one letter off a good one.
+pub fn refused_credential(core: &Core, problem: &Problem, ip: Option<IpAddr>, request_id: &str) {
+    if matches!(problem.code, Code::Unauthenticated | Code::TokenExpired) {
+        refused_account(core, "authenticate", None, problem.code, (ip, request_id));
+    }
+}
+
+/// Writes what is due of what was refused; all of it, at the end of the service. Returns how many lines that were.
+///
+/// # Errors
+/// The database did not take them; then they are kept for the next time.
+pub async fn write_refusals(core: &Core, all: bool) -> Result<usize> {
+    let now = core.clock.now();
+    let mut lines = core.audit.refusals.take(now, all);
+    let lost = core.audit.refusals.lost.swap(0, Ordering::Relaxed);
+    if lines.is_empty() && lost == 0 {
+        return Ok(0);
+    }
+    let written = insert(core, &lines, lost).await;
+    if written.is_err() {
+        core.audit.refusals.lost.fetch_add(lost, Ordering::Relaxed);
+        core.audit.refusals.put_back(now, std::mem::take(&mut lines));
+    }
+    written
+}
+
+async fn insert(core: &Core, lines: &[(Key, Line, i64)], lost: u64) -> Result<usize> {
+    let mut rows: Vec<Line> = lines.iter().map(|(_, line, _)| line.clone()).collect();
+    if lost > 0 {
+        rows.push(Line {
+            outcome: AuditOutcome::Failed,
+            count: i64::try_from(lost).unwrap_or(i64::MAX),
+            ..Line::of("auditOverflow", core.clock.now())
+        });
+    }
+    let written = rows.len();
+    let tx = core.db.begin().await?;
+    line::write(&tx, rows);
+    tx.commit().await?;
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(actor: Option<i64>, operation: &str) -> Key {
+        let kind = if actor.is_some() { ActorKind::User } else { ActorKind::Anonymous };
+        Key {
+            org: None,
+            actor: (kind, actor),
+            credential: None,
+            operation: operation.to_owned(),
+            code: Code::PermissionDenied,
+            target: None,
+            ip: None,
+        }
+    }
+
+    fn add(refusals: &Refusals, key: Key, at: i64) {
+        refusals.add(key, Timestamp(at), || Line::of("a", Timestamp(at)));
+    }
+
+    #[test]
+    fn a_burst_is_a_line_at_once_and_one_a_minute() {
+        let refusals = Refusals::default();
+        let take = |at, all| -> Vec<i64> {
+            refusals.take(Timestamp(at), all).into_iter().map(|(.., count)| count).collect()
+        };
+        (0..5).for_each(|at| add(&refusals, key(Some(1), "a"), at));
+        assert_eq!(take(5, false), [5]);
+        (6..100).for_each(|at| add(&refusals, key(Some(1), "a"), at));
+        assert_eq!(take(1_000, false), [0_i64; 0]);
+        assert_eq!(take(60_005, false), [94]);
+        add(&refusals, key(Some(1), "a"), 60_006);
+        assert_eq!(take(60_007, true), [1], "the end of the service waits for no window");
+        assert_eq!(take(200_000, false), [0_i64; 0]);
+        assert!(refusals.kept.lock().unwrap().lines.is_empty(), "what is over is forgotten");
+    }
+
+    #[test]
+    fn nobody_crowds_out_another() {
+        let refusals = Refusals::default();
+        for n in 0..10_000 {
+            add(&refusals, key(None, &format!("o{n}")), 1);
+            add(&refusals, key(Some(7), &format!("o{n}")), 1);
+        }
+        add(&refusals, key(Some(8), "a"), 1);
+        assert_eq!(refusals.lost.load(Ordering::Relaxed) as usize, 20_000 - MOST_UNKNOWN - MOST_OF_ONE);
+        let taken = refusals.take(Timestamp(1), false);
+        assert_eq!(taken.len(), MOST_UNKNOWN + MOST_OF_ONE + 1);
+        assert!(taken.iter().any(|(key, ..)| key.actor.1 == Some(8)));
+    }
+
+    #[test]
+    fn what_the_database_did_not_take_is_written_later() {
+        let refusals = Refusals::default();
+        add(&refusals, key(Some(1), "a"), 1);
+        let lines = refusals.take(Timestamp(2), false);
+        add(&refusals, key(Some(1), "a"), 3);
+        refusals.put_back(Timestamp(4), lines);
+        let again = refusals.take(Timestamp(4), false);
+        assert_eq!(again[0].2, 2);
+        assert_eq!(again[0].1.at, Timestamp(1));
+    }
+}

@@ -1,0 +1,110 @@
+//! Retention: old lines are removed from the beginning of a chain, up to a checkpoint, and a signed tombstone stays in their
+//! place. So what is left still verifies, and nobody can pass off a deletion as retention without the key.
+//!
+//! What is old is told by the checkpoints: they are few, and none of the log is read for it. A clock that has jumped would
+//! make everything old at once. So nothing is removed while the checkpoints, of all chains, show a gap that is longer
+//! than [`LONGEST_GAP`] in the time that is to be kept, or right before it.
+
+use sea_orm::ConnectionTrait;
+
+use super::seal::{Others, begin, sql, store};
+use crate::{
+    base::{problem::Result, time::Timestamp},
+    core::Core,
+};
+
+/// How many lines one transaction removes.
+const BATCH: i64 = 2_000;
+const DAY: i64 = 86_400_000;
+/// The longest time without a checkpoint that is taken for a quiet service, in milliseconds.
+const LONGEST_GAP: i64 = 30 * DAY;
+
+/// Removes what is older than the settings' number of days. Returns how many lines that were.
+///
+/// # Errors
+/// The database is out of reach; what was removed until then stays removed, with its tombstone.
+pub async fn retain(core: &Core) -> Result<u64> {
+    let days = core.config.audit.retention_days;
+    if days == 0 || core.audit.key.is_none() {
+        return Ok(0);
+    }
+    let now = core.clock.now();
+    let kept = Timestamp(now.0 - i64::from(days) * DAY);
+    for chain in due(core, (kept, now)).await? {
+        tombstone(core, chain, (kept, now)).await?;
+    }
+    let mut removed = 0;
+    for (chain, seq) in behind_tombstones(core).await? {
+        removed += remove(core, chain, seq).await?;
+    }
+    Ok(removed)
+}
+
+/// The chains with checkpoints from before the time that is kept; none if the clock is not to be trusted.
+async fn due(core: &Core, (kept, now): (Timestamp, Timestamp)) -> Result<Vec<i64>> {
+    let old = "SELECT DISTINCT chain FROM audit_checkpoints WHERE at < $1 AND kind = 'CHECKPOINT'";
+    let rows = core.db.all(old.to_owned(), vec![kept.0.into()]).await?;
+    let chains: Vec<i64> = rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?;
+    let old = "SELECT MAX(at) FROM audit_checkpoints WHERE at < $1 AND kind = 'CHECKPOINT'";
+    let Some(mut seen) = instant(core, old, vec![kept.0.into()]).await? else { return Ok(Vec::new()) };
+    while seen < now.0 - LONGEST_GAP {
+        let next = "SELECT MAX(at) FROM audit_checkpoints WHERE at > $1 AND at <= $2";
+        let Some(next) = instant(core, next, vec![seen.into(), (seen + LONGEST_GAP).into()]).await? else {
+            let after = Timestamp(seen);
+            tracing::warn!(%after, "audit.retention_waits: the log shows nothing for more than 30 days: did the clock jump?");
+            return Ok(Vec::new());
+        };
+        seen = next;
+    }
+    Ok(chains)
+}
+
+async fn instant(core: &Core, sql: &str, values: Vec<sea_orm::Value>) -> Result<Option<i64>> {
+    let row = core.db.one(sql.to_owned(), values).await?;
+    Ok(row.map(|row| row.try_get_by(0)).transpose()?.flatten())
+}
+
+/// Signs the tombstone of a chain: up to its last checkpoint before the first one that is kept. What claims to be of the
+/// future keeps nothing.
+async fn tombstone(core: &Core, chain: i64, (kept, now): (Timestamp, Timestamp)) -> Result<()> {
+    let Some(tx) = begin(core, Others::Left).await? else { return Ok(()) };
+    let last = "SELECT seq, hash FROM audit_checkpoints WHERE chain = $1 AND kind = 'CHECKPOINT' AND at < $2 \
+                AND seq < COALESCE((SELECT MIN(seq) FROM audit_checkpoints WHERE chain = $1 \
+                AND kind = 'CHECKPOINT' AND at >= $2 AND at <= $3), $4) ORDER BY seq DESC LIMIT 1";
+    let values = vec![chain.into(), kept.0.into(), now.0.into(), i64::MAX.into()];
+    let Some(row) = tx.query_one_raw(sql(core, last, values)).await? else { return Ok(()) };
+    let (seq, end): (i64, Vec<u8>) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    store(core, &tx, "TOMBSTONE", (chain, seq, &end), now).await?;
+    let older =
+        "DELETE FROM audit_checkpoints WHERE chain = $1 AND (seq < $2 OR (seq = $2 AND kind = 'CHECKPOINT'))";
+    tx.execute_raw(sql(core, older, vec![chain.into(), seq.into()])).await?;
+    tx.commit().await?;
+    tracing::info!(chain, seq, "audit.removed_up_to");
+    Ok(())
+}
+
+/// The chains that have lines behind their tombstone: of this round, or of one that was interrupted.
+async fn behind_tombstones(core: &Core) -> Result<Vec<(i64, i64)>> {
+    let behind = "SELECT c.chain, c.seq FROM audit_checkpoints c WHERE c.kind = 'TOMBSTONE' AND EXISTS (SELECT 1 \
+                  FROM audit_log l WHERE COALESCE(l.organization_id, 0) = c.chain AND l.chain_seq <= c.seq)";
+    let rows = core.db.all(behind.to_owned(), vec![]).await?;
+    rows.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+}
+
+/// Removes the lines up to a place, the oldest first.
+async fn remove(core: &Core, chain: i64, seq: i64) -> Result<u64> {
+    let mut removed = 0;
+    loop {
+        let Some(tx) = begin(core, Others::Left).await? else { return Ok(removed) };
+        let query = format!(
+            "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE COALESCE(organization_id, 0) = $1 \
+             AND chain_seq <= $2 ORDER BY chain_seq LIMIT {BATCH})"
+        );
+        let now = tx.execute_raw(sql(core, &query, vec![chain.into(), seq.into()])).await?.rows_affected();
+        tx.commit().await?;
+        removed += now;
+        if now < BATCH as u64 {
+            return Ok(removed);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Whether a chain is as it was sealed: line by line, with the statements about it. Names the first line that is not.
+//!
+//! Pure: the lines come from the database (`database.rs`) or from a file (`muster audit verify --file`), one at a time.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    chain::{GENESIS, canonical, hash},
+    key::PublicKey,
+    statement::mistrust,
+};
+
+/// How far from its place a line is looked for.
+const NEAR: i64 = 64;
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Fault {
+    /// It is not what was sealed.
+    Changed,
+    /// It is gone.
+    Missing,
+    /// It was never sealed here.
+    Inserted,
+    /// It stands in another one's place.
+    Reordered,
+    /// It and everything after it is gone.
+    Truncated,
+    /// A signed statement is not to be trusted.
+    BadStatement,
+    /// A line of the file is none of an export.
+    Unreadable,
+}
+
+/// The first line that is not as it was sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// Its place in the chain.
+    pub seq: i64,
+    /// Its id, where there is one.
+    pub id: Option<i64>,
+    /// What is wrong with it.
+    pub fault: Fault,
+    /// The same for a person.
+    pub detail: String,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The organization; none: the instance's own log.
+    pub organization_id: Option<i64>,
+    /// Whether every line is as it was sealed.
+    pub ok: bool,
+    /// The place of the first line that was looked at.
+    pub first_seq: Option<i64>,
+    /// The place of the last good line.
+    pub last_seq: i64,
+    /// How many lines were good.
+    pub lines: u64,
+    /// How many signed statements were good.
+    pub statements: u64,
+    /// The last line that a good signature vouches for; what comes after it is only chained.
+    pub signed_up_to: i64,
+    /// Whether the lines before the first were removed by retention, which a signed tombstone says.
+    pub begins_after_tombstone: bool,
+    /// Whether the file holds a part of the log that does not begin at its beginning.
+    pub partial: bool,
+    /// Lines that are not sealed yet: nothing can be said of them.
+    pub unsealed: u64,
+    /// The first line that is not as it was sealed.
+    pub broken: Option<Broken>,
+}
+
+/// Looks at one chain.
+pub struct Verifier<'a> {
+    keys: &'a [PublicKey],
+    report: Report,
+    next: i64,
+    prev: Vec<u8>,
+    /// What good statements say of lines that have not come yet, by place.
+    expected: BTreeMap<i64, String>,
+    /// The place of a line that has not come; until the end it may still.
+    gap: Option<i64>,
+}
+
+impl<'a> Verifier<'a> {
+    /// Begins with a chain of which nothing was seen.
+    #[must_use]
+    pub fn new(organization_id: Option<i64>, keys: &'a [PublicKey]) -> Self {
+        let report = Report {
+            organization_id,
+            ok: true,
+            first_seq: None,
+            last_seq: 0,
+            lines: 0,
+            statements: 0,
+            signed_up_to: 0,
+            begins_after_tombstone: false,
+            partial: false,
+            unsealed: 0,
+            broken: None,
+        };
+        let (expected, gap) = (BTreeMap::new(), None);
+        Self { keys, report, next: 1, prev: GENESIS.to_vec(), expected, gap }
+    }
+
+    /// The next thing of an export: an entry, a checkpoint, a tombstone or the header.
+    pub fn see(&mut self, mut line: Value) {
+        let fields = line.as_object_mut();
+        let kind = fields.as_ref().and_then(|fields| fields.get("type")?.as_str().map(str::to_owned));
+        match (kind.as_deref(), fields) {
+            (Some("entry"), Some(fields)) => {
+                fields.remove("type");
+                let mut bytes = |name: &str| {
+                    fields.remove(name).and_then(|text| hex::decode(text.as_str()?).ok()).unwrap_or_default()
+                };
+                let (prev, own) = (bytes("prev_hash"), bytes("hash"));
+                self.entry(line, &prev, &own);
+            }
+            (Some("checkpoint" | "tombstone" | "export"), _) => self.statement(&line),
+            _ => self.unreadable("it is no entry and no statement"),
+        }
+    }
+
+    /// A line that could not even be read.
+    pub fn unreadable(&mut self, why: &str) {
+        self.fail(self.next, None, Fault::Unreadable, why);
+    }
+
+    /// A signed statement. Those about lines to come are kept until these come.
+    pub fn statement(&mut self, statement: &Value) {
+        if self.report.broken.is_some() {
+            return;
+        }
+        let (kind, seq) =
+            (statement["type"].as_str().unwrap_or_default(), statement["seq"].as_i64().unwrap_or(-1));
+        let said = statement["hash"].as_str().unwrap_or_default().to_owned();
+        let about = format!("the {kind} at {seq}");
+        if let Some(why) = mistrust(statement, self.keys) {
+            return self.fail(seq, None, Fault::BadStatement, format!("{about}: {why}"));
+        }
+        if statement["organization_id"].as_i64() != self.report.organization_id {
+            return self.fail(seq, None, Fault::BadStatement, format!("{about} is of another log"));
+        }
+        self.report.statements += 1;
+        let begun = self.report.first_seq.is_some();
+        match kind {
+            "export" if !begun => {
+                let from = statement["from_seq"].as_i64().unwrap_or(1);
+                self.next = from;
+                self.prev = statement["from_hash"]
+                    .as_str()
+                    .and_then(|text| hex::decode(text).ok())
+                    .unwrap_or_default();
+                self.report.partial = from > 1;
+                self.report.last_seq = from - 1;
+            }
+            "tombstone" if !begun && (self.next <= 1 || self.next == seq + 1) => {
+                self.next = seq + 1;
+                self.prev = hex::decode(&said).unwrap_or_default();
+                (self.report.begins_after_tombstone, self.report.partial) = (true, false);
+                (self.report.signed_up_to, self.report.last_seq) = (seq, seq);
+                return;
+            }
+            "export" | "tombstone" => {
+                return self.fail(seq, None, Fault::BadStatement, format!("{about} stands in a wrong place"));
+            }
+            _ => {}
+        }
+        if seq >= self.next {
+            self.expected.insert(seq, said);
+        } else if seq == self.next - 1 {
+            self.compare(seq, &said);
+        }
+    }
+
+    /// What is known from elsewhere: the chain reaches to `seq`, and that line has this hash. To be said before the lines.
+    pub fn expect(&mut self, seq: i64, hash: &[u8]) {
+        self.expected.insert(seq, hex::encode(hash));
+    }
+
+    /// A line.
+    pub fn entry(&mut self, content: Value, prev: &[u8], own: &[u8]) {
+        let (seq, id) = (content["seq"].as_i64().unwrap_or(-1), content["id"].as_i64());
+        if let Some(gap) = self.gap {
+            // The line that was missed comes after all: nobody took it out, somebody moved it.
+            if seq == gap && is_hash(own, prev, &content) {
+                let detail = "it does not stand where it belongs".to_owned();
+                self.report.broken = Some(Broken { seq, id, fault: Fault::Reordered, detail });
+                self.gap = None;
+            }
+            return;
+        }
+        if self.report.broken.is_some() {
+            return;
+        }
+        if content["organization_id"].as_i64() != self.report.organization_id {
+            return self.fail(self.next, id, Fault::Inserted, "it is of another organization");
+        }
+        self.report.first_seq.get_or_insert(seq);
+        if seq > self.next {
+            self.gap = Some(self.next);
+            let detail = format!("after {} comes {seq}", self.next - 1);
+            return self.fail(self.next, None, Fault::Missing, detail);
+        }
+        if seq < self.next {
+            let detail = format!("the place {seq} is taken already, or was removed with all before it");
+            return self.fail(seq, id, Fault::Inserted, detail);
+        }
+        if !is_hash(own, prev, &content) {
+            let (fault, detail) = match home(content, prev, own, seq) {
+                Some(home) => (Fault::Reordered, format!("it was sealed at {home}")),
+                None => (Fault::Changed, "its hash is not that of what stands there".to_owned()),
+            };
+            return self.fail(seq, id, fault, detail);
+        }
+        if prev != self.prev && self.report.lines > 0 {
+            let detail = "it was changed and hashed anew: the line after it continues another one";
+            return self.fail(seq - 1, None, Fault::Changed, detail);
+        }
+        if prev != self.prev {
+            let detail = "the first line continues another one than what is known to come before it";
+            return self.fail(seq, id, Fault::Missing, detail);
+        }
+        (self.next, self.prev) = (seq + 1, own.to_vec());
+        if let Some(said) = self.expected.remove(&seq) {
+            self.compare(seq, &said);
+        }
+        if self.report.broken.is_none() {
+            self.report.lines += 1;
+            self.report.last_seq = seq;
+        }
+    }
+
+    /// Whether the line at `seq`, which came last, is the one that a statement vouches for.
+    fn compare(&mut self, seq: i64, said: &str) {
+        if hex::encode(&self.prev) == said {
+            self.report.signed_up_to = seq;
+            return;
+        }
+        let detail = format!(
+            "the chain was hashed anew: a line from {} to {seq} is not what was signed",
+            self.report.signed_up_to + 1
+        );
+        self.fail(seq, None, Fault::Changed, detail);
+    }
+
+    fn fail(&mut self, seq: i64, id: Option<i64>, fault: Fault, detail: impl Into<String>) {
+        self.report.broken.get_or_insert_with(|| Broken { seq, id, fault, detail: detail.into() });
+    }
+
+    /// What was found. `last`: where the chain ends by what else is known.
+    #[must_use]
+    pub fn finish(mut self, last: Option<i64>, unsealed: u64) -> Report {
+        let signed = self.expected.keys().next_back().copied();
+        if let Some(end) = signed.max(last).filter(|end| *end >= self.next) {
+            let what = if signed == Some(end) { "what is vouched for" } else { "the chain's end" };
+            let (next, detail) = (self.next, format!("{what} reaches to {end}"));
+            self.fail(next, None, Fault::Truncated, detail);
+        }
+        self.report.unsealed = unsealed;
+        self.report.ok = self.report.broken.is_none();
+        self.report
+    }
+}
+
+/// Whether `own` is the hash of a line that comes after `prev`.
+fn is_hash(own: &[u8], prev: &[u8], content: &Value) -> bool {
+    hash(prev, &canonical(content))[..] == *own
+}
+
+/// The place near `seq` at which the line was sealed.
+fn home(mut content: Value, prev: &[u8], own: &[u8], seq: i64) -> Option<i64> {
+    (seq - NEAR..=seq + NEAR).find(|at| {
+        content["seq"] = (*at).into();
+        is_hash(own, prev, &content)
+    })
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.organization_id {
+            Some(org) => write!(f, "organization {org}: ")?,
+            None => f.write_str("instance: ")?,
+        }
+        if let Some(Broken { seq, id, fault, detail }) = &self.broken {
+            let id = id.map(|id| format!(" (id {id})")).unwrap_or_default();
+            return write!(f, "BROKEN at line {seq}{id}: {fault:?}: {detail}");
+        }
+        let first = self.first_seq.unwrap_or(self.last_seq + 1);
+        write!(
+            f,
+            "good: {} ({first} to {}), signed up to {}",
+            crate::base::numerals::counted(self.lines, "line"),
+            self.last_seq,
+            self.signed_up_to
+        )?;
+        if self.begins_after_tombstone {
+            write!(f, "; what came before {first} was removed by retention")?;
+        }
+        if self.partial {
+            write!(f, "; a part of the log: what came before {first} is not in it")?;
+        }
+        if self.unsealed > 0 {
+            write!(f, "; {} not sealed yet", self.unsealed)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;

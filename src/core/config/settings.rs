@@ -1,0 +1,322 @@
+//! The table of settings: key, variable and kind of each, and how a layer is checked against it.
+
+use std::{collections::BTreeMap, path::Path};
+
+use toml::{Table, Value};
+use zeroize::Zeroizing;
+
+/// Variables that [`super::Config`] reads and that are no settings.
+const OTHER_VARIABLES: &[&str] = &["MUSTER_CONFIG", "MUSTER_KEYS"];
+
+/// What a setting's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A path.
+    Path,
+    /// An IP address and a port.
+    Address,
+    /// An `http` or `https` address.
+    Url,
+    /// The address of a database. May carry a password.
+    DatabaseUrl,
+    /// How mail is sent. May carry a password.
+    MailUrl,
+    /// An e-mail address, with a name or without.
+    Mailbox,
+    /// A filter of the log.
+    Filter,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Yes or no.
+    Flag,
+    /// A whole number from the first to the second, both included.
+    Integer(i64, i64),
+    /// Names of hosts, with commas; may be empty.
+    Hosts,
+    /// Origins of pages, with commas; may be empty.
+    Origins,
+    /// A number from 0 to 1.
+    Ratio,
+    /// Networks and addresses, with commas between them; may be empty.
+    Networks,
+}
+
+/// One setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its key in the file: `section.name`.
+    pub key: &'static str,
+    /// Its environment variable.
+    pub variable: &'static str,
+    /// What its value is.
+    pub kind: Kind,
+}
+
+/// Writes the table: a setting a line.
+macro_rules! settings {
+    ($($key:literal, $variable:literal, $kind:expr;)+) => {
+        &[$(Setting { key: $key, variable: $variable, kind: $kind },)+]
+    };
+}
+
+/// Every setting. `default.toml` describes them; a test holds the two and the structs together.
+pub const SETTINGS: &[Setting] = settings! {
+    "data_dir", "MUSTER_DATA_DIR", Kind::Path;
+    "listen", "MUSTER_LISTEN", Kind::Address;
+    "public_url", "MUSTER_PUBLIC_URL", Kind::Url;
+    "panel_url", "MUSTER_PANEL_URL", Kind::Url;
+    "policy_dir", "MUSTER_POLICY_DIR", Kind::Path;
+    "plans_file", "MUSTER_PLANS_FILE", Kind::Path;
+    "oidc_file", "MUSTER_OIDC_FILE", Kind::Path;
+    "keys_file", "MUSTER_KEYS_FILE", Kind::Path;
+    "introspection", "MUSTER_INTROSPECTION", Kind::Flag;
+    "trusted_proxies", "MUSTER_TRUSTED_PROXIES", Kind::Networks;
+    "proxy_header", "MUSTER_PROXY_HEADER", Kind::Choice(&["x-forwarded-for", "forwarded"]);
+    "shutdown_grace_seconds", "MUSTER_SHUTDOWN_GRACE_SECONDS", Kind::Integer(0, 3_600);
+    "database.url", "MUSTER_DATABASE_URL", Kind::DatabaseUrl;
+    "database.max_connections", "MUSTER_DATABASE_MAX_CONNECTIONS", Kind::Integer(1, 10_000);
+    "database.acquire_timeout_seconds", "MUSTER_DATABASE_ACQUIRE_TIMEOUT_SECONDS", Kind::Integer(1, 300);
+    "log.filter", "MUSTER_LOG", Kind::Filter;
+    "log.format", "MUSTER_LOG_FORMAT", Kind::Choice(&["text", "json"]);
+    "limits.body_bytes", "MUSTER_LIMITS_BODY_BYTES", Kind::Integer(1_024, 1 << 30);
+    "limits.attachment_bytes", "MUSTER_LIMITS_ATTACHMENT_BYTES", Kind::Integer(1_024, 1 << 32);
+    "limits.connections", "MUSTER_LIMITS_CONNECTIONS", Kind::Integer(1, 1_000_000);
+    "limits.header_timeout_seconds", "MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
+    "limits.request_timeout_seconds", "MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
+    "limits.write_timeout_seconds", "MUSTER_LIMITS_WRITE_TIMEOUT_SECONDS", Kind::Integer(1, 3_600);
+    "limits.anonymous_body_bytes", "MUSTER_LIMITS_ANONYMOUS_BODY_BYTES", Kind::Integer(1_024, 1 << 30);
+    "limits.bodies_bytes", "MUSTER_LIMITS_BODIES_BYTES", Kind::Integer(1 << 20, 1 << 40);
+    "limits.answers_bytes", "MUSTER_LIMITS_ANSWERS_BYTES", Kind::Integer(64 << 20, 1 << 40);
+    "limits.sockets_anonymous", "MUSTER_LIMITS_SOCKETS_ANONYMOUS", Kind::Integer(1, 1_000_000);
+    "limits.sockets_per_caller", "MUSTER_LIMITS_SOCKETS_PER_CALLER", Kind::Integer(1, 1_000_000);
+    "limits.socket_init_seconds", "MUSTER_LIMITS_SOCKET_INIT_SECONDS", Kind::Integer(1, 3_600);
+    "limits.subscriptions_per_caller", "MUSTER_LIMITS_SUBSCRIPTIONS_PER_CALLER", Kind::Integer(1, 1_000_000);
+    "limits.subscriptions_per_organization", "MUSTER_LIMITS_SUBSCRIPTIONS_PER_ORGANIZATION", Kind::Integer(1, 1_000_000);
+    "limits.graphql_depth", "MUSTER_LIMITS_GRAPHQL_DEPTH", Kind::Integer(3, 100);
+    "limits.graphql_complexity", "MUSTER_LIMITS_GRAPHQL_COMPLEXITY", Kind::Integer(100, 10_000_000);
+    "limits.graphql_aliases", "MUSTER_LIMITS_GRAPHQL_ALIASES", Kind::Integer(0, 10_000);
+    "limits.graphql_batch", "MUSTER_LIMITS_GRAPHQL_BATCH", Kind::Integer(1, 1_000);
+    "limits.document_cache_bytes", "MUSTER_LIMITS_DOCUMENT_CACHE_BYTES", Kind::Integer(0, 1 << 40);
+    "audit.retention_days", "MUSTER_AUDIT_RETENTION_DAYS", Kind::Integer(0, 36_500);
+    "audit.checkpoint_lines", "MUSTER_AUDIT_CHECKPOINT_LINES", Kind::Integer(1, 1_000_000);
+    "audit.checkpoint_minutes", "MUSTER_AUDIT_CHECKPOINT_MINUTES", Kind::Integer(1, 10_080);
+    "policy.decisions_kept_days", "MUSTER_POLICY_DECISIONS_KEPT_DAYS", Kind::Integer(1, 3_650);
+    "sessions.access_token_minutes", "MUSTER_SESSIONS_ACCESS_TOKEN_MINUTES", Kind::Integer(1, 1_440);
+    "sessions.refresh_token_days", "MUSTER_SESSIONS_REFRESH_TOKEN_DAYS", Kind::Integer(1, 3_650);
+    "metrics.listen", "MUSTER_METRICS_LISTEN", Kind::Address;
+    "traces.endpoint", "MUSTER_OTLP_ENDPOINT", Kind::Url;
+    "traces.sample_ratio", "MUSTER_TRACES_SAMPLE_RATIO", Kind::Ratio;
+    "rate_limits.enabled", "MUSTER_RATE_LIMITS_ENABLED", Kind::Flag;
+    "rate_limits.reads_per_minute", "MUSTER_RATE_LIMITS_READS_PER_MINUTE", Kind::Integer(1, 100_000_000);
+    "rate_limits.writes_per_minute", "MUSTER_RATE_LIMITS_WRITES_PER_MINUTE", Kind::Integer(1, 100_000_000);
+    "rate_limits.anonymous_per_minute", "MUSTER_RATE_LIMITS_ANONYMOUS_PER_MINUTE", Kind::Integer(1, 100_000_000);
+    "mcp.hosts", "MUSTER_MCP_HOSTS", Kind::Hosts;
+    "mcp.origins", "MUSTER_MCP_ORIGINS", Kind::Origins;
+    "signing.rotation_days", "MUSTER_SIGNING_ROTATION_DAYS", Kind::Integer(0, 3_650);
+    "signing.publish_minutes", "MUSTER_SIGNING_PUBLISH_MINUTES", Kind::Integer(0, 43_200);
+    "service_tokens.default_days", "MUSTER_SERVICE_TOKENS_DEFAULT_DAYS", Kind::Integer(0, 3_650);
+    "service_tokens.max_days", "MUSTER_SERVICE_TOKENS_MAX_DAYS", Kind::Integer(0, 3_650);
+    "mail.url", "MUSTER_MAIL_URL", Kind::MailUrl;
+    "mail.from", "MUSTER_MAIL_FROM", Kind::Mailbox;
+    "mail.ca_file", "MUSTER_MAIL_CA_FILE", Kind::Path;
+};
+
+impl Kind {
+    /// Whether the value is one; what one looks like if it is not.
+    fn check(self, value: &Value) -> Result<(), String> {
+        let good = match (self, value) {
+            (Self::Path, Value::String(text)) => !text.is_empty(),
+            (Self::Address, Value::String(text)) => text.parse::<std::net::SocketAddr>().is_ok(),
+            (Self::Url, Value::String(text)) => is_base_url(text),
+            (Self::DatabaseUrl, Value::String(text)) => {
+                ["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
+            }
+            (Self::MailUrl, Value::String(text)) => crate::core::mail::check_url(text),
+            (Self::Mailbox, Value::String(text)) => text.parse::<lettre::message::Mailbox>().is_ok(),
+            (Self::Filter, Value::String(text)) => tracing_subscriber::EnvFilter::try_new(text).is_ok(),
+            (Self::Choice(words), Value::String(text)) => words.contains(&text.as_str()),
+            (Self::Flag, Value::Boolean(_)) => true,
+            (Self::Integer(min, max), Value::Integer(number)) => (min..=max).contains(number),
+            (Self::Ratio, Value::Float(number)) => (0.0..=1.0).contains(number),
+            (Self::Ratio, Value::Integer(number)) => (0..=1).contains(number),
+            (Self::Networks, Value::String(text)) => parse_networks(text).is_some(),
+            (Self::Hosts, Value::String(text)) => listed(text).all(is_host),
+            (Self::Origins, Value::String(text)) => listed(text).all(is_origin),
+            _ => false,
+        };
+        if good { Ok(()) } else { Err(format!("has to be {}", self.description())) }
+    }
+
+    fn description(self) -> String {
+        match self {
+            Self::Path => "a path".into(),
+            Self::Address => "an IP address and a port: 127.0.0.1:8080".into(),
+            Self::Url => "an address without query: https://muster.example.com".into(),
+            Self::DatabaseUrl => "sqlite://PATH or postgres://USER:PASSWORD@HOST/DATABASE".into(),
+            Self::MailUrl => {
+                "smtps://USER:PASSWORD@HOST, smtp://… (STARTTLS), smtp://…?tls=none (no password, or this machine), or file:///FOLDER"
+                    .into()
+            }
+            Self::Mailbox => "an e-mail address: Muster <muster@example.com>".into(),
+            Self::Filter => "a level or target=level pairs: info,muster=debug".into(),
+            Self::Choice(words) => format!("one of: {}", words.join(", ")),
+            Self::Flag => "true or false".into(),
+            Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Hosts => "names of hosts with commas: muster.example.com,10.0.0.7:8080".into(),
+            Self::Origins => "origins with commas: https://app.example.com:443,http://localhost:*".into(),
+            Self::Ratio => "a number from 0 to 1".into(),
+            Self::Networks => "networks with commas between them: 10.0.0.0/8, 192.0.2.7".into(),
+        }
+    }
+
+    /// A variable's text as the value that a file would have. What is no number stays text, for `check` to refuse.
+    fn value(self, text: &str) -> Value {
+        let value = match self {
+            Self::Flag => text.parse().ok().map(Value::Boolean),
+            Self::Integer(..) => text.parse().ok().map(Value::Integer),
+            Self::Ratio => text.parse().ok().map(Value::Float),
+            _ => None,
+        };
+        value.unwrap_or_else(|| Value::String(text.to_owned()))
+    }
+}
+
+/// Networks with commas between them; a lone address is a network of one.
+pub(super) fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let network = part.parse().ok();
+            network.or_else(|| part.parse::<std::net::IpAddr>().ok().map(ipnet::IpNet::from))
+        })
+        .collect()
+}
+
+/// The items of a list that is written with commas.
+pub fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// A name or an address, with a port or without.
+fn is_host(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte))
+}
+
+fn is_origin(text: &str) -> bool {
+    let fixed = text.strip_suffix(":*").unwrap_or(text);
+    url::Url::parse(fixed).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.path() == "/"
+            && !fixed.ends_with('/')
+    })
+}
+
+fn is_base_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none()
+    })
+}
+
+/// The layer of a file.
+pub(super) fn from_file(path: &Path, mistakes: &mut Vec<String>) -> Table {
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path).map(Zeroizing::new) {
+        Ok(text) => from_text(&name, &text, mistakes),
+        Err(error) => {
+            mistakes.push(format!("{name}: {error}"));
+            Table::new()
+        }
+    }
+}
+
+/// The layer of a text; `name` is what it is called in messages.
+pub(super) fn from_text(name: &str, text: &str, mistakes: &mut Vec<String>) -> Table {
+    let table = parse(name, text, mistakes);
+    check_table(name, "", &table, mistakes);
+    table
+}
+
+/// Parses TOML. A mistake is told by its line, without the line's text.
+pub(super) fn parse(name: &str, text: &str, mistakes: &mut Vec<String>) -> Table {
+    text.parse().unwrap_or_else(|error: toml::de::Error| {
+        let at = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = 1 + text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
+        mistakes.push(format!("{name}:{line}: not TOML: {}", error.message()));
+        Table::new()
+    })
+}
+
+fn check_table(name: &str, section: &str, table: &Table, mistakes: &mut Vec<String>) {
+    for (key, value) in table {
+        let key = if section.is_empty() { key.clone() } else { format!("{section}.{key}") };
+        let begins_with_key = |other: &str| other.split_once('.').is_some_and(|(section, _)| section == key);
+        let is_section = section.is_empty() && SETTINGS.iter().any(|other| begins_with_key(other.key));
+        match (SETTINGS.iter().find(|setting| setting.key == key), value) {
+            (Some(setting), value) => {
+                if let Err(mistake) = setting.kind.check(value) {
+                    mistakes.push(format!("{name}: {key} {mistake}"));
+                }
+            }
+            (None, Value::Table(inner)) if is_section => check_table(name, &key, inner, mistakes),
+            (None, _) if is_section => mistakes.push(format!("{name}: {key} is a section: write [{key}]")),
+            (None, _) => {
+                let nearest = nearest(&key, SETTINGS.iter().map(|setting| setting.key));
+                mistakes.push(format!("{name}: unknown setting {key} (did you mean {nearest}?)"));
+            }
+        }
+    }
+}
+
+/// The layer of the environment: variables that begin with `MUSTER_`.
+pub(super) fn from_variables(variables: &BTreeMap<String, String>, mistakes: &mut Vec<String>) -> Table {
+    let mut layer = Table::new();
+    for (name, text) in variables {
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.variable == name) else {
+            if !is_service_link(name) {
+                let known = SETTINGS.iter().map(|setting| setting.variable);
+                let nearest = nearest(name, known.chain(OTHER_VARIABLES.iter().copied()));
+                mistakes.push(format!("unknown variable {name} (did you mean {nearest}?)"));
+            }
+            continue;
+        };
+        let value = setting.kind.value(text);
+        if let Err(mistake) = setting.kind.check(&value) {
+            mistakes.push(format!("{name} {mistake}"));
+        }
+        let (table, key) = match setting.key.split_once('.') {
+            Some((section, key)) => {
+                let inner = layer.entry(section).or_insert_with(|| Value::Table(Table::new()));
+                (inner.as_table_mut(), key)
+            }
+            None => (Some(&mut layer), setting.key),
+        };
+        if let Some(table) = table {
+            table.insert(key.to_owned(), value);
+        }
+    }
+    layer
+}
+
+/// Kubernetes sets such variables in every container of a namespace that has a service called `muster…`.
+fn is_service_link(name: &str) -> bool {
+    ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP"].iter().any(|part| name.contains(part))
+        || name.ends_with("_PORT")
+}
+
+/// The known name that `name` was most likely meant to be: by the whole of it, or by what stands after the
+/// section (a key in the wrong section).
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> &'a str {
+    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    known
+        .min_by_key(|key| {
+            let whole = strsim::damerau_levenshtein(name, key);
+            whole.min(strsim::damerau_levenshtein(&last(name), &last(key)) + 1)
+        })
+        .unwrap_or_default()
+}

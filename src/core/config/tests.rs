@@ -1,0 +1,219 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::base::enums::Plan;
+
+fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn written(folder: &tempfile::TempDir, text: &str) -> PathBuf {
+    let path = folder.path().join("muster.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn mistakes(file: &str, pairs: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(&folder, file);
+    let ConfigError(mistakes) = Config::read(Some(&path), variables(pairs)).unwrap_err();
+    let shown = format!("{}: ", path.display());
+    mistakes.into_iter().map(|mistake| mistake.replace(&shown, "")).collect()
+}
+
+#[test]
+fn the_defaults_are_what_the_documentation_says() {
+    let config = Config::read(None, BTreeMap::new()).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.database.url.expose_secret(), "sqlite://./data/muster.db");
+    assert!(config.database.is_sqlite() && config.introspection && config.public_url.is_none());
+    assert_eq!(config.keys_file, Path::new("./data/keys.toml"));
+    assert_eq!((config.limits.body_bytes, config.limits.attachment_bytes), (1 << 20, 25 << 20));
+    assert_eq!((config.log.format, config.issuer()), (LogFormat::Text, "muster"));
+}
+
+#[test]
+fn the_file_wins_over_the_defaults_and_a_variable_over_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let path =
+        written(&folder, "data_dir = \"/srv/m?ster\"\n[limits]\ngraphql_depth = 20\ngraphql_batch = 2");
+    let given = variables(&[
+        ("MUSTER_LIMITS_GRAPHQL_BATCH", "3"),
+        ("MUSTER_INTROSPECTION", "false"),
+        ("MUSTER_LOG_FORMAT", "json"),
+        ("MUSTER_PUBLIC_URL", "https://muster.example/"),
+        ("MUSTER_POLICY_DIR", ""),
+        ("MUSTER_PORT_8080_TCP_ADDR", "10.0.0.1"),
+        ("MUSTER_CONFIG", path.to_str().unwrap()),
+    ]);
+    for config in [Config::read(None, given.clone()).unwrap(), Config::read(Some(&path), given).unwrap()] {
+        let limits = &config.limits;
+        assert_eq!((limits.graphql_depth, limits.graphql_batch, limits.graphql_aliases), (20, 3, 100));
+        assert_eq!((config.introspection, config.log.format), (false, LogFormat::Json));
+        assert_eq!(config.database.url.expose_secret(), "sqlite:///srv/m%3Fster/muster.db");
+        assert_eq!(config.keys_file, Path::new("/srv/m?ster/keys.toml"));
+        assert_eq!((config.issuer(), &config.policy_dir), ("https://muster.example", &None));
+    }
+}
+
+#[test]
+fn every_mistake_is_named_at_once() {
+    let file = "lisen = \"x\"\nlog = \"debug\"\nbody_bytes = 5\nkeys = \"k\"\n[limits]\ngraphql_dept = 3\ngraphql_batch = \"many\"\n[data]\nx = 1";
+    let given = [("MUSTER_DATABSE_URL", "x"), ("MUSTER_LISTEN", "8080"), ("MUSTER_LOG_FORMAT", "xml")];
+    assert_eq!(
+        mistakes(file, &given).into_iter().collect::<BTreeSet<_>>(),
+        [
+            "unknown setting lisen (did you mean listen?)",
+            "log is a section: write [log]",
+            "unknown setting body_bytes (did you mean limits.body_bytes?)",
+            "unknown setting keys (did you mean keys_file?)",
+            "unknown setting limits.graphql_dept (did you mean limits.graphql_depth?)",
+            "limits.graphql_batch has to be a whole number from 1 to 1000",
+            "unknown setting data (did you mean data_dir?)",
+            "unknown variable MUSTER_DATABSE_URL (did you mean MUSTER_DATABASE_URL?)",
+            "MUSTER_LISTEN has to be an IP address and a port: 127.0.0.1:8080",
+            "MUSTER_LOG_FORMAT has to be one of: text, json",
+        ]
+        .map(str::to_owned)
+        .into()
+    );
+}
+
+#[test]
+fn every_kind_of_value_is_checked() {
+    for setting in SETTINGS {
+        for wrong in
+            ["", "\u{0}", "\n", " ", "=", "maybe", "-1", "99999999999999999999", "ftp://x", "muster=loud"]
+        {
+            let config = Config::read(None, variables(&[(setting.variable, wrong)]));
+            // Whatever text is a path.
+            let list = matches!(setting.kind, Kind::Networks | Kind::Hosts | Kind::Origins);
+            let blank = list && wrong.trim().is_empty();
+            let taken = wrong.is_empty() || setting.kind == Kind::Path || blank;
+            // A filter may be a target alone, and most words could be a host's name.
+            assert!(
+                config.is_err() || taken || matches!(setting.kind, Kind::Filter | Kind::Hosts),
+                "{} {wrong:?}",
+                setting.variable
+            );
+            assert!(config.is_ok() || !taken, "{} {wrong:?}", setting.variable);
+        }
+    }
+    for url in ["https://a@b.example", "https://x.example/?a", "/x", "https://x.example/#y"] {
+        assert!(Config::read(None, variables(&[("MUSTER_PUBLIC_URL", url)])).is_err(), "{url}");
+    }
+    assert!(Config::read(None, variables(&[("MUSTER_DATABASE_MIN_CONNECTIONS", "17")])).is_err());
+    assert!(Config::read(Some(Path::new("/nowhere/muster.toml")), BTreeMap::new()).is_err());
+}
+
+#[test]
+fn no_secret_is_printed() {
+    let secret = "hunter2hunter2";
+    let url = format!("postgres://muster:{secret}@db/muster");
+    let config =
+        Config::read(None, variables(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_KEYS", secret)])).unwrap();
+    assert_eq!(config.database.url.expose_secret(), url);
+    let shown = format!("{config:?} {:?}", config.keys());
+    assert!(!shown.contains(secret), "{shown}");
+    for file in [
+        format!("[database]\nurl = {url}"),
+        format!("[database]\nurl = \"{url}"),
+        format!("[database]\nurl = [\"{url}\"]"),
+        format!("[database]\nurl = \"mysql://{secret}\""),
+        format!("[database]\nuri = \"{url}\""),
+        format!("database = \"{url}\""),
+    ] {
+        let mistakes = mistakes(&file, &[("MUSTER_DATABASE_URL", secret)]).join("\n");
+        assert!(!mistakes.contains("hunter2"), "{mistakes}");
+    }
+}
+
+#[test]
+fn table_documentation_and_structs_agree() {
+    // Each setting is described with its variable, directly above its line.
+    for Setting { key, variable, .. } in SETTINGS {
+        let name = key.rsplit('.').next().unwrap();
+        let described =
+            DEFAULT.split(&format!("# {variable}: ")).nth(1).unwrap_or_else(|| panic!("{variable}"));
+        let line =
+            described.lines().find(|line| line.trim_start_matches("# ").starts_with(&format!("{name} = ")));
+        let next = described.find("\n# MUSTER_").unwrap_or(described.len());
+        assert!(
+            line.is_some_and(|line| described.find(line).unwrap() < next),
+            "{key} has no line of its own"
+        );
+    }
+    // The structs' fields, as serde tells them, are the settings of the table and no others.
+    let mut fields = BTreeSet::new();
+    let sections = [
+        "",
+        "database",
+        "log",
+        "limits",
+        "sessions",
+        "metrics",
+        "traces",
+        "rate_limits",
+        "mcp",
+        "signing",
+        "service_tokens",
+        "policy",
+        "audit",
+        "mail",
+    ];
+    for section in sections {
+        let at = if section.is_empty() { "zzz".to_owned() } else { format!("{section}.zzz") };
+        let defaults: toml::Table = DEFAULT.parse().unwrap();
+        let error = Figment::from(Serialized::defaults(defaults))
+            .merge(Serialized::default(&at, 1))
+            .extract::<Config>()
+            .unwrap_err();
+        let figment::error::Kind::UnknownField(_, known) = &error.kind else { panic!("{error}") };
+        let prefix = if section.is_empty() { String::new() } else { format!("{section}.") };
+        fields.extend(
+            known.iter().filter(|field| !sections.contains(field)).map(|field| format!("{prefix}{field}")),
+        );
+    }
+    assert_eq!(fields, SETTINGS.iter().map(|setting| setting.key.to_owned()).collect());
+    // Uncommented, the optional ones are taken as well.
+    let all: String = DEFAULT
+        .lines()
+        .map(|line| match line.strip_prefix("# ").filter(|line| line.contains(" = \"")) {
+            Some(setting) => format!("{setting}\n"),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::read(Some(&written(&folder, &all)), BTreeMap::new()).unwrap();
+    assert!(config.public_url.is_some() && config.policy_dir.is_some() && config.plans_file.is_some());
+}
+
+#[test]
+fn keys_come_from_the_variable_or_from_a_file_made_at_the_first_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::in_folder(folder.path()).unwrap();
+    let made = config.keys().unwrap();
+    let text = std::fs::read_to_string(folder.path().join("keys.toml")).unwrap();
+    let given = Config::read(None, variables(&[("MUSTER_KEYS", &text)])).unwrap();
+    assert_eq!(given.keys().unwrap().active_signing(), made.active_signing());
+    assert!(given.keys_are_given() && !config.keys_are_given());
+}
+
+#[test]
+fn plans_grow_and_a_file_changes_what_it_names() {
+    let plans = Config::read(None, BTreeMap::new()).unwrap().plans().unwrap();
+    let agents: Vec<_> = plans.iter().map(|(_, limits)| limits.max_agents).collect();
+    assert_eq!(agents.len(), Plan::ALL.len());
+    assert!(agents.is_sorted(), "{agents:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let read = |text: &str| Plans::read(Some(&written(&folder, text)));
+    let changed = read("[FREE]\nmax_agents = 99").unwrap();
+    let free = PlanLimits { max_agents: 99, ..*plans.limits(Plan::Free) };
+    assert_eq!(changed.limits(Plan::Free), &free);
+    assert_eq!(changed.limits(Plan::Pro), plans.limits(Plan::Pro));
+    let ConfigError(mistakes) =
+        read("PRO = 1\n[FRE]\nx = 1\n[FREE]\nmax_agent = 1\nmax_servers = -1\nmin_mail_poll_minutes = 0")
+            .unwrap_err();
+    assert_eq!(mistakes.len(), 5, "{mistakes:?}");
+    assert!(mistakes.iter().any(|mistake| mistake.ends_with("unknown plan FRE (did you mean FREE?)")));
+}

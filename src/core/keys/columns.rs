@@ -1,0 +1,91 @@
+//! THE list of sealed columns. Rotation walks it; a law (`tests/it/sealing_keys.rs`) holds it against the tables of both
+//! databases, so that no column whose name ends in `_sealed` can be forgotten.
+
+use crate::{
+    base::ids::OrgId,
+    core::sealing::{Locator, SealContext},
+};
+
+/// A column of sealed values, and where its values say that they belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealedColumn {
+    /// The table.
+    pub table: &'static str,
+    /// The column: the field's name and `_sealed`.
+    pub column: &'static str,
+    /// The SQL of the organization; 0 for what belongs to none.
+    pub organization: &'static str,
+    /// The column that tells the record, by which the value is bound to it.
+    pub record: Record,
+}
+
+/// What tells a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A column with its id.
+    Id(&'static str),
+    /// A column with its name.
+    Name(&'static str),
+}
+
+/// The SQL of the organization of what belongs to none.
+const NONE: &str = "CAST(0 AS BIGINT)";
+
+const fn of_tenant(table: &'static str, column: &'static str) -> SealedColumn {
+    SealedColumn { table, column, organization: "organization_id", record: Record::Id("id") }
+}
+
+const fn of_organization(column: &'static str) -> SealedColumn {
+    SealedColumn { table: "organizations", column, organization: "id", record: Record::Id("id") }
+}
+
+/// Every sealed column of every table.
+pub const SEALED: &[SealedColumn] = &[
+    of_tenant("agents", "model_credential_sealed"),
+    of_tenant("channels", "bot_token_sealed"),
+    of_tenant("channels", "email_imap_pass_sealed"),
+    of_tenant("channels", "email_smtp_pass_sealed"),
+    of_tenant("channels", "webhook_inbound_secret_sealed"),
+    of_tenant("channels", "webhook_outbound_secret_sealed"),
+    of_tenant("credential_fields", "value_sealed"),
+    of_organization("provider_oauth_secret_sealed"),
+    of_organization("transcription_key_sealed"),
+    of_organization("voice_key_sealed"),
+    SealedColumn {
+        table: "idempotency_keys",
+        column: "answer_sealed",
+        organization: "organization_id",
+        record: Record::Name("holder"),
+    },
+    SealedColumn {
+        table: "signing_keys",
+        column: "private_key_sealed",
+        organization: NONE,
+        record: Record::Name("kid"),
+    },
+    SealedColumn {
+        table: "users",
+        column: "totp_secret_sealed",
+        organization: NONE,
+        record: Record::Id("id"),
+    },
+];
+
+impl SealedColumn {
+    /// Where the value of this record was sealed.
+    #[must_use]
+    pub fn place<'a>(&self, organization: OrgId, record: Locator<'a>) -> SealContext<'a> {
+        let field = self.column.strip_suffix("_sealed").unwrap_or(self.column);
+        SealContext { organization, table: self.table, record, field }
+    }
+}
+
+impl Record {
+    /// The column.
+    #[must_use]
+    pub fn column(self) -> &'static str {
+        match self {
+            Self::Id(column) | Self::Name(column) => column,
+        }
+    }
+}

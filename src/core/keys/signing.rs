@@ -1,0 +1,433 @@
+//! The keys that sign access tokens: a table that every replica reads.
+//!
+//! A key is *next* (published, so that others who verify know it before it is used), then *active* (the one that
+//! signs), then *retired* (it still verifies until the last token that it signed has expired; its private half is
+//! destroyed at once). There is one active key, and at most one next. Steps are made under a lock of the table, by
+//! whichever replica is first; the others see them at their next look ([`LOOK`]). A replica that is shown a token of
+//! a key that it does not know looks at once ([`look_for`]), but not for any text that somebody makes up: so many
+//! times a second, and for the same name once in a while.
+//!
+//! An installation begins with the signing keys of its key file.
+
+use std::time::{Duration, Instant};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use moka::sync::Cache;
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
+use secrecy::ExposeSecret;
+use serde_json::json;
+use tokio::sync::Mutex;
+use zeroize::Zeroizing;
+
+use crate::{
+    base::{
+        ids::OrgId,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::jwt::{KeySet, PublicKey},
+        audit::Origin,
+        sealing::{SealContext, SigningKey},
+        store::Transaction,
+    },
+};
+
+/// How often a replica looks at the table.
+pub const LOOK: Duration = Duration::from_secs(2);
+/// How much longer than its tokens a retired key verifies: another replica may sign with it until its next look.
+const GRACE: Duration = Duration::from_secs(60);
+/// How long a name is known to be nobody's.
+const UNKNOWN_KEPT: Duration = Duration::from_secs(5);
+/// How many looks a second strange names may cause.
+const LOOKS_PER_SECOND: u32 = 5;
+const ALGORITHM: &str = "EdDSA";
+
+/// What keeps strange names from asking the database.
+pub struct Lookups {
+    unknown: Cache<String, ()>,
+    recent: Mutex<(Option<Instant>, u32)>,
+}
+
+impl Default for Lookups {
+    fn default() -> Self {
+        Self {
+            unknown: Cache::builder().max_capacity(1_000).time_to_live(UNKNOWN_KEPT).build(),
+            recent: Mutex::default(),
+        }
+    }
+}
+
+/// Where a key stands in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Published, and not used yet.
+    Next,
+    /// Signs.
+    Active,
+    /// Verifies what it has signed.
+    Retired,
+    /// Does nothing any more.
+    Expired,
+}
+
+/// A key as an operator sees it.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Listed {
+    /// Its name in a token's header.
+    pub kid: String,
+    /// Where it stands in its life.
+    pub state: State,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it began to sign, or will.
+    pub activates_at: Option<Timestamp>,
+    /// When it stopped to sign.
+    pub retired_at: Option<Timestamp>,
+    /// Until when it verifies.
+    pub verify_until: Option<Timestamp>,
+}
+
+/// What a rotation has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rotated {
+    /// A key is published and becomes the active one at this time.
+    Planned(String, Timestamp),
+    /// A key has become the active one.
+    Active(String),
+}
+
+struct Row {
+    kid: String,
+    public: [u8; 32],
+    sealed: Vec<u8>,
+    created_at: Timestamp,
+    activate_at: Option<Timestamp>,
+    activated_at: Option<Timestamp>,
+    retired_at: Option<Timestamp>,
+    verify_until: Option<Timestamp>,
+}
+
+impl Row {
+    fn state(&self, now: Timestamp) -> State {
+        match (self.activated_at, self.retired_at) {
+            (_, Some(_)) if self.verify_until.is_none_or(|until| until <= now) => State::Expired,
+            (_, Some(_)) => State::Retired,
+            (Some(_), None) => State::Active,
+            (None, None) => State::Next,
+        }
+    }
+}
+
+/// Puts the table's keys in force; the key file's become the first ones.
+///
+/// # Errors
+/// The database is out of reach; `INTERNAL` for keys that were sealed with another key file.
+pub async fn load(core: &Core) -> Result<()> {
+    if rows(core, core.db.read()).await?.is_empty() {
+        import(core).await?;
+    }
+    reload(core).await
+}
+
+/// One look: makes the step that is due, if one is, and puts the table's keys in force. How many steps.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn keep(core: &Core) -> Result<u64> {
+    let mut made = 0;
+    let known = rows(core, core.db.read()).await?;
+    if due(core, &known).is_some() {
+        let tx = locked(core).await?;
+        // Another replica may have been faster.
+        let step = due(core, &rows(core, &tx).await?);
+        if let Some(step) = step {
+            make(core, &tx, &step).await?;
+            made = 1;
+        }
+        tx.commit().await?;
+    }
+    reload(core).await?;
+    Ok(made)
+}
+
+/// Whether the table has the key `kid`, of which a token was shown; then it is in force now.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
+    if core.access.lookups.unknown.contains_key(kid) {
+        return Ok(false);
+    }
+    {
+        let mut recent = core.access.lookups.recent.lock().await;
+        if recent.0.is_none_or(|since| since.elapsed() >= Duration::from_secs(1)) {
+            *recent = (Some(Instant::now()), 0);
+        }
+        if recent.1 >= LOOKS_PER_SECOND {
+            return Ok(false);
+        }
+        recent.1 += 1;
+    }
+    let known = rows(core, core.db.read()).await?;
+    if !known.iter().any(|row| row.kid == kid && row.state(core.clock.now()) != State::Expired) {
+        core.access.lookups.unknown.insert(kid.to_owned(), ());
+        return Ok(false);
+    }
+    put_in_force(core, &known)?;
+    Ok(true)
+}
+
+/// All keys, the newest first.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn list(core: &Core) -> Result<Vec<Listed>> {
+    let now = core.clock.now();
+    let rows = rows(core, core.db.read()).await?;
+    Ok(rows
+        .into_iter()
+        .rev()
+        .map(|row| Listed {
+            state: row.state(now),
+            kid: row.kid,
+            created_at: row.created_at,
+            activates_at: row.activated_at.or(row.activate_at),
+            retired_at: row.retired_at,
+            verify_until: row.verify_until,
+        })
+        .collect())
+}
+
+/// Publishes a next key that becomes active by itself once everybody can know it; or, with `at_once`, makes the
+/// next key (or a new one) the active one now.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
+    let tx = locked(core).await?;
+    let known = rows(core, &tx).await?;
+    let now = core.clock.now();
+    let next = known.iter().find(|row| row.state(now) == State::Next);
+    let rotated = if at_once {
+        let kid = match next {
+            Some(row) => row.kid.clone(),
+            None => publish(core, &tx, now).await?,
+        };
+        make(core, &tx, &Step::Activate(kid.clone())).await?;
+        Rotated::Active(kid)
+    } else {
+        match next {
+            // Not later than was planned, and not before everybody can know it.
+            Some(row) => {
+                let earliest = row.created_at.plus(core.config.signing.publish()).max(now);
+                let at = row.activate_at.map_or(earliest, |at| at.min(earliest));
+                let sql = "UPDATE signing_keys SET activate_at = $1 WHERE kid = $2";
+                execute(core, &tx, sql, vec![at.0.into(), row.kid.clone().into()]).await?;
+                Rotated::Planned(row.kid.clone(), at)
+            }
+            None => {
+                let at = now.plus(core.config.signing.publish());
+                Rotated::Planned(publish(core, &tx, at).await?, at)
+            }
+        }
+    };
+    let changes = match &rotated {
+        Rotated::Active(kid) => json!({ "kid": kid, "active": true }),
+        Rotated::Planned(kid, at) => json!({ "kid": kid, "active": false, "activates_at": at }),
+    };
+    Origin::operator(core).record(&tx, "rotateSigningKey", ("signing key", None), changes);
+    tx.commit().await?;
+    reload(core).await?;
+    Ok(rotated)
+}
+
+/// Makes a retired key verify no longer: whoever holds an access token of it has to refresh the session.
+///
+/// # Errors
+/// `NOT_FOUND`; `IN_USE` for the active key.
+pub async fn retire(core: &Core, kid: &str) -> Result<()> {
+    let tx = locked(core).await?;
+    let known = rows(core, &tx).await?;
+    let now = core.clock.now();
+    let row = known.iter().find(|row| row.kid == kid);
+    let row = row.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no key {kid}.")))?;
+    if row.state(now) == State::Active {
+        let detail =
+            format!("Signing key {kid} is the active one: `muster key rotate --signing --now` first.");
+        return Err(Problem::new(Code::InUse, detail));
+    }
+    let sql = "UPDATE signing_keys SET retired_at = COALESCE(retired_at, $1), verify_until = $1, \
+               private_key_sealed = $2 WHERE kid = $3";
+    execute(core, &tx, sql, vec![now.0.into(), Vec::<u8>::new().into(), kid.into()]).await?;
+    let changes = json!({ "kid": kid });
+    Origin::operator(core).record(&tx, "retireSigningKey", ("signing key", None), changes);
+    tx.commit().await?;
+    reload(core).await
+}
+
+/// A step in the life of the keys.
+enum Step {
+    /// Publish a next key, to become active then.
+    Publish(Timestamp),
+    /// Make this key the active one.
+    Activate(String),
+}
+
+/// What is due now.
+fn due(core: &Core, known: &[Row]) -> Option<Step> {
+    let (now, settings) = (core.clock.now(), &core.config.signing);
+    if let Some(next) = known.iter().find(|row| row.state(now) == State::Next) {
+        let is_due = next.activate_at.is_some_and(|at| at <= now);
+        return is_due.then(|| Step::Activate(next.kid.clone()));
+    }
+    let active = known.iter().find(|row| row.state(now) == State::Active)?;
+    let ends = active.activated_at?.plus(settings.rotation()?);
+    let earliest = now.plus(settings.publish());
+    (ends <= earliest).then(|| Step::Publish(ends.max(earliest)))
+}
+
+async fn make(core: &Core, tx: &Transaction, step: &Step) -> Result<()> {
+    let now = core.clock.now();
+    match step {
+        Step::Publish(at) => {
+            let kid = publish(core, tx, *at).await?;
+            tracing::info!(kid, %at, "keys.signing_key_published");
+        }
+        Step::Activate(kid) => {
+            let until = now.plus(core.config.sessions.access_token_ttl()).plus(GRACE);
+            let sql = "UPDATE signing_keys SET retired_at = $1, verify_until = $2, private_key_sealed = $3 \
+                       WHERE activated_at IS NOT NULL AND retired_at IS NULL";
+            execute(core, tx, sql, vec![now.0.into(), until.0.into(), Vec::<u8>::new().into()]).await?;
+            let sql = "UPDATE signing_keys SET activated_at = $1 WHERE kid = $2";
+            execute(core, tx, sql, vec![now.0.into(), kid.clone().into()]).await?;
+            tracing::info!(kid, "keys.signing_key_active");
+        }
+    }
+    Ok(())
+}
+
+/// Writes a new key that becomes active then.
+async fn publish(core: &Core, tx: &Transaction, at: Timestamp) -> Result<String> {
+    let key = SigningKey::generate();
+    insert(core, tx, &key, Some(at), None, None).await?;
+    Ok(key.kid)
+}
+
+/// The key file's keys become the first ones, so that tokens of before stay good.
+async fn import(core: &Core) -> Result<()> {
+    let file = core.config.keys().map_err(Problem::internal)?;
+    let tx = locked(core).await?;
+    // Another replica may have been faster.
+    if rows(core, &tx).await?.is_empty() {
+        let now = core.clock.now();
+        for key in file.signing() {
+            let retired = (key.kid != file.active_signing()).then_some(now);
+            insert(core, &tx, key, None, Some(now), retired).await?;
+        }
+    }
+    Ok(tx.commit().await?)
+}
+
+async fn insert(
+    core: &Core,
+    tx: &Transaction,
+    key: &SigningKey,
+    activate_at: Option<Timestamp>,
+    activated_at: Option<Timestamp>,
+    retired_at: Option<Timestamp>,
+) -> Result<()> {
+    let until = retired_at.map(|at| at.plus(core.config.sessions.access_token_ttl()).plus(GRACE));
+    let sealed = match retired_at {
+        Some(_) => Vec::new(),
+        None => core.keys.seal_bytes(&key.seed[..], &place(&key.kid)),
+    };
+    let sql = "INSERT INTO signing_keys (kid, algorithm, public_key, private_key_sealed, created_at, activate_at, \
+               activated_at, retired_at, verify_until) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    let values = vec![
+        key.kid.clone().into(),
+        ALGORITHM.into(),
+        URL_SAFE_NO_PAD.encode(PublicKey::of(key).bytes).into(),
+        sealed.into(),
+        core.clock.now().0.into(),
+        activate_at.map(|at| at.0).into(),
+        activated_at.map(|at| at.0).into(),
+        retired_at.map(|at| at.0).into(),
+        until.map(|at| at.0).into(),
+    ];
+    execute(core, tx, sql, values).await
+}
+
+async fn reload(core: &Core) -> Result<()> {
+    put_in_force(core, &rows(core, core.db.read()).await?)
+}
+
+fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
+    let now = core.clock.now();
+    let active = rows.iter().find(|row| row.state(now) == State::Active);
+    let active = active.ok_or_else(|| Problem::internal(anyhow::anyhow!("no signing key is active")))?;
+    let opened = core.keys.open_bytes(&active.sealed, &place(&active.kid)).map_err(|error| {
+        let hint = "is the key file the one of this database?";
+        Problem::internal(anyhow::anyhow!("signing key {}: {error}; {hint}", active.kid))
+    })?;
+    let mut seed = Zeroizing::new([0; 32]);
+    if opened.expose_secret().len() != seed.len() {
+        return Err(Problem::internal(anyhow::anyhow!("signing key {} is no key", active.kid)));
+    }
+    seed.copy_from_slice(opened.expose_secret());
+    let verifying = rows.iter().filter(|row| row.state(now) != State::Expired);
+    let set = KeySet {
+        active: SigningKey { kid: active.kid.clone(), seed },
+        verifying: verifying
+            .map(|row| PublicKey { kid: row.kid.clone(), bytes: row.public, until: row.verify_until })
+            .collect(),
+    };
+    core.access.jwt.replace(&set);
+    Ok(())
+}
+
+/// Where the private half is sealed.
+fn place(kid: &str) -> SealContext<'_> {
+    SealContext::new(OrgId(0), "signing_keys", kid, "private_key")
+}
+
+/// A transaction in which nobody else changes the keys.
+async fn locked(core: &Core) -> Result<Transaction> {
+    let tx = core.db.begin().await?;
+    if core.db.backend() == DbBackend::Postgres {
+        tx.execute_unprepared("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE").await?;
+    }
+    Ok(tx)
+}
+
+async fn execute(core: &Core, tx: &Transaction, sql: &str, values: Vec<Value>) -> Result<()> {
+    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    Ok(())
+}
+
+/// All keys, the oldest first.
+async fn rows(core: &Core, db: &impl ConnectionTrait) -> Result<Vec<Row>> {
+    let sql = "SELECT kid, public_key, private_key_sealed, created_at, activate_at, activated_at, retired_at, \
+               verify_until FROM signing_keys WHERE algorithm = $1 ORDER BY created_at, kid";
+    let found =
+        db.query_all_raw(Statement::from_sql_and_values(core.db.backend(), sql, [ALGORITHM.into()])).await?;
+    found.iter().map(row).collect()
+}
+
+fn row(found: &QueryResult) -> Result<Row> {
+    let public = URL_SAFE_NO_PAD.decode(found.try_get_by::<String, _>(1)?).map_err(Problem::internal)?;
+    Ok(Row {
+        kid: found.try_get_by(0)?,
+        public: public
+            .try_into()
+            .map_err(|_| Problem::internal(anyhow::anyhow!("a public key is no key")))?,
+        sealed: found.try_get_by(2)?,
+        created_at: found.try_get_by(3)?,
+        activate_at: found.try_get_by(4)?,
+        activated_at: found.try_get_by(5)?,
+        retired_at: found.try_get_by(6)?,
+        verify_until: found.try_get_by(7)?,
+    })
+}

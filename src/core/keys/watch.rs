@@ -1,0 +1,56 @@
+//! Puts a changed key file in force within a second.
+//!
+//! By asking for the file's size, time and inode: cheap enough to do always, and it works on every file system,
+//! also where a new file takes the name of the old one.
+
+use std::{fs::Metadata, path::Path, sync::Arc, time::Duration};
+
+use crate::core::Core;
+
+/// How often the file is looked at.
+const POLL: Duration = Duration::from_millis(400);
+
+/// Watches the key file for as long as it is polled.
+pub async fn watch(core: Arc<Core>) {
+    if core.config.keys_are_given() {
+        return;
+    }
+    let path = core.config.keys_file.clone();
+    let mut seen = mark(&path);
+    loop {
+        tokio::time::sleep(POLL).await;
+        let now = mark(&path);
+        if now != seen && now.is_some() {
+            seen = now;
+            reload(&core);
+        }
+    }
+}
+
+/// Reads the key file anew. A file that can't be read leaves the ring as it is, and the log says why.
+pub fn reload(core: &Core) {
+    match core.config.existing_keys() {
+        Ok(file) => {
+            let (active, before) = (file.ring().active_id(), core.keys.active_id());
+            core.keys.replace(file.ring().clone());
+            tracing::info!(active, before, "keys.ring_reloaded");
+        }
+        Err(error) => tracing::error!(%error, "keys.file_refused; the ring stays as it was"),
+    }
+}
+
+/// What changes when the file does.
+fn mark(path: &Path) -> Option<(u64, std::time::SystemTime, u64)> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.len(), about.modified().ok()?, inode(&about)))
+}
+
+#[cfg(unix)]
+fn inode(about: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(about)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &Metadata) -> u64 {
+    0
+}

@@ -1,0 +1,480 @@
+//! How many requests a caller may send: buckets of tokens and persons, and of addresses that have no good credential.
+//!
+//! A bucket is full at first and fills again evenly over a minute. Every process counts for itself: with three replicas
+//! a caller has three buckets. What is kept is one number for each caller of the last minute ([`Limits::sweep`] drops the
+//! rest), so a flood can't fill the memory.
+//!
+//! [`Arrival::caller`](crate::faces::edge::Arrival::caller) charges a request by its method, so that a new face is limited without
+//! doing anything. GraphQL charges each operation by what it is instead. The last charge of a request stands in its
+//! [`Slot`], from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
+
+use std::{
+    hash::Hash,
+    net::IpAddr,
+    num::NonZeroU32,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use governor::{
+    Quota, RateLimiter,
+    clock::Clock as _,
+    middleware::StateInformationMiddleware,
+    nanos::Nanos,
+    state::{
+        StateStore,
+        keyed::{DashMapStateStore, ShrinkableKeyedStateStore},
+    },
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+
+use super::ledger::Holder;
+use crate::base::network::network;
+use crate::{
+    base::{
+        numerals::counted,
+        problem::{Code, Problem, Result},
+        time::Clock,
+    },
+    core::{access::Caller, config, telemetry::metrics},
+};
+
+/// Which bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It only looks.
+    Reads = 0,
+    /// It may change something.
+    Writes = 1,
+    /// It has no good credential.
+    Anonymous = 2,
+}
+
+impl Class {
+    /// What a request of this method does.
+    #[must_use]
+    pub fn of(method: &Method) -> Self {
+        if method.is_safe() { Self::Reads } else { Self::Writes }
+    }
+
+    /// Its name in headers, details and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+            Self::Anonymous => "anonymous",
+        }
+    }
+}
+
+type Buckets<K> = RateLimiter<K, Levels<K>, Ticker, StateInformationMiddleware>;
+
+/// How full the buckets are: the limiter takes from them, and we can give back.
+struct Levels<K: Eq + Hash>(Arc<DashMapStateStore<K>>);
+
+/// The buckets of everybody.
+pub struct Limits {
+    clock: Ticker,
+    reads: Buckets<Holder>,
+    writes: Buckets<Holder>,
+    anonymous: Buckets<IpAddr>,
+    addresses: Levels<IpAddr>,
+    per_minute: [u32; 3],
+    /// `RateLimit-Policy`, by class.
+    policies: [HeaderValue; 3],
+}
+
+impl Limits {
+    /// Full buckets of the sizes that the settings say; none if nothing is limited.
+    #[must_use]
+    pub fn new(settings: &config::RateLimits, clock: &Clock) -> Option<Self> {
+        if !settings.enabled {
+            return None;
+        }
+        let clock = Ticker(clock.clone());
+        let per_minute =
+            [settings.reads_per_minute, settings.writes_per_minute, settings.anonymous_per_minute];
+        let quota = |class: Class| {
+            Quota::per_minute(NonZeroU32::new(per_minute[class as usize]).unwrap_or(NonZeroU32::MIN))
+        };
+        let policy = |class: Class| {
+            let text = format!("\"{}\";q={};w=60", class.name(), per_minute[class as usize]);
+            HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+        };
+        let addresses = Levels::default();
+        Some(Self {
+            reads: bucket(quota(Class::Reads), Levels::default(), &clock),
+            writes: bucket(quota(Class::Writes), Levels::default(), &clock),
+            anonymous: bucket(quota(Class::Anonymous), addresses.clone(), &clock),
+            addresses,
+            policies: [policy(Class::Reads), policy(Class::Writes), policy(Class::Anonymous)],
+            per_minute,
+            clock,
+        })
+    }
+
+    /// Takes one from the bucket of the caller, or of the address where nobody is known.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` from an empty bucket.
+    pub fn charge(&self, caller: &Caller, ip: Option<IpAddr>, class: Class, slot: &Slot) -> Result<()> {
+        match caller {
+            Caller::System => return Ok(()),
+            Caller::Anonymous => return self.charge_address(ip, slot),
+            Caller::Person(_) | Caller::Token(_) => {}
+        }
+        let buckets = if class == Class::Reads { &self.reads } else { &self.writes };
+        self.take(buckets, &Holder::of(caller, ip), class, slot)
+    }
+
+    /// Takes one from the bucket of an address: for a request without a good credential.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` from an empty bucket.
+    pub fn charge_address(&self, ip: Option<IpAddr>, slot: &Slot) -> Result<()> {
+        let Some(ip) = ip else { return Ok(()) };
+        self.take(&self.anonymous, &network(ip), Class::Anonymous, slot)
+    }
+
+    /// Puts back what was taken for a credential before it was known to be good.
+    pub fn give_back(&self, ip: Option<IpAddr>) {
+        let Some(ip) = ip else { return };
+        let one = Duration::from_mins(1) / self.per_minute[Class::Anonymous as usize].max(1);
+        // None: the bucket is full again, and forgotten.
+        let _ = self.addresses.measure_and_replace(&network(ip), |level| match level {
+            Some(level) => Ok(((), level.saturating_sub(one.into()))),
+            None => Err(()),
+        });
+    }
+
+    fn take<K>(&self, buckets: &Buckets<K>, key: &K, class: Class, slot: &Slot) -> Result<()>
+    where
+        K: Clone + Eq + Hash,
+    {
+        match buckets.check_key(key) {
+            Ok(left) => {
+                let remaining = left.remaining_burst_capacity();
+                let size = self.per_minute[class as usize];
+                // When the bucket is full again.
+                let seconds = (u64::from(size - remaining.min(size)) * 60).div_ceil(u64::from(size));
+                slot.note(class, remaining, seconds);
+                Ok(())
+            }
+            Err(until) => {
+                let wait = until.wait_time_from(self.clock.now()).as_millis().div_ceil(1000).max(1) as u64;
+                slot.note(class, 0, wait);
+                if let Some(meters) = metrics::on() {
+                    meters.limited(class.name());
+                }
+                let detail = format!("Too many requests; come back in {}.", counted(wait, "second"));
+                Err(Problem::new(Code::RateLimited, detail)
+                    .with("limit", class.name())
+                    .with("retry_after", wait))
+            }
+        }
+    }
+
+    /// Drops buckets that are full again; says how many are left.
+    pub fn sweep(&self) -> usize {
+        self.reads.retain_recent();
+        self.reads.shrink_to_fit();
+        self.writes.retain_recent();
+        self.writes.shrink_to_fit();
+        self.anonymous.retain_recent();
+        self.anonymous.shrink_to_fit();
+        self.reads.len() + self.writes.len() + self.anonymous.len()
+    }
+
+    /// Says in the headers of an answer what is left, if the request was charged.
+    pub fn show(&self, slot: &Slot, status: StatusCode, headers: &mut HeaderMap) {
+        const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+        const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+        let Some((class, remaining, seconds)) = slot.noted() else { return };
+        headers.insert(POLICY, self.policies[class as usize].clone());
+        let mut text = String::with_capacity(40);
+        for part in [
+            "\"",
+            class.name(),
+            "\";r=",
+            itoa::Buffer::new().format(remaining),
+            ";t=",
+            itoa::Buffer::new().format(seconds),
+        ] {
+            text.push_str(part);
+        }
+        if let Ok(value) = HeaderValue::try_from(text) {
+            headers.insert(LIMIT, value);
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS && remaining == 0 {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+    }
+}
+
+fn bucket<K: Clone + Eq + Hash>(quota: Quota, levels: Levels<K>, clock: &Ticker) -> Buckets<K> {
+    RateLimiter::new(quota, levels, clock.clone())
+}
+
+impl<K: Eq + Hash> Default for Levels<K> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Eq + Hash> Clone for Levels<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Clone + Eq + Hash> StateStore for Levels<K> {
+    type Key = K;
+
+    fn measure_and_replace<T, F, E>(&self, key: &K, f: F) -> std::result::Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> std::result::Result<(T, Nanos), E>,
+    {
+        self.0.measure_and_replace(key, f)
+    }
+}
+
+impl<K: Clone + Eq + Hash> ShrinkableKeyedStateStore<K> for Levels<K> {
+    fn retain_recent(&self, drop_below: Nanos) {
+        self.0.retain_recent(drop_below);
+    }
+
+    fn shrink_to_fit(&self) {
+        ShrinkableKeyedStateStore::shrink_to_fit(&*self.0);
+    }
+
+    fn len(&self) -> usize {
+        ShrinkableKeyedStateStore::len(&*self.0)
+    }
+
+    fn is_empty(&self) -> bool {
+        ShrinkableKeyedStateStore::is_empty(&*self.0)
+    }
+}
+
+/// What the outermost layer has to know of a request: what its last charge has left, whose it is, and whether it changes
+/// something.
+#[derive(Clone, Debug, Default)]
+pub struct Slot(Arc<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    charge: AtomicU64,
+    holder: OnceLock<Holder>,
+    changes: AtomicBool,
+}
+
+impl Slot {
+    /// One word, so that no lock is needed: whether, class, remaining, seconds.
+    fn note(&self, class: Class, remaining: u32, seconds: u64) {
+        let word = 1 << 63 | (class as u64) << 48 | u64::from(remaining) << 16 | seconds.min(0xffff);
+        self.0.charge.store(word, Ordering::Relaxed);
+    }
+
+    /// The request may change something.
+    pub fn changes(&self) {
+        self.0.changes.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the request may have changed something.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.0.changes.load(Ordering::Relaxed)
+    }
+
+    /// The request is this holder's.
+    pub fn held_by(&self, holder: Holder) {
+        let _ = self.0.holder.set(holder);
+    }
+
+    /// Whose the request is, once that is known.
+    #[must_use]
+    pub fn holder(&self) -> Option<Holder> {
+        self.0.holder.get().copied()
+    }
+
+    /// The same as of `other`: what was charged in advance counts after all.
+    pub fn copy(&self, other: &Self) {
+        self.0.charge.store(other.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    fn noted(&self) -> Option<(Class, u32, u64)> {
+        let word = self.0.charge.load(Ordering::Relaxed);
+        let class = match word >> 48 & 0x7fff {
+            0 => Class::Reads,
+            1 => Class::Writes,
+            _ => Class::Anonymous,
+        };
+        (word >> 63 == 1).then_some((class, (word >> 16) as u32, word & 0xffff))
+    }
+}
+
+/// The service's clock as governor reads it.
+#[derive(Clone, Debug)]
+struct Ticker(Clock);
+
+impl governor::clock::Clock for Ticker {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::from(self.0.elapsed())
+    }
+}
+
+/// Where a request comes from: its peer, or whom a trusted proxy names. What is said by anybody else is not believed:
+/// the list is read from its end, and the first address that is no trusted proxy's is the client's.
+#[must_use]
+pub fn client_address(peer: IpAddr, headers: &HeaderMap, settings: &config::Config) -> IpAddr {
+    let trusted =
+        |ip: IpAddr| settings.trusted_proxies.iter().any(|network| network.contains(&ip.to_canonical()));
+    if settings.trusted_proxies.is_empty() || !trusted(peer) {
+        return peer;
+    }
+    let forwarded = settings.proxy_header == config::ProxyHeader::Forwarded;
+    let name = if forwarded { "forwarded" } else { "x-forwarded-for" };
+    // One that can't be read is no address, and ends the list: what stands before it may be the client's own invention.
+    let values: Vec<&str> =
+        headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default()).collect();
+    let mut client = peer;
+    for element in values.iter().rev().flat_map(|value| value.rsplit(',')) {
+        let named = if forwarded { named_by_forwarded(element) } else { address(element) };
+        // Hidden or broken: the proxy that said so is the last one known.
+        let Some(ip) = named else { return client };
+        client = ip;
+        if !trusted(ip) {
+            return client;
+        }
+    }
+    client
+}
+
+/// The address in `for=` of one element of `Forwarded` (RFC 7239).
+fn named_by_forwarded(element: &str) -> Option<IpAddr> {
+    let pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let (_, node) = pairs.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("for"))?;
+    address(node.trim().trim_matches('"'))
+}
+
+/// An address, with or without a port.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    if let Some((inner, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return inner.parse().ok();
+    }
+    let alone = || {
+        text.rsplit_once(':').and_then(|(ip, _port)| ip.parse::<std::net::Ipv4Addr>().ok()).map(IpAddr::V4)
+    };
+    text.parse().ok().or_else(alone)
+}
+
+/// How often full buckets are dropped.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(header: config::ProxyHeader) -> config::Config {
+        let mut settings = config::Config::in_folder(std::path::Path::new("/tmp")).unwrap();
+        settings.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
+        settings.proxy_header = header;
+        settings
+    }
+
+    fn client(peer: &str, header: config::ProxyHeader, values: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for name in ["x-forwarded-for", "forwarded"] {
+            for value in values {
+                headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            }
+        }
+        client_address(peer.parse().unwrap(), &headers, &settings(header)).to_string()
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_is_believed() {
+        use config::ProxyHeader::{Forwarded, XForwardedFor};
+        // Whoever comes himself is himself, whatever he says.
+        assert_eq!(client("192.0.2.9", XForwardedFor, &["198.51.100.1"]), "192.0.2.9");
+        assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1"]), "198.51.100.1");
+        // What the client wrote stands before what the proxies wrote.
+        assert_eq!(
+            client("10.0.0.1", XForwardedFor, &["203.0.113.7, 198.51.100.1, 10.2.0.1"]),
+            "198.51.100.1"
+        );
+        assert_eq!(client("10.0.0.1", XForwardedFor, &["203.0.113.7", "198.51.100.1"]), "198.51.100.1");
+        assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1:4711"]), "198.51.100.1");
+        assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1, nonsense"]), "10.0.0.1");
+        assert_eq!(client("10.0.0.1", XForwardedFor, &["203.0.113.7", "é, 198.51.100.1"]), "10.0.0.1");
+        assert_eq!(client("10.0.0.1", XForwardedFor, &[]), "10.0.0.1");
+        assert_eq!(client("fd00::1", XForwardedFor, &["2001:db8::7"]), "2001:db8::7");
+        assert_eq!(
+            client(
+                "10.0.0.1",
+                Forwarded,
+                &["for=203.0.113.7", "proto=https;For=\"[2001:db8::7]:80\", for=10.1.1.1"]
+            ),
+            "2001:db8::7"
+        );
+        assert_eq!(client("10.0.0.1", Forwarded, &["for=198.51.100.1, for=_hidden"]), "10.0.0.1");
+    }
+
+    #[test]
+    fn a_slot_gives_back_what_was_noted() {
+        let slot = Slot::default();
+        assert_eq!(slot.noted(), None);
+        for class in [Class::Reads, Class::Writes, Class::Anonymous] {
+            for (remaining, seconds) in [(0, 1), (u32::MAX, 60), (7, 0xffff)] {
+                slot.note(class, remaining, seconds);
+                assert_eq!(slot.noted(), Some((class, remaining, seconds)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_customer_s_network_is_one_address() {
+        let of = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!((of("::ffff:192.0.2.1"), of("192.0.2.1")), ("192.0.2.1".into(), "192.0.2.1".into()));
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again_and_no_bucket_holds_more_than_it_did() {
+        let clock = Clock::fixed(crate::base::time::Timestamp(0));
+        let config = config::Config::in_folder(std::path::Path::new("/tmp")).unwrap();
+        let limits = Limits::new(&config.rate_limits, &clock).unwrap();
+        let (ip, slot) = (Some(IpAddr::V4(1.into())), Slot::default());
+        let most = config.rate_limits.anonymous_per_minute;
+        let taken = || (0..=2 * most).take_while(|_| limits.charge_address(ip, &slot).is_ok()).count();
+        limits.give_back(ip);
+        assert_eq!(taken(), most as usize);
+        limits.give_back(ip);
+        limits.give_back(ip);
+        assert_eq!(taken(), 2);
+        clock.advance(Duration::from_secs(61));
+        limits.give_back(ip);
+        assert_eq!((limits.sweep(), taken()), (0, most as usize));
+    }
+
+    #[test]
+    fn what_is_full_again_is_forgotten() {
+        let clock = Clock::fixed(crate::base::time::Timestamp(0));
+        let config = config::Config::in_folder(std::path::Path::new("/tmp")).unwrap();
+        let limits = Limits::new(&config.rate_limits, &clock).unwrap();
+        let slot = Slot::default();
+        for n in 0..1_000_u32 {
+            limits.charge_address(Some(IpAddr::V4(n.into())), &slot).unwrap();
+        }
+        assert_eq!(limits.sweep(), 1_000);
+        clock.advance(Duration::from_secs(61));
+        assert_eq!(limits.sweep(), 0);
+    }
+}

@@ -1,0 +1,268 @@
+//! How mail leaves the process.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context;
+use lettre::{
+    AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
+    message::{Mailbox, MessageBuilder, MultiPart},
+    transport::smtp::{
+        authentication::Credentials,
+        client::{Certificate, Tls, TlsParameters},
+    },
+};
+use secrecy::ExposeSecret;
+use url::Url;
+
+use super::Letter;
+use crate::{base::files::create_private, core::config::Config};
+
+/// The address of the demonstration's transport: mail is written to the log. Links are secrets, so that no file of
+/// settings can ask for it; `muster demo` sets it.
+pub const LOG: &str = "log:";
+/// How long a mail server may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+type Smtp = AsyncSmtpTransport<Tokio1Executor>;
+
+enum Transport {
+    Off,
+    Log,
+    Folder(PathBuf),
+    Smtp(Smtp),
+}
+
+/// Sends letters.
+pub struct Mailer {
+    transport: Transport,
+    from: Option<Mailbox>,
+    /// Where links lead: the panel's address.
+    links: String,
+}
+
+/// Why a letter has not left.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// Later it may.
+    #[error("{0}")]
+    Later(String),
+    /// It never will.
+    #[error("{0}")]
+    Never(String),
+}
+
+impl std::fmt::Debug for Mailer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let transport = match &self.transport {
+            Transport::Off => "off",
+            Transport::Log => "log",
+            Transport::Folder(_) => "folder",
+            Transport::Smtp(_) => "smtp",
+        };
+        f.debug_struct("Mailer").field("transport", &transport).finish_non_exhaustive()
+    }
+}
+
+impl Mailer {
+    /// The transport of the settings. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// A certificate or a folder that can't be read.
+    pub fn new(config: &Config) -> anyhow::Result<Self> {
+        let mail = &config.mail;
+        let transport = match mail.url.as_ref().map(ExposeSecret::expose_secret) {
+            None => Transport::Off,
+            Some(LOG) => Transport::Log,
+            Some(url) => open(&Url::parse(url).context("mail.url")?, mail.ca_file.as_deref())?,
+        };
+        let from = mail.from.as_deref().map(str::parse).transpose().context("mail.from")?;
+        Ok(Self { transport, from, links: config.links().to_owned() })
+    }
+
+    /// Whether mail leaves at all.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        !matches!(self.transport, Transport::Off)
+    }
+
+    /// The panel's page `path` with the token. It stands behind `#`: browsers send that part to nobody, so that it
+    /// gets into no server's log.
+    #[must_use]
+    pub fn link(&self, path: &str, token: &str) -> String {
+        format!("{}/{path}#token={token}", self.links)
+    }
+
+    /// What letters call this installation.
+    #[must_use]
+    pub fn site(&self) -> &str {
+        let name = self.links.split_once("://").map_or(self.links.as_str(), |(_, name)| name);
+        if name.is_empty() { "Muster" } else { name }
+    }
+
+    /// Sends a letter.
+    ///
+    /// # Errors
+    /// It has not left: see [`SendError`]. What a mail server says is kept short, and never holds the letter.
+    pub async fn send(&self, id: i64, recipient: &str, letter: Letter) -> Result<(), SendError> {
+        if let Transport::Log = self.transport {
+            tracing::warn!(target: "muster::mail", to = recipient, subject = letter.subject, "a mail:\n\n{}", letter.text);
+            return Ok(());
+        }
+        let message = self.message(id, recipient, letter).map_err(|error| never(&error))?;
+        match &self.transport {
+            Transport::Smtp(smtp) => match smtp.send(message).await {
+                Ok(_) => Ok(()),
+                // Refused for good, and not because we failed to say who we are.
+                Err(error)
+                    if error.is_permanent() && !matches!(code(&error), Some(530 | 534 | 535 | 538)) =>
+                {
+                    Err(SendError::Never(brief(&error)))
+                }
+                Err(error) => Err(SendError::Later(brief(&error))),
+            },
+            Transport::Folder(folder) => {
+                put(folder, &message.formatted()).map_err(|error| SendError::Later(error.to_string()))
+            }
+            Transport::Off | Transport::Log => Err(SendError::Later("mail is off".to_owned())),
+        }
+    }
+
+    fn message(&self, id: i64, recipient: &str, letter: Letter) -> anyhow::Result<Message> {
+        let from = self.from.clone().context("mail.from is missing")?;
+        // Not the host's name, which lettre would tell.
+        let unique: [u8; 8] = crate::core::sealing::random_bytes();
+        let message_id = format!("<{id}.{:016x}@{}>", u64::from_be_bytes(unique), from.email.domain());
+        Ok(addressed(from, recipient)?
+            .subject(letter.subject)
+            .message_id(Some(message_id))
+            .multipart(MultiPart::alternative_plain_html(letter.text, letter.html))?)
+    }
+}
+
+/// A letter's envelope, as far as it depends on who gets it.
+fn addressed(from: Mailbox, recipient: &str) -> anyhow::Result<MessageBuilder> {
+    Ok(Message::builder().from(from).to(Mailbox::new(None, recipient.parse()?)))
+}
+
+/// Whether a letter to this address has an envelope. Some addresses are good by the rules, and no mail can be sent to them.
+#[must_use]
+pub fn can_be_sent_to(email: &str) -> bool {
+    let letter = || -> anyhow::Result<Message> {
+        let from = "muster@example.com".parse()?;
+        Ok(addressed(from, email)?.body(String::new())?)
+    };
+    letter().is_ok_and(|letter| letter.envelope().to().len() == 1)
+}
+
+/// Puts a letter into a folder, for its owner alone: links in it open accounts.
+fn put(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
+    let name = format!("{}.eml", uuid::Uuid::now_v7());
+    create_private(&folder.join(name))?.write_all(letter)
+}
+
+fn open(url: &Url, ca_file: Option<&Path>) -> anyhow::Result<Transport> {
+    if url.scheme() == "file" {
+        let folder = url.to_file_path().map_err(|()| anyhow::anyhow!("mail.url: no folder"))?;
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        return Ok(Transport::Folder(folder));
+    }
+    let host = url.host_str().context("mail.url: no host")?;
+    let mut tls = TlsParameters::builder(host.to_owned());
+    if let Some(file) = ca_file {
+        let pem = std::fs::read(file).with_context(|| file.display().to_string())?;
+        tls = tls.add_root_certificate(Certificate::from_pem(&pem).context("mail.ca_file")?);
+    }
+    let (tls, port) = match url.scheme() {
+        "smtps" => (Tls::Wrapper(tls.build()?), 465),
+        _ if is_plain(url) => (Tls::None, 25),
+        _ => (Tls::Required(tls.build()?), 587),
+    };
+    let mut builder =
+        Smtp::builder_dangerous(host).tls(tls).port(url.port().unwrap_or(port)).timeout(Some(TIMEOUT));
+    if !url.username().is_empty() {
+        let password = url.password().unwrap_or_default();
+        builder = builder.credentials(Credentials::new(decoded(url.username()), decoded(password)));
+    }
+    Ok(Transport::Smtp(builder.build()))
+}
+
+fn decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+fn is_plain(url: &Url) -> bool {
+    url.query() == Some("tls=none")
+}
+
+/// Whether mail can be sent by this address: `smtp://` (STARTTLS, or `?tls=none`), `smtps://`, `file:///`. A password
+/// is not sent over an open line, other than to this machine.
+#[must_use]
+pub fn check_url(text: &str) -> bool {
+    let Ok(url) = Url::parse(text) else { return false };
+    let is_smtp = |url: &Url| {
+        url.has_host()
+            && matches!(url.path(), "" | "/")
+            && url.fragment().is_none()
+            && (url.query().is_none() || is_plain(url))
+    };
+    let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    match url.scheme() {
+        "file" => url.to_file_path().is_ok(),
+        "smtps" => is_smtp(&url) && url.query().is_none(),
+        "smtp" => is_smtp(&url) && (!is_plain(&url) || is_local || url.username().is_empty()),
+        _ => false,
+    }
+}
+
+fn never(error: &anyhow::Error) -> SendError {
+    SendError::Never(format!("{error:#}"))
+}
+
+fn code(error: &lettre::transport::smtp::Error) -> Option<u16> {
+    error.status().map(u16::from)
+}
+
+/// What went wrong, without what a server may repeat of the mail.
+fn brief(error: &lettre::transport::smtp::Error) -> String {
+    match code(error) {
+        Some(code) => format!("the mail server answers {code}"),
+        None if error.is_timeout() => "the mail server does not answer in time".to_owned(),
+        None if error.is_tls() => "no TLS with the mail server".to_owned(),
+        None => format!("{error}").chars().take(200).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_a_mail_server_is_checked() {
+        for good in [
+            "smtp://mail.example.com",
+            "smtp://me:secret@mail.example.com:2525",
+            "smtps://me:secret@mail.example.com",
+            "smtp://relay.internal:25?tls=none",
+            "smtp://me:secret@127.0.0.1:25?tls=none",
+            "file:///var/spool/muster",
+        ] {
+            assert!(check_url(good), "{good}");
+        }
+        for bad in [
+            LOG,
+            "mail.example.com",
+            "smtp://",
+            "smtps://mail.example.com?tls=none",
+            "smtp://me:secret@mail.example.com?tls=none",
+            "smtp://mail.example.com?tls=optional",
+            "http://mail.example.com",
+            "file://host/folder",
+        ] {
+            assert!(!check_url(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Asks casbin every question there is, once, and keeps the answers.
+//!
+//! `enforce` looks at every line it is given, so asking it everything for every organization over all lines would
+//! cost (organizations × roles × permissions × lines). Two facts of the matcher in `policies/model.conf` make it
+//! cheap, and a test compares the result with an enforcer over all lines, cell by cell:
+//!
+//! - `r.act == p.act`: a line has no say in a question about another permission. So casbin is asked about one
+//!   permission at a time, with only the lines that name it.
+//! - `p.dom == "*" || p.dom == r.dom`: a line has no say in another organization. So an organization is asked
+//!   only about the permissions that its own file names; for all others it has the answers of `*`.
+//!
+//! - the matcher compares domains for equality and knows no other fact about them: two organizations whose files say
+//!   the same about a permission get the same answer, and casbin is asked for the first of them. So however many
+//!   organizations there are, there are at most 81 questions a permission (each role allowed, denied or not named).
+//!
+//! One enforcer serves for all of it: role links are built once, only the `p` lines are changed. A policy that is read
+//! again takes over the rows of organizations about which nothing was changed.
+
+use std::collections::HashMap;
+
+use casbin::{CoreApi, DefaultModel, Enforcer, StringAdapter};
+use futures::FutureExt;
+
+use super::{
+    lint::Rules,
+    reader::{Effect, Grant, SERVICE_TOKEN, Subject},
+    source::MODEL,
+};
+use crate::base::{
+    ids::OrgId,
+    permission::{Permission, PermissionSet, Role},
+};
+
+/// The permissions of each role, in the order of [`Role::ALL`].
+type Row = [PermissionSet; Role::ALL.len()];
+
+/// Casbin's answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    base: Row,
+    /// Organizations with a file of their own.
+    overrides: HashMap<OrgId, Row>,
+    token_cap: PermissionSet,
+}
+
+impl Table {
+    /// Everything that `role` may do in `org`.
+    #[must_use]
+    pub fn role_permissions(&self, org: OrgId, role: Role) -> PermissionSet {
+        self.overrides.get(&org).unwrap_or(&self.base)[role.index()]
+    }
+
+    /// Everything that `role` may do in an organization without a file of its own.
+    #[must_use]
+    pub fn base_permissions(&self, role: Role) -> PermissionSet {
+        self.base[role.index()]
+    }
+
+    /// Everything that `subject` may do in `org`; without one, in organizations without a file of their own.
+    pub(super) fn row(&self, org: Option<OrgId>, subject: Subject) -> PermissionSet {
+        match (subject, org) {
+            (Subject::ServiceToken, _) => self.token_cap,
+            (Subject::Role(role), Some(org)) => self.role_permissions(org, role),
+            (Subject::Role(role), None) => self.base_permissions(role),
+        }
+    }
+
+    pub(super) fn allows(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> bool {
+        self.row(org, subject).contains(permission)
+    }
+
+    /// The organizations with a file of their own.
+    pub(super) fn overridden(&self) -> Vec<OrgId> {
+        let mut orgs: Vec<OrgId> = self.overrides.keys().copied().collect();
+        orgs.sort_unstable();
+        orgs
+    }
+
+    /// What a service token may carry at most.
+    #[must_use]
+    pub fn token_cap(&self) -> PermissionSet {
+        self.token_cap
+    }
+
+    /// How many organizations have a file of their own.
+    #[must_use]
+    pub fn organizations(&self) -> usize {
+        self.overrides.len()
+    }
+}
+
+/// The domain of organizations without a file of their own.
+const EVERYWHERE: &str = "*";
+
+/// Asks every question; what was asked before, of the very same lines, is not asked again.
+pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin::Result<Table> {
+    let before = before.filter(|(old, _)| old.inherits == rules.inherits && same(&old.base, &rules.base));
+    let mut judge = Judge::new(rules)?;
+    let mut table = Table::default();
+    if let Some((_, known)) = before {
+        (table.base, table.token_cap) = (known.base, known.token_cap);
+    }
+    for permission in Permission::ALL.into_iter().filter(|_| before.is_none()) {
+        judge.hear(about(permission, &rules.base).map(|grant| (EVERYWHERE, grant)));
+        for role in Role::ALL {
+            let answer = judge.ask(role.as_str(), EVERYWHERE, permission)?;
+            table.base[role.index()].set(permission, answer);
+        }
+        table.token_cap.set(permission, judge.ask(SERVICE_TOKEN, EVERYWHERE, permission)?);
+    }
+    let mut asked = Known::new();
+    for (org, grants) in &rules.orgs {
+        let known =
+            before.and_then(|(old, known)| known.overrides.get(org).filter(|_| same(old.own(*org), grants)));
+        if let Some(row) = known {
+            table.overrides.insert(*org, *row);
+            continue;
+        }
+        let row = org_row(&mut judge, &mut asked, table.base, &rules.base, *org, grants)?;
+        table.overrides.insert(*org, row);
+    }
+    Ok(table)
+}
+
+/// What an organization's file says about a permission, role by role.
+type Said = [Option<Effect>; Role::ALL.len()];
+
+/// Answers about organizations, by what their files say.
+type Known = HashMap<(Permission, Said), [bool; Role::ALL.len()]>;
+
+fn org_row(
+    judge: &mut Judge,
+    known: &mut Known,
+    mut row: Row,
+    base: &[Grant],
+    org: OrgId,
+    own: &[Grant],
+) -> casbin::Result<Row> {
+    for (permission, said) in said(own) {
+        let answers = match known.get(&(permission, said)) {
+            Some(answers) => *answers,
+            None => {
+                let domain = org.to_string();
+                let base = about(permission, base).map(|grant| (EVERYWHERE, grant));
+                judge.hear(base.chain(about(permission, own).map(|grant| (domain.as_str(), grant))));
+                let mut answers = [false; Role::ALL.len()];
+                for role in Role::ALL {
+                    answers[role.index()] = judge.ask(role.as_str(), &domain, permission)?;
+                }
+                known.insert((permission, said), answers);
+                answers
+            }
+        };
+        for role in Role::ALL {
+            row[role.index()].set(permission, answers[role.index()]);
+        }
+    }
+    Ok(row)
+}
+
+fn said(own: &[Grant]) -> HashMap<Permission, Said> {
+    let mut said: HashMap<Permission, Said> = HashMap::new();
+    for grant in own {
+        let roles = said.entry(grant.permission).or_default();
+        if let Subject::Role(role) = grant.subject {
+            roles[role.index()] = Some(grant.effect);
+        }
+    }
+    said
+}
+
+/// Whether casbin would be told the same.
+fn same(old: &[Grant], new: &[Grant]) -> bool {
+    let said = |grant: &Grant| (grant.subject, grant.permission, grant.effect);
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| said(old) == said(new))
+}
+
+fn about(permission: Permission, grants: &[Grant]) -> impl Iterator<Item = &Grant> {
+    grants.iter().filter(move |grant| grant.permission == permission)
+}
+
+/// Casbin.
+struct Judge(Enforcer);
+
+impl Judge {
+    /// One that knows how roles inherit, and no line yet.
+    fn new(rules: &Rules) -> casbin::Result<Self> {
+        let links: String =
+            rules.inherits.iter().map(|(role, parent)| format!("g, {role}, {parent}\n")).collect();
+        let made = async {
+            let model = DefaultModel::from_str(MODEL).await?;
+            Enforcer::new(model, StringAdapter::new(links)).await
+        };
+        // Asynchronous in form only: everything is in memory, so it never waits.
+        let waits =
+            || Err(casbin::error::ModelError::Other("reading the model from memory waits".to_owned()).into());
+        made.now_or_never().unwrap_or_else(waits).map(Self)
+    }
+
+    /// Puts these lines in the place of those it knew.
+    fn hear<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a Grant)>) {
+        let model = self.0.get_mut_model();
+        model.clear_policy();
+        for (domain, grant) in lines {
+            let fields = [grant.subject.as_str(), domain, grant.permission.as_str(), grant.effect.as_str()];
+            model.add_policy("p", "p", fields.map(str::to_owned).to_vec());
+        }
+    }
+
+    fn ask(&self, subject: &str, domain: &str, permission: Permission) -> casbin::Result<bool> {
+        self.0.enforce((subject, domain, permission.as_str()))
+    }
+}

@@ -1,0 +1,276 @@
+//! Why a caller may or may not: the line that decides, and the line that would change it.
+//!
+//! A pure function over the lines as they were read. It judges nothing: casbin has decided, and a law compares the
+//! verdict here with casbin's table on every cell, for the committed files and for generated ones. Where
+//! several lines say the same, the one is named that an administrator would look at first:
+//!
+//! - a deny before an allow, since it beats all of them; `policy.csv` before the organization's own file, since it holds
+//!   whatever that file says;
+//! - then the line whose role is nearest to the role in question.
+
+use async_graphql::{Enum, SimpleObject};
+use serde::Serialize;
+
+use super::{
+    lint::{Inheritance, Rules},
+    reader::{Effect, Grant, Subject},
+    source::Sources,
+};
+use crate::base::{
+    ids::OrgId,
+    permission::{Permission, Role},
+};
+
+/// A line of a policy file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
+#[graphql(name = "PolicyLine")]
+pub struct Line {
+    /// The file, from the policy folder on: `policy.csv` or `orgs/7.csv`.
+    pub file: String,
+    /// The line's number, from 1 on.
+    pub line: i64,
+    /// What stands there.
+    pub text: String,
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.text)
+    }
+}
+
+/// How a file would have to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Enum)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[graphql(name = "PolicyChangeKind", rename_items = "SCREAMING_SNAKE_CASE")]
+pub enum ChangeKind {
+    /// A line is added.
+    Add,
+    /// A line takes another one's place.
+    Replace,
+    /// A line is taken out.
+    Remove,
+}
+
+/// A change that would allow what is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
+#[graphql(name = "PolicyRemedy")]
+pub struct Remedy {
+    /// What to do.
+    pub change: ChangeKind,
+    /// In which file.
+    pub file: String,
+    /// The number of the line to replace or to take out.
+    pub line: Option<i64>,
+    /// What is to stand there.
+    pub text: Option<String>,
+    /// Whether the organization's own file can do it; if not, only the installation's operator can.
+    pub within_ceiling: bool,
+}
+
+impl std::fmt::Display for Remedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = self.text.as_deref().unwrap_or_default();
+        match (self.change, self.line) {
+            (ChangeKind::Add, _) => write!(f, "add to {}: {text}", self.file)?,
+            (ChangeKind::Replace, Some(line)) => write!(f, "replace {}:{line} by: {text}", self.file)?,
+            (_, Some(line)) => write!(f, "take out {}:{line}", self.file)?,
+            (_, None) => write!(f, "change {}", self.file)?,
+        }
+        if self.within_ceiling { Ok(()) } else { f.write_str(" (only the installation's operator can)") }
+    }
+}
+
+/// Whether somebody may do something, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
+#[graphql(name = "PolicyExplanation")]
+pub struct Explanation {
+    /// The organization; none stands for all that have no file of their own.
+    pub organization_id: Option<OrgId>,
+    /// A role, or `service_token` for what a token may carry at most.
+    pub subject: String,
+    /// What it is about.
+    pub permission: Permission,
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// The line that decides; none if no line speaks of it, which refuses it.
+    pub decided_by: Option<Line>,
+    /// How the line reaches the subject: each role has what the next one has.
+    pub inheritance: Vec<Role>,
+    /// Every line that speaks of it and of the subject, the deciding one among them.
+    pub lines: Vec<Line>,
+    /// What would allow it, if it is refused.
+    pub remedy: Option<Remedy>,
+    /// The same in a sentence.
+    pub reason: String,
+}
+
+/// The lines as they were read, with the text that they came from.
+pub(super) struct Book {
+    pub sources: Sources,
+    pub rules: Rules,
+}
+
+/// What decides where no line speaks.
+pub const NO_LINE: &str = "no line allows it";
+
+/// The name of the file for every organization.
+pub(super) const POLICY_CSV: &str = "policy.csv";
+
+/// The name of an organization's file.
+#[must_use]
+pub fn org_file(org: OrgId) -> String {
+    format!("orgs/{org}.csv")
+}
+
+/// A line that speaks of the question: in `policy.csv` (none) or in an organization's file.
+#[derive(Clone, Copy)]
+struct Spoken<'a> {
+    org: Option<OrgId>,
+    grant: &'a Grant,
+    /// How many roles the line's role is away.
+    distance: usize,
+}
+
+impl Book {
+    /// Those who speak of it, the deciding one first.
+    fn spoken(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Vec<Spoken<'_>> {
+        let roles = Inheritance::new(&self.rules.inherits);
+        let own = org.map_or(&[][..], |org| self.rules.own(org));
+        let base = self.rules.base.iter().map(|grant| (None, grant));
+        let mut found: Vec<Spoken<'_>> = base
+            .chain(own.iter().map(|grant| (org, grant)))
+            .filter(|(_, grant)| grant.permission == permission)
+            .filter_map(|(org, grant)| Some(Spoken { org, grant, distance: reach(&roles, subject, grant)? }))
+            .collect();
+        found.sort_by_key(|one| (one.grant.effect == Effect::Allow, one.org.is_some(), one.distance));
+        found
+    }
+
+    fn line(&self, spoken: &Spoken<'_>) -> Line {
+        let (file, source) = match spoken.org {
+            None => (POLICY_CSV.to_owned(), Some(&self.sources.policy)),
+            Some(org) => (org_file(org), self.sources.org(org)),
+        };
+        let text = source.and_then(|file| file.text.as_deref().ok());
+        let text = text.and_then(|text| text.lines().nth(spoken.grant.line - 1)).unwrap_or_default();
+        Line { file, line: number(spoken.grant.line), text: text.trim().to_owned() }
+    }
+
+    /// The line that decides; none if no line speaks of it.
+    pub fn deciding_line(
+        &self,
+        org: Option<OrgId>,
+        subject: Subject,
+        permission: Permission,
+    ) -> Option<Line> {
+        self.spoken(org, subject, permission).first().map(|spoken| self.line(spoken))
+    }
+
+    pub fn explain(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Explanation {
+        let spoken = self.spoken(org, subject, permission);
+        let allowed = spoken.first().is_some_and(|first| first.grant.effect == Effect::Allow);
+        let mut lines: Vec<Line> = spoken.iter().map(|one| self.line(one)).collect();
+        let inheritance = spoken.first().map_or_else(Vec::new, |first| self.path(subject, first.grant));
+        let remedy = (!allowed).then(|| remedy(org, subject, permission, &spoken));
+        let decided_by = lines.first().cloned();
+        let reason = reason(subject, permission, allowed, decided_by.as_ref(), &inheritance, remedy.as_ref());
+        lines.sort_by_key(|line| (line.file != POLICY_CSV, line.line));
+        Explanation {
+            organization_id: org,
+            subject: subject.as_str().to_owned(),
+            permission,
+            allowed,
+            decided_by,
+            inheritance,
+            lines,
+            remedy,
+            reason,
+        }
+    }
+
+    /// The roles from the higher to the lower one between the subject and the line's role.
+    fn path(&self, subject: Subject, grant: &Grant) -> Vec<Role> {
+        let (Subject::Role(role), Subject::Role(named)) = (subject, grant.subject) else { return Vec::new() };
+        let (from, to) = if role.is_above(named) { (role, named) } else { (named, role) };
+        self.chain(from, to).unwrap_or_default()
+    }
+
+    /// A shortest way along the `g` lines.
+    fn chain(&self, from: Role, to: Role) -> Option<Vec<Role>> {
+        if from == to {
+            return Some(vec![from]);
+        }
+        let parents = self.rules.inherits.iter().filter(|(role, _)| *role == from);
+        let rest = parents.filter_map(|(_, parent)| self.chain(*parent, to)).min_by_key(Vec::len)?;
+        Some([vec![from], rest].concat())
+    }
+
+    /// Every `p` line of every file.
+    pub fn all_lines(&self) -> Vec<Line> {
+        let base = self.rules.base.iter().map(|grant| (None, grant));
+        let own = self.rules.orgs.iter().flat_map(|(org, own)| own.iter().map(|grant| (Some(*org), grant)));
+        base.chain(own).map(|(org, grant)| self.line(&Spoken { org, grant, distance: 0 })).collect()
+    }
+}
+
+/// What would allow it.
+fn remedy(org: Option<OrgId>, subject: Subject, permission: Permission, spoken: &[Spoken<'_>]) -> Remedy {
+    let denials: Vec<_> = spoken.iter().filter(|one| one.grant.effect == Effect::Deny).collect();
+    let in_base = denials.iter().any(|one| one.org.is_none()) || subject == Subject::ServiceToken;
+    let (file, domain) = match org.filter(|_| !in_base) {
+        Some(org) => (org_file(org), org.to_string()),
+        None => (POLICY_CSV.to_owned(), "*".to_owned()),
+    };
+    let within_ceiling = org.is_some() && !in_base;
+    let text = format!("p, {}, {domain}, {permission}, allow", subject.as_str());
+    let Some(denial) = denials.first() else {
+        return Remedy { change: ChangeKind::Add, file, line: None, text: Some(text), within_ceiling };
+    };
+    // Without the deny, an allow from elsewhere may be enough.
+    let otherwise = spoken.iter().any(|one| one.grant.effect == Effect::Allow);
+    let (change, text) =
+        if otherwise { (ChangeKind::Remove, None) } else { (ChangeKind::Replace, Some(text)) };
+    Remedy { change, file, line: Some(number(denial.grant.line)), text, within_ceiling }
+}
+
+/// Whether a line speaks of the subject, and from how far: an allow climbs, a deny sinks.
+fn reach(roles: &Inheritance, subject: Subject, grant: &Grant) -> Option<usize> {
+    match (subject, grant.subject) {
+        (Subject::ServiceToken, Subject::ServiceToken) => Some(0),
+        (Subject::Role(role), Subject::Role(named)) => {
+            let (from, to) = if grant.effect == Effect::Allow { (role, named) } else { (named, role) };
+            roles.covers(from, to).then(|| role.index().abs_diff(named.index()))
+        }
+        _ => None,
+    }
+}
+
+fn reason(
+    subject: Subject,
+    permission: Permission,
+    allowed: bool,
+    decided_by: Option<&Line>,
+    inheritance: &[Role],
+    remedy: Option<&Remedy>,
+) -> String {
+    let who = subject.as_str();
+    let may = if allowed { "may" } else { "may not" };
+    let mut reason = format!("{who} {may} {permission}: ");
+    match decided_by {
+        Some(line) => reason.push_str(&line.to_string()),
+        None => reason.push_str(NO_LINE),
+    }
+    if inheritance.len() > 1 {
+        let roles: Vec<&str> = inheritance.iter().map(|role| role.as_str()).collect();
+        reason.push_str(&format!(" ({})", roles.join(" ⊃ ")));
+    }
+    if let Some(remedy) = remedy {
+        reason.push_str(&format!(". To allow it, {remedy}"));
+    }
+    reason
+}
+
+fn number(line: usize) -> i64 {
+    i64::try_from(line).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,246 @@
+//! Our own reader of a policy file: each line becomes a typed line, or a problem with line and reason.
+//!
+//! What it lets through, casbin can neither misread nor choke on: casbin is given the typed lines, not the text.
+
+use std::collections::HashMap;
+
+use super::{lint::LintProblem, source::File};
+use crate::base::{
+    ids::OrgId,
+    permission::{Permission, Role, UnknownName, closest, did_you_mean},
+};
+
+/// The subject whose lines cap what a service token may carry.
+pub(super) const SERVICE_TOKEN: &str = "service_token";
+
+/// Whom a line, or a question, is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// A member with this role.
+    Role(Role),
+    /// What a service token may carry at most.
+    ServiceToken,
+}
+
+impl Subject {
+    /// As it stands in a file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Role(role) => role.as_str(),
+            Self::ServiceToken => SERVICE_TOKEN,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Effect {
+    Allow,
+    Deny,
+}
+
+impl Effect {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A `p` line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grant {
+    pub line: usize,
+    pub subject: Subject,
+    pub permission: Permission,
+    pub effect: Effect,
+}
+
+/// The lines that are neither blank nor a comment.
+pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Reads one file of lines.
+pub(super) struct Reader<'a> {
+    file: &'a File,
+    /// None: the base policy.
+    org: Option<OrgId>,
+    domain: String,
+    pub grants: Vec<Grant>,
+    pub inherits: Vec<(Role, Role)>,
+    /// Where a line was first seen, by its fields without the effect.
+    seen: HashMap<(Subject, Permission), (usize, Effect)>,
+    problems: &'a mut Vec<LintProblem>,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(file: &'a File, org: Option<OrgId>, problems: &'a mut Vec<LintProblem>) -> Self {
+        let domain = org.map_or_else(|| "*".to_owned(), |org| org.to_string());
+        Self { file, org, domain, grants: Vec::new(), inherits: Vec::new(), seen: HashMap::new(), problems }
+    }
+
+    pub fn read_all(&mut self) {
+        let file = self.file;
+        let text = match &file.text {
+            Ok(text) => text,
+            Err(reason) => return self.problems.push(LintProblem::of_file(&file.name, reason.clone())),
+        };
+        let mut empty = true;
+        for (line, text) in numbered(text) {
+            empty = false;
+            if let Err(reasons) = self.read_line(line, text) {
+                let problem = |reason| LintProblem { file: file.name.clone(), line: Some(line), reason };
+                self.problems.extend(reasons.into_iter().map(problem));
+            }
+        }
+        if empty {
+            let reason = match self.org {
+                None => "no line in it: an empty policy lets nobody do anything",
+                Some(_) => "no line in it: delete the file if the organization has no rules of its own",
+            };
+            self.problems.push(LintProblem::of_file(&file.name, reason.to_owned()));
+        }
+    }
+
+    fn read_line(&mut self, line: usize, text: &str) -> Result<(), Vec<String>> {
+        without_mark(text)?;
+        if let Some(at) = text.find('#') {
+            let comment = shown(&text[at..]);
+            return Err(vec![format!(
+                "a comment stands on a line of its own, not behind one: \"{comment}\""
+            )]);
+        }
+        if text.contains('"') {
+            return Err(vec!["fields are written without quotes".to_owned()]);
+        }
+        let fields: Vec<&str> = text.split(',').map(str::trim).collect();
+        match fields[..] {
+            ["p", subject, domain, permission, effect] => {
+                self.read_grant(line, [subject, domain, permission, effect])
+            }
+            ["p", ..] => Err(vec![wrong_count("p, <who>, <where>, <permission>, <effect>", 5, fields.len())]),
+            ["g", role, parent] => self.read_inheritance(role, parent).map_err(|reason| vec![reason]),
+            ["g", ..] => Err(vec![wrong_count("g, <role>, <lower role>", 3, fields.len())]),
+            [kind, ..] => Err(vec![format!("unknown kind of line \"{}\": p or g", shown(kind))]),
+            [] => Ok(()),
+        }
+    }
+
+    fn read_grant(
+        &mut self,
+        line: usize,
+        [subject, domain, permission, effect]: [&str; 4],
+    ) -> Result<(), Vec<String>> {
+        let mut reasons = Vec::new();
+        let subject = noted(self.subject(subject), &mut reasons);
+        let domain = noted(self.domain(domain), &mut reasons);
+        let permission = permission.parse::<Permission>().map_err(unknown);
+        let permission = noted(permission, &mut reasons);
+        let effect = noted(effect_of(effect), &mut reasons);
+        let (Some(subject), Some(()), Some(permission), Some(effect)) = (subject, domain, permission, effect)
+        else {
+            return Err(reasons);
+        };
+        match self.seen.get(&(subject, permission)) {
+            Some((first, seen)) if *seen == effect => return Err(vec![format!("the same as line {first}")]),
+            Some((first, seen)) => {
+                return Err(vec![format!("contradicts line {first}, which says {}", seen.as_str())]);
+            }
+            None => self.seen.insert((subject, permission), (line, effect)),
+        };
+        self.grants.push(Grant { line, subject, permission, effect });
+        Ok(())
+    }
+
+    fn subject(&self, text: &str) -> Result<Subject, String> {
+        match subject_of(text)? {
+            Subject::ServiceToken if self.org.is_some() => {
+                Err("service_token stands only in policy.csv: its cap holds everywhere".to_owned())
+            }
+            subject => Ok(subject),
+        }
+    }
+
+    fn domain(&self, text: &str) -> Result<(), String> {
+        if text == self.domain {
+            return Ok(());
+        }
+        let (wanted, given) = (&self.domain, shown(text));
+        Err(match self.org {
+            None => format!("the domain here is *, not \"{given}\": other domains have files in orgs/"),
+            Some(_) => format!("the domain in this file is {wanted}, not \"{given}\""),
+        })
+    }
+
+    fn read_inheritance(&mut self, role: &str, parent: &str) -> Result<(), String> {
+        if self.org.is_some() {
+            return Err("g lines stand only in policy.csv: roles inherit alike everywhere".to_owned());
+        }
+        let (role, parent) =
+            (role.parse::<Role>().map_err(unknown)?, parent.parse::<Role>().map_err(unknown)?);
+        if !role.is_above(parent) {
+            return Err(format!("{role} can't inherit from {parent}: only from a lower role"));
+        }
+        if self.inherits.contains(&(role, parent)) {
+            return Err(format!("{role} inherits from {parent} by an earlier line already"));
+        }
+        self.inherits.push((role, parent));
+        Ok(())
+    }
+}
+
+/// What some editors put before a text, and nobody sees.
+pub(super) fn without_mark(text: &str) -> Result<(), Vec<String>> {
+    if text.starts_with('\u{feff}') {
+        return Err(vec![
+            "a byte-order mark stands before it: save the file as UTF-8 without one (BOM)".to_owned(),
+        ]);
+    }
+    Ok(())
+}
+
+/// A role, or service_token.
+pub(super) fn subject_of(text: &str) -> Result<Subject, String> {
+    if text == SERVICE_TOKEN {
+        return Ok(Subject::ServiceToken);
+    }
+    let known = Role::ALL.map(Role::as_str).into_iter().chain([SERVICE_TOKEN]);
+    text.parse().map(Subject::Role).map_err(|_| unknown(UnknownName::new("role", text, known)))
+}
+
+/// The value, or its reason put with the others.
+pub(super) fn noted<T>(read: Result<T, String>, reasons: &mut Vec<String>) -> Option<T> {
+    read.map_err(|reason| reasons.push(reason)).ok()
+}
+
+pub(super) fn wrong_count(form: &str, wanted: usize, given: usize) -> String {
+    format!("{given} fields instead of {wanted}: {form}")
+}
+
+pub(super) fn effect_of(text: &str) -> Result<Effect, String> {
+    match text {
+        "allow" => Ok(Effect::Allow),
+        "deny" => Ok(Effect::Deny),
+        _ => {
+            let meant = did_you_mean(closest(text, ["allow", "deny"]));
+            Err(format!("unknown effect \"{}\"{meant}", shown(text)))
+        }
+    }
+}
+
+pub(super) fn unknown(mut name: UnknownName) -> String {
+    name.text = shown(&name.text);
+    name.to_string()
+}
+
+/// Text of a file as it may stand in a message and in a log: short, and without control characters.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    if text.chars().nth(60).is_some() {
+        shown.push('…');
+    }
+    shown
+}

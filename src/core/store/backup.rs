@@ -1,0 +1,369 @@
+//! Backups of SQLite: a consistent copy made while the service serves, in one file that can be checked.
+//!
+//! The file is a tar archive: `manifest.json` (what made it, when, up to which migration, and the SHA-256 of every other
+//! entry), `muster.db`, and the policy files in `policies/`. Attachments and pictures are rows of the database. The key file
+//! is left out: with it and the backup every secret can be read, so the two are kept apart.
+//!
+//! Files change while the service serves: everything is copied first, and the copies are what is hashed and archived. The
+//! archive is read back before it gets its name.
+//!
+//! [`restore`] writes nothing that is there already, and puts the database in place only after everything was checked.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use anyhow::{Context, bail, ensure};
+use sea_orm::DbBackend;
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteConnectOptions};
+
+use super::{Db, steps};
+use crate::{
+    base::{files::create_private, time::Timestamp},
+    core::config::Config,
+};
+
+/// The form of the archive.
+const FORMAT: u32 = 1;
+const MANIFEST: &str = "manifest.json";
+const DATABASE: &str = "muster.db";
+const POLICIES: &str = "policies/";
+/// The largest manifest, and the largest policy file, that is read.
+const LARGEST_TEXT: u64 = 16 << 20;
+
+/// What a backup says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The form of the archive.
+    pub format: u32,
+    /// The version that made it.
+    pub muster: String,
+    /// When.
+    pub made_at: Timestamp,
+    /// The newest migration in it.
+    pub migrated_to: i64,
+    /// What else is in it.
+    pub files: Vec<Entry>,
+    /// What is not, and why.
+    pub left_out: String,
+}
+
+impl Manifest {
+    /// How many policy files are in it.
+    #[must_use]
+    pub fn policies(&self) -> usize {
+        self.files.iter().filter(|entry| entry.name.starts_with(POLICIES)).count()
+    }
+}
+
+/// A file of a backup.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its name in the archive.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+/// The file of the database that the settings name.
+///
+/// # Errors
+/// It is no SQLite database, or one in memory.
+pub fn database_file(config: &Config) -> anyhow::Result<PathBuf> {
+    ensure!(
+        config.database.is_sqlite(),
+        "this is for SQLite. Save PostgreSQL with its own tools: pg_dump --format=custom --file=muster.dump DATABASE, and \
+         pg_restore --clean --if-exists --dbname=DATABASE muster.dump; see docs/operations.md"
+    );
+    let options =
+        SqliteConnectOptions::from_str(config.database.url.expose_secret()).context("database.url")?;
+    let path = options.get_filename();
+    ensure!(!path.to_string_lossy().contains(":memory:"), "the database is in memory");
+    Ok(path.to_owned())
+}
+
+/// Makes a backup in the new file `out`, while others read and write.
+///
+/// # Errors
+/// `out` exists, the copy or the archive is not in order, or something can't be read or written.
+pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Result<Manifest> {
+    let database = database_file(config)?;
+    ensure!(database.exists(), "there is no database {}", database.display());
+    ensure!(!out.exists(), "{} exists already; nothing is overwritten", out.display());
+    let work = Workplace::beside(out)?;
+    let copy = work.path(DATABASE);
+    let db = Db::open(&config.database).await?;
+    let copied = copy_database(&db, &copy).await;
+    db.close().await;
+    copied.context("copying the database")?;
+    let mut files = vec![(DATABASE.to_owned(), copy)];
+    if let Some(folder) = config.policy_dir() {
+        copy_policies(folder, POLICIES, &work, &mut files)?;
+    }
+    let migrated_to = check_database(&files[0].1).await?;
+    let entries = files.iter().map(|(name, path)| entry(name, path)).collect::<anyhow::Result<_>>()?;
+    let manifest = Manifest {
+        format: FORMAT,
+        muster: env!("CARGO_PKG_VERSION").to_owned(),
+        made_at: now,
+        migrated_to,
+        files: entries,
+        left_out:
+            "the key file (keys_file): keep it apart from this backup; without it no secret in it can be read"
+                .to_owned(),
+    };
+    let archive = work.path("archive");
+    write_archive(&archive, &manifest, &files)?;
+    read_archive(&archive, |_| Ok(io::sink())).context("the archive that was written does not read back")?;
+    // A link, not a rename: it does not replace what somebody else has put there meanwhile.
+    fs::hard_link(&archive, out).with_context(|| out.display().to_string())?;
+    Ok(manifest)
+}
+
+async fn copy_database(db: &Db, copy: &Path) -> anyhow::Result<()> {
+    let target = copy.to_str().context("a path that is not UTF-8")?;
+    db.execute("VACUUM INTO $1", vec![target.into()]).await?;
+    Ok(())
+}
+
+/// Looks through a copy; answers the newest migration in it.
+async fn check_database(path: &Path) -> anyhow::Result<i64> {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    let said: String = sqlx::query("PRAGMA integrity_check").fetch_one(&mut connection).await?.try_get(0)?;
+    ensure!(said == "ok", "the copy is damaged: {said}");
+    let sql = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations WHERE success";
+    let newest = sqlx::query(sql)
+        .fetch_one(&mut connection)
+        .await
+        .context("it is no database of Muster")?
+        .try_get(0)?;
+    connection.close().await?;
+    Ok(newest)
+}
+
+/// Copies the policy files. Hidden ones are left out: files that are being written, and what the service notes for itself.
+fn copy_policies(
+    folder: &Path,
+    within: &str,
+    work: &Workplace,
+    files: &mut Vec<(String, PathBuf)>,
+) -> anyhow::Result<()> {
+    let mut entries: Vec<_> =
+        fs::read_dir(folder).with_context(|| folder.display().to_string())?.collect::<Result<_, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
+        let name = format!("{within}{name}");
+        if path.is_dir() {
+            copy_policies(&path, &format!("{name}/"), work, files)?;
+            continue;
+        }
+        let copy = work.path(&name);
+        fs::create_dir_all(copy.parent().unwrap_or(&copy))?;
+        match fs::copy(&path, &copy) {
+            Ok(_) => files.push((name, copy)),
+            // Removed since the folder was read: there is no such policy any more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        }
+    }
+    Ok(())
+}
+
+fn entry(name: &str, path: &Path) -> anyhow::Result<Entry> {
+    let mut hash = Hashing(Sha256::new(), 0);
+    io::copy(&mut File::open(path).with_context(|| path.display().to_string())?, &mut hash)?;
+    Ok(Entry { name: name.to_owned(), bytes: hash.1, sha256: hex::encode(hash.0.finalize()) })
+}
+
+fn write_archive(path: &Path, manifest: &Manifest, files: &[(String, PathBuf)]) -> anyhow::Result<()> {
+    let mut archive = tar::Builder::new(create_private(path)?);
+    let text = serde_json::to_vec_pretty(manifest)?;
+    append(&mut archive, MANIFEST, text.len() as u64, &text[..])?;
+    for (name, path) in files {
+        let file = File::open(path)?;
+        append(&mut archive, name, file.metadata()?.len(), file)?;
+    }
+    archive.into_inner()?.sync_all()?;
+    Ok(())
+}
+
+fn append(
+    archive: &mut tar::Builder<File>,
+    name: &str,
+    bytes: u64,
+    content: impl Read,
+) -> anyhow::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(bytes);
+    header.set_mode(0o600);
+    Ok(archive.append_data(&mut header, name, content)?)
+}
+
+/// Puts a backup in place of a database that does not exist, after everything in it was checked; its policy files only where
+/// `policy_dir` is an empty folder. Whether they were put there.
+///
+/// # Errors
+/// There is a database already; the archive is no backup, is damaged, or was made by a later version.
+pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, bool)> {
+    let database = database_file(config)?;
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let path = PathBuf::from(format!("{}{suffix}", database.display()));
+        ensure!(
+            !path.exists(),
+            "{} exists already; nothing is overwritten. Move it away first",
+            path.display()
+        );
+    }
+    let policies = config.policy_dir().filter(|folder| is_empty(folder));
+    if let Some(folder) = database.parent() {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    let work = Workplace::beside(&database)?;
+    let manifest = unpack(file, &work)?;
+    let known = steps::newest(DbBackend::Sqlite);
+    ensure!(
+        manifest.migrated_to <= known,
+        "the backup was made by Muster {}, which knows later migrations ({} > {known}): restore it with that version",
+        manifest.muster,
+        manifest.migrated_to
+    );
+    let found = check_database(&work.path(DATABASE)).await?;
+    ensure!(found == manifest.migrated_to, "the manifest speaks of another database");
+    for entry in manifest.files.iter().filter(|entry| entry.name.starts_with(POLICIES)) {
+        let (Some(folder), Some(name)) = (policies, entry.name.strip_prefix(POLICIES)) else { continue };
+        let target = folder.join(name);
+        fs::create_dir_all(target.parent().unwrap_or(folder))?;
+        fs::copy(work.path(&entry.name), &target).with_context(|| target.display().to_string())?;
+    }
+    File::open(work.path(DATABASE))?.sync_all()?;
+    // The last step, and one that can't replace anything.
+    fs::hard_link(work.path(DATABASE), &database).with_context(|| database.display().to_string())?;
+    Ok((manifest, policies.is_some()))
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
+}
+
+/// Unpacks what the manifest names, and checks every byte of it.
+fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
+    read_archive(file, |name| {
+        let target = work.path(name);
+        fs::create_dir_all(target.parent().unwrap_or(&target))?;
+        if name == DATABASE { create_private(&target) } else { File::create_new(&target) }
+    })
+}
+
+/// Reads an archive and checks every byte of it; what is in it goes to where `place` says by its name.
+fn read_archive<W: Write>(file: &Path, place: impl Fn(&str) -> io::Result<W>) -> anyhow::Result<Manifest> {
+    let mut archive = tar::Archive::new(File::open(file).with_context(|| file.display().to_string())?);
+    let mut entries = archive.entries()?;
+    let first = entries.next().with_context(|| format!("{} is empty", file.display()))?;
+    let first = first.with_context(|| format!("{} is not a backup", file.display()))?;
+    ensure!(
+        first.path()?.to_str() == Some(MANIFEST),
+        "{} is not a backup of Muster: it does not begin with {MANIFEST}",
+        file.display()
+    );
+    let manifest: Manifest =
+        serde_json::from_reader(first.take(LARGEST_TEXT)).context("the manifest does not parse")?;
+    ensure!(
+        manifest.format == FORMAT,
+        "the backup has the form {}; this version reads {FORMAT}",
+        manifest.format
+    );
+    let mut missing: Vec<&Entry> = manifest.files.iter().collect();
+    for entry in entries {
+        let mut entry = entry.context("the archive is damaged")?;
+        let name = entry.path()?.to_str().unwrap_or_default().to_owned();
+        let Some(at) = missing.iter().position(|known| known.name == name) else {
+            bail!("{name} is not in the manifest, or stands twice");
+        };
+        let known = missing.remove(at);
+        ensure!(is_safe(&name), "{name} is no name of a file in a backup");
+        let mut writing = Tee(place(&name)?, Hashing(Sha256::new(), 0));
+        io::copy(&mut entry, &mut writing).with_context(|| name.clone())?;
+        let Tee(_, Hashing(hash, bytes)) = writing;
+        ensure!(
+            bytes == known.bytes && hex::encode(hash.finalize()) == known.sha256,
+            "{name} in the archive is damaged: take another backup"
+        );
+    }
+    if let Some(entry) = missing.first() {
+        bail!("{} is missing", entry.name);
+    }
+    ensure!(manifest.files.iter().any(|entry| entry.name == DATABASE), "there is no database in it");
+    Ok(manifest)
+}
+
+fn is_safe(name: &str) -> bool {
+    let inner = name.strip_prefix(POLICIES);
+    name == DATABASE || inner.is_some_and(|name| name.split('/').all(|part| !matches!(part, "" | "." | "..")))
+}
+
+/// A folder for what is not finished, beside where it will stand; gone when dropped.
+struct Workplace(PathBuf);
+
+impl Workplace {
+    fn beside(path: &Path) -> anyhow::Result<Self> {
+        let name = path.file_name().context("a file's name is needed")?.to_string_lossy();
+        let within = path.parent().filter(|within| !within.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        ensure!(within.is_dir(), "there is no folder {}", within.display());
+        let id = u64::from_be_bytes(crate::core::sealing::random_bytes());
+        let folder = path.with_file_name(format!(".{name}.{id:016x}"));
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Self(folder))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        // What can't be removed is in nobody's way.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Hashing(Sha256, u64);
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        self.1 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Tee<W>(W, Hashing);
+
+impl<W: Write> Write for Tee<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.0.write(bytes)?;
+        self.1.write(&bytes[..written])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

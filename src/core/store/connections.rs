@@ -1,0 +1,411 @@
+//! Connections to the database, lent one at a time: to a statement whichever is free, to a transaction one of its own.
+//!
+//! sqlx asks each connection that comes back to its pool whether it lives: a round trip and a task after every statement,
+//! which is half of what a read by key costs. Here a connection is lent again as it is, if its last statement has ended. One
+//! that was given up in the middle of a statement (a client that left, a request past its deadline) is thrown away: nobody
+//! knows what comes from it next. What reads and finds its connection dead, because the database was restarted, reads once
+//! more on a new one: reading twice changes nothing.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use deadpool::{
+    Runtime,
+    managed::{
+        Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult, Status,
+        TimeoutType,
+    },
+};
+use futures::{FutureExt, TryFutureExt, future::BoxFuture};
+use sea_orm::{
+    ConnAcquireErr, ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement,
+    Values, prelude::async_trait::async_trait,
+};
+use sea_query_sqlx::SqlxValues;
+use sqlx::{
+    AssertSqlSafe, Connection, PgConnection, SqliteConnection, postgres::PgConnectOptions,
+    sqlite::SqliteConnectOptions,
+};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use super::transaction::Transaction;
+use crate::{
+    base::problem::is_connection_loss,
+    core::telemetry::{self, metrics::Pool as Meter},
+};
+
+/// The longest that a connection is lent again and again: what is set for new ones comes into force in the end.
+const LIFETIME: Duration = Duration::from_mins(30);
+/// How long a connection that nobody needs is kept.
+const IDLE: Duration = Duration::from_mins(5);
+
+/// How connections are opened.
+pub(super) enum Opener {
+    Postgres(PgConnectOptions),
+    Sqlite(SqliteConnectOptions),
+}
+
+/// A connection of one of the two databases.
+pub enum Driver {
+    /// Over the network.
+    Postgres(PgConnection),
+    /// To a file, by a thread of its own.
+    Sqlite(SqliteConnection),
+}
+
+/// Does the same with a connection of either database.
+macro_rules! with {
+    ($driver:expr, $connection:ident => $done:expr) => {
+        match $driver {
+            Driver::Postgres($connection) => $done,
+            Driver::Sqlite($connection) => $done,
+        }
+    };
+}
+
+impl Opener {
+    /// A connection that is nobody else's. Boxed: everything that runs a statement may have to open one first, and greeting a
+    /// server is a large future.
+    pub fn open(&self) -> BoxFuture<'_, Result<Driver, sqlx::Error>> {
+        match self {
+            Self::Postgres(options) => PgConnection::connect_with(options).map_ok(Driver::Postgres).boxed(),
+            Self::Sqlite(options) => SqliteConnection::connect_with(options).map_ok(Driver::Sqlite).boxed(),
+        }
+    }
+
+    fn backend(&self) -> DbBackend {
+        match self {
+            Self::Postgres(_) => DbBackend::Postgres,
+            Self::Sqlite(_) => DbBackend::Sqlite,
+        }
+    }
+}
+
+/// A connection, and what goes on on it.
+pub(super) struct Opened {
+    driver: Driver,
+    /// A statement has begun and not ended.
+    is_amid: bool,
+    /// A transaction is open.
+    is_open: bool,
+}
+
+impl Manager for Opener {
+    type Type = Opened;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> Result<Opened, sqlx::Error> {
+        Ok(Opened { driver: self.open().await?, is_amid: false, is_open: false })
+    }
+
+    async fn recycle(&self, _: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
+        if metrics.age() < LIFETIME { Ok(()) } else { Err(RecycleError::message("old")) }
+    }
+}
+
+/// Connections for one purpose. Cheap to clone.
+#[derive(Clone)]
+pub struct Connections {
+    pool: Pool<Opener>,
+    meter: Meter,
+    statements: Arc<AtomicU64>,
+    /// Transactions that are being undone: nobody waits for them but a shutdown.
+    undoing: TaskTracker,
+}
+
+impl Connections {
+    /// None is open yet; at most `most` will be, and nobody waits for one longer than `patience`.
+    pub(super) fn new(opener: Opener, meter: Meter, most: u32, patience: Duration) -> anyhow::Result<Self> {
+        let pool = Pool::builder(opener)
+            .max_size(most as usize)
+            // The last one used is the next: those that are too many fall idle and are closed.
+            .queue_mode(QueueMode::Lifo)
+            .wait_timeout(Some(patience))
+            .create_timeout(Some(patience))
+            .runtime(Runtime::Tokio1)
+            .build()?;
+        Ok(Self { pool, meter, statements: Arc::default(), undoing: TaskTracker::new() })
+    }
+
+    /// How they are opened.
+    pub(super) fn opener(&self) -> &Opener {
+        self.pool.manager()
+    }
+
+    /// One of them, until it is dropped.
+    pub(super) async fn lend(&self) -> Result<Lent, DbErr> {
+        let held = self.pool.get().await.map_err(not_lent)?;
+        Ok(Lent { held: Some(held), of: self.clone(), is_undoing: false })
+    }
+
+    /// The rows of a statement.
+    ///
+    /// # Errors
+    /// The statement is refused, or the database can't be reached.
+    pub(super) async fn rows(&self, sql: String, values: Values) -> Result<Vec<QueryResult>, DbErr> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        let sql: Arc<str> = sql.into();
+        if self.meter == Meter::Write {
+            return self.lend().await?.rows(&sql, values).await;
+        }
+        // Bound first: the dead connection is given back before another one is lent, which may be the only one.
+        let done = self.lend().await?.rows(&sql, values.clone()).await;
+        match done {
+            Err(DbErr::Conn(_)) => self.lend().await?.rows(&sql, values).await,
+            done => done,
+        }
+    }
+
+    /// Begins a transaction: of those who write one that writes, of those who read a snapshot.
+    ///
+    /// # Errors
+    /// The database can't be reached.
+    pub(super) async fn begin(&self) -> Result<Transaction, DbErr> {
+        let mut lent = self.lend().await?;
+        if let Err(DbErr::Conn(_)) = lent.begin().await {
+            drop(lent);
+            lent = self.lend().await?;
+            lent.begin().await?;
+        }
+        Ok(Transaction::new(lent, self.get_database_backend()))
+    }
+
+    /// One is dead: so are those that have waited beside it.
+    fn forget(&self) {
+        drop(self.pool.retain(|_, _| false));
+    }
+
+    /// How many statements they were asked to run, transactions aside.
+    pub(super) fn statements(&self) -> u64 {
+        self.statements.load(Ordering::Relaxed)
+    }
+
+    /// How many connections there are, and how many of them are lent just now.
+    pub(super) fn status(&self) -> Status {
+        self.pool.status()
+    }
+
+    /// Closes the connections that nobody has needed lately.
+    pub(super) fn trim(&self) {
+        drop(self.pool.retain(|_, metrics| metrics.last_used() < IDLE));
+    }
+
+    /// Closes them, as those who have them give them back.
+    pub(super) async fn close(&self) {
+        self.undoing.close();
+        self.undoing.wait().await;
+        // SQLite tidies up when its writer says goodbye.
+        if self.get_database_backend() == DbBackend::Sqlite
+            && self.meter == Meter::Write
+            && self.status().size > 0
+            && let Ok(mut lent) = self.lend().await
+            && let Some(held) = lent.held.take()
+        {
+            with!(Object::take(held).driver, connection => drop(connection.close().await));
+        }
+        self.pool.close();
+    }
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Connections").field(&self.status()).finish()
+    }
+}
+
+/// What sea-orm runs outside of transactions.
+#[async_trait]
+impl ConnectionTrait for Connections {
+    fn get_database_backend(&self) -> DbBackend {
+        self.pool.manager().backend()
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.lend().await?.execute(statement).await
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.lend().await?.run(sql, sql).await
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        Ok(self.query_all_raw(statement).await?.into_iter().next())
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        let (sql, values) = parts(statement);
+        self.rows(sql, values).await
+    }
+}
+
+/// A statement's text and its values.
+pub(super) fn parts(statement: Statement) -> (String, Values) {
+    (statement.sql, statement.values.unwrap_or(Values(Vec::new())))
+}
+
+/// A connection that somebody has. Whoever drops it in the middle of a statement closes it, with a transaction open undoes that.
+pub(super) struct Lent {
+    /// None only when it is being dropped.
+    held: Option<Object<Opener>>,
+    /// Where it belongs.
+    of: Connections,
+    /// Whether its transaction is being undone. A runtime that ends drops that work at once: it is not begun again.
+    is_undoing: bool,
+}
+
+impl Lent {
+    /// The rows of a statement.
+    pub async fn rows(&mut self, sql: &Arc<str>, values: Values) -> Result<Vec<QueryResult>, DbErr> {
+        let opened = self.opened()?;
+        let began = opened.amid();
+        let query = AssertSqlSafe(Arc::clone(sql));
+        let rows = with!(&mut opened.driver, connection => {
+            let rows = sqlx::query_with(query, SqlxValues(values)).fetch_all(connection).await;
+            rows.map(|rows| rows.into_iter().map(QueryResult::from).collect())
+        });
+        self.ended(sql, began, rows, DbErr::Query)
+    }
+
+    /// What a statement has done.
+    pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
+        let (sql, values) = parts(statement);
+        let told: Arc<str> = sql.into();
+        self.execute_as(&told, (Arc::clone(&told), values), true).await
+    }
+
+    /// What statements have done, of which metrics and traces are told `told`. `kept`: whether they stay prepared.
+    pub async fn execute_as(
+        &mut self,
+        told: &str,
+        (sql, values): (Arc<str>, Values),
+        kept: bool,
+    ) -> Result<ExecResult, DbErr> {
+        let opened = self.opened()?;
+        let began = opened.amid();
+        let query = AssertSqlSafe(sql);
+        let done = with!(&mut opened.driver, connection => {
+            let query = sqlx::query_with(query, SqlxValues(values)).persistent(kept);
+            query.execute(connection).await.map(ExecResult::from)
+        });
+        self.ended(told, began, done, DbErr::Exec)
+    }
+
+    /// What statements without values have done, which are sent as they are.
+    pub async fn run(&mut self, told: &str, sql: &str) -> Result<ExecResult, DbErr> {
+        let opened = self.opened()?;
+        let began = opened.amid();
+        let query = AssertSqlSafe(sql.to_owned());
+        let done = with!(&mut opened.driver, connection => {
+            sqlx::raw_sql(query).execute(connection).await.map(ExecResult::from)
+        });
+        self.ended(told, began, done, DbErr::Exec)
+    }
+
+    /// Begins a transaction. To write, SQLite takes its lock at once, so that a transaction which reads first can't find at
+    /// its first write that somebody else was faster. To read, every statement sees the same state.
+    async fn begin(&mut self) -> Result<(), DbErr> {
+        let meter = self.of.meter;
+        let sql = match (&self.opened()?.driver, meter) {
+            (Driver::Postgres(_), Meter::Write) => "BEGIN",
+            (Driver::Postgres(_), Meter::Read) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            (Driver::Sqlite(_), Meter::Write) => "BEGIN IMMEDIATE",
+            (Driver::Sqlite(_), Meter::Read) => "BEGIN",
+        };
+        self.run(sql, sql).await?;
+        self.opened()?.is_open = true;
+        Ok(())
+    }
+
+    /// The transaction has ended.
+    pub fn is_done(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.is_open = false;
+        }
+    }
+
+    /// The connection itself. Whoever uses it must say afterwards whether it is at rest: [`Self::at_rest`].
+    pub fn driver(&mut self) -> Result<&mut Driver, DbErr> {
+        let opened = self.opened()?;
+        opened.amid();
+        Ok(&mut opened.driver)
+    }
+
+    /// What was done with [`Self::driver`] has ended.
+    pub fn at_rest(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.is_amid = false;
+        }
+    }
+
+    fn opened(&mut self) -> Result<&mut Opened, DbErr> {
+        match &mut self.held {
+            Some(held) if !held.is_amid => Ok(held),
+            _ => Err(DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed)),
+        }
+    }
+
+    fn ended<T>(
+        &mut self,
+        told: &str,
+        began: Instant,
+        done: Result<T, sqlx::Error>,
+        refused: fn(RuntimeErr) -> DbErr,
+    ) -> Result<T, DbErr> {
+        telemetry::statement(self.of.meter, told, began.elapsed(), done.is_err());
+        let is_lost = done.as_ref().is_err_and(is_connection_loss);
+        if is_lost {
+            self.of.forget();
+        } else {
+            self.at_rest();
+        }
+        let kind = if is_lost { DbErr::Conn } else { refused };
+        done.map_err(|error| kind(RuntimeErr::SqlxError(error.into())))
+    }
+}
+
+impl Opened {
+    /// A statement begins.
+    fn amid(&mut self) -> Instant {
+        self.is_amid = true;
+        Instant::now()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if held.is_open && !held.is_amid && !self.is_undoing && Handle::try_current().is_ok() {
+            let of = self.of.clone();
+            self.of.undoing.spawn(undo(Self { held: Some(held), of, is_undoing: true }));
+        } else if held.is_open || held.is_amid {
+            drop(Object::take(held));
+        }
+    }
+}
+
+/// Undoes a transaction that nobody has ended. SQLite has ended one itself whose commit found the disk full: then this is
+/// refused, and the connection closed.
+async fn undo(mut lent: Lent) {
+    if lent.run("ROLLBACK", "ROLLBACK").await.is_ok() {
+        lent.is_done();
+    }
+}
+
+fn not_lent(error: PoolError<sqlx::Error>) -> DbErr {
+    let lost = |error: sqlx::Error| DbErr::Conn(RuntimeErr::SqlxError(error.into()));
+    match error {
+        PoolError::Timeout(TimeoutType::Wait) => DbErr::ConnectionAcquire(ConnAcquireErr::Timeout),
+        PoolError::Closed => DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed),
+        PoolError::Backend(error) => lost(error),
+        _ => lost(sqlx::Error::PoolTimedOut),
+    }
+}

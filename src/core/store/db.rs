@@ -1,0 +1,225 @@
+//! The database: connections to read with and connections to write with. SQLite has one writer.
+
+use std::{str::FromStr, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value, Values};
+use secrecy::ExposeSecret;
+use sqlx::{
+    postgres::PgConnectOptions,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use super::{
+    connections::{Connections, Driver, Opener},
+    flights::Flights,
+    transaction::Transaction,
+    words::Unusable,
+};
+use crate::core::{
+    config::Database,
+    telemetry::{metrics::Pool, traces},
+};
+
+/// Records that several may have asked for.
+type Found = Result<Vec<Arc<QueryResult>>, DbErr>;
+
+/// How many rows a sweep deletes at a time.
+const SWEPT: u64 = 500;
+
+/// The database, open.
+#[derive(Clone, Debug)]
+pub struct Db {
+    read: Connections,
+    write: Connections,
+    /// Who finds records by keys just now.
+    finding: Flights<(String, Vec<i64>), Found>,
+}
+
+impl Db {
+    /// Opens the database that `settings` name. Creates an SQLite file that does not exist; changes nothing else.
+    ///
+    /// # Errors
+    /// An address that is none, or a database that can't be reached.
+    pub async fn open(settings: &Database) -> anyhow::Result<Self> {
+        let url = settings.url.expose_secret();
+        let most = settings.max_connections;
+        let (reader, writer, writers) = if settings.is_sqlite() {
+            let (reader, writer) = sqlite(url)?;
+            (reader, writer, 1)
+        } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+            let (reader, writer) = postgres(url)?;
+            (reader, writer, most)
+        } else {
+            anyhow::bail!("database_url must begin with sqlite: or postgres:");
+        };
+        traces::database(if settings.is_sqlite() { "sqlite" } else { "postgresql" });
+        let patience = Duration::from_secs(settings.acquire_timeout_seconds);
+        let read = Connections::new(reader, Pool::Read, most, patience)?;
+        let write = Connections::new(writer, Pool::Write, writers, patience)?;
+        // A database that is not there shows here.
+        drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
+        Ok(Self { read, write, finding: Flights::default() })
+    }
+
+    /// The rows of one statement outside of a transaction: what requests read with.
+    ///
+    /// # Errors
+    /// The statement is refused, or the database can't be reached.
+    pub async fn all(&self, sql: String, values: Vec<Value>) -> Result<Vec<QueryResult>, DbErr> {
+        self.read.rows(sql, Values(values)).await
+    }
+
+    /// The first row of such a statement, if it has one.
+    ///
+    /// # Errors
+    /// Those of [`Self::all`].
+    pub async fn one(&self, sql: String, values: Vec<Value>) -> Result<Option<QueryResult>, DbErr> {
+        Ok(self.all(sql, values).await?.into_iter().next())
+    }
+
+    /// The rows of a statement that finds records by their keys: whoever asks the same at the same time shares them.
+    ///
+    /// # Errors
+    /// Those of [`Self::all`].
+    pub async fn shared(&self, sql: String, keys: Vec<i64>) -> Found {
+        let (db, question) = (self.clone(), (sql.clone(), keys.clone()));
+        let ask = async move {
+            let rows = db.all(sql, keys.into_iter().map(Value::from).collect()).await?;
+            Ok(rows.into_iter().map(Arc::new).collect())
+        };
+        self.finding.share(question, ask).await
+    }
+
+    /// One writing statement that belongs to no transaction of a scope; how many rows it touched.
+    pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<u64, DbErr> {
+        let statement = Statement::from_sql_and_values(self.backend(), sql, values);
+        Ok(self.write.execute_raw(statement).await?.rows_affected())
+    }
+
+    /// Deletes the rows of a table that meet a condition in which `$1` is `past`; how many they were. It looks first, with
+    /// those who read, and deletes a few at a time: nobody who writes waits for long.
+    pub(crate) async fn sweep(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
+        let look = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
+        let places = match self.backend() {
+            DbBackend::Postgres => {
+                format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {SWEPT}))")
+            }
+            _ => format!("rowid IN (SELECT rowid FROM {table} WHERE {condition} LIMIT {SWEPT})"),
+        };
+        let mut gone = 0;
+        while self.one(look.clone(), vec![past.into()]).await?.is_some() {
+            let now = self.execute(&format!("DELETE FROM {table} WHERE {places}"), vec![past.into()]).await?;
+            gone += now;
+            if now < SWEPT {
+                break;
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Lets go of what nobody has needed lately.
+    pub fn trim(&self) {
+        self.read.trim();
+        self.write.trim();
+        self.finding.trim();
+    }
+
+    /// For sea-orm's finders outside of a transaction.
+    #[must_use]
+    pub fn read(&self) -> &Connections {
+        &self.read
+    }
+
+    /// For the few single writes that belong to no transaction of a scope (notes of last use, sessions).
+    #[must_use]
+    pub(crate) fn writer(&self) -> &Connections {
+        &self.write
+    }
+
+    /// A connection that is nobody else's, to write with.
+    pub(super) async fn connect(&self) -> Result<Driver, sqlx::Error> {
+        self.write.opener().open().await
+    }
+
+    /// What an error of the database means, for the operator.
+    pub(super) fn explained(&self, error: &sqlx::Error) -> Option<Unusable> {
+        Unusable::explained(self.write.opener(), error)
+    }
+
+    /// How many statements this process has read with, transactions aside.
+    #[must_use]
+    pub fn statements(&self) -> u64 {
+        self.read.statements()
+    }
+
+    /// Which of the two databases it is.
+    #[must_use]
+    pub fn backend(&self) -> DbBackend {
+        self.read.get_database_backend()
+    }
+
+    /// The connections: what for, how many, how many of them are idle, and the most there may be.
+    #[must_use]
+    pub fn pools(&self) -> [(&'static str, usize, usize, usize); 2] {
+        [("read", &self.read), ("write", &self.write)].map(|(name, connections)| {
+            let status = connections.status();
+            (name, status.size, status.available.min(status.size), status.max_size)
+        })
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn ping(&self) -> Result<(), DbErr> {
+        self.all("SELECT 1".to_owned(), vec![]).await.map(drop)
+    }
+
+    /// Begins a transaction that may write.
+    pub(crate) async fn begin(&self) -> Result<Transaction, DbErr> {
+        self.write.begin().await
+    }
+
+    /// Begins a transaction that only reads, and sees one state of the database however long it lasts.
+    pub(crate) async fn snapshot(&self) -> Result<Transaction, DbErr> {
+        self.read.begin().await
+    }
+
+    /// Closes every connection.
+    pub async fn close(&self) {
+        self.read.close().await;
+        self.write.close().await;
+    }
+}
+
+/// How an SQLite file is opened to be read, and to be written.
+fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
+    let options = SqliteConnectOptions::from_str(url)
+        .context("database_url")?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // With WAL, NORMAL can't corrupt; FULL keeps a commit that was acknowledged through a power cut.
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(Duration::from_secs(10))
+        .foreign_keys(true)
+        .optimize_on_close(true, None)
+        .statement_cache_capacity(256);
+    Ok((Opener::Sqlite(options.clone().pragma("query_only", "ON")), Opener::Sqlite(options)))
+}
+
+/// The same for a PostgreSQL server.
+fn postgres(url: &str) -> anyhow::Result<(Opener, Opener)> {
+    let options = PgConnectOptions::from_str(url).context("database_url")?;
+    let options = options.application_name("muster").statement_cache_capacity(256);
+    // Whoever waits for a lock keeps a connection, and whoever holds one keeps others waiting: both have an end, also where a
+    // replica is frozen or cut off in the middle of a transaction.
+    let writer = options.clone().options([
+        ("lock_timeout", "10s"),
+        ("idle_in_transaction_session_timeout", "60s"),
+        ("tcp_keepalives_idle", "30"),
+        ("tcp_keepalives_interval", "10"),
+        ("tcp_keepalives_count", "3"),
+    ]);
+    Ok((Opener::Postgres(options), Opener::Postgres(writer)))
+}

@@ -1,0 +1,32 @@
+//! The database: pools, migrations, and the two doors to rows.
+//!
+//! Reading for a response goes through `read`. Everything else goes through a scope:
+//! [`Scope::find`](crate::core::access::Scope::find) and its kin (`scoped.rs`) add the organization to every query,
+//! and only a [`Tx`], opened by [`Scope::begin`](crate::core::access::Scope::begin), can write.
+
+pub mod backup;
+mod connections;
+mod db;
+mod flights;
+mod links;
+mod names;
+mod owner;
+mod patch;
+mod scoped;
+mod steps;
+mod transaction;
+mod tx;
+mod words;
+
+pub use connections::{Connections, Driver};
+pub use db::Db;
+pub use links::{Link, Relinked, linked, relink};
+pub use names::Word;
+pub use owner::Owner;
+pub use patch::{patch, patch_required};
+pub use scoped::{TenantEntity, held};
+pub(crate) use scoped::{entity, tenant_entity};
+pub use steps::{CONTRACT, MARK, Step, breaking, takes_away};
+pub use transaction::{NewRows, Transaction};
+pub use tx::{Precondition, Tx};
+pub use words::Unusable;

@@ -1,0 +1,129 @@
+//! Who owns an SQLite database: one process at a time serves, migrates or restores it.
+//!
+//! The owner holds a lock on a file beside the database, in which it says who it is. The kernel releases the lock when the
+//! process ends, however it ends, so the file may stay. Commands that only look, or change rows, need no lock. On
+//! PostgreSQL any number of processes serve, and nobody owns anything.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{Read, Seek, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+
+use super::backup::database_file;
+use crate::{base::files::private, core::config::Config};
+
+/// The longest that an owner says about itself.
+const LONGEST: u64 = 500;
+
+/// The ownership of a database, until it is dropped.
+#[derive(Debug)]
+pub struct Owner {
+    /// None where nobody owns anything.
+    held: Option<File>,
+    /// The command that holds it.
+    command: &'static str,
+}
+
+impl Owner {
+    /// Refuses if another process owns the database. Makes nothing.
+    ///
+    /// # Errors
+    /// Names the owner.
+    pub fn check(config: &Config) -> anyhow::Result<()> {
+        let Ok(database) = database_file(config) else { return Ok(()) };
+        match File::open(lock_file(&database)) {
+            // Nobody has ever owned it, or it can't be told: then taking it tells.
+            Err(_) => Ok(()),
+            Ok(mut file) => lock(&mut file, &database),
+        }
+    }
+
+    /// Takes the database for `command`, until the process ends or this is dropped.
+    ///
+    /// # Errors
+    /// Names the owner, if there is one; the folder can't be written.
+    pub fn take(config: &Config, command: &'static str) -> anyhow::Result<Self> {
+        let Ok(database) = database_file(config) else { return Ok(Self { held: None, command }) };
+        let path = lock_file(&database);
+        let opened = private().read(true).create(true).truncate(false).open(&path);
+        let mut file = opened.with_context(|| format!("{} can't be written", path.display()))?;
+        lock(&mut file, &database)?;
+        let mut owner = Self { held: Some(file), command };
+        owner.say("")?;
+        Ok(owner)
+    }
+
+    /// Says where the owner serves.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub fn serves_at(&mut self, address: &str) -> anyhow::Result<()> {
+        self.say(&format!(" at {address}"))
+    }
+
+    fn say(&mut self, at: &str) -> anyhow::Result<()> {
+        let Some(file) = &mut self.held else { return Ok(()) };
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(format!("`{}` (process {}){at}\n", self.command, std::process::id()).as_bytes())?;
+        Ok(())
+    }
+}
+
+/// Beside the database itself, whatever link leads to it.
+fn lock_file(database: &Path) -> PathBuf {
+    let mut path = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned()).into_os_string();
+    path.push(".lock");
+    path.into()
+}
+
+fn lock(file: &mut File, database: &Path) -> anyhow::Result<()> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let _ = file.take(LONGEST).read_to_string(&mut text);
+            let owner = match text.trim() {
+                "" => "another process",
+                owner => owner,
+            };
+            bail!(
+                "{owner} owns the database {}, and SQLite has one owner at a time: stop that process first, or name another \
+                 data_dir (MUSTER_DATA_DIR). With PostgreSQL any number of processes can serve",
+                database.display()
+            )
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("{} can't be locked", database.display()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_owns_a_database_and_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::in_folder(folder.path()).unwrap();
+        Owner::check(&config).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "looking makes nothing");
+        let mut owner = Owner::take(&config, "muster serve").unwrap();
+        owner.serves_at("http://127.0.0.1:1").unwrap();
+        let named = format!("`muster serve` (process {}) at http://127.0.0.1:1 owns", std::process::id());
+        for refused in [Owner::check(&config), Owner::take(&config, "muster migrate").map(drop)] {
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.starts_with(&named), "{refused}");
+        }
+        drop(owner);
+        Owner::check(&config).unwrap();
+        // What the former one said is not said of the next one.
+        let _owner = Owner::take(&config, "muster migrate").unwrap();
+        let refused = Owner::check(&config).unwrap_err().to_string();
+        assert!(refused.starts_with("`muster migrate` (process ") && !refused.contains("http"), "{refused}");
+    }
+}

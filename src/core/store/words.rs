@@ -1,0 +1,94 @@
+//! Why a database can't be used, in words for the operator: which one, what is wrong, and what to do.
+
+use std::io::ErrorKind;
+
+use sea_orm::{DbErr, RuntimeErr};
+use sqlx::{postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
+
+use super::connections::Opener;
+use crate::base::problem::is_connection_loss;
+
+/// A database that can't be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+pub struct Unusable {
+    words: String,
+    /// Whether it may be there in a moment: a server that is just starting.
+    pub may_come: bool,
+}
+
+impl Unusable {
+    /// What an error of connecting means.
+    pub(super) fn of(opener: &Opener, error: DbErr) -> anyhow::Error {
+        let explained = match &error {
+            DbErr::Conn(RuntimeErr::SqlxError(error))
+            | DbErr::Exec(RuntimeErr::SqlxError(error))
+            | DbErr::Query(RuntimeErr::SqlxError(error)) => Self::explained(opener, error),
+            _ => None,
+        };
+        explained.map_or_else(|| error.into(), Into::into)
+    }
+
+    /// What an error of the database means, if there is more to say than it says itself.
+    pub(super) fn explained(opener: &Opener, error: &sqlx::Error) -> Option<Self> {
+        let words = match opener {
+            Opener::Postgres(options) => of_postgres(options, error),
+            Opener::Sqlite(options) => of_sqlite(options, error),
+        };
+        let may_come = matches!(opener, Opener::Postgres(_)) && is_connection_loss(error);
+        words.map(|words| Self { words, may_come })
+    }
+}
+
+fn of_postgres(options: &PgConnectOptions, error: &sqlx::Error) -> Option<String> {
+    let at = match options.get_socket() {
+        Some(socket) => format!("PostgreSQL at {}", socket.display()),
+        None => format!("PostgreSQL at {}:{}", options.get_host(), options.get_port()),
+    };
+    let role = options.get_username();
+    let database = options.get_database().unwrap_or(role);
+    Some(match error {
+        sqlx::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            format!("{at} refuses connections (database.url). Is it running?")
+        }
+        sqlx::Error::Io(error) => format!("{at} can't be reached (database.url): {error}"),
+        sqlx::Error::Tls(error) => format!("there is no TLS with {at} (database.url): {error}"),
+        sqlx::Error::PoolTimedOut => format!("{at} does not answer (database.url)"),
+        sqlx::Error::Database(error) => {
+            let message = error.message();
+            match error.code().unwrap_or_default().as_ref() {
+                "3D000" => format!(
+                    "{at} has no database \"{database}\" (database.url). Make it: createdb --owner={role} {database}"
+                ),
+                "28P01" | "28000" => format!(
+                    "{at} does not let the role \"{role}\" in: {message}. Check role and password in database.url, and the \
+                     server's pg_hba.conf"
+                ),
+                "42501" => format!(
+                    "the role \"{role}\" may not do this in the database \"{database}\": {message}. Use the role that owns \
+                     Muster's tables; for a new database, make it the owner: ALTER DATABASE \"{database}\" OWNER TO \"{role}\""
+                ),
+                _ => format!("{at}: {message}"),
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn of_sqlite(options: &SqliteConnectOptions, error: &sqlx::Error) -> Option<String> {
+    let file = options.get_filename().display();
+    let sqlx::Error::Database(error) = error else { return None };
+    // Extended codes have the plain one in their last byte.
+    let code: i32 = error.code()?.parse().ok()?;
+    Some(match code & 0xff {
+        11 | 26 => format!(
+            "{file} is damaged, or is not an SQLite database. Move it away, and put a backup in its place with `muster restore`"
+        ),
+        14 => format!(
+            "the database {file} can't be opened: its folder has to exist, and this user has to be allowed to write there"
+        ),
+        8 => format!("the database {file} can't be written by this user"),
+        5 => format!("the database {file} is kept busy by another process"),
+        _ => return None,
+    })
+}

@@ -1,0 +1,229 @@
+//! Traces: spans of requests, root fields, statements and rounds, sent to an OpenTelemetry collector (OTLP over HTTP).
+//!
+//! Nothing of it exists unless `traces.endpoint` is set: no layer, no span, and [`on`] is one load of a flag. The spans
+//! are `tracing` spans of a target of their own, which the log leaves out; statements are added when they have ended,
+//! below whatever span is active. A span holds routes, names of the schema and the text of statements, which carry
+//! placeholders: no value, no path, no query string, nothing of a body or a header.
+
+use std::{
+    sync::OnceLock,
+    time::{Duration, SystemTime},
+};
+
+use axum::extract::Request;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use opentelemetry::{
+    Context, KeyValue,
+    propagation::TextMapPropagator,
+    trace::{SpanKind, TraceContextExt, Tracer, TracerProvider},
+};
+use opentelemetry_http::{HeaderExtractor, HeaderInjector, HttpClient, HttpError};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::{
+    Resource,
+    propagation::TraceContextPropagator,
+    trace::{Sampler, SdkTracer, SdkTracerProvider},
+};
+use tokio::runtime::Handle;
+use tracing::{Span, Subscriber, field};
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
+
+use super::{TelemetryError, metrics::Pool};
+use crate::core::{config, outbound};
+
+/// The target of every span that is sent; the log leaves it out.
+pub const TARGET: &str = "muster::trace";
+/// The longest text of a statement in a span.
+const LONGEST: usize = 4_000;
+
+static ON: OnceLock<Traces> = OnceLock::new();
+
+struct Traces {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+    system: OnceLock<&'static str>,
+}
+
+/// Whether anything is traced.
+#[inline]
+pub fn on() -> bool {
+    ON.get().is_some()
+}
+
+/// The layer that sends spans to the collector which the settings name. Once in a process, inside its runtime.
+///
+/// # Errors
+/// The exporter can't be made of the settings.
+pub(super) fn layer<S>(
+    settings: &config::Traces,
+    endpoint: &str,
+) -> Result<impl Layer<S> + use<S>, TelemetryError>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let wrong = |error: &dyn std::fmt::Display| TelemetryError::Traces(error.to_string());
+    let client = outbound::Client::new().map_err(|error| wrong(&error))?;
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(Courier { runtime: Handle::current(), client })
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
+        .build()
+        .map_err(|error| wrong(&error))?;
+    let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let provider = SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(settings.sample_ratio))))
+        .with_resource(Resource::builder().with_service_name("muster").with_attribute(version).build())
+        .build();
+    let tracer = provider.tracer("muster");
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(tracer.clone())
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_tracked_inactivity(false)
+        .with_filter(filter_fn(|metadata| metadata.is_span() && metadata.target() == TARGET));
+    let _ = ON.set(Traces { provider, tracer, system: OnceLock::new() });
+    Ok(layer)
+}
+
+/// Sends what is still to be sent. Waits for the collector, within its time limit.
+pub async fn finish() {
+    let Some(traces) = ON.get() else { return };
+    let provider = traces.provider.clone();
+    let flushed = tokio::task::spawn_blocking(move || provider.force_flush()).await;
+    if !matches!(flushed, Ok(Ok(()))) {
+        tracing::warn!("traces.not_sent");
+    }
+}
+
+/// Says which database the statements are for.
+pub fn database(system: &'static str) {
+    if let Some(traces) = ON.get() {
+        let _ = traces.system.set(system);
+    }
+}
+
+/// The span of a request; its parent is the one that `traceparent` names. None if nothing is traced.
+pub fn request(request: &Request, route: &str) -> Option<Span> {
+    if !on() {
+        return None;
+    }
+    let method = request.method().as_str();
+    let name = if route.is_empty() { method.to_owned() } else { format!("{method} {route}") };
+    let span = tracing::info_span!(
+        target: TARGET,
+        "http",
+        otel.name = name,
+        otel.kind = "server",
+        otel.status_code = field::Empty,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = field::Empty,
+    );
+    let parent = TraceContextPropagator::new().extract(&HeaderExtractor(request.headers()));
+    // Refused only for a span that has begun already.
+    let _ = span.set_parent(parent);
+    Some(span)
+}
+
+/// Notes the answer in the span of its request.
+pub fn answered(span: &Span, status: StatusCode) {
+    span.record("http.response.status_code", status.as_u16());
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// The span of a root field.
+pub fn root_field(owner: &'static str, field: &str) -> Span {
+    let name = format!("{owner} {field}");
+    tracing::info_span!(
+        target: TARGET,
+        "field",
+        otel.name = name,
+        graphql.operation.type = owner,
+        graphql.field.name = field,
+    )
+}
+
+/// The span of a round of recurring work.
+pub fn round(job: &'static str) -> Span {
+    tracing::info_span!(target: TARGET, "round", otel.name = job, otel.status_code = field::Empty, job.name = job)
+}
+
+/// Adds a statement that has just ended below the active span.
+pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
+    let Some(traces) = ON.get() else { return };
+    let context = Context::current();
+    if !context.span().span_context().is_sampled() {
+        return;
+    }
+    let ended = now();
+    let operation = sql.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
+    let text = match sql.char_indices().nth(LONGEST) {
+        Some((end, _)) => &sql[..end],
+        None => sql,
+    };
+    let builder = traces
+        .tracer
+        .span_builder(operation.clone())
+        .with_kind(SpanKind::Client)
+        .with_start_time(ended.checked_sub(took).unwrap_or(ended))
+        .with_attributes([
+            KeyValue::new("db.system.name", traces.system.get().copied().unwrap_or("other_sql")),
+            KeyValue::new("db.operation.name", operation),
+            KeyValue::new("db.query.text", text.to_owned()),
+            KeyValue::new("muster.pool", if pool == Pool::Read { "read" } else { "write" }),
+        ]);
+    let mut span = traces.tracer.build_with_context(builder, &context);
+    if failed {
+        // The database's message may repeat values: it is for the log.
+        opentelemetry::trace::Span::set_status(&mut span, opentelemetry::trace::Status::error(""));
+    }
+    opentelemetry::trace::Span::end_with_timestamp(&mut span, ended);
+}
+
+/// Tells the receiver of an outgoing request which trace it belongs to. What our caller's own tools have noted of the
+/// trace (`tracestate`) is none of the receiver's business, and stays here.
+pub fn inject(headers: &mut HeaderMap) {
+    if on() {
+        TraceContextPropagator::new().inject_context(&Context::current(), &mut HeaderInjector(headers));
+        headers.remove("tracestate");
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "spans begin and end by the system's clock, whatever tests do to ours"
+)]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Carries batches to the collector. The exporter runs on a thread of its own, outside the runtime that the client needs.
+#[derive(Debug)]
+struct Courier {
+    runtime: Handle,
+    client: outbound::Client,
+}
+
+#[async_graphql::async_trait::async_trait]
+impl HttpClient for Courier {
+    async fn send_bytes(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, HttpError> {
+        let (client, request) = (self.client.clone(), reqwest::Request::try_from(request)?);
+        // A task of its own, which no span is active in: what is sent of traces is a part of none.
+        let sent = self.runtime.spawn(async move {
+            let answered = client.execute(request).await?;
+            let status = answered.status();
+            answered.bytes().await.map(|body| (status, body))
+        });
+        let (status, body) = sent.await??;
+        let mut response = http::Response::new(body);
+        *response.status_mut() = status;
+        Ok(response)
+    }
+}

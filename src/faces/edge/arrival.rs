@@ -1,0 +1,234 @@
+//! What both faces read of a request before anything else: id, address, credential.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::extract::FromRequestParts;
+use http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts};
+
+use super::connections::Connection;
+use crate::core::{
+    ledger::{Holder, Place},
+    limits::{Class, Limits, Slot, client_address},
+};
+
+use crate::{
+    base::{
+        enums::DecidedVia,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Core, Request,
+        access::{Caller, recognize},
+        audit,
+    },
+};
+
+/// A request as it arrived: what both faces read of it before anything else.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The id that the response and the log carry (`X-Request-Id`).
+    pub request_id: String,
+    /// Where from.
+    pub ip: Option<IpAddr>,
+    /// To do what.
+    pub method: Method,
+    /// What for.
+    pub uri: Uri,
+    /// The headers.
+    pub headers: HeaderMap,
+    slot: Slot,
+    /// The connection's place, which is taken for as long as anybody has this.
+    _place: Option<Place>,
+}
+
+/// The state of a face: whatever it is made of, the core is part of it.
+pub trait HoldsCore: Send + Sync {
+    /// The core.
+    fn core(&self) -> &Arc<Core>;
+}
+
+impl HoldsCore for Arc<Core> {
+    fn core(&self) -> &Arc<Core> {
+        self
+    }
+}
+
+impl<S: HoldsCore> FromRequestParts<S> for Arrival {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> std::result::Result<Self, Self::Rejection> {
+        let core = state.core();
+        let request_id =
+            parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let connection = parts.extensions.get::<Connection>();
+        Ok(Self {
+            request_id: request_id.to_owned(),
+            ip: connection.map(|from| client_address(from.peer.ip(), &parts.headers, &core.config)),
+            method: parts.method.clone(),
+            uri: parts.uri.clone(),
+            headers: parts.headers.clone(),
+            slot: parts.extensions.get::<Slot>().cloned().unwrap_or_default(),
+            _place: connection.map(|from| from.place.clone()),
+        })
+    }
+}
+
+impl Arrival {
+    /// The request that has arrived, of this caller, through the face `via`.
+    #[must_use]
+    pub fn request(&self, core: &Arc<Core>, caller: Caller, via: DecidedVia) -> Request {
+        let mut request = Request::new(core, caller);
+        request.id.clone_from(&self.request_id);
+        request.ip = self.ip;
+        request.user_agent = self.user_agent().map(str::to_owned);
+        request.via = via;
+        request
+    }
+
+    /// What the client calls itself.
+    #[must_use]
+    pub fn user_agent(&self) -> Option<&str> {
+        self.headers.get(http::header::USER_AGENT)?.to_str().ok()
+    }
+
+    /// Who sent it: anonymous without a credential. The request is charged to them, by its method.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good; `RATE_LIMITED`.
+    pub async fn caller(&self, core: &Arc<Core>) -> Result<Caller> {
+        let caller = self.caller_uncharged(core).await?;
+        self.charge(core, &caller, Class::of(&self.method))?;
+        Ok(caller)
+    }
+
+    /// Takes one from the bucket of the caller.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub fn charge(&self, core: &Core, caller: &Caller, class: Class) -> Result<()> {
+        if class == Class::Writes {
+            self.slot.changes();
+        }
+        match &core.limits {
+            Some(limits) => limits
+                .charge(caller, self.ip, class, &self.slot)
+                .inspect_err(|_| audit::rate_limited(core, caller, self.ip, &self.request_id)),
+            None => Ok(()),
+        }
+    }
+
+    /// The holder of `token`. A credential that is no good has its line in the audit log, and is charged to the address:
+    /// one that anybody could have made up before the database is asked for it, so that inventions cost it no more than
+    /// the address may ask.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many of those.
+    pub async fn authenticate(&self, core: &Arc<Core>, token: &str) -> Result<Caller> {
+        let recognized = recognize(core, token).map_err(|problem| self.refuse(core, problem, None))?;
+        let advance = if recognized.is_vouched_for(core) { None } else { Some(self.advance(core)?) };
+        match recognized.caller(core).await {
+            Ok(caller) => {
+                advance.as_ref().map(Advance::give_back);
+                Ok(caller)
+            }
+            Err(problem) => Err(self.refuse(core, problem, advance)),
+        }
+    }
+
+    /// Takes one from the address's bucket for what may turn out to be no good.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub fn advance<'a>(&self, core: &'a Core) -> Result<Advance<'a>> {
+        let slot = Slot::default();
+        if let Some(limits) = &core.limits {
+            limits.charge_address(self.ip, &slot).inspect_err(|_| {
+                self.slot.copy(&slot);
+                audit::rate_limited(core, &Caller::Anonymous, self.ip, &self.request_id);
+            })?;
+        }
+        Ok(Advance { limits: core.limits.as_ref(), ip: self.ip, slot })
+    }
+
+    /// What a credential is answered that is no good: `problem`, or that there were too many of them.
+    fn refuse(&self, core: &Core, problem: Problem, advance: Option<Advance<'_>>) -> Problem {
+        audit::refused_credential(core, &problem, self.ip, &self.request_id);
+        let is_bad = problem.code.status() == StatusCode::UNAUTHORIZED;
+        match (advance, &core.limits) {
+            (Some(advance), _) if is_bad => advance.keep(self),
+            // It is not the credential that is to blame.
+            (Some(advance), _) => advance.give_back(),
+            (None, Some(limits)) if is_bad => {
+                return limits.charge_address(self.ip, &self.slot).err().unwrap_or(problem);
+            }
+            (None, _) => {}
+        }
+        problem
+    }
+
+    /// [`Self::caller`] for a face that charges what the request asks for by itself.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good; `RATE_LIMITED` after too many of those.
+    pub async fn caller_uncharged(&self, core: &Arc<Core>) -> Result<Caller> {
+        let caller = match bearer(&self.headers)? {
+            Some(token) => self.authenticate(core, token).await?,
+            None => Caller::Anonymous,
+        };
+        tracing::Span::current().record("caller", tracing::field::display(caller.kind()));
+        self.slot.held_by(Holder::of(&caller, self.ip));
+        Ok(caller)
+    }
+}
+
+/// What was taken in advance from the bucket of an address.
+pub struct Advance<'a> {
+    limits: Option<&'a Limits>,
+    ip: Option<IpAddr>,
+    slot: Slot,
+}
+
+impl Advance<'_> {
+    /// It was good after all.
+    pub fn give_back(&self) {
+        if let Some(limits) = self.limits {
+            limits.give_back(self.ip);
+        }
+    }
+
+    /// It was not.
+    pub fn keep(self, arrival: &Arrival) {
+        arrival.slot.copy(&self.slot);
+    }
+}
+
+/// The token of the request, if it carries one.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for another scheme.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
+    match headers.get(header::AUTHORIZATION) {
+        Some(value) => bearer_of(value.to_str().unwrap_or_default()).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The token in the text of an `Authorization`.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for another scheme.
+pub fn bearer_of(text: &str) -> Result<&str> {
+    text.split_once(' ')
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| token.trim())
+        .ok_or_else(|| Problem::new(Code::Unauthenticated, "Send `Authorization: Bearer` with a token."))
+}
+
+/// Whether the body is declared as JSON.
+#[must_use]
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let declared =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = declared.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}

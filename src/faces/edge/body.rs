@@ -1,0 +1,91 @@
+//! Bodies: read when it is known whose they are, and not before.
+//!
+//! Whoever is not known sends little; what is under way stands in the ledger while it arrives and for as long as anybody has it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+
+use super::Arrival;
+use crate::core::ledger::{Held, Holder, SMALL, What};
+use crate::{
+    base::problem::{Code, Problem, Result},
+    core::{Core, access::Caller},
+};
+
+/// The whole of a body of at most `most` bytes that `caller` sends.
+///
+/// # Errors
+/// `PAYLOAD_TOO_LARGE`; `MALFORMED_REQUEST` where it breaks off; `RATE_LIMITED` or `UNAVAILABLE` where too much is under way.
+pub async fn read(core: &Core, arrival: &Arrival, caller: &Caller, body: Body, most: usize) -> Result<Bytes> {
+    let anonymous = matches!(caller, Caller::Anonymous);
+    let most = if anonymous { most.min(core.config.limits.anonymous_body_bytes) } else { most };
+    let announced = usize::try_from(http_body::Body::size_hint(&body).lower()).unwrap_or(usize::MAX);
+    if announced > most {
+        return Err(too_large(most));
+    }
+    let mut reading =
+        Reading { core, holder: Holder::of(caller, arrival.ip), held: None, bytes: Bytes::new() };
+    reading.all(body, most).await?;
+    let Reading { held, bytes, .. } = reading;
+    Ok(match held {
+        Some(held) => Arc::new(held).with_bytes(bytes),
+        None => bytes,
+    })
+}
+
+struct Reading<'a> {
+    core: &'a Core,
+    holder: Holder,
+    held: Option<Held>,
+    bytes: Bytes,
+}
+
+impl Reading<'_> {
+    async fn all(&mut self, mut body: Body, most: usize) -> Result<()> {
+        let mut several = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| {
+                Problem::new(Code::MalformedRequest, "The body could not be read to its end.")
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            let length = self.bytes.len() + several.len() + data.len();
+            if length > most {
+                return Err(too_large(most));
+            }
+            self.enter(length)?;
+            // Most bodies are one piece, which is handed on as it came.
+            if self.bytes.is_empty() && several.is_empty() {
+                self.bytes = data;
+                continue;
+            }
+            several.extend_from_slice(&std::mem::take(&mut self.bytes));
+            several.extend_from_slice(&data);
+        }
+        if !several.is_empty() {
+            self.bytes = several.freeze();
+        }
+        Ok(())
+    }
+
+    /// Enters what has arrived, once it is more than little.
+    fn enter(&mut self, length: usize) -> Result<()> {
+        if length <= SMALL {
+            return Ok(());
+        }
+        match &mut self.held {
+            Some(held) => held.grow(length - held.amount()),
+            None => {
+                self.held = Some(self.core.ledger.line(What::Bodies).take(self.holder, length)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn too_large(most: usize) -> Problem {
+    let detail = format!("The body is larger than the service takes: {most} bytes at most.");
+    Problem::new(Code::PayloadTooLarge, detail).with("limit", most)
+}

@@ -1,0 +1,504 @@
+//! Idempotency keys: a change that is asked for twice under one key is made once, and answered twice.
+//!
+//! ```text
+//! claim ──────────────► the change's transaction ──────────► keep the answer
+//!  a row of its own       marks the row `changed`,             sealed, and without secrets
+//!  (before anything)      or fails if it is not ours any more
+//! ```
+//!
+//! The mark stands in the same transaction as the change, so that the row tells after any crash which of the two it was:
+//! - not marked: nothing was changed. Once the claim is older than any request may get, the next one takes it over; if
+//!   the first one is alive after all, its transaction finds the row no longer its own, and undoes itself.
+//! - marked without an answer: the change was made, and what was answered is lost or was not kept. The next one is told so
+//!   (`IDEMPOTENCY_IN_DOUBT`) and has to look; nothing is ever made twice.
+//!
+//! Work under a key goes on when its client has gone away: that is when the client will ask again.
+//!
+//! A key belongs to its caller and, in `/v1`, to the organization. Only successes and 422 are kept, for a day: any other
+//! refusal may pass. A kept answer is given again to callers who may still ask for it, and has null where it showed a secret.
+//! Every face that takes a key goes through [`once`].
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+use tracing::Instrument;
+
+use super::problem::problem_document;
+use crate::{
+    base::{
+        ids::OrgId,
+        permission::Permission,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::{Caller, membership},
+        request::HeldKey,
+        sealing::{SealContext, random_bytes},
+        telemetry,
+    },
+};
+
+/// The header that carries a key.
+pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header of an answer that was given before.
+pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// How long an answer is kept.
+const KEPT: i64 = 24 * 60 * 60 * 1000;
+/// How much longer than a request may take a claim is respected, in milliseconds.
+const GRACE: i64 = 5_000;
+/// The largest answer that is kept.
+const LARGEST: usize = 64 << 10;
+/// How many bytes the kept answers of one caller take at most.
+const MOST_OF_ONE: i64 = 8 << 20;
+/// The longest key.
+const LONGEST: usize = 255;
+
+/// An answer to a request with a key.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The media type of the body.
+    pub media: HeaderValue,
+    /// The body.
+    pub body: Bytes,
+    /// The body as it may be kept, without secrets; none for what may be otherwise another time.
+    pub kept: Option<Bytes>,
+    /// After how many seconds to come back.
+    pub retry_after: Option<i64>,
+    /// Whether it was given before.
+    pub replayed: bool,
+}
+
+impl Answer {
+    /// Something that was made, as JSON.
+    #[must_use]
+    pub fn created(json: Bytes) -> Self {
+        Self {
+            status: StatusCode::CREATED,
+            media: HeaderValue::from_static("application/json"),
+            kept: Some(json.clone()),
+            body: json,
+            retry_after: None,
+            replayed: false,
+        }
+    }
+
+    /// The headers that only such answers have.
+    pub fn write_headers(&self, headers: &mut HeaderMap) {
+        headers.insert(header::CONTENT_TYPE, self.media.clone());
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.replayed {
+            headers.insert(REPLAYED, HeaderValue::from_static("true"));
+        }
+    }
+}
+
+/// A refusal under an idempotency key.
+pub fn refusal(problem: &Problem, instance: &str, request_id: &str) -> Answer {
+    telemetry::problem(problem, request_id);
+    let status = problem.code.status();
+    let body = Bytes::from(problem_document(problem, instance, request_id).to_string());
+    Answer {
+        status,
+        media: HeaderValue::from_static("application/problem+json"),
+        kept: is_lasting(status.as_u16()).then(|| body.clone()),
+        body,
+        retry_after: problem.retry_after(),
+        replayed: false,
+    }
+}
+
+/// Whether an answer of this status would be the same another time.
+#[must_use]
+pub fn is_lasting(status: u16) -> bool {
+    matches!(status, 200..=299 | 422)
+}
+
+/// A request with a key.
+pub struct Keyed<'a> {
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// The organization that the key belongs to as well; 0 where the request may be about several.
+    pub org: OrgId,
+    /// The key.
+    pub key: &'a str,
+    /// What makes it this request and no other: where it goes, and all that it says.
+    pub parts: &'a [&'a [u8]],
+}
+
+/// Does `work` once for all requests that are this one: the answer of `work`, or the one that was given before, if `again`
+/// still lets the caller have it.
+///
+/// # Errors
+/// Those of [`claim`] and of `again`; `UNAVAILABLE` for work that takes longer than a request may.
+pub async fn once<F>(
+    core: &Arc<Core>,
+    keyed: Keyed<'_>,
+    again: impl Future<Output = Result<()>> + Send,
+    work: impl FnOnce(Option<Arc<Claim>>) -> F + Send,
+) -> Result<Answer>
+where
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let Keyed { caller, org, key, parts } = keyed;
+    match claim(core, caller, org, key, &fingerprint(parts)).await? {
+        None => Ok(work(None).await),
+        Some(Claimed::Ours(claim)) => under(Arc::clone(&claim), work(Some(claim))).await,
+        Some(Claimed::Before(kept)) => {
+            again.await?;
+            Ok(kept)
+        }
+    }
+}
+
+/// What a key has come to.
+pub enum Claimed {
+    /// The request may make its change.
+    Ours(Arc<Claim>),
+    /// It was made and answered before.
+    Before(Answer),
+}
+
+/// A key, held by one request.
+pub struct Claim {
+    core: Arc<Core>,
+    org: OrgId,
+    caller: String,
+    key: String,
+    /// Names this request among those that have held the key.
+    holder: String,
+    /// The permissions that the answer has needed besides those of its root fields, and where.
+    needed: Mutex<Needed>,
+}
+
+type Needed = BTreeSet<(i64, &'static str)>;
+
+/// The key that a request carries.
+///
+/// # Errors
+/// `MALFORMED_REQUEST` for one that is empty, too long or not printable ASCII, and for two.
+pub fn key_of(headers: &HeaderMap) -> Result<Option<&str>> {
+    let mut given = headers.get_all(&KEY).iter();
+    let Some(value) = given.next() else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    // The draft has a string of structured fields; nearly everybody sends the bare text.
+    let key = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    let good = (1..=LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if good && given.next().is_none() {
+        return Ok(Some(key));
+    }
+    let detail = format!("`Idempotency-Key` takes one key of 1 to {LONGEST} visible ASCII characters.");
+    Err(Problem::new(Code::MalformedRequest, detail).with("header", "Idempotency-Key"))
+}
+
+/// What tells one request from another: each part with its length before it.
+pub fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+/// Claims `key` for a request of this fingerprint; none for a caller whom nobody knows, who has no keys.
+///
+/// # Errors
+/// `IDEMPOTENCY_KEY_REUSED` for another request than the first; `IDEMPOTENCY_IN_PROGRESS` while that one is under way;
+/// `IDEMPOTENCY_IN_DOUBT` if its change was made and its answer lost.
+pub async fn claim(
+    core: &Arc<Core>,
+    caller: &Caller,
+    org: OrgId,
+    key: &str,
+    fingerprint: &[u8; 32],
+) -> Result<Option<Claimed>> {
+    let name = match caller {
+        Caller::Person(person) => format!("user:{}", person.id.0),
+        Caller::Token(token) => format!("token:{}", token.id.0),
+        Caller::Anonymous | Caller::System => return Ok(None),
+    };
+    let holder = u128::from_be_bytes(random_bytes());
+    let claim = Claim {
+        core: Arc::clone(core),
+        org,
+        caller: name,
+        key: key.to_owned(),
+        holder: format!("{holder:032x}"),
+        needed: Mutex::default(),
+    };
+    // Each turn ends it, unless the row changes hands between two statements.
+    for _ in 0..5 {
+        if claim.insert(fingerprint).await? {
+            return Ok(Some(Claimed::Ours(Arc::new(claim))));
+        }
+        let Some(row) = claim.find().await? else { continue };
+        if let Some(kept) = claim.judge(&row, fingerprint).await? {
+            let (kept, needed) = kept;
+            require(core, caller, needed).await?;
+            return Ok(Some(Claimed::Before(kept)));
+        }
+    }
+    Err(in_progress())
+}
+
+/// Removes what is no longer kept; says how much.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn remove_expired(core: &Core) -> Result<u64> {
+    Ok(core.db.sweep("idempotency_keys", "expires_at <= $1", core.clock.now().0).await?)
+}
+
+/// Does `work` under a claim, to its end even if nobody waits for it any more, and keeps what it answers. It has the time that
+/// a request has: afterwards somebody else may have the key.
+///
+/// # Errors
+/// `UNAVAILABLE` if the work took too long, `INTERNAL` if it panicked.
+pub async fn under<F>(claim: Arc<Claim>, work: F) -> Result<Answer>
+where
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let (tell, told) = oneshot::channel();
+    let core = Arc::clone(&claim.core);
+    let working = async move {
+        let done = tokio::time::timeout(claim.core.config.limits.request_timeout(), work).await;
+        let kept =
+            done.as_ref().ok().and_then(|answer| Some((answer.status, &answer.media, answer.kept.as_ref()?)));
+        if let Err(problem) = claim.keep(kept).await {
+            tracing::error!(%problem, "idempotency.answer_not_kept");
+        }
+        // The client may be gone.
+        let _ = tell.send(done);
+    };
+    core.tasks.spawn(working.in_current_span());
+    match told.await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => {
+            Err(Problem::new(Code::Unavailable, "The request took too long; ask again with the same key."))
+        }
+        Err(_) => Err(Problem::internal(anyhow::anyhow!("work under an idempotency key did not end"))),
+    }
+}
+
+/// Refuses a caller who lacks one of these by now.
+async fn require(core: &Arc<Core>, caller: &Caller, needed: Needed) -> Result<()> {
+    for (org, permission) in needed {
+        let held = membership(core, caller, OrgId(org)).await?.permissions;
+        if !held.names().any(|name| name == permission) {
+            let detail = format!("You lack the permission {permission} in this organization.");
+            return Err(Problem::new(Code::PermissionDenied, detail).with("permission", permission));
+        }
+    }
+    Ok(())
+}
+
+impl HeldKey for Claim {
+    /// Marks that the change is being made: as the last statement of its transaction, which may only be committed if this touches
+    /// the one row. Otherwise another request holds the key by now, and this change must not happen.
+    fn mark(&self) -> Statement {
+        let sql = "UPDATE idempotency_keys SET changed = TRUE WHERE organization_id = $1 AND caller = $2 \
+                   AND idempotency_key = $3 AND holder = $4";
+        self.statement(sql, [self.holder.clone().into()])
+    }
+
+    fn needs(&self, org: OrgId, permission: Permission) {
+        self.needed.lock().unwrap_or_else(PoisonError::into_inner).insert((org.0, permission.as_str()));
+    }
+}
+
+impl Claim {
+    fn place(&self) -> [Value; 3] {
+        [self.org.0.into(), self.caller.clone().into(), self.key.clone().into()]
+    }
+
+    fn statement(&self, sql: &str, more: impl IntoIterator<Item = Value>) -> Statement {
+        let values: Vec<Value> = self.place().into_iter().chain(more).collect();
+        Statement::from_sql_and_values(self.core.db.backend(), sql, values)
+    }
+
+    async fn write(&self, sql: &str, more: impl IntoIterator<Item = Value>) -> Result<bool> {
+        Ok(self.core.db.execute(sql, self.place().into_iter().chain(more).collect()).await? == 1)
+    }
+
+    async fn insert(&self, fingerprint: &[u8; 32]) -> Result<bool> {
+        let now = self.core.clock.now().0;
+        let sql = "INSERT INTO idempotency_keys (organization_id, caller, idempotency_key, holder, request_hash, \
+                   claimed_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
+        let hash: Value = fingerprint.to_vec().into();
+        self.write(sql, [self.holder.clone().into(), hash, now.into(), (now + KEPT).into()]).await
+    }
+
+    async fn find(&self) -> Result<Option<QueryResult>> {
+        let sql = "SELECT request_hash, holder, changed, status, answer_sealed, claimed_at, expires_at \
+                   FROM idempotency_keys WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3";
+        // Of the writer: nothing that was committed before may be missing.
+        Ok(self.core.db.writer().query_one_raw(self.statement(sql, [])).await?)
+    }
+
+    /// What another request's row means for this one: its answer, or none if the row is out of the way now.
+    async fn judge(&self, row: &QueryResult, fingerprint: &[u8; 32]) -> Result<Option<(Answer, Needed)>> {
+        let now = self.core.clock.now();
+        let holder: String = row.try_get_by(1)?;
+        let (claimed_at, expires_at): (Timestamp, Timestamp) = (row.try_get_by(5)?, row.try_get_by(6)?);
+        let status: Option<i64> = row.try_get_by(3)?;
+        let respected = self.core.config.limits.request_timeout().as_millis() as i64 + GRACE;
+        if expires_at <= now {
+            self.remove("holder = $4", &holder).await?;
+            return Ok(None);
+        }
+        if row.try_get_by::<Vec<u8>, _>(0)? != fingerprint {
+            let detail = "The key was used for another request; take a new one.";
+            return Err(Problem::new(Code::IdempotencyKeyReused, detail));
+        }
+        if let Some(status) = status {
+            let sealed: Option<Vec<u8>> = row.try_get_by(4)?;
+            return self.open(&holder, status, &sealed.ok_or_else(in_doubt)?).map(Some);
+        }
+        let changed: bool = row.try_get_by(2)?;
+        match now.0 - claimed_at.0 > respected {
+            false => Err(in_progress()),
+            true if changed => Err(in_doubt()),
+            true => {
+                // Whoever held it has changed nothing, and can't any more.
+                self.remove("holder = $4 AND changed = FALSE AND status IS NULL", &holder).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn remove(&self, condition: &str, holder: &str) -> Result<bool> {
+        let sql = format!(
+            "DELETE FROM idempotency_keys WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3 \
+             AND {condition}"
+        );
+        self.write(&sql, [holder.to_owned().into()]).await
+    }
+
+    /// Keeps an answer that may be given again, if there is room for it. Otherwise lets go of the key, or notes that something was
+    /// changed and done with.
+    async fn keep(&self, answer: Option<(StatusCode, &HeaderValue, &Bytes)>) -> Result<()> {
+        let fitting = answer.filter(|(.., body)| body.len() <= LARGEST);
+        if let Some((status, media, body)) = fitting {
+            let needed = serde_json::to_vec(&*self.needed.lock().unwrap_or_else(PoisonError::into_inner));
+            let needed = needed.map_err(Problem::internal)?;
+            let plain = [media.as_bytes(), b"\n", &needed, b"\n", body].concat();
+            let sealed = self.core.keys.seal_bytes(&plain, &self.place_of(&self.holder));
+            let sql = "UPDATE idempotency_keys SET status = $5, answer_sealed = $6, answer_bytes = $7 \
+                       WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3 AND holder = $4 \
+                       AND (SELECT COALESCE(SUM(answer_bytes), 0) FROM idempotency_keys \
+                            WHERE caller = $2 AND answer_bytes IS NOT NULL) + $7 <= $8";
+            let (status, bytes) = (i64::from(status.as_u16()), sealed.len().cast_signed() as i64);
+            let values = [status.into(), sealed.into(), bytes.into(), MOST_OF_ONE.into()];
+            if self.write(sql, [Value::from(self.holder.clone())].into_iter().chain(values)).await? {
+                return Ok(());
+            }
+        }
+        if self.remove("holder = $4 AND changed = FALSE", &self.holder).await? {
+            return Ok(());
+        }
+        let sql = "UPDATE idempotency_keys SET status = $5 WHERE organization_id = $1 AND caller = $2 \
+                   AND idempotency_key = $3 AND holder = $4";
+        let status = answer.map_or(StatusCode::SERVICE_UNAVAILABLE, |(status, ..)| status);
+        self.write(sql, [self.holder.clone().into(), i64::from(status.as_u16()).into()]).await?;
+        Ok(())
+    }
+
+    /// The kept answer, and the permissions that it has needed.
+    fn open(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<(Answer, Needed)> {
+        let opened = self.core.keys.open_bytes(sealed, &self.place_of(holder));
+        let plain = opened.map_err(Problem::internal)?;
+        let plain: &[u8] = plain.expose_secret();
+        let broken = || Problem::internal(anyhow::anyhow!("a kept answer is none"));
+        let mut parts = plain.splitn(3, |byte| *byte == b'\n');
+        let (Some(media), Some(needed), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(broken());
+        };
+        let needed: Vec<(i64, String)> = serde_json::from_slice(needed).map_err(Problem::internal)?;
+        let known = |(org, name): (i64, String)| {
+            Ok((org, name.parse::<Permission>().map_err(|_| broken())?.as_str()))
+        };
+        let needed = needed.into_iter().map(known).collect::<Result<Needed>>()?;
+        let answer = Answer {
+            status: StatusCode::from_u16(status as u16).map_err(Problem::internal)?,
+            media: HeaderValue::from_bytes(media).map_err(Problem::internal)?,
+            body: Bytes::copy_from_slice(body),
+            kept: None,
+            retry_after: None,
+            replayed: true,
+        };
+        Ok((answer, needed))
+    }
+
+    /// Where the answer belongs that `holder` has given.
+    fn place_of<'a>(&self, holder: &'a str) -> SealContext<'a> {
+        SealContext::new(self.org, "idempotency_keys", holder, "answer")
+    }
+}
+
+fn in_doubt() -> Problem {
+    let detail =
+        "The change of this key was made, but its answer was lost or not kept. Read what has become of it.";
+    Problem::new(Code::IdempotencyInDoubt, detail)
+}
+
+fn in_progress() -> Problem {
+    Problem::new(
+        Code::IdempotencyInProgress,
+        "The first request with this key is still under way; ask again.",
+    )
+    .with("retry_after", 1)
+}
+
+/// How often expired keys are removed.
+pub const REMOVE_EVERY: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_visible_ascii_with_quotes_or_without() {
+        let of = |values: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(KEY, HeaderValue::from_bytes(value).unwrap());
+            }
+            key_of(&headers).map(|key| key.map(str::to_owned)).map_err(|problem| problem.code)
+        };
+        assert_eq!(of(&[]), Ok(None));
+        assert_eq!(of(&[b"8e03978e-40d5"]), Ok(Some("8e03978e-40d5".into())));
+        assert_eq!(of(&[b"\"8e03978e\""]), Ok(Some("8e03978e".into())));
+        assert_eq!(of(&[&[b'x'; 255]]), Ok(Some("x".repeat(255))));
+        for bad in [
+            &[b"" as &[u8]] as &[&[u8]],
+            &[b"\"\""],
+            &[b"a b"],
+            &[&[b'x'; 256]],
+            &[b"\xc3\xa9"],
+            &[b"a", b"a"],
+        ] {
+            assert_eq!(of(bad), Err(Code::MalformedRequest), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        assert_ne!(fingerprint(&[b"ab", b"c"]), fingerprint(&[b"a", b"bc"]));
+        assert_eq!(fingerprint(&[b"ab"]), fingerprint(&[b"ab"]));
+    }
+}

@@ -1,0 +1,197 @@
+//! What one GraphQL request may ask for, checked before anything is executed.
+//!
+//! Complexity is the executor's own limit (see [`build`](crate::schema::build)); here is what it does not bound: the size of
+//! the text, the number of selections, aliases and root fields; and the depth, which the executor would count
+//! for introspection too: the query of every code generator nests deeper than data ever should (how much of the schema
+//! one may ask for is bounded by its size: [`Share`](crate::read::Share)). Validation and execution
+//! walk a fragment wherever it is spread, so it counts there each time: thirty fragments of which each spreads the
+//! next one twice are a short text and a thousand million selections.
+
+use std::collections::HashMap;
+
+use async_graphql::{
+    ErrorExtensionValues, Name, Positioned, ServerError,
+    parser::types::{ExecutableDocument, Field, FragmentDefinition, Selection, SelectionSet},
+};
+
+use async_graphql_value::Value;
+
+use super::introspection::is_about_schema;
+use crate::{base::problem::Code, core::config::Limits};
+
+/// The longest document text, in bytes.
+const LONGEST_TEXT: usize = 64 << 10;
+/// The most fields, fragments spreads and inline fragments that one document may hold.
+const MOST_SELECTIONS: usize = 2_000;
+/// The most of them with every fragment written out where it is spread.
+const MOST_WRITTEN_OUT: usize = 10_000;
+/// The most fields at the root of an operation, those of fragments included.
+const MOST_ROOTS: usize = 30;
+/// The deepest that braces, brackets and parentheses may nest: the parser is recursive.
+const DEEPEST_NESTING: usize = 64;
+
+/// How large a document is.
+pub struct Size {
+    /// Its selections, and the values in it.
+    pub nodes: usize,
+    /// Its selections, with every fragment written out where it is spread.
+    pub written_out: usize,
+}
+
+/// Refuses a text before it is parsed.
+///
+/// # Errors
+/// `QUERY_TOO_COMPLEX`.
+pub fn check_text(text: &str) -> Result<(), ServerError> {
+    if text.len() > LONGEST_TEXT {
+        return Err(too_complex(format!("A document takes at most {LONGEST_TEXT} bytes.")));
+    }
+    let mut nesting = 0_usize;
+    for byte in text.bytes() {
+        match byte {
+            b'{' | b'[' | b'(' => nesting += 1,
+            b'}' | b']' | b')' => nesting = nesting.saturating_sub(1),
+            _ => {}
+        }
+        if nesting > DEEPEST_NESTING {
+            return Err(too_complex(format!("A document nests at most {DEEPEST_NESTING} levels.")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a document before it is validated.
+///
+/// # Errors
+/// `QUERY_TOO_COMPLEX`.
+pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<Size, ServerError> {
+    let mut count = Count::default();
+    for (_, operation) in document.operations.iter() {
+        count.add(&operation.node.selection_set.node);
+    }
+    for fragment in document.fragments.values() {
+        count.add(&fragment.node.selection_set.node);
+    }
+    if count.selections > MOST_SELECTIONS {
+        return Err(too_complex(format!("A document takes at most {MOST_SELECTIONS} selections.")));
+    }
+    if count.aliases > limits.graphql_aliases {
+        return Err(too_complex(format!(
+            "A document takes at most {} aliases, not {}.",
+            limits.graphql_aliases, count.aliases
+        )));
+    }
+    let mut depths = Depths { fragments: &document.fragments, known: HashMap::new() };
+    let mut written_out = 0_usize;
+    for (_, operation) in document.operations.iter() {
+        let depth = depths.of(&operation.node.selection_set.node);
+        if depth.roots > MOST_ROOTS {
+            return Err(too_complex(format!("An operation takes at most {MOST_ROOTS} root fields.")));
+        }
+        written_out = written_out.saturating_add(depth.written_out);
+        if written_out > MOST_WRITTEN_OUT {
+            let detail =
+                format!("Its fragments written out, a document takes at most {MOST_WRITTEN_OUT} selections.");
+            return Err(too_complex(detail));
+        }
+        if depth.fields > limits.graphql_depth {
+            return Err(too_complex(format!("A document nests at most {} fields.", limits.graphql_depth)));
+        }
+    }
+    Ok(Size { nodes: count.selections + count.values, written_out })
+}
+
+/// How deep a selection nests, and how much it is.
+#[derive(Clone, Copy, Default)]
+struct Depth {
+    /// In fields, those of the schema about itself not counted.
+    fields: usize,
+    /// Its fields, without what they select in their turn.
+    roots: usize,
+    /// Everything in it, with every fragment written out.
+    written_out: usize,
+}
+
+/// Measures selections. A fragment is measured once, so that fragments which spread each other cost nothing.
+struct Depths<'a> {
+    fragments: &'a HashMap<Name, Positioned<FragmentDefinition>>,
+    known: HashMap<&'a str, Depth>,
+}
+
+impl<'a> Depths<'a> {
+    fn of(&mut self, set: &'a SelectionSet) -> Depth {
+        set.items.iter().fold(Depth::default(), |deepest, selection| {
+            let depth = match &selection.node {
+                Selection::Field(field) => self.field(&field.node),
+                Selection::InlineFragment(fragment) => self.of(&fragment.node.selection_set.node),
+                Selection::FragmentSpread(spread) => self.fragment(spread.node.fragment_name.node.as_str()),
+            };
+            Depth {
+                fields: deepest.fields.max(depth.fields),
+                roots: deepest.roots.saturating_add(depth.roots),
+                written_out: deepest.written_out.saturating_add(depth.written_out).saturating_add(1),
+            }
+        })
+    }
+
+    fn field(&mut self, field: &'a Field) -> Depth {
+        let below = self.of(&field.selection_set.node);
+        let fields = if is_about_schema(field) { 1 } else { below.fields + 1 };
+        Depth { fields, roots: 1, ..below }
+    }
+
+    fn fragment(&mut self, name: &'a str) -> Depth {
+        if let Some(depth) = self.known.get(name) {
+            return *depth;
+        }
+        // A fragment that spreads itself is refused by validation; here it only has to end.
+        self.known.insert(name, Depth::default());
+        let fragments = self.fragments;
+        let depth =
+            fragments.get(name).map_or_else(Depth::default, |found| self.of(&found.node.selection_set.node));
+        self.known.insert(name, depth);
+        depth
+    }
+}
+
+#[derive(Default)]
+struct Count {
+    selections: usize,
+    aliases: usize,
+    values: usize,
+}
+
+impl Count {
+    fn add(&mut self, set: &SelectionSet) {
+        for selection in &set.items {
+            self.selections += 1;
+            match &selection.node {
+                Selection::Field(field) => {
+                    self.aliases += usize::from(field.node.alias.is_some());
+                    for (_, value) in &field.node.arguments {
+                        self.value(&value.node);
+                    }
+                    self.add(&field.node.selection_set.node);
+                }
+                Selection::InlineFragment(fragment) => self.add(&fragment.node.selection_set.node),
+                Selection::FragmentSpread(_) => {}
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        self.values += 1;
+        match value {
+            Value::List(items) => items.iter().for_each(|item| self.value(item)),
+            Value::Object(fields) => fields.values().for_each(|field| self.value(field)),
+            _ => {}
+        }
+    }
+}
+
+fn too_complex(detail: String) -> ServerError {
+    let mut extensions = ErrorExtensionValues::default();
+    extensions.set("code", Code::QueryTooComplex.as_str());
+    extensions.set("status", u32::from(Code::QueryTooComplex.status().as_u16()));
+    ServerError { extensions: Some(extensions), ..ServerError::new(detail, None) }
+}

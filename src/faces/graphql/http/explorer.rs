@@ -1,0 +1,46 @@
+//! The page that a browser gets: an explorer of the schema that needs nothing from elsewhere.
+
+use std::sync::LazyLock;
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::header;
+
+use crate::faces::pages::policy_of;
+
+/// One file: markup, style and script.
+const PAGE: &str = include_str!("explorer.html");
+
+/// Only this script and this style run; the page may speak with nobody but this service.
+static POLICY: LazyLock<String> =
+    LazyLock::new(|| policy_of(PAGE, "style-src-attr 'unsafe-inline'; img-src data:;"));
+
+/// The page.
+pub fn page() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY.as_str()),
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::VARY, "accept"),
+    ];
+    (headers, Body::from(PAGE)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_policy_names_the_script_and_the_style() {
+        let nothing = BASE64_STANDARD.encode(Sha256::digest(""));
+        assert!(POLICY.matches("'sha256-").count() == 2 && !POLICY.contains(&nothing), "{}", *POLICY);
+        for foreign in ["http://", "https://", "src=", "@import", "url("] {
+            assert!(!PAGE.contains(foreign), "the page refers to something elsewhere: {foreign}");
+        }
+    }
+}

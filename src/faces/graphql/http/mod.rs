@@ -1,0 +1,219 @@
+//! The GraphQL endpoint: `/graphql` over HTTP.
+//!
+//! - `request.rs`: from a body or a query string to operations, and which form the caller wants the answer in.
+//! - `run.rs`: one operation from its text to its response: the same steps for every transport.
+//! - this file: GraphQL over HTTP (POST and GET, single and batch) and its statuses.
+//! - `socket.rs`, `sse.rs`: subscriptions (and anything else) over WebSockets and server-sent events.
+//! - `again.rs`: what a kept answer takes: authorizing again, and leaving out secrets.
+//! - `explorer.rs`: the page that a browser gets.
+//!
+//! Statuses follow the GraphQL-over-HTTP draft: with `application/json` a well-formed request is answered 200
+//! even if its document is wrong; with `application/graphql-response+json` a document that can't be run is 400.
+//! What has no GraphQL answer at all (a body that is no JSON, a bad credential) has its own status in either form.
+
+mod again;
+mod explorer;
+mod request;
+mod run;
+mod socket;
+mod sse;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{State, WebSocketUpgrade, ws::rejection::WebSocketUpgradeRejection},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use self::{
+    request::{Batch, Media, Operation},
+    run::{Answered, Session},
+};
+use super::Graphql;
+use crate::{
+    base::{
+        ids::OrgId,
+        problem::{Code, Problem, Result},
+    },
+    core::{Core, limits::Class},
+    faces::edge::{
+        Advance, Arrival,
+        idempotency::{self, Answer, Keyed},
+        is_json,
+    },
+};
+
+/// The routes of the endpoint.
+pub fn router(graphql: Arc<Graphql>) -> Router {
+    Router::new().route("/graphql", get(on_get).post(on_post)).with_state(graphql)
+}
+
+async fn on_post(State(graphql): State<Arc<Graphql>>, arrival: Arrival, body: Body) -> Response {
+    let media = Media::wanted(&arrival.headers);
+    match post(&graphql, &arrival, media, body).await {
+        Ok(response) => response,
+        Err(problem) => refuse(&problem, media, &arrival.request_id),
+    }
+}
+
+async fn post(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media, body: Body) -> Result<Response> {
+    let session = Session::open(graphql, arrival).await?;
+    if !is_json(&arrival.headers) {
+        let detail = "Send the request as `Content-Type: application/json`.";
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    // Whoever has no credential pays for the body until its operations are charged.
+    let advance = session.advance()?;
+    let body = session.read(body).await?;
+    let key = idempotency::key_of(&arrival.headers)?;
+    let batch = Batch::read(&body, graphql.core.config.limits.graphql_batch)?;
+    advance.as_ref().map(Advance::give_back);
+    match batch {
+        Batch::Many(_) if key.is_some() => Err(Problem::new(
+            Code::MalformedRequest,
+            "`Idempotency-Key` is for one operation, not for a batch.",
+        )),
+        Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
+            let events = sse::is_wanted(&arrival.headers);
+            under_key(&graphql.core, session, *operation, (key.unwrap_or_default(), &body), media, events)
+                .await
+        }
+        Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
+            Ok(sse::respond(&session, *operation))
+        }
+        Batch::Single(operation) => Ok(respond(session.run(*operation).await, media)),
+        Batch::Many(operations) => Ok(json(StatusCode::OK, media, session.run_all(operations).await?)),
+    }
+}
+
+/// Runs a mutation under an idempotency key, or gives the answer that it was given before.
+async fn under_key(
+    core: &Arc<Core>,
+    session: Session,
+    operation: Operation,
+    (key, body): (&str, &[u8]),
+    media: Media,
+    events: bool,
+) -> Result<Response> {
+    let (asking, asked) = (session.clone(), operation.clone());
+    // A document may be about several organizations.
+    let keyed = Keyed { caller: asking.caller(), org: OrgId(0), key, parts: &[b"graphql", body] };
+    let work = move |claim| async move {
+        let session = session.under(claim);
+        let answered = session.run(operation.clone()).await;
+        let kept = session.kept(&operation, &answered.json);
+        Answer {
+            status: status_of(&answered, media),
+            media: HeaderValue::from_static(media.content_type()),
+            kept,
+            retry_after: answered.retry_after,
+            body: answered.json.into(),
+            replayed: false,
+        }
+    };
+    let answer = idempotency::once(core, keyed, asking.authorize(&asked), work).await?;
+    if events {
+        let mut response = sse::answered(&answer.body);
+        if answer.replayed {
+            response.headers_mut().insert(idempotency::REPLAYED, HeaderValue::from_static("true"));
+        }
+        return Ok(response);
+    }
+    let mut response = Response::new(Body::from(answer.body.clone()));
+    *response.status_mut() = answer.status;
+    answer.write_headers(response.headers_mut());
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    Ok(response)
+}
+
+async fn on_get(
+    State(graphql): State<Arc<Graphql>>,
+    arrival: Arrival,
+    handshake: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let media = Media::wanted(&arrival.headers);
+    let answered = if arrival.headers.contains_key(header::UPGRADE) {
+        match handshake {
+            Ok(handshake) => connect(&graphql, &arrival, handshake).await,
+            Err(rejection) => return rejection.into_response(),
+        }
+    } else if request::weight(&arrival.headers, "text/html") > 0 {
+        return explorer::page();
+    } else {
+        ask(&graphql, &arrival, media).await
+    };
+    answered.unwrap_or_else(|problem| refuse(&problem, media, &arrival.request_id))
+}
+
+async fn connect(graphql: &Arc<Graphql>, arrival: &Arrival, handshake: WebSocketUpgrade) -> Result<Response> {
+    let session = Session::open(graphql, arrival).await?;
+    arrival.charge(&graphql.core, session.caller(), Class::Reads)?;
+    socket::upgrade(Arc::clone(&graphql.core), session, arrival.request_id.clone(), handshake)
+}
+
+/// GET only reads: a link that somebody follows must not change anything.
+async fn ask(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media) -> Result<Response> {
+    let session = Session::open(graphql, arrival).await?;
+    let operation = Operation::from_query(arrival.uri.query().unwrap_or_default())?;
+    let events = sse::is_wanted(&arrival.headers);
+    if session.is_beyond_get(&operation, events) {
+        let detail = "GET only runs queries; send the operation with POST.";
+        return Err(Problem::new(Code::MethodNotAllowed, detail));
+    }
+    if events {
+        return Ok(sse::respond(&session, operation));
+    }
+    Ok(respond(session.run(operation).await, media))
+}
+
+fn respond(answered: Answered, media: Media) -> Response {
+    let mut response = json(status_of(&answered, media), media, answered.json);
+    if let Some(seconds) = answered.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn status_of(answered: &Answered, media: Media) -> StatusCode {
+    match media {
+        _ if answered.limited => StatusCode::TOO_MANY_REQUESTS,
+        Media::GraphQl if !answered.executed => StatusCode::BAD_REQUEST,
+        Media::GraphQl | Media::Json => StatusCode::OK,
+    }
+}
+
+fn json(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// The same where nobody has looked at the request yet.
+pub fn refused(problem: &Problem, request_id: &str) -> Response {
+    refuse(problem, Media::Json, request_id)
+}
+
+/// A problem that has no GraphQL answer beside it.
+fn refuse(problem: &Problem, media: Media, request_id: &str) -> Response {
+    let mut response = json(problem.code.status(), media, run::failed(problem, request_id));
+    let headers: &mut HeaderMap = response.headers_mut();
+    match problem.code.status() {
+        StatusCode::UNAUTHORIZED => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        StatusCode::METHOD_NOT_ALLOWED => {
+            headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+        }
+        _ => {}
+    }
+    if let Some(seconds) = problem.retry_after() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

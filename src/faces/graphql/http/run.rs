@@ -1,0 +1,422 @@
+//! One operation, from its text to its response: the same steps for every transport.
+
+use std::sync::Arc;
+
+use async_graphql::{ErrorExtensionValues, Name, Response, ServerError, Value, Variables};
+use axum::body::{Body, Bytes};
+use futures::{
+    FutureExt, StreamExt,
+    stream::{self, BoxStream},
+};
+
+use super::{super::Graphql, request::Operation};
+use crate::{
+    base::{
+        enums::DecidedVia,
+        numerals::counted,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Request,
+        access::{Caller, still_good},
+        ledger::Holder,
+        limits::Class,
+        telemetry::metrics,
+    },
+    faces::{
+        edge::{Advance, Arrival, body, idempotency::Claim},
+        graphql::{
+            Document,
+            execution::{Execution, coerce},
+            introspection::Questions,
+            render, show,
+            validation::validate,
+        },
+    },
+    read::{Reading, Room, Share},
+};
+
+/// The most operations in a batch of somebody without a credential, who has little to ask but to be let in.
+const MOST_ANONYMOUS: usize = 3;
+
+/// Whose operations are run: one HTTP request, or one socket.
+#[derive(Clone)]
+pub struct Session {
+    pub(super) graphql: Arc<Graphql>,
+    pub(super) arrival: Arrival,
+    caller: Caller,
+    claim: Option<Arc<Claim>>,
+    room: Option<Arc<Room>>,
+}
+
+/// An operation's response as JSON.
+pub struct Answered {
+    /// The response.
+    pub json: Vec<u8>,
+    /// Whether it was executed at all, well or badly.
+    pub executed: bool,
+    /// Whether there is nothing in it but that the caller has sent too much.
+    pub limited: bool,
+    /// After how many seconds what was refused for that may be tried again.
+    pub retry_after: Option<i64>,
+}
+
+impl Session {
+    /// The session of a request's credential.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
+    pub async fn open(graphql: &Arc<Graphql>, arrival: &Arrival) -> Result<Self> {
+        // Each operation is charged by what it is.
+        let caller = arrival.caller_uncharged(&graphql.core).await?;
+        Ok(Self { graphql: Arc::clone(graphql), arrival: arrival.clone(), caller, claim: None, room: None })
+    }
+
+    /// Whose session it is.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Who holds what the session takes.
+    pub fn holder(&self) -> Holder {
+        Holder::of(&self.caller, self.arrival.ip)
+    }
+
+    /// Takes one from the bucket of an address without a credential, before anything is read for it.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub fn advance(&self) -> Result<Option<Advance<'_>>> {
+        matches!(self.caller, Caller::Anonymous).then(|| self.arrival.advance(&self.graphql.core)).transpose()
+    }
+
+    /// The body of the request.
+    ///
+    /// # Errors
+    /// `PAYLOAD_TOO_LARGE`, `MALFORMED_REQUEST`, `RATE_LIMITED`, `UNAVAILABLE`.
+    pub async fn read(&self, body: Body) -> Result<Bytes> {
+        let most = self.graphql.core.config.limits.body_bytes;
+        body::read(&self.graphql.core, &self.arrival, &self.caller, body, most).await
+    }
+
+    /// The same, under an idempotency key that it holds.
+    pub fn under(self, claim: Option<Arc<Claim>>) -> Self {
+        Self { claim, ..self }
+    }
+
+    /// The same for operations that are sent together: they share the room for their answers.
+    pub fn sharing(self, room: Arc<Room>) -> Self {
+        Self { room: Some(room), ..self }
+    }
+
+    /// Whether the operation changes something.
+    pub fn is_mutation(&self, operation: &Operation) -> bool {
+        let name = operation.name.as_deref();
+        self.document(operation).is_ok_and(|document| {
+            document.operation(name).is_some() && !document.is_query(name) && !document.is_subscription(name)
+        })
+    }
+
+    /// The same for the credential `bearer`, which came another way than in the headers.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
+    pub async fn with_bearer(mut self, bearer: &str) -> Result<Self> {
+        self.caller = self.arrival.authenticate(&self.graphql.core, bearer).await?;
+        Ok(self)
+    }
+
+    /// Whether the credential is good still, where the session outlives its first moment.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
+    pub async fn recheck(&self) -> Result<()> {
+        still_good(&self.graphql.core, &self.caller).await
+    }
+
+    /// Whether the document is good but not for GET: a mutation, or a subscription without a stream of events.
+    pub fn is_beyond_get(&self, operation: &Operation, events: bool) -> bool {
+        let name = operation.name.as_deref();
+        self.document(operation).is_ok_and(|document| {
+            document.operation(name).is_some()
+                && !document.is_query(name)
+                && !(events && document.is_subscription(name))
+        })
+    }
+
+    pub(super) fn document(&self, operation: &Operation) -> std::result::Result<Arc<Document>, ServerError> {
+        self.graphql.documents.get(&operation.query, self.is_known())
+    }
+
+    /// Whether there is a credential.
+    fn is_known(&self) -> bool {
+        !matches!(self.caller, Caller::Anonymous)
+    }
+
+    /// Runs the operations of a batch, one after another: they are one request, and take no more of the service at a
+    /// time than one.
+    ///
+    /// # Errors
+    /// `QUERY_TOO_COMPLEX` for more than a caller without a credential may send.
+    pub async fn run_all(self, operations: Vec<Operation>) -> Result<Vec<u8>> {
+        if !self.is_known() && operations.len() > MOST_ANONYMOUS {
+            let most = counted(MOST_ANONYMOUS, "operation");
+            let detail =
+                format!("Without a credential a batch takes at most {most}, not {}.", operations.len());
+            return Err(Problem::new(Code::QueryTooComplex, detail));
+        }
+        let session = self.sharing(Room::of_batch());
+        let mut list = vec![b'['];
+        for (n, operation) in operations.into_iter().enumerate() {
+            if n > 0 {
+                list.push(b',');
+            }
+            list.extend_from_slice(&session.run(operation).await.json);
+        }
+        list.push(b']');
+        Ok(list)
+    }
+
+    /// Runs a query or a mutation.
+    pub async fn run(&self, operation: Operation) -> Answered {
+        let answered = match self.prepare(operation, true) {
+            Ok(Prepared { graphql, request, order, known, .. }) => {
+                let executed = match graphql {
+                    Some(graphql) => self.graphql.schema.execute(graphql).await,
+                    None => Response::default(),
+                };
+                answered(&Execution::complete(&order, &known, executed), &request)
+            }
+            Err(unfit) => answered(&unfit, &self.request()),
+        };
+        match self.room.as_ref().map_or(Ok(()), |room| room.keep(&answered.json)) {
+            Ok(()) => answered,
+            Err(problem) => Answered { json: failed(&problem, &self.arrival.request_id), ..answered },
+        }
+    }
+
+    /// Runs any operation; each response as JSON. A subscription has many, anything else has one.
+    pub fn stream_json(&self, operation: Operation) -> BoxStream<'static, Vec<u8>> {
+        let (request, responses) = self.stream(operation, true);
+        responses.map(move |response| render(&response, &request)).boxed()
+    }
+
+    /// Runs any operation; each response as the executor's value, with errors as callers see them.
+    pub fn stream_responses(&self, operation: Operation) -> BoxStream<'static, Response> {
+        let (request, responses) = self.stream(operation, false);
+        let shown = move |mut response: Response| {
+            response.errors = response.errors.iter().map(|error| show(error, &request)).collect();
+            response
+        };
+        responses.map(shown).boxed()
+    }
+
+    fn stream(&self, operation: Operation, raw: bool) -> (Arc<Request>, BoxStream<'static, Response>) {
+        let Prepared { graphql, request, reading, is_subscription, order, known } =
+            match self.prepare(operation, raw) {
+                Ok(prepared) => prepared,
+                Err(unfit) => return (self.request(), stream::once(async { *unfit }).boxed()),
+            };
+        let responses = match graphql {
+            Some(graphql) => self.graphql.schema.execute_stream(graphql),
+            None => stream::once(async { Response::default() }).boxed(),
+        };
+        let responses = responses.map(move |response| Execution::complete(&order, &known, response));
+        // Each response is an answer by itself, and goes to the client before the next one is asked for.
+        let responses = responses.inspect(move |_| reading.answered.give_back());
+        if is_subscription {
+            let open = metrics::on().map(Open::new);
+            return (request, responses.inspect(move |_| _ = &open).boxed());
+        }
+        // The deadline that an HTTP request has.
+        let deadline = tokio::time::sleep(self.graphql.core.config.limits.request_timeout());
+        (request, responses.take_until(deadline.map(drop)).boxed())
+    }
+
+    /// One request of the session's caller.
+    pub(super) fn request(&self) -> Arc<Request> {
+        let request = self.arrival.request(&self.graphql.core, self.caller.clone(), DecidedVia::Graphql);
+        if let Some(claim) = &self.claim {
+            request.hold(Arc::clone(claim) as _);
+        }
+        Arc::new(request)
+    }
+
+    /// What reading a document takes; root values are bytes if `raw` is wanted.
+    fn reading(&self, document: &Document, raw: bool) -> Arc<Reading> {
+        Arc::new(Reading::new(document.plans.clone(), raw, Share::of(self.room.clone())))
+    }
+
+    /// Charges the caller for an operation.
+    fn charge(&self, class: Class) -> Result<(), Box<Response>> {
+        self.arrival.charge(&self.graphql.core, &self.caller, class).map_err(|problem| {
+            let error = async_graphql::Error::from(problem).into_server_error(async_graphql::Pos::default());
+            Box::new(Response::from_errors(vec![error]))
+        })
+    }
+
+    /// The operation as the executor takes it. A kept document is not validated again, if the values fit it.
+    ///
+    /// # Errors
+    /// The response to a text that is no document, or one that is too large.
+    fn prepare(&self, operation: Operation, raw: bool) -> Result<Prepared, Box<Response>> {
+        let document = match self.document(&operation) {
+            Ok(document) => document,
+            // Reading it was work.
+            Err(error) => {
+                self.charge(Class::Reads)?;
+                return Err(Box::new(Response::from_errors(vec![error])));
+            }
+        };
+        let Operation { name, variables, .. } = operation;
+        let (request, reading) = (self.request(), self.reading(&document, raw));
+        let is_subscription = document.is_subscription(name.as_deref());
+        let is_query = document.is_query(name.as_deref());
+        let class = if is_query || is_subscription { Class::Reads } else { Class::Writes };
+        self.charge(class)?;
+        if let Some(meters) = metrics::on() {
+            meters.operation(match (is_subscription, is_query) {
+                (true, _) => metrics::Operation::Subscription,
+                (false, true) => metrics::Operation::Query,
+                (false, false) => metrics::Operation::Mutation,
+            });
+        }
+        let refused = |errors| Box::new(Response::from_errors(errors));
+        validate(&self.graphql.schema, &document, name.as_deref()).map_err(refused)?;
+        let Some(definition) = document.operation(name.as_deref()) else {
+            return Err(refused(vec![ServerError::new("There is no such operation.", None)]));
+        };
+        let variables = coerce(definition, variables, &self.graphql.catalogue.registry)
+            .map_err(|error| refused(vec![error]))?;
+        let execution = document.execution(definition, &variables);
+        let known = self.about_schema(&execution, &document, &variables, &reading).map_err(|problem| {
+            let at = execution.about_schema.first().map(|field| field.pos).unwrap_or_default();
+            refused(vec![async_graphql::Error::from(problem).into_server_error(at)])
+        })?;
+        let graphql = execution.document.map(|executed| {
+            let mut graphql = async_graphql::Request::new("")
+                .variables(variables)
+                .data(Arc::clone(&request))
+                .data(Arc::clone(&reading))
+                .data(Arc::clone(&document));
+            if let Some(name) = name.filter(|_| execution.named) {
+                graphql = graphql.operation_name(name);
+            }
+            graphql.set_parsed_query(executed);
+            graphql
+        });
+        Ok(Prepared { graphql, request, reading, is_subscription, order: execution.order, known })
+    }
+
+    /// The answers about the schema.
+    fn about_schema(
+        &self,
+        execution: &Execution,
+        document: &Document,
+        variables: &Variables,
+        reading: &Reading,
+    ) -> Result<Vec<(Name, Value)>> {
+        let asked = &execution.about_schema;
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !self.graphql.core.config.introspection {
+            let keys = asked.iter().map(|field| field.node.response_key().node.clone());
+            return Ok(keys.map(|key| (key, Value::Null)).collect());
+        }
+        let fragments = &document.executable().fragments;
+        let questions = Questions { fields: asked, fragments, variables };
+        let answers =
+            self.graphql.introspection.answer(&self.graphql.schema, &questions, &reading.answered)?;
+        let values = answers.into_iter().map(|(key, json)| {
+            let value = if reading.is_raw() {
+                Value::Binary(json.into())
+            } else {
+                serde_json::from_slice(&json).map_err(Problem::internal)?
+            };
+            Ok((key, value))
+        });
+        values.collect()
+    }
+}
+
+/// An operation, ready for the executor.
+struct Prepared {
+    /// None if nothing is left to execute.
+    graphql: Option<async_graphql::Request>,
+    request: Arc<Request>,
+    reading: Arc<Reading>,
+    is_subscription: bool,
+    /// The response keys in the order of the answer.
+    order: Vec<Name>,
+    /// The root fields that are answered already.
+    known: Vec<(Name, Value)>,
+}
+
+/// Counts a subscription for as long as it is open.
+struct Open(&'static metrics::Meters);
+
+impl Open {
+    fn new(meters: &'static metrics::Meters) -> Self {
+        meters.subscriptions.increment(1.0);
+        Self(meters)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.subscriptions.decrement(1.0);
+    }
+}
+
+/// The response that refuses an operation before it is looked at.
+pub fn refused(problem: &Problem, request_id: &str) -> Response {
+    Response::from_errors(vec![error_of(problem, request_id)])
+}
+
+/// The problem of an error that says that the caller has sent too much.
+fn limit(error: &ServerError) -> Option<&Problem> {
+    error.source::<Problem>().filter(|problem| problem.code == Code::RateLimited)
+}
+
+/// Whether no field has an answer.
+fn is_empty(data: &Value) -> bool {
+    match data {
+        Value::Null => true,
+        Value::Object(fields) => fields.values().all(|field| *field == Value::Null),
+        _ => false,
+    }
+}
+
+fn answered(response: &Response, request: &Request) -> Answered {
+    let executed = response.errors.is_empty() || response.data != Value::Null;
+    let mut answered =
+        Answered { json: render(response, request), executed, limited: false, retry_after: None };
+    if !response.errors.is_empty() {
+        answered.retry_after =
+            response.errors.iter().filter_map(limit).filter_map(Problem::retry_after).max();
+        let all = response.errors.iter().all(|error| limit(error).is_some());
+        answered.limited = all && is_empty(&response.data);
+    }
+    answered
+}
+
+/// The response for a problem that stands alone.
+pub fn failed(problem: &Problem, request_id: &str) -> Vec<u8> {
+    crate::core::telemetry::problem(problem, request_id);
+    serde_json::json!({"errors": [error_of(problem, request_id)]}).to_string().into_bytes()
+}
+
+fn error_of(problem: &Problem, request_id: &str) -> ServerError {
+    let mut extensions = ErrorExtensionValues::default();
+    problem.extend(&mut extensions, request_id);
+    ServerError { extensions: Some(extensions), ..ServerError::new(&problem.detail, None) }
+}
+
+/// Operations that one socket or stream may not begin.
+pub fn too_many(most: usize) -> Problem {
+    Problem::new(
+        Code::RateLimited,
+        format!("One socket runs at most {} at a time.", counted(most, "operation")),
+    )
+}

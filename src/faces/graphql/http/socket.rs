@@ -1,0 +1,371 @@
+//! Operations over a WebSocket: the protocol `graphql-transport-ws`.
+//!
+//! async-graphql speaks the protocol's messages. Around it stands a guard for what it leaves open: deadlines,
+//! signs of life, the number of operations, ids used twice, credentials that end, and the protocol's own codes
+//! for closing (it has a few of other protocols).
+//!
+//! ```text
+//! client ── read ──► async-graphql ──► write ── client
+//!             │            │ each operation: Session::stream_responses
+//!             └─ close with a code: 4400, 4401, 4403, 4408, 4409, 4429, 1001
+//! ```
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use async_graphql::{
+    Data, Executor,
+    http::{ClientMessage, WebSocketProtocols},
+};
+use async_graphql_axum::{GraphQLProtocol, GraphQLWebSocket};
+use axum::{
+    Error,
+    extract::{
+        FromRequestParts, WebSocketUpgrade,
+        ws::{CloseFrame, Message, WebSocket},
+    },
+    response::Response,
+};
+use futures::{
+    SinkExt, StreamExt,
+    channel::mpsc,
+    stream::{self, BoxStream, SplitSink, SplitStream},
+};
+use http::{HeaderValue, header};
+use tokio::{
+    sync::Semaphore,
+    time::{interval, timeout},
+};
+
+use super::{
+    request::Operation,
+    run::{Session, refused, too_many},
+};
+use crate::{
+    base::problem::Problem,
+    core::{
+        Core,
+        ledger::{Held, Holder, SMALL, What},
+    },
+    faces::edge::bearer_of,
+    fields::RECHECK,
+    read::Room,
+};
+
+/// The one subprotocol.
+const PROTOCOL: &str = "graphql-transport-ws";
+/// How often the client is asked for a sign of life, and how long it may give none.
+const PING_EVERY: Duration = Duration::from_secs(20);
+const SILENT_FOR: Duration = Duration::from_secs(65);
+/// The most operations at a time on one socket.
+const MOST_OPERATIONS: usize = 100;
+/// The largest message of a client: what is larger is sent as a request.
+const LARGEST_MESSAGE: usize = 256 << 10;
+/// As how much a byte of a message counts while its operation runs: variables take that much more room than their text.
+const TAKEN_APART: usize = 8;
+/// How long a closing handshake may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Answers the handshake; the session is that of its headers until the client introduces itself.
+///
+/// # Errors
+/// `RATE_LIMITED` for a caller who has as many sockets as they may.
+pub fn upgrade(
+    core: Arc<Core>,
+    session: Session,
+    request_id: String,
+    handshake: WebSocketUpgrade,
+) -> Result<Response, Problem> {
+    let place = core.ledger.line(What::Sockets).take(session.holder(), 1)?;
+    let most = core.config.limits.body_bytes.min(LARGEST_MESSAGE);
+    let handshake = handshake.max_message_size(most).max_frame_size(most).protocols([PROTOCOL]);
+    let agreed = handshake.selected_protocol().is_some();
+    Ok(handshake.on_upgrade(move |mut socket| async move {
+        if agreed {
+            serve(Arc::new(Socket::new(core, session, place, request_id)), socket).await;
+        } else {
+            let frame = close(4406, "Subprotocol not acceptable: speak graphql-transport-ws");
+            let _ = timeout(FAREWELL, socket.send(Message::Close(Some(frame)))).await;
+        }
+    }))
+}
+
+/// One connection.
+struct Socket {
+    core: Arc<Core>,
+    request_id: String,
+    /// The session of the handshake's headers.
+    arrived: Session,
+    /// The session since the client has introduced itself.
+    session: OnceLock<Session>,
+    /// Its place in the ledger: the address's at first, then the caller's.
+    place: Mutex<Held>,
+    /// The operations that run, by id, and what the ledger has of those whose message was not small.
+    running: Mutex<HashMap<String, Option<Held>>>,
+    slots: Arc<Semaphore>,
+}
+
+async fn serve(socket: Arc<Socket>, connection: WebSocket) {
+    let _working = socket.core.tasks.working();
+    let stopping = socket.core.tasks.stopping.clone();
+    let Some(protocol) = protocol().await else { return };
+    let (mut to_client, mut from_client) = connection.split();
+    let (in_sender, in_receiver) = mpsc::channel(8);
+    // One at a time: answers are large, and nothing is worked on while one waits for the client.
+    let (out_sender, out_receiver) = mpsc::channel(0);
+    let introduced = Arc::clone(&socket);
+    let library =
+        GraphQLWebSocket::new_with_pair(out_sender, in_receiver, Operations(Arc::clone(&socket)), protocol)
+            .on_connection_init(move |payload| async move { introduced.introduce(&payload).await })
+            .serve();
+    let ended = {
+        let answering = async {
+            tokio::join!(library, socket.write(&mut to_client, out_receiver));
+            None
+        };
+        tokio::select! {
+            ended = answering => ended,
+            ended = socket.read(&mut from_client, in_sender) => ended,
+            ended = socket.outlived() => Some(ended),
+            () = stopping.cancelled() => Some(close(1001, "The service is shutting down")),
+        }
+    };
+    if let Some(frame) = ended {
+        let farewell = async {
+            let _ = to_client.send(Message::Close(Some(frame))).await;
+            // Until the client has closed too: it might not see the frame otherwise.
+            while let Some(Ok(_)) = from_client.next().await {}
+        };
+        let _ = timeout(FAREWELL, farewell).await;
+    } else {
+        // The client has closed; this sends our half of it.
+        let _ = timeout(FAREWELL, to_client.close()).await;
+    }
+}
+
+/// What the library's extractor would make of a request for our one protocol.
+async fn protocol() -> Option<GraphQLProtocol> {
+    debug_assert_eq!(WebSocketProtocols::GraphQLWS.sec_websocket_protocol(), PROTOCOL);
+    let (mut parts, ()) = http::Request::new(()).into_parts();
+    parts.headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
+    GraphQLProtocol::from_request_parts(&mut parts, &()).await.ok()
+}
+
+fn close(code: u16, reason: &str) -> CloseFrame {
+    CloseFrame { code, reason: reason.into() }
+}
+
+impl Socket {
+    fn new(core: Arc<Core>, arrived: Session, place: Held, request_id: String) -> Self {
+        Self {
+            core,
+            request_id,
+            arrived: arrived.sharing(Room::new("socket")),
+            session: OnceLock::new(),
+            place: Mutex::new(place),
+            running: Mutex::default(),
+            slots: Arc::new(Semaphore::new(MOST_OPERATIONS)),
+        }
+    }
+
+    /// The client's first message: its payload may carry the credential that a browser can't put into a header. Without one
+    /// there is nothing to do on a socket: signing in is a request.
+    async fn introduce(&self, payload: &serde_json::Value) -> async_graphql::Result<Data> {
+        let session = self.arrived.clone();
+        let given = payload.get("Authorization").or_else(|| payload.get("authorization"));
+        let session = match given {
+            None | Some(serde_json::Value::Null) => session,
+            Some(given) => session.with_bearer(bearer_of(given.as_str().unwrap_or_default())?).await?,
+        };
+        session.caller().require_identity()?;
+        self.move_place(session.holder())?;
+        let _ = self.session.set(session);
+        Ok(Data::default())
+    }
+
+    /// From the address to the caller.
+    fn move_place(&self, holder: Holder) -> Result<(), Problem> {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.holder() != holder {
+            *place = self.core.ledger.line(What::Sockets).take(holder, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the client's messages on, for as long as they keep to the protocol. Ends with how to close.
+    async fn read(
+        &self,
+        from_client: &mut SplitStream<WebSocket>,
+        mut to_library: mpsc::Sender<Result<Message, Error>>,
+    ) -> Option<CloseFrame> {
+        let mut introduced = false;
+        let deadline = tokio::time::Instant::now() + self.core.config.limits.socket_init();
+        loop {
+            let message = if introduced {
+                timeout(SILENT_FOR, from_client.next()).await.map_err(|_| close(1001, "No sign of life"))
+            } else {
+                let next = tokio::time::timeout_at(deadline, from_client.next()).await;
+                next.map_err(|_| close(4408, "Connection initialisation timeout"))
+            };
+            let message = match message {
+                Ok(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => message,
+                Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
+                Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return None,
+                Err(frame) => return Some(frame),
+            };
+            if let Err(frame) = self.keeps_to_the_protocol(&message, &mut introduced) {
+                return Some(frame);
+            }
+            to_library.send(Ok(message)).await.ok()?;
+        }
+    }
+
+    fn keeps_to_the_protocol(&self, message: &Message, introduced: &mut bool) -> Result<(), CloseFrame> {
+        let bytes = match message {
+            Message::Text(text) => text.as_bytes(),
+            Message::Binary(bytes) => bytes,
+            _ => return Ok(()),
+        };
+        let message = ClientMessage::from_bytes(bytes).map_err(|_| close(4400, "Invalid message"))?;
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        match message {
+            ClientMessage::ConnectionInit { .. } if *introduced => {
+                return Err(close(4429, "Too many initialisation requests"));
+            }
+            ClientMessage::ConnectionInit { .. } => *introduced = true,
+            ClientMessage::Start { .. } if !*introduced => return Err(close(4401, "Unauthorized")),
+            ClientMessage::Start { id, .. } => {
+                if running.contains_key(&id) {
+                    return Err(close(4409, &format!("Subscriber for {id:.60} already exists")));
+                }
+                running.insert(id, self.received(bytes.len())?);
+            }
+            ClientMessage::Stop { id } => drop(running.remove(&id)),
+            ClientMessage::ConnectionTerminate => return Err(close(4400, "Invalid message")),
+            ClientMessage::Ping { .. } | ClientMessage::Pong { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Enters a message that begins an operation, for as long as that runs.
+    fn received(&self, bytes: usize) -> Result<Option<Held>, CloseFrame> {
+        if bytes <= SMALL {
+            return Ok(None);
+        }
+        let holder = self.session.get().unwrap_or(&self.arrived).holder();
+        let held = self.core.ledger.line(What::Bodies).take(holder, bytes * TAKEN_APART);
+        held.map(Some).map_err(|problem| close(1013, problem.code.as_str()))
+    }
+
+    /// Hands the answers to the client, and asks it for signs of life.
+    async fn write(
+        &self,
+        to_client: &mut SplitSink<WebSocket, Message>,
+        mut from_library: mpsc::Receiver<Message>,
+    ) {
+        let mut ping = interval(PING_EVERY);
+        loop {
+            let message = tokio::select! {
+                message = from_library.next() => match message {
+                    Some(message) => message,
+                    None => return,
+                },
+                _ = ping.tick() => Message::Ping(bytes::Bytes::new()),
+            };
+            let message = match message {
+                // The library's code for a client that it does not let in.
+                Message::Close(Some(frame)) if frame.code == 1002 => {
+                    Message::Close(Some(CloseFrame { code: 4403, ..frame }))
+                }
+                Message::Text(text) => {
+                    self.note_completion(&text);
+                    Message::Text(text)
+                }
+                message => message,
+            };
+            let Ok(waiting) = self.enter(&message) else { return };
+            if to_client.send(message).await.is_err() {
+                return;
+            }
+            drop(waiting);
+        }
+    }
+
+    /// Enters a message into the ledger until it is sent.
+    fn enter(&self, message: &Message) -> Result<Option<Held>, Problem> {
+        let bytes = if let Message::Text(text) = message { text.len() } else { 0 };
+        let (line, holder) =
+            (self.core.ledger.line(What::Answers), self.session.get().unwrap_or(&self.arrived).holder());
+        line.piece(holder, bytes)
+    }
+
+    /// The id of a completed operation may be used again.
+    fn note_completion(&self, text: &str) {
+        #[derive(serde::Deserialize)]
+        struct Complete {
+            id: String,
+        }
+        if text.starts_with(r#"{"type":"complete""#)
+            && let Ok(Complete { id }) = serde_json::from_str(text)
+        {
+            self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        }
+    }
+
+    /// Waits until the credential has ended. A client that has a new one connects again.
+    async fn outlived(&self) -> CloseFrame {
+        let mut recheck = interval(RECHECK);
+        let mut forgotten = self.core.access.cache.invalidated();
+        loop {
+            tokio::select! {
+                _ = recheck.tick() => {}
+                _ = forgotten.changed() => {}
+            }
+            let Some(session) = self.session.get() else { continue };
+            match session.recheck().await {
+                Err(problem) if problem.code.status() == http::StatusCode::UNAUTHORIZED => {
+                    return close(4403, problem.code.as_str());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn begin(&self, request: async_graphql::Request) -> BoxStream<'static, async_graphql::Response> {
+        let refuse = |problem: &Problem| {
+            let response = refused(problem, &self.request_id);
+            stream::once(async { response }).boxed()
+        };
+        let Some(session) = self.session.get() else {
+            return refuse(&Problem::internal(anyhow::anyhow!("an operation before the introduction")));
+        };
+        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+            return refuse(&too_many(MOST_OPERATIONS));
+        };
+        let operation = Operation::new(request.query, request.operation_name, request.variables);
+        let responses = session.stream_responses(operation);
+        responses.inspect(move |_| _ = &slot).boxed()
+    }
+}
+
+/// What the library runs operations with.
+#[derive(Clone)]
+struct Operations(Arc<Socket>);
+
+impl Executor for Operations {
+    async fn execute(&self, request: async_graphql::Request) -> async_graphql::Response {
+        let first = self.0.begin(request).next().await;
+        first.unwrap_or_else(|| async_graphql::Response::new(async_graphql::Value::Null))
+    }
+
+    fn execute_stream(
+        &self,
+        request: async_graphql::Request,
+        _: Option<Arc<Data>>,
+    ) -> BoxStream<'static, async_graphql::Response> {
+        self.0.begin(request)
+    }
+}

@@ -1,0 +1,220 @@
+//! Listing and calling tools, for the caller of one request.
+
+use std::sync::Arc;
+
+use async_graphql::indexmap::IndexMap;
+use http::{StatusCode, request::Parts};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
+};
+use serde_json::{Value, json};
+
+use super::{Offer, Offers};
+use crate::{
+    base::{
+        ids::OrgId,
+        permission::PermissionSet,
+        problem::{Problem, Result, Violation},
+    },
+    core::{
+        Core,
+        access::{Caller, Permit, membership},
+        telemetry,
+    },
+    faces::{
+        edge::{Arrival, problem_document},
+        graphql::Graphql,
+        rest,
+    },
+    fields::authorize,
+    slices::people,
+};
+
+/// Organizations that a tool's schema names one by one; who belongs to more knows their ids.
+const NAMED_ORGANIZATIONS: usize = 20;
+/// How much of a name that is no tool's is said again.
+const LONGEST_NAME: usize = 60;
+const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: servers, agents, channels, conversations, \
+    approvals, credentials, MCP servers and skills. Every tool works in one organization (`org_id`); it may be left \
+    out by who belongs to one alone. Every field of a record is always there; what has no value is null. A refusal is a tool error whose text is a problem document: `code` is stable, \
+    `errors` names every wrong argument.";
+
+/// Who sent the request: put beside it by `http.rs`.
+#[derive(Clone)]
+pub struct Visit {
+    /// Who asks; never anonymous.
+    pub caller: Caller,
+    /// The request as it arrived.
+    pub arrival: Arrival,
+}
+
+/// The tools of the service.
+#[derive(Clone)]
+pub struct Face {
+    /// The service.
+    pub core: Arc<Core>,
+    /// What executes the documents.
+    pub graphql: Arc<Graphql>,
+    /// Every tool.
+    pub offers: Arc<Offers>,
+}
+
+impl ServerHandler for Face {
+    fn get_info(&self) -> ServerConfig {
+        let server = Implementation::new("muster", env!("CARGO_PKG_VERSION")).with_title("Muster");
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(server)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListToolsResult, ErrorData> {
+        let visit = visit(&context)?;
+        let tools = self.usable(&visit.caller).await.map_err(|problem| {
+            telemetry::problem(&problem, &visit.arrival.request_id);
+            ErrorData::internal_error(problem.detail, None)
+        })?;
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<CallToolResponse, ErrorData> {
+        let visit = visit(&context)?;
+        let offer = self.offers.find(&request.name).ok_or_else(|| {
+            let known = self.offers.all().iter().map(|offer| offer.tool.name.as_ref());
+            let meant = crate::fields::validate::meant(&request.name, known);
+            let asked: String = request.name.chars().take(LONGEST_NAME).collect();
+            ErrorData::invalid_params(format!("Unknown tool `{asked}`{meant}."), None)
+        })?;
+        let answered = self.call(offer, visit, request.arguments.unwrap_or_default()).await;
+        let result = match answered.and_then(|json| result(offer, &json)) {
+            Ok(result) => result,
+            Err(problem) => {
+                let id = &visit.arrival.request_id;
+                telemetry::problem(&problem, id);
+                let document = problem_document(&problem, visit.arrival.uri.path(), id);
+                CallToolResult::error(vec![ContentBlock::text(document.to_string())])
+            }
+        };
+        Ok(result.into())
+    }
+}
+
+impl Face {
+    /// The same steps as a route's: authorize, read the arguments, execute the document.
+    async fn call(&self, offer: &Offer, visit: &Visit, arguments: JsonObject) -> Result<bytes::Bytes> {
+        let (core, operation) = (&self.core, offer.operation.as_ref());
+        let mut arguments = match async_graphql::Value::from_json(Value::Object(arguments)) {
+            Ok(async_graphql::Value::Object(arguments)) => arguments,
+            _ => IndexMap::new(),
+        };
+        let org = match arguments.get("org_id") {
+            Some(async_graphql::Value::Number(id)) => OrgId(id.as_i64().unwrap_or_default()),
+            None | Some(async_graphql::Value::Null) => {
+                let org = only_one(&self.organizations(&visit.caller).await?)?;
+                arguments.insert(async_graphql::Name::new("org_id"), org.0.into());
+                org
+            }
+            Some(_) => {
+                let violation = Violation::at("/org_id", "WRONG_TYPE", "`org_id` has to be an id.");
+                return Err(Problem::invalid(vec![violation]));
+            }
+        };
+        let request = rest::prepared(core, visit.caller.clone(), &visit.arrival);
+        let scope = authorize(&request, &operation.root, operation.permit, org).await?;
+        let variables = operation.variables_of(arguments, &self.graphql.catalogue)?;
+        rest::execute(&self.graphql, operation, scope, variables).await
+    }
+
+    /// The tools that the caller may use somewhere, saying where.
+    async fn usable(&self, caller: &Caller) -> Result<Vec<Tool>> {
+        let mut places: Vec<(OrgId, PermissionSet)> = Vec::new();
+        for org in self.organizations(caller).await? {
+            match membership(&self.core, caller, org).await {
+                Ok(membership) => places.push((org, membership.permissions)),
+                // One that wants a second factor first, or that was left just now, keeps nobody out of the others.
+                Err(problem) if problem.code.status() == StatusCode::FORBIDDEN => {}
+                Err(problem) => return Err(problem),
+            }
+        }
+        let tools = self.offers.all().iter().filter_map(|offer| {
+            let Permit::InOrganization { permission, confirmed_email } = offer.operation.permit else {
+                return None;
+            };
+            if confirmed_email && !caller.has_confirmed_email() {
+                return None;
+            }
+            let fitting = places.iter().filter(|(_, permissions)| permissions.contains(permission));
+            let orgs: Vec<OrgId> = fitting.map(|(org, _)| *org).collect();
+            (!orgs.is_empty()).then(|| placed(&offer.tool, &orgs, places.len() == 1))
+        });
+        Ok(tools.collect())
+    }
+
+    /// Where the caller belongs.
+    async fn organizations(&self, caller: &Caller) -> Result<Vec<OrgId>> {
+        Ok(match caller {
+            Caller::Person(person) => {
+                let memberships = people::memberships(&self.core, person.id).await?;
+                memberships.iter().map(|membership| membership.organization_id).collect()
+            }
+            Caller::Token(token) => vec![token.org],
+            Caller::Anonymous | Caller::System => Vec::new(),
+        })
+    }
+}
+
+fn visit(context: &RequestContext<RoleServer>) -> std::result::Result<&Visit, ErrorData> {
+    let parts = context.extensions.get::<Parts>();
+    let visit = parts.and_then(|parts| parts.extensions.get::<Visit>());
+    visit.ok_or_else(|| ErrorData::internal_error("The request has no caller.", None))
+}
+
+fn only_one(organizations: &[OrgId]) -> Result<OrgId> {
+    match organizations {
+        [only] => Ok(*only),
+        _ => {
+            let detail = "`org_id` is required: you do not belong to exactly one organization.";
+            Err(Problem::invalid(vec![Violation::at("/org_id", "REQUIRED", detail)]))
+        }
+    }
+}
+
+/// The tool with the organizations in which the caller may use it.
+fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
+    let mut tool = tool.clone();
+    if orgs.len() > NAMED_ORGANIZATIONS {
+        return tool;
+    }
+    let schema = Arc::make_mut(&mut tool.input_schema);
+    if let Some(org) = schema.get_mut("properties").and_then(|properties| properties.get_mut("org_id")) {
+        org["enum"] = json!(orgs);
+        if is_only {
+            org["default"] = json!(orgs[0]);
+        }
+    }
+    if is_only && let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|name| name != "org_id");
+    }
+    tool
+}
+
+/// The answer as structured content, and as the same JSON in a text for clients that know no other.
+fn result(offer: &Offer, json: &[u8]) -> Result<CallToolResult> {
+    let mut value: Value = serde_json::from_slice(json).map_err(Problem::internal)?;
+    if offer.is_list {
+        value = json!({ "data": value });
+    }
+    Ok(CallToolResult::structured(value))
+}

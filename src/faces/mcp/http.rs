@@ -1,0 +1,146 @@
+//! The endpoint: who speaks, under which name, and what it refuses before the protocol is looked at.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    response::Response,
+    routing::any,
+};
+use http::{HeaderValue, Method, header};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    Offers,
+    face::{Face, Visit},
+    offers,
+};
+use crate::{
+    base::problem::Result,
+    core::{
+        Core,
+        config::{Config, listed},
+        limits::Class,
+    },
+    faces::{
+        edge::{Arrival, body, problem_response},
+        rest::Rest,
+    },
+};
+
+type Service = StreamableHttpService<Face, NeverSessionManager>;
+/// Refusals of the protocol's machinery are short.
+const LONGEST_REFUSAL: usize = 4096;
+
+/// The route of the endpoint.
+pub fn router(rest: &Arc<Rest>) -> Router {
+    let core = &rest.core;
+    let offers = Arc::new(offers(&rest.routes, &rest.graphql.catalogue));
+    let face =
+        Face { core: Arc::clone(core), graphql: Arc::clone(&rest.graphql), offers: Arc::clone(&offers) };
+    let factory = move || Ok(face.clone());
+    // A shutdown waits for calls as for other requests: nothing here listens for it.
+    let service = Service::new(factory, Arc::new(NeverSessionManager::default()), settings(&core.config));
+    let handler = move |State(core): State<Arc<Core>>, arrival: Arrival, request: Request| async move {
+        match answer(&core, service, &offers, &arrival, request).await {
+            Ok(response) => response,
+            Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
+        }
+    };
+    Router::new().route("/mcp", any(handler)).with_state(Arc::clone(core))
+}
+
+/// One request, one answer, in JSON; and only under names that are ours.
+fn settings(config: &Config) -> StreamableHttpServerConfig {
+    let public = config.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
+    let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    if !config.listen.ip().is_unspecified() {
+        hosts.push(config.listen.ip().to_string());
+    }
+    hosts.extend(public.as_ref().and_then(|url| url.host_str()).map(str::to_owned));
+    hosts.extend(listed(&config.mcp.hosts).map(str::to_owned));
+    let mut origins: Vec<String> = listed(&config.mcp.origins).map(str::to_owned).collect();
+    origins.extend(public.and_then(|url| {
+        Some(format!("{}://{}:{}", url.scheme(), url.host_str()?, url.port_or_known_default()?))
+    }));
+    StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_sse_retry(None)
+        .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(config.limits.body_bytes)
+}
+
+async fn answer(
+    core: &Arc<Core>,
+    service: Service,
+    offers: &Offers,
+    arrival: &Arrival,
+    request: Request,
+) -> Result<Response> {
+    let caller = arrival.caller_uncharged(core).await?;
+    if let Err(problem) = caller.require_identity() {
+        arrival.charge(core, &caller, Class::Anonymous)?;
+        return Err(problem);
+    }
+    let (parts, body) = request.into_parts();
+    let body = body::read(core, arrival, &caller, body, core.config.limits.body_bytes).await;
+    let class = body.as_ref().map_or(Class::Writes, |body| class(&arrival.method, body, offers));
+    arrival.charge(core, &caller, class)?;
+    let mut request = Request::from_parts(parts, Body::from(body?));
+    request.extensions_mut().insert(Visit { caller, arrival: arrival.clone() });
+    Ok(in_json(service.handle(request).await.map(Body::new)).await)
+}
+
+/// What a message may do. Everything is a POST here, so it is not the method that tells: only a call of a tool that changes
+/// something changes something. What can't be told counts as that: an unknown tool, a key that stands there twice.
+fn class(method: &Method, body: &[u8], offers: &Offers) -> Class {
+    #[derive(Deserialize)]
+    struct Message {
+        method: String,
+        params: Option<Params>,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        name: Option<String>,
+    }
+    if method != Method::POST {
+        return Class::of(method);
+    }
+    let Ok(Message { method, params }) = serde_json::from_slice(body) else { return Class::Writes };
+    let tool = params.and_then(|params| params.name);
+    let offer = tool.as_deref().and_then(|name| offers.find(name));
+    if method != "tools/call" || offer.is_some_and(super::Offer::only_reads) {
+        Class::Reads
+    } else {
+        Class::Writes
+    }
+}
+
+/// The machinery refuses in plain text; clients of the protocol read JSON-RPC.
+async fn in_json(response: Response) -> Response {
+    let is_text = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    let status = response.status();
+    if !is_text || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let text = to_bytes(body, LONGEST_REFUSAL).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let message = if text.is_empty() { status.canonical_reason().unwrap_or_default() } else { text.trim() };
+    let refusal = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": message } });
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Response::from_parts(parts, Body::from(refusal.to_string()))
+}

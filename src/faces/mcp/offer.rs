@@ -1,0 +1,174 @@
+//! Tools, derived from the table of routes.
+//!
+//! Each tool is complete: a client may read one of them alone, and check answers by what stands there. Most operations answer
+//! with one of a few records, whose schemas are therefore told again and again (`docs/decisions/0023`).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use http::{Method, StatusCode};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use crate::{
+    base::{ids::MAX_ID, spelling::snake_case},
+    faces::rest::{
+        Operation, Route, Routes, Shapes, Source, is_required,
+        openapi::{description, lower_first},
+    },
+    fields::Catalogue,
+};
+
+/// Where a schema of a tool keeps its components.
+const PLACE: &str = "#/$defs/";
+
+/// What every text keeps to, and what of it says something: the rest is the service's to check.
+const TEXTS: [(&str, Option<&str>); 2] =
+    [(r"^[^\u0000]*$", None), (r"^[^\u0000]*[^\s\u0000][^\u0000]*$", Some(r"\S"))];
+
+/// A tool and the operation that it runs.
+pub struct Offer {
+    /// What clients are told.
+    pub tool: Tool,
+    /// What a call runs.
+    pub operation: Arc<Operation>,
+    /// Whether the answer is a list, which the tool puts into an object: the protocol knows no other answers.
+    pub is_list: bool,
+}
+
+impl Offer {
+    /// Whether a call changes nothing.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        self.operation.document.is_query(None)
+    }
+}
+
+/// Every tool, in the order of the table of routes.
+pub struct Offers {
+    all: Vec<Offer>,
+}
+
+/// A tool for every route.
+#[must_use]
+pub fn offers(routes: &Routes, catalogue: &Catalogue) -> Offers {
+    Offers { all: routes.iter().map(|(route, operation)| offer(route, operation, catalogue)).collect() }
+}
+
+fn offer(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> Offer {
+    let name = snake_case(&lower_first(&operation.name));
+    let about = catalogue.root_field(&operation.root).and_then(|root| root.field.description.clone());
+    let about = description(about.as_deref().unwrap_or_default(), operation.permit);
+    let (output, is_list) = output(operation, catalogue);
+    let tool = Tool::new(name, about, Arc::new(input(operation, catalogue)))
+        .with_raw_output_schema(Arc::new(output))
+        .with_title(title(&operation.name))
+        .with_annotations(annotations(route));
+    Offer { tool, operation: Arc::clone(operation), is_list }
+}
+
+impl Offers {
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Offer] {
+        &self.all
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Offer> {
+        self.all.iter().find(|offer| offer.tool.name == name)
+    }
+}
+
+/// Takes out of a schema what tells a client nothing: that an id is below 2^53, and that a text holds no U+0000.
+fn slim(schema: &mut Value) {
+    match schema {
+        Value::Object(keys) => {
+            if keys.get("maximum") == Some(&json!(MAX_ID)) {
+                keys.remove("maximum");
+            }
+            for (pattern, instead) in TEXTS {
+                if keys.get("pattern") == Some(&json!(pattern)) {
+                    keys.remove("pattern");
+                    keys.extend(instead.map(|instead| ("pattern".to_owned(), json!(instead))));
+                }
+            }
+            keys.values_mut().for_each(slim);
+        }
+        Value::Array(items) => items.iter_mut().for_each(slim),
+        _ => {}
+    }
+}
+
+/// `ListServers` as a person would say it.
+fn title(name: &str) -> String {
+    snake_case(&lower_first(name)).replace('_', " ")
+}
+
+/// What the method says. Hints only: what a caller may do is decided when they do it.
+fn annotations(route: &Route) -> ToolAnnotations {
+    let reads = route.method == Method::GET;
+    // Making something new takes nothing away; a POST to what is there already may.
+    let adds = route.status == StatusCode::CREATED && !route.path.contains("{id}");
+    let repeatable = route.method != Method::POST;
+    ToolAnnotations::new()
+        .read_only(reads)
+        .destructive(!reads && !adds)
+        .idempotent(repeatable)
+        .open_world(false)
+}
+
+/// One object with the parts of the path, the query parameters and the keys of the body.
+fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
+    let mut shapes = Shapes::new(&catalogue.registry, PLACE);
+    let (mut properties, mut required) = (JsonObject::new(), Vec::new());
+    for input in operation.inputs.iter().filter(|input| input.source != Source::Body) {
+        let mut schema = shapes.argument(input);
+        if let (Some(about), Some(schema)) = (&input.declared.description, schema.as_object_mut()) {
+            schema.insert("description".to_owned(), json!(about));
+        }
+        if is_required(input) {
+            required.push(json!(input.name));
+        }
+        properties.insert(input.name.clone(), schema);
+    }
+    if let Some(body) = operation.body() {
+        let schema = shapes.body(body);
+        let opened = shapes.referred(&schema).and_then(|name| shapes.schemas.remove(&name));
+        let schema = opened.unwrap_or(schema);
+        required.extend(schema.get("required").and_then(Value::as_array).into_iter().flatten().cloned());
+        if let Some(Value::Object(keys)) = schema.get("properties") {
+            properties.extend(keys.clone());
+        }
+    }
+    let object = json!({
+        "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+    });
+    with_components(object, shapes.schemas)
+}
+
+/// What the operation answers with, always an object; and whether that is a list which was put into one.
+fn output(operation: &Operation, catalogue: &Catalogue) -> (JsonObject, bool) {
+    let mut shapes = Shapes::new(&catalogue.registry, PLACE);
+    let answer = shapes.answer(operation);
+    let is_list = answer.get("type") == Some(&json!("array"));
+    let answer = match shapes.referred(&answer).and_then(|name| shapes.schemas.remove(&name)) {
+        Some(record) => record,
+        None if is_list => {
+            json!({ "type": "object", "properties": { "data": answer }, "required": ["data"] })
+        }
+        None => answer,
+    };
+    (with_components(answer, shapes.schemas), is_list)
+}
+
+/// A schema with the components that it refers to, all of them as short as they can be.
+fn with_components(mut schema: Value, mut components: BTreeMap<String, Value>) -> JsonObject {
+    slim(&mut schema);
+    components.values_mut().for_each(slim);
+    let Value::Object(mut schema) = schema else { return JsonObject::new() };
+    if !components.is_empty() {
+        schema.insert("$defs".to_owned(), Value::Object(components.into_iter().collect()));
+    }
+    schema
+}

@@ -1,0 +1,219 @@
+//! ETags of records: what a client has read is what it changes, or it hears that it is not.
+//!
+//! An ETag is a hash of the record as it is answered, so that it is right for computed fields and for what the caller alone
+//! sees. It is strong: the same ETag is the same bytes, but for what is measured over and over ([`MEASURED`]): nobody edits
+//! that, and a record whose host is alive would be another one each time it is read. Lists have none, and neither has an answer
+//! that shows a secret once.
+//!
+//! `If-Match` is checked inside the transaction of the change ([`Precondition`]), while nobody else can change the record:
+//! SQLite has one writer; on PostgreSQL the row is locked first. What is compared is the record as this very operation would
+//! answer it, read through the schema like everything else.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use async_graphql::{
+    Name, Positioned, Value, Variables,
+    parser::types::{DocumentOperations, OperationType, Selection},
+};
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, header};
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
+use tokio::sync::Semaphore;
+
+use super::{Operation, serve::execute_document};
+use crate::{
+    base::{
+        problem::{Code, Problem, Result},
+        spelling::camel_case,
+    },
+    core::store::{self, Tx},
+    faces::{
+        edge::etag,
+        graphql::{Document, Graphql},
+    },
+    fields::Catalogue,
+    read::{Reading, Share},
+};
+
+/// The records that have ETags, by their types: the tables whose rows they are.
+const TABLES: &[(&str, &str)] = &[
+    ("Agent", "agents"),
+    ("Approval", "approvals"),
+    ("Channel", "channels"),
+    ("Credential", "credentials"),
+    ("McpServer", "mcp_servers"),
+    ("Organization", "organizations"),
+    ("Server", "servers"),
+    ("Skill", "skills"),
+];
+
+/// What hosts tell every few seconds, and what follows from the time alone, as `/v1` spells it. No operation that answers a GET
+/// with one record has any of it: `If-None-Match` means every byte.
+const MEASURED: &[&str] =
+    &["cpu_pct", "ram_pct", "load_1", "load_5", "load_15", "uptime_seconds", "last_seen_at"];
+
+/// A record that an operation answers with.
+pub struct Current {
+    /// Whether it has something of what is measured.
+    measured: bool,
+    /// The table of its row.
+    table: &'static str,
+    /// The root field and the document that read its present state; none for an operation that changes none.
+    reads: Option<(String, Arc<Document>)>,
+}
+
+impl Current {
+    /// Whether a request may demand a state of the record.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    /// Whether the ETag leaves something out: what is measured.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.measured
+    }
+
+    /// How the present state of the record is read that `operation` answers with; none if that is no record, or shows a
+    /// secret.
+    pub(super) fn of(operation: &Operation, catalogue: &Catalogue) -> Option<Self> {
+        let root = catalogue.root_field(&operation.root)?;
+        let ty = root.field.ty.trim_end_matches('!');
+        let (_, table) = TABLES.iter().find(|(known, _)| *known == ty)?;
+        let shows_secret = operation.selects("provisioningToken");
+        let reader = catalogue.registry.types.get("Query")?.fields()?.values().find(|field| {
+            let args: Vec<&str> = field.args.keys().map(String::as_str).collect();
+            field.ty.trim_end_matches('!') == ty && (args == ["orgId", "id"] || args == ["id", "orgId"])
+        });
+        let takes_id = operation.inputs.iter().any(|input| input.variable == "id");
+        let reads = match reader {
+            Some(reader) if takes_id && root.root == "Mutation" => {
+                let document = Document::new(read_instead(operation, &reader.name)?);
+                Some((reader.name.clone(), Arc::new(document)))
+            }
+            _ => None,
+        };
+        let measured = MEASURED.iter().any(|name| operation.selects(&camel_case(name)));
+        (!shows_secret).then_some(Self { measured, table, reads })
+    }
+
+    /// The ETag of the record that was answered with `json`.
+    #[must_use]
+    pub fn etag(&self, json: &[u8]) -> HeaderValue {
+        if self.measured
+            && let Ok(mut record) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(json)
+        {
+            record.retain(|name, _| !MEASURED.contains(&name.as_str()));
+            return etag::of(serde_json::Value::Object(record).to_string().as_bytes());
+        }
+        etag::of(json)
+    }
+}
+
+/// The operation's document with another root field, which reads by organization and id what that one answers.
+fn read_instead(
+    operation: &Operation,
+    reader: &str,
+) -> Option<async_graphql::parser::types::ExecutableDocument> {
+    let mut document = operation.document.parsed();
+    let DocumentOperations::Single(definition) = &mut document.operations else { return None };
+    let definition = &mut definition.node;
+    definition.ty = OperationType::Query;
+    definition
+        .variable_definitions
+        .retain(|variable| ["orgId", "id"].contains(&variable.node.name.node.as_str()));
+    let Some(Positioned { node: Selection::Field(root), .. }) =
+        definition.selection_set.node.items.first_mut()
+    else {
+        return None;
+    };
+    root.node.name.node = Name::new(reader);
+    root.node.alias = None;
+    root.node.arguments.retain(|(name, _)| ["orgId", "id"].contains(&name.node.as_str()));
+    Some(document)
+}
+
+/// What a request demands of the record before it changes it.
+pub(super) struct Precondition {
+    wanted: Vec<String>,
+    operation: Arc<Operation>,
+    variables: Variables,
+    graphql: Arc<Graphql>,
+    id: i64,
+    checked: AtomicBool,
+}
+
+/// How many may be read at a time while a transaction is open: each holds one connection and needs a second.
+static READERS: Semaphore = Semaphore::const_new(4);
+
+impl Precondition {
+    /// What `If-Match` demands, where it was sent and the operation changes a record.
+    pub(super) fn of(
+        headers: &HeaderMap,
+        operation: &Arc<Operation>,
+        variables: &Variables,
+        graphql: &Arc<Graphql>,
+    ) -> Option<Arc<Self>> {
+        let wanted = etag::tags(headers, &header::IF_MATCH)?;
+        operation.current.as_ref()?.reads.as_ref()?;
+        let Some(Value::Number(id)) = variables.get("id") else { return None };
+        let kept = |name: &str| Some((Name::new(name), variables.get(name)?.clone()));
+        Some(Arc::new(Self {
+            wanted: wanted.into_iter().map(str::to_owned).collect(),
+            operation: Arc::clone(operation),
+            variables: Variables::from_value(Value::Object(
+                ["orgId", "id"].into_iter().filter_map(kept).collect(),
+            )),
+            graphql: Arc::clone(graphql),
+            id: id.as_i64()?,
+            checked: AtomicBool::new(false),
+        }))
+    }
+
+    async fn present(&self, tx: &Tx) -> Result<HeaderValue> {
+        let missing = || Problem::internal(anyhow::anyhow!("a precondition without a way to read"));
+        let current = self.operation.current.as_ref().ok_or_else(missing)?;
+        let (root, document) = current.reads.as_ref().ok_or_else(missing)?;
+        let connection = tx.connection();
+        if connection.get_database_backend() == DbBackend::Postgres {
+            // NO KEY: rows that only refer to the record may be written meanwhile.
+            let sql = format!(
+                "SELECT 1 FROM {} WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE",
+                current.table
+            );
+            let values = [tx.scope.org.0.into(), self.id.into()];
+            connection
+                .query_one_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values))
+                .await?;
+        }
+        let _permit = READERS.acquire().await.map_err(Problem::internal)?;
+        let reading = Reading::new(document.plans.clone(), true, Share::default());
+        let (scope, variables) = (tx.scope.clone(), self.variables.clone());
+        let json = execute_document(&self.graphql, document, root, scope, reading, variables).await?;
+        Ok(current.etag(&json))
+    }
+}
+
+impl store::Precondition for Precondition {
+    fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            // Of several transactions the first one decides.
+            if self.checked.swap(true, Ordering::Relaxed) {
+                return Ok(());
+            }
+            let etag = self.present(tx).await?;
+            if self.wanted.iter().any(|tag| tag == "*" || tag.as_bytes() == etag.as_bytes()) {
+                return Ok(());
+            }
+            let problem = Problem::new(
+                Code::PreconditionFailed,
+                "The record has changed since it was read; read it again.",
+            );
+            Err(problem.with("etag", etag.to_str().unwrap_or_default()))
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! What a resolver is given: the request, and the one way into an organization.
+
+use std::sync::Arc;
+
+use async_graphql::{Positioned, parser::types::Field};
+
+use super::{
+    Catalogue,
+    validate::{Spelling, Validator},
+};
+use crate::{
+    base::{
+        ids::OrgId,
+        permission::Permission,
+        problem::{At, Code, Problem, Result},
+    },
+    core::{
+        ContextExt, Request,
+        access::{Caller, Permit, Scope, membership},
+        audit,
+    },
+};
+
+/// The door into an organization, for root fields.
+pub trait Enter {
+    /// Authentication, membership, permission, confirmed e-mail, validation: in this order, so that nothing
+    /// leaks. What the field demands stands in its directives (see [`Permit`]).
+    fn enter(&self, org: OrgId) -> impl Future<Output = Result<Scope>> + Send;
+
+    /// The caller of a field that belongs to no organization, if the field's `@open` admits them.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`; `VALIDATION_FAILED` for arguments out of their bounds.
+    fn admit(&self) -> Result<&Caller>;
+}
+
+impl Enter for async_graphql::Context<'_> {
+    async fn enter(&self, org: OrgId) -> Result<Scope> {
+        let request = self.request();
+        let field = self.item.node.name.node.as_str();
+        // A route of `/v1` has authorized its caller before it read the body.
+        let admitted = self.data_opt::<Scope>().filter(|scope| scope.is_of(request, field, org));
+        let scope = match admitted {
+            Some(scope) => scope.clone(),
+            None => authorize(request, field, declared(self)?, org).await?,
+        };
+        if !request.validated {
+            validate(self)?;
+        }
+        Ok(scope)
+    }
+
+    fn admit(&self) -> Result<&Caller> {
+        let request = self.request();
+        match declared(self)? {
+            Permit::Anyone => {}
+            Permit::SignedIn => request.caller.require_identity()?,
+            Permit::InOrganization { .. } => return Err(undeclared(self)),
+        }
+        validate(self)?;
+        Ok(&request.caller)
+    }
+}
+
+/// Checks a caller against the permit of the root field `operation`, and counts the answer: once for each call. The audit
+/// log hears of a caller who is refused.
+///
+/// # Errors
+/// `UNAUTHENTICATED`, `NOT_A_MEMBER`, `PERMISSION_DENIED`, `EMAIL_NOT_CONFIRMED`.
+pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, org: OrgId) -> Result<Scope> {
+    let (permission, _) = demanded(request, permit)?;
+    let scope = scope_of(request, operation, org).await?;
+    count(&scope, permission);
+    admit(&scope, operation, permit)?;
+    Ok(scope)
+}
+
+/// The same for a call that was authorized before and goes on: it is not counted again.
+///
+/// # Errors
+/// Those of [`authorize`].
+pub(super) async fn authorize_again(
+    request: &Arc<Request>,
+    operation: &str,
+    permit: Permit,
+    org: OrgId,
+) -> Result<Scope> {
+    let scope = scope_of(request, operation, org).await?;
+    admit(&scope, operation, permit)?;
+    Ok(scope)
+}
+
+fn demanded(request: &Request, permit: Permit) -> Result<(Permission, bool)> {
+    request.caller.require_identity()?;
+    match permit {
+        Permit::InOrganization { permission, confirmed_email } => Ok((permission, confirmed_email)),
+        Permit::Anyone | Permit::SignedIn => {
+            Err(Problem::internal(anyhow::anyhow!("a field of no organization was asked for one")))
+        }
+    }
+}
+
+/// The caller in the organization, whatever they may do there.
+async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result<Scope> {
+    let membership = membership(&request.core, &request.caller, org)
+        .await
+        .inspect_err(|problem| audit::refused(request, operation, Some((org, None)), problem))?;
+    Ok(Scope::new(request, org, membership, request.core.access.permits.name(operation)))
+}
+
+fn admit(scope: &Scope, operation: &str, permit: Permit) -> Result<()> {
+    let (permission, confirmed_email) = demanded(&scope.request, permit)?;
+    let admitted = scope.require(permission).and_then(|()| {
+        if confirmed_email && !scope.request.caller.has_confirmed_email() {
+            return Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."));
+        }
+        Ok(())
+    });
+    admitted.inspect_err(|problem| {
+        audit::refused(&scope.request, operation, Some((scope.org, Some(&scope.membership))), problem);
+    })
+}
+
+/// Counts a decision, for trying candidate policies on it.
+fn count(scope: &Scope, permission: Permission) {
+    if let Some(operation) = &scope.operation {
+        let (caller, operation) = (&scope.request.caller, Arc::clone(operation));
+        scope.core.access.decisions.count(caller, &scope.membership, scope.org, operation, permission);
+    }
+}
+
+fn declared(ctx: &async_graphql::Context<'_>) -> Result<Permit> {
+    ctx.request().core.access.permits.of(ctx.item.node.name.node.as_str()).ok_or_else(|| undeclared(ctx))
+}
+
+fn undeclared(ctx: &async_graphql::Context<'_>) -> Problem {
+    Problem::internal(anyhow::anyhow!("root field {} declares no fitting permit", ctx.item.node.name.node))
+}
+
+/// The bounds of a root field's arguments; the executor has checked their types.
+fn validate(ctx: &async_graphql::Context<'_>) -> Result<()> {
+    let field: &Positioned<Field> = ctx.item;
+    let catalogue = ctx.data_unchecked::<Arc<Catalogue>>();
+    let Some(root) = catalogue.root_field(field.node.name.node.as_str()) else {
+        return Ok(());
+    };
+    let mut validator = Validator::new(&catalogue.registry, Spelling::Camel);
+    let given =
+        ctx.field().arguments().map_err(|error| Problem::new(Code::ValidationFailed, error.message))?;
+    for (name, value) in given {
+        let Some(declared) = root.field.args.get(name.as_str()) else { continue };
+        let pointer = if name == "input" { String::new() } else { format!("/{name}") };
+        let before = validator.violations.len();
+        validator.check(declared, Some(value), &pointer);
+        if name != "input" {
+            for violation in &mut validator.violations[before..] {
+                violation.at = At::Parameter(name.to_string());
+            }
+        }
+    }
+    Problem::refuse(validator.violations)
+}

@@ -1,0 +1,148 @@
+//! Who may call a root field, said on the field itself and shown in the SDL.
+//!
+//! `@permit(permission: "agent.edit")` opens a field of an organization to those who hold the permission there;
+//! `@confirmedEmail` asks for a confirmed e-mail address besides; `@open(to: SIGNED_IN)` marks the few fields
+//! that belong to no organization. A root field that has neither does not answer: building the catalogue of
+//! the schema fails, and with it the start of the service.
+
+use std::borrow::Cow;
+
+use async_graphql::{
+    InputType, TypeDirective, Value,
+    indexmap::IndexMap,
+    registry::{
+        __DirectiveLocation, Deprecation, MetaDirective, MetaDirectiveInvocation, MetaInputValue, Registry,
+        location_traits::Directive_At_FIELD_DEFINITION,
+    },
+};
+
+use crate::{base::permission::Permission, core::access::Permit};
+
+/// Reads a field's directives back; `None` where it declares nothing.
+pub(super) fn read(directives: &[MetaDirectiveInvocation]) -> Option<Permit> {
+    let find = |name: &str| directives.iter().find(|directive| directive.name == name);
+    if let Some(declared) = find("permit") {
+        let Some(Value::String(name)) = declared.args.get("permission") else { return None };
+        return Some(Permit::InOrganization {
+            permission: name.parse().ok()?,
+            confirmed_email: find("confirmedEmail").is_some(),
+        });
+    }
+    match find("open")?.args.get("to")? {
+        Value::String(to) if to == "ANYONE" => Some(Permit::Anyone),
+        Value::String(to) if to == "SIGNED_IN" => Some(Permit::SignedIn),
+        _ => None,
+    }
+}
+
+/// `@permit(permission:)` on a root field.
+#[expect(
+    non_camel_case_types,
+    reason = "async-graphql names a directive by its type: `directive = permit::apply(…)`"
+)]
+pub struct permit;
+
+impl permit {
+    /// The field needs `permission` in the organization that its argument `orgId` names.
+    #[must_use]
+    pub fn apply(permission: Permission) -> MetaDirectiveInvocation {
+        invocation("permit", [("permission", Value::String(permission.as_str().to_owned()))])
+    }
+}
+
+impl TypeDirective for permit {
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("permit")
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        let about = "The permission that the caller needs in the organization named by `orgId`.";
+        register(registry, "permit", about, &[("permission", "A permission of the policy.")]);
+    }
+}
+
+impl Directive_At_FIELD_DEFINITION for permit {}
+
+/// `@confirmedEmail` on a root field.
+#[expect(non_camel_case_types, reason = "async-graphql names a directive by its type")]
+pub struct confirmed_email;
+
+impl confirmed_email {
+    /// The field needs a caller whose e-mail address is confirmed.
+    #[must_use]
+    pub fn apply() -> MetaDirectiveInvocation {
+        invocation("confirmedEmail", [])
+    }
+}
+
+impl TypeDirective for confirmed_email {
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("confirmedEmail")
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        register(registry, "confirmedEmail", "The caller needs a confirmed e-mail address.", &[]);
+    }
+}
+
+impl Directive_At_FIELD_DEFINITION for confirmed_email {}
+
+/// `@open(to:)` on a root field that belongs to no organization.
+#[expect(non_camel_case_types, reason = "async-graphql names a directive by its type")]
+pub struct open;
+
+impl open {
+    /// The field is open to `ANYONE`, or to a `SIGNED_IN` person.
+    #[must_use]
+    pub fn apply(to: &str) -> MetaDirectiveInvocation {
+        invocation("open", [("to", Value::String(to.to_owned()))])
+    }
+}
+
+impl TypeDirective for open {
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("open")
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        let about = "The field belongs to no organization.";
+        register(registry, "open", about, &[("to", "`ANYONE` or `SIGNED_IN`.")]);
+    }
+}
+
+impl Directive_At_FIELD_DEFINITION for open {}
+
+fn invocation<const N: usize>(name: &str, args: [(&str, Value); N]) -> MetaDirectiveInvocation {
+    let args = args.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    MetaDirectiveInvocation { name: name.to_owned(), args }
+}
+
+fn register(registry: &mut Registry, name: &str, about: &str, args: &[(&str, &str)]) {
+    let string = <String as InputType>::create_type_info(registry);
+    let args = args.iter().map(|(name, about)| ((*name).to_owned(), argument(name, about, string.clone())));
+    registry.add_directive(MetaDirective {
+        name: name.to_owned(),
+        description: Some(about.to_owned()),
+        locations: vec![__DirectiveLocation::FIELD_DEFINITION],
+        args: args.collect::<IndexMap<_, _>>(),
+        is_repeatable: false,
+        visible: None,
+        composable: None,
+    });
+}
+
+/// An argument of a directive.
+pub(super) fn argument(name: &str, about: &str, ty: String) -> MetaInputValue {
+    MetaInputValue {
+        name: name.to_owned(),
+        description: Some(about.to_owned()),
+        ty,
+        deprecation: Deprecation::NoDeprecated,
+        default_value: None,
+        visible: None,
+        inaccessible: false,
+        tags: Vec::new(),
+        is_secret: false,
+        directive_invocations: Vec::new(),
+    }
+}

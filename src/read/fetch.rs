@@ -1,0 +1,450 @@
+//! Step two: rows. One statement for a root field, one more for each relation of the whole list.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    fmt::Write,
+    marker::PhantomData,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use dataloader::{BatchFn, cached::Loader};
+use futures::future::{BoxFuture, FutureExt, try_join_all};
+use sea_orm::{DbBackend, QueryResult, Value};
+use secrecy::SecretString;
+
+use super::{
+    Reading,
+    plan::{NOW, Plan, Relation},
+    spec::Record,
+    write::read_int,
+};
+use crate::{
+    base::{
+        ids::OrgId,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{Core, access::Scope},
+};
+
+/// The rows that a root field answers with: always those of one organization.
+///
+/// Conditions are SQL text of ours with `?` for each value; what a caller sends only ever travels as a value.
+pub struct Rows<R> {
+    pub(super) scope: Scope,
+    conditions: String,
+    values: Vec<Value>,
+    order: String,
+    limit: Option<u64>,
+    offset: u64,
+    pub(super) reversed: bool,
+    whole: Option<Whole>,
+    /// The instant of reading.
+    now: Timestamp,
+    record: PhantomData<R>,
+}
+
+/// The one record that the rows are parts of.
+struct Whole {
+    kind: &'static str,
+    id: i64,
+    /// A statement of one number: how many parts it has in all. Without a row there is no such whole.
+    count: String,
+    /// How many of the values that statement takes. It is sent with these alone: PostgreSQL keeps the statement by its
+    /// text, and refuses it with another number of values.
+    values: usize,
+}
+
+impl<R: Record> Rows<R> {
+    /// All rows of the scope's organization, in no particular order.
+    #[must_use]
+    pub fn of(scope: &Scope) -> Self {
+        let spec = R::spec();
+        let mut conditions = format!("{} = $1", spec.tenant);
+        if !spec.living.is_empty() {
+            let _ = write!(conditions, " AND {}", spec.living);
+        }
+        Self {
+            scope: scope.clone(),
+            conditions,
+            values: vec![scope.org.0.into()],
+            order: String::new(),
+            limit: None,
+            offset: 0,
+            reversed: false,
+            whole: None,
+            now: scope.core.clock.now(),
+            record: PhantomData,
+        }
+    }
+
+    /// Only rows that meet `condition`, in which each `?` stands for the next of `values`.
+    #[must_use]
+    pub fn filter(mut self, condition: &str, values: impl IntoIterator<Item = Value>) -> Self {
+        let condition = self.numbered(condition, values);
+        self.conditions.push_str(" AND ");
+        self.conditions.push_str(&condition);
+        self
+    }
+
+    /// The rows are parts of one record, which has to be there: `NOT_FOUND` if it is not, in the same statement
+    /// as long as there are rows. `count` selects how many parts it has in all, as a number that the record keeps:
+    /// a total that costs the same however many there are. `$1` is the organization.
+    #[must_use]
+    pub fn parts_of(
+        mut self,
+        kind: &'static str,
+        id: i64,
+        count: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Self {
+        let count = self.numbered(count, values);
+        self.whole = Some(Whole { kind, id, count, values: self.values.len() });
+        self
+    }
+
+    /// Our text with each `?` as the number of its value.
+    fn numbered(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) -> String {
+        let mut values = values.into_iter();
+        let mut out = String::with_capacity(sql.len() + 8);
+        for piece in sql.split_inclusive('?') {
+            match piece.strip_suffix('?') {
+                Some(text) => {
+                    self.values.extend(values.next());
+                    let _ = write!(out, "{text}${}", self.values.len());
+                }
+                None => out.push_str(piece),
+            }
+        }
+        out
+    }
+
+    /// [`Self::filter`] where there is a value to filter by.
+    #[must_use]
+    pub fn filter_if<V: Into<Value>>(self, condition: &str, value: Option<V>) -> Self {
+        match value {
+            Some(value) => self.filter(condition, [value.into()]),
+            None => self,
+        }
+    }
+
+    /// Without the archived rows, unless they are wanted too.
+    #[must_use]
+    pub fn unless_archived(self, wanted: bool) -> Self {
+        if wanted { self } else { self.filter("t.archived_at IS NULL", []) }
+    }
+
+    /// The order, as in SQL.
+    #[must_use]
+    pub fn order_by(mut self, order: impl Into<String>) -> Self {
+        self.order = order.into();
+        self
+    }
+
+    /// At most `limit` rows, after `offset`.
+    #[must_use]
+    pub fn window(mut self, limit: u64, offset: u64) -> Self {
+        self.limit = Some(limit);
+        self.offset = offset;
+        self
+    }
+
+    /// Answers with the rows in the opposite order to the one in which they are found: the newest hundred,
+    /// oldest first.
+    #[must_use]
+    pub fn reversed(mut self) -> Self {
+        self.reversed = true;
+        self
+    }
+
+    pub(super) async fn fetch(&self, plan: &Plan, with_total: bool) -> Result<Vec<QueryResult>> {
+        let (sql, values) = self.statement(plan, with_total);
+        Ok(self.scope.core.db.all(sql, values).await?)
+    }
+
+    /// The rows, if it is by keys alone that they are found: shared with whoever asks for the same just now.
+    pub(super) async fn fetch_shared(&self, plan: &Plan) -> Result<Vec<Arc<QueryResult>>> {
+        let (sql, values) = self.statement(plan, false);
+        let key = |value: &Value| if let Value::BigInt(key) = value { *key } else { None };
+        match values.iter().map(key).collect::<Option<Vec<i64>>>() {
+            Some(keys) => Ok(self.scope.core.db.shared(sql, keys).await?),
+            None => Ok(shared(self.scope.core.db.all(sql, values).await?)),
+        }
+    }
+
+    fn statement(&self, plan: &Plan, with_total: bool) -> (String, Vec<Value>) {
+        let spec = R::spec();
+        let mut values = self.values.clone();
+        let columns = at(&plan.columns, &mut values, || self.now);
+        let mut sql = String::with_capacity(columns.len() + self.conditions.len() * 2 + 160);
+        let _ = write!(sql, "SELECT {columns}");
+        if with_total {
+            let _ = write!(sql, ", ({})", self.count_sql());
+        }
+        let mut order = String::new();
+        if !self.order.is_empty() {
+            let _ = write!(order, " ORDER BY {}", self.order);
+        }
+        let mut found = format!("FROM {} WHERE {}{order}", spec.from, self.conditions);
+        if let Some(limit) = self.limit {
+            let _ = write!(found, " LIMIT ${} OFFSET ${}", values.len() + 1, values.len() + 2);
+            values.push(Value::BigInt(Some(limit.cast_signed())));
+            values.push(Value::BigInt(Some(self.offset.cast_signed())));
+        }
+        // PostgreSQL computes the whole select list of rows that it skips: here it skips them before.
+        let _ = if self.offset > 0 && !spec.is_joined() {
+            write!(sql, " FROM (SELECT t.* {found}) t{order}")
+        } else {
+            write!(sql, " {found}")
+        };
+        (sql, values)
+    }
+
+    /// How many rows there are, the window aside.
+    pub(super) async fn count(&self) -> Result<i64> {
+        let values = self.whole.as_ref().map_or(self.values.len(), |whole| whole.values);
+        let values = self.values[..values].to_vec();
+        let row = self.scope.core.db.one(self.count_sql().into_owned(), values).await?;
+        self.counted(row.and_then(|row| read_int(&row, 0).ok().flatten()))
+    }
+
+    /// The number that counting gave; none where there is nothing to count.
+    pub(super) fn counted(&self, count: Option<i64>) -> Result<i64> {
+        match (&self.whole, count) {
+            (_, Some(count)) => Ok(count),
+            (Some(whole), None) => Err(Problem::not_found(whole.kind, whole.id)),
+            (None, None) => Ok(0),
+        }
+    }
+
+    fn count_sql(&self) -> Cow<'_, str> {
+        match &self.whole {
+            Some(whole) => Cow::Borrowed(&whole.count),
+            None => format!("SELECT COUNT(*) FROM {} WHERE {}", R::spec().from, self.conditions).into(),
+        }
+    }
+
+    /// The instant of reading: [`NOW`] in columns, and for conditions.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Whether the rows are parts of a record that has to be there.
+    pub(super) fn are_parts(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    /// Whether the window may have cut off rows before its first one.
+    pub(super) fn is_offset(&self) -> bool {
+        self.offset > 0
+    }
+}
+
+/// A select list with the instant of reading as one more value, where it asks for it.
+fn at<'a>(columns: &'a str, values: &mut Vec<Value>, now: impl FnOnce() -> Timestamp) -> Cow<'a, str> {
+    if !columns.contains(NOW) {
+        return columns.into();
+    }
+    values.push(now().0.into());
+    columns.replace(NOW, &format!("${}", values.len())).into()
+}
+
+/// The most rows that one relation of a whole list may have: they are in memory before the answer's own limit is met.
+const MOST_RELATED: usize = 50_000;
+
+/// Rows that may be held more than once.
+pub(super) fn shared(rows: Vec<QueryResult>) -> Vec<Arc<QueryResult>> {
+    rows.into_iter().map(Arc::new).collect()
+}
+
+/// Rows with everything that their plan relates them to.
+pub(super) struct Level {
+    pub rows: Vec<Arc<QueryResult>>,
+    pub relations: Vec<Related>,
+    /// The values that depend on the caller, as JSON.
+    pub callers: Vec<String>,
+    /// Which of the permissions that fields need the caller has.
+    pub allowed: Vec<bool>,
+    /// The secret that this one answer shows.
+    pub secret: Option<SecretString>,
+    /// When the rows were read.
+    pub now: Timestamp,
+    /// What they are read for.
+    pub reading: Arc<Reading>,
+}
+
+/// The rows of one relation: for each key a range of `level`.
+pub(super) struct Related {
+    pub by_key: HashMap<i64, Range<usize>>,
+    pub level: Level,
+}
+
+/// Loads the relations of `rows`, level by level; siblings at the same time.
+pub(super) fn expand<'a>(
+    reading: &'a Arc<Reading>,
+    scope: &'a Scope,
+    plan: &'a Plan,
+    rows: Vec<Arc<QueryResult>>,
+) -> BoxFuture<'a, Result<Level>> {
+    async move {
+        let relations =
+            try_join_all(plan.relations.iter().map(|relation| related(reading, scope, relation, &rows)))
+                .await?;
+        let callers = plan.callers.iter().map(|json| json(scope)).collect();
+        let allowed: Vec<bool> = plan.needed.iter().map(|permission| scope.may(*permission)).collect();
+        if let Some(key) = scope.request.key() {
+            let shown = plan.needed.iter().zip(&allowed).filter(|(_, may)| **may);
+            shown.for_each(|(permission, _)| key.needs(scope.org, *permission));
+        }
+        let (now, reading) = (scope.core.clock.now(), Arc::clone(reading));
+        Ok(Level { rows, relations, callers, allowed, secret: None, now, reading })
+    }
+    .boxed()
+}
+
+async fn related(
+    reading: &Arc<Reading>,
+    scope: &Scope,
+    relation: &Relation,
+    parents: &[Arc<QueryResult>],
+) -> Result<Related> {
+    if let Some(permission) = relation.plan.spec.permission {
+        scope.require(permission)?;
+        if let Some(key) = scope.request.key() {
+            key.needs(scope.org, permission);
+        }
+    }
+    let mut keys = Vec::with_capacity(parents.len());
+    for parent in parents {
+        keys.extend(read_int(parent, relation.key)?);
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    let mut by_key = HashMap::with_capacity(keys.len());
+    let mut rows = Vec::with_capacity(keys.len());
+    if !keys.is_empty() {
+        let loader = reading.loaders.get(scope, relation);
+        let mut loaded = loader.try_load_many(keys.clone()).await.map_err(Problem::internal)?;
+        for key in keys {
+            let found = loaded.remove(&key).unwrap_or_else(|| Ok(Arc::default()))?;
+            by_key.insert(key, rows.len()..rows.len() + found.len());
+            rows.extend(found.iter().cloned());
+        }
+    }
+    Ok(Related { by_key, level: expand(reading, scope, &relation.plan, rows).await? })
+}
+
+/// The rows that hold one key; an error travels in the value, since a batch answers every key.
+type Loaded = Result<Arc<Vec<Shared>>>;
+
+/// A row that a loader keeps and hands out.
+type Shared = Arc<QueryResult>;
+
+/// The data loaders of one request. Two places of a document that ask the same question of the same
+/// organization share a loader, and with it its batch and its rows.
+#[derive(Default)]
+pub(super) struct Loaders(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// The request's [`changes`](Request::changes) that the rows are from.
+    changes: u64,
+    loaders: HashMap<Question, Loader<i64, Loaded, ByKey>>,
+}
+
+/// What a loader answers: the organization, and the SQL.
+type Question = (OrgId, String);
+
+impl Loaders {
+    fn get(&self, scope: &Scope, relation: &Relation) -> Loader<i64, Loaded, ByKey> {
+        let sql = relation_sql(relation, scope.core.db.backend());
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = scope.request.changes();
+        if kept.changes != changes {
+            *kept = Kept { changes, ..Kept::default() };
+        }
+        let question = (scope.org, sql);
+        if let Some(loader) = kept.loaders.get(&question) {
+            return loader.clone();
+        }
+        let batch = ByKey { core: Arc::clone(&scope.core), org: scope.org, sql: question.1.clone() };
+        // A list asks for all its keys at once: there is nothing to gain by waiting for more.
+        let loader = Loader::new(batch).with_yield_count(1).with_max_batch_size(1000);
+        kept.loaders.insert(question, loader.clone());
+        loader
+    }
+}
+
+fn relation_sql(relation: &Relation, backend: DbBackend) -> String {
+    let (spec, load) = (relation.plan.spec, &relation.load);
+    let keys = match backend {
+        DbBackend::Postgres => "= ANY($2)",
+        _ => "IN (SELECT value FROM json_each($2))",
+    };
+    let mut sql = format!(
+        "SELECT {} FROM {} WHERE {} = $1 AND {} {keys}",
+        relation.plan.columns,
+        load.from.unwrap_or(spec.from),
+        spec.tenant,
+        load.by,
+    );
+    for condition in [spec.living, load.filter].into_iter().filter(|condition| !condition.is_empty()) {
+        let _ = write!(sql, " AND {condition}");
+    }
+    if !load.order.is_empty() {
+        let _ = write!(sql, " ORDER BY {}", load.order);
+    }
+    let _ = write!(sql, " LIMIT {}", MOST_RELATED + 1);
+    sql
+}
+
+/// One question: the rows of a relation by key, inside one organization. It holds no scope, which would keep the
+/// request alive.
+struct ByKey {
+    core: Arc<Core>,
+    org: OrgId,
+    sql: String,
+}
+
+impl BatchFn<i64, Loaded> for ByKey {
+    async fn load(&mut self, keys: &[i64]) -> HashMap<i64, Loaded> {
+        let found = self.rows(keys).await;
+        keys.iter()
+            .map(|key| {
+                let rows = match &found {
+                    Ok(found) => Ok(Arc::new(found.get(key).cloned().unwrap_or_default())),
+                    Err(problem) => Err(problem.clone()),
+                };
+                (*key, rows)
+            })
+            .collect()
+    }
+}
+
+impl ByKey {
+    async fn rows(&self, keys: &[i64]) -> Result<HashMap<i64, Vec<Shared>>> {
+        let keys_value = match self.core.db.backend() {
+            DbBackend::Postgres => Value::from(keys.to_vec()),
+            _ => Value::from(serde_json::Value::from(keys).to_string()),
+        };
+        let mut values = vec![self.org.0.into(), keys_value];
+        let sql = at(&self.sql, &mut values, || self.core.clock.now()).into_owned();
+        let rows = self.core.db.all(sql, values).await?;
+        if rows.len() > MOST_RELATED {
+            let detail = format!(
+                "A relation of this list has more than {MOST_RELATED} records: ask for fewer at once."
+            );
+            return Err(Problem::new(Code::QueryTooComplex, detail));
+        }
+        let mut by_key: HashMap<i64, Vec<Shared>> = HashMap::with_capacity(keys.len());
+        for row in rows {
+            if let Some(key) = read_int(&row, 0)? {
+                by_key.entry(key).or_default().push(Arc::new(row));
+            }
+        }
+        Ok(by_key)
+    }
+}

@@ -1,0 +1,248 @@
+//! Step one: a selection set becomes a plan.
+//!
+//! The plan is made once for a selection set and serves every row: which expressions to select, at which
+//! position each is found, and the JSON around them with keys already escaped. Fields are merged by response
+//! key as the GraphQL specification asks (section 5.3.2 and 6.3.2), so fragments, aliases and repeated
+//! fields cost nothing later. `@skip` and `@include` are gone by now: the executor removes what they exclude.
+
+use std::fmt::Write;
+
+use async_graphql::{
+    Positioned,
+    parser::types::{Field, SelectionSet},
+    registry::{MetaType, Registry},
+};
+use sea_orm::DbBackend;
+
+use crate::{
+    base::permission::Permission,
+    core::access::Scope,
+    read::{Fragments, Merged, below, merged},
+};
+
+use super::spec::{Load, Source, Spec};
+use crate::base::{column::Kind, spelling::snake_case};
+
+/// What stands in an expression over the row for the instant at which it is read, in milliseconds.
+pub const NOW: &str = ":now";
+
+/// What one selection set over a record asks for.
+pub struct Plan {
+    /// The select list, ready to be put behind `SELECT`. [`NOW`] in it is the instant of reading.
+    pub(super) columns: String,
+    pub(super) object: Object,
+    pub(super) relations: Vec<Relation>,
+    /// What depends on the caller; asked once a list.
+    pub(super) callers: Vec<fn(&Scope) -> String>,
+    /// What the caller needs for some of the fields; asked once a list.
+    pub(super) needed: Vec<Permission>,
+    pub(super) spec: &'static Spec,
+    /// How many columns the select list has.
+    pub(super) width: usize,
+}
+
+/// A JSON object: for each field the bytes that lead up to its value, and where the value comes from.
+#[derive(Default)]
+pub(super) struct Object(pub Vec<(Box<[u8]>, Slot)>);
+
+pub(super) enum Slot {
+    /// The same bytes for every row (`__typename`).
+    Literal(Box<[u8]>),
+    Value {
+        at: usize,
+        kind: Kind,
+    },
+    /// The n-th of the values that depend on the caller.
+    Caller(usize),
+    /// Null for a caller without the n-th of the permissions that are needed.
+    Guarded(usize, Box<Slot>),
+    /// The secret that this one answer shows.
+    Secret,
+    Parts {
+        at: usize,
+        parts: Parts,
+    },
+    Embedded {
+        present: usize,
+        object: Object,
+    },
+    One(usize),
+    Many(usize),
+}
+
+/// The selected parts of a JSON value; `None` takes it whole.
+pub(super) struct Parts(pub Option<Vec<(Box<[u8]>, Part)>>);
+
+pub(super) enum Part {
+    Literal(Box<[u8]>),
+    Key { name: String, parts: Parts },
+}
+
+/// Rows of another record, to be loaded for all rows at once.
+pub(super) struct Relation {
+    /// The position of the key among this plan's columns.
+    pub key: usize,
+    pub load: Load,
+    /// The related rows' plan; its first column is the key.
+    pub plan: Plan,
+}
+
+/// What planning reads from the request.
+#[derive(Clone, Copy)]
+pub(super) struct Planner<'a> {
+    pub fragments: &'a Fragments,
+    pub registry: &'a Registry,
+    pub backend: DbBackend,
+}
+
+impl<'a> Planner<'a> {
+    /// Plans `sets`, the merged selection sets over one record. `first` is selected as the first column.
+    pub fn plan(self, spec: &'static Spec, sets: &[&'a SelectionSet], first: Option<&str>) -> Plan {
+        let mut needs = Needs::default();
+        if let Some(first) = first {
+            needs.column(first);
+        }
+        let object = self.object(spec, sets, &mut needs);
+        if needs.columns.is_empty() {
+            needs.column("1");
+        }
+        let Needs { columns, sql, relations, callers, needed } = needs;
+        Plan { width: columns.len(), columns: sql, object, relations, callers, needed, spec }
+    }
+
+    fn object(self, spec: &'static Spec, sets: &[&'a SelectionSet], needs: &mut Needs) -> Object {
+        let mut object = Object::default();
+        for (key, fields) in self.merge(sets) {
+            let name = fields[0].node.name.node.as_str();
+            let slot = match (name, spec.get(name)) {
+                ("__typename", _) => Slot::Literal(json_string(spec.name)),
+                (_, Some(field)) => {
+                    let slot = self.slot(&field.source, &fields, (spec, name), needs);
+                    match field.permission {
+                        Some(permission) => Slot::Guarded(needs.permission(permission), Box::new(slot)),
+                        None => slot,
+                    }
+                }
+                (_, None) => continue, // validation has refused unknown fields
+            };
+            object.0.push((lead(object.0.is_empty(), key), slot));
+        }
+        object
+    }
+
+    fn slot(
+        self,
+        source: &'static Source,
+        fields: &[&'a Positioned<Field>],
+        (owner, name): (&'static Spec, &str),
+        needs: &mut Needs,
+    ) -> Slot {
+        let sets: Vec<_> = below(fields).collect();
+        match source {
+            Source::Value { sql, kind, .. } => {
+                Slot::Value { at: needs.column(sql.on(self.backend)), kind: *kind }
+            }
+            Source::Caller { json, .. } => {
+                needs.callers.push(*json);
+                Slot::Caller(needs.callers.len() - 1)
+            }
+            Source::Secret { .. } => Slot::Secret,
+            Source::Parts { sql, .. } => {
+                let parts = self.parts(self.type_of(owner.name, name), &sets);
+                Slot::Parts { at: needs.column(sql), parts }
+            }
+            Source::Embedded { spec, present, .. } => {
+                let present = needs.column(present);
+                Slot::Embedded { present, object: self.object(spec(), &sets, needs) }
+            }
+            Source::One { spec, key, load, .. } => {
+                Slot::One(needs.relation(key, |key| self.relation(spec(), &sets, key, *load)))
+            }
+            Source::Many { spec, key, load, .. } => {
+                Slot::Many(needs.relation(key, |key| self.relation(spec(), &sets, key, *load)))
+            }
+        }
+    }
+
+    fn relation(self, spec: &'static Spec, sets: &[&'a SelectionSet], key: usize, load: Load) -> Relation {
+        Relation { key, load, plan: self.plan(spec, sets, Some(load.by)) }
+    }
+
+    fn parts(self, owner: Option<&'a MetaType>, sets: &[&'a SelectionSet]) -> Parts {
+        // Asked of the type: the selection over an object may be empty, once directives have excluded all of it.
+        let Some(owner) = owner.filter(|ty| ty.is_composite()) else { return Parts(None) };
+        let mut parts: Vec<(Box<[u8]>, Part)> = Vec::new();
+        for (key, fields) in self.merge(sets) {
+            let name = fields[0].node.name.node.as_str();
+            let part = if name == "__typename" {
+                Part::Literal(json_string(owner.name()))
+            } else {
+                let sets: Vec<_> = below(&fields).collect();
+                let parts = self.parts(self.type_of(owner.name(), name), &sets);
+                Part::Key { name: snake_case(name), parts }
+            };
+            parts.push((lead(parts.is_empty(), key), part));
+        }
+        Parts(Some(parts))
+    }
+
+    /// The named type of a field, without list and non-null marks.
+    fn type_of(self, owner: &str, field: &str) -> Option<&'a MetaType> {
+        let field = self.registry.types.get(owner)?.field_by_name(field)?;
+        self.registry.types.get(field.ty.trim_matches(['[', ']', '!']))
+    }
+
+    /// Fields in the order of their first appearance, merged by response key.
+    pub fn merge(self, sets: &[&'a SelectionSet]) -> Merged<'a> {
+        merged(sets.iter().copied(), self.fragments, &|_| true)
+    }
+}
+
+/// What the rows of a plan need; an expression that is asked for twice is selected once.
+#[derive(Default)]
+struct Needs {
+    columns: Vec<String>,
+    sql: String,
+    relations: Vec<Relation>,
+    callers: Vec<fn(&Scope) -> String>,
+    needed: Vec<Permission>,
+}
+
+impl Needs {
+    fn permission(&mut self, permission: Permission) -> usize {
+        let known = self.needed.iter().position(|known| *known == permission);
+        known.unwrap_or_else(|| {
+            self.needed.push(permission);
+            self.needed.len() - 1
+        })
+    }
+
+    fn column(&mut self, sql: &str) -> usize {
+        if let Some(at) = self.columns.iter().position(|known| known == sql) {
+            return at;
+        }
+        let separator = if self.columns.is_empty() { "" } else { ", " };
+        // An alias keeps the driver's table of column names small and free of duplicates.
+        let _ = write!(self.sql, "{separator}{sql} AS c{}", self.columns.len());
+        self.columns.push(sql.to_owned());
+        self.columns.len() - 1
+    }
+
+    fn relation(&mut self, key: &str, plan: impl FnOnce(usize) -> Relation) -> usize {
+        let relation = plan(self.column(key));
+        self.relations.push(relation);
+        self.relations.len() - 1
+    }
+}
+
+/// The bytes before a field's value: `{"key":` or `,"key":`.
+pub fn lead(first: bool, key: &str) -> Box<[u8]> {
+    let mut out = vec![if first { b'{' } else { b',' }];
+    out.extend_from_slice(&json_string(key));
+    out.push(b':');
+    out.into()
+}
+
+pub(super) fn json_string(text: &str) -> Box<[u8]> {
+    serde_json::Value::from(text).to_string().into_bytes().into()
+}

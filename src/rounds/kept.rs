@@ -1,0 +1,162 @@
+//! What is kept in each table, and for how long: the table in docs/operations.md, and the round that removes what has had
+//! its time.
+//!
+//! Every table of the schema has a line: a law compares. A table that only grows says why it may.
+
+use std::time::Duration;
+
+use crate::{base::problem::Result, core::Core};
+
+/// A table, and what bounds it.
+pub struct Kept {
+    /// Its name.
+    pub table: &'static str,
+    /// What is kept in it, for whoever operates the service.
+    pub what: &'static str,
+    goes: &'static [Goes],
+}
+
+/// Rows that the round removes.
+struct Goes {
+    /// Which, as SQL: `$1` is the instant or the number that [`Past`] gives.
+    rows: &'static str,
+    past: Past,
+}
+
+enum Past {
+    /// What is older than this.
+    Age(Duration),
+    /// What comes after so many newer ones.
+    Newest(i64),
+}
+
+const DAY: Duration = Duration::from_hours(24);
+/// How many versions of a policy file are kept.
+const VERSIONS: i64 = 200;
+
+const fn stays(table: &'static str, what: &'static str) -> Kept {
+    Kept { table, what, goes: &[] }
+}
+
+const fn goes(table: &'static str, what: &'static str, goes: &'static [Goes]) -> Kept {
+    Kept { table, what, goes }
+}
+
+const fn after(rows: &'static str, past: Duration) -> Goes {
+    Goes { rows, past: Past::Age(past) }
+}
+
+/// The tables, by name.
+pub const KEPT: &[Kept] = &[
+    stays(
+        "agents",
+        "For ever: a deleted agent is archived, so that its conversations stay readable. The plan limits how many are not.",
+    ),
+    stays("approvals", "For ever, as the record of who decided what."),
+    stays("attachment_blobs", "As long as the attachment."),
+    goes(
+        "attachments",
+        "With their message. A file that was never posted: a day.",
+        &[after("message_id IS NULL AND created_at < $1", DAY)],
+    ),
+    stays("audit_chains", "One row an organization, and one for the instance."),
+    stays("audit_checkpoints", "With the lines that they sign."),
+    stays("audit_log", "`audit.retention_days`; for ever by default."),
+    stays("audit_unsealed", "Until the line is sealed, a moment later."),
+    stays("audit_waiting", "Empty; only versions before step 0017 write here."),
+    stays("avatars", "Until they are replaced or removed."),
+    stays("channel_whitelist", "Until they are removed."),
+    stays("channels", "For ever: a deleted channel is archived. The plan limits how many an agent has."),
+    stays("contacts", "Until they are merged, or their channel goes."),
+    stays("conversations", "For ever: they are archived, not deleted."),
+    stays("credential_agents", "As long as the credential is assigned."),
+    stays("credential_fields", "As long as the credential has them."),
+    stays("credential_members", "As long as the credential is shared."),
+    stays("credentials", "For ever: a deleted credential is archived."),
+    stays("decisions", "`policy.decisions_kept_days`."),
+    goes("email_tokens", "A week after their end.", &[after("expires_at <= $1", DAY.saturating_mul(7))]),
+    stays("idempotency_keys", "A day."),
+    stays("identities", "As long as their contact."),
+    stays("images", "For ever: they are archived, not deleted."),
+    goes(
+        "invitations",
+        "90 days after they were accepted, taken back or over.",
+        &[after("COALESCE(accepted_at, revoked_at, expires_at) <= $1", DAY.saturating_mul(90))],
+    ),
+    stays("mail_outbox", "Until the mail has left or is of no use any more."),
+    stays("mcp_server_agents", "As long as the MCP server is assigned."),
+    stays("mcp_servers", "For ever: a deleted MCP server is archived."),
+    stays("members", "As long as the membership."),
+    stays("message_search", "As long as the message (PostgreSQL)."),
+    stays("messages", "For ever, with their conversation."),
+    stays("messages_fts", "As long as the message (SQLite)."),
+    stays("organizations", "For ever."),
+    goes(
+        "outbox",
+        "A week after the host has acknowledged the command; a command that no host has taken: 30 days.",
+        &[
+            after("acknowledged_at <= $1", DAY.saturating_mul(7)),
+            after("acknowledged_at IS NULL AND available_at <= $1", DAY.saturating_mul(30)),
+        ],
+    ),
+    stays("plans", "The plans of the settings."),
+    goes(
+        "policy_versions",
+        "The newest 200 of each file.",
+        &[Goes {
+            rows: "id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY organization_id, file \
+                   ORDER BY id DESC) AS place FROM policy_versions) placed WHERE place > $1)",
+            past: Past::Newest(VERSIONS),
+        }],
+    ),
+    stays("recovery_codes", "Until they are used or replaced."),
+    stays(
+        "servers",
+        "For ever: a deleted server is archived, since older rows name it. The plan limits how many are not.",
+    ),
+    goes(
+        "service_tokens",
+        "A year after they were revoked or ended; for ever those that have decided an approval.",
+        &[after(
+            "COALESCE(revoked_at, expires_at) <= $1 AND NOT EXISTS (SELECT 1 FROM approvals a \
+             WHERE a.organization_id = service_tokens.organization_id AND a.decided_by_token_id = service_tokens.id)",
+            DAY.saturating_mul(365),
+        )],
+    ),
+    goes("sessions", "A day after their end.", &[after("expires_at <= $1", DAY)]),
+    goes("sign_in_challenges", "Until their end.", &[after("expires_at <= $1", Duration::ZERO)]),
+    goes(
+        "sign_in_throttle",
+        "12 hours after the last failure.",
+        &[after("updated_at <= $1 AND blocked_until <= $1", Duration::from_hours(12))],
+    ),
+    goes(
+        "signing_keys",
+        "A year after they were retired.",
+        &[after("retired_at <= $1 AND COALESCE(verify_until, 0) <= $1", DAY.saturating_mul(365))],
+    ),
+    stays("skill_agents", "As long as the skill is assigned."),
+    stays("skills", "For ever: a deleted skill is archived."),
+    stays("stored_bytes", "One row an organization."),
+    stays("user_identities", "Until they are unlinked."),
+    stays("users", "For ever; an account is disabled, not deleted."),
+];
+
+/// Removes what has had its time; how many rows went.
+///
+/// # Errors
+/// The database is out of reach; what has gone until then stays away.
+pub async fn sweep(core: &Core) -> Result<u64> {
+    let now = core.clock.now();
+    let mut gone = 0;
+    for kept in KEPT {
+        for Goes { rows, past } in kept.goes {
+            let past = match past {
+                Past::Age(age) => now.minus(*age).0,
+                Past::Newest(number) => *number,
+            };
+            gone += core.db.sweep(kept.table, rows, past).await?;
+        }
+    }
+    Ok(gone)
+}

@@ -1,0 +1,131 @@
+//! What the service does beside its requests, again and again: one table, one loop for each line.
+//!
+//! A round takes no input and finds its work in the database, so that a round which was missed, or done by two replicas
+//! at once, costs nothing. A new one is a function of its slice and a line in [`ROUNDS`].
+
+mod kept;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{FutureExt, future::BoxFuture};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+pub use self::kept::{KEPT, Kept, sweep};
+use crate::{
+    base::problem::Result,
+    core::{
+        Core,
+        access::decisions,
+        audit, keys,
+        limits::{Limits, SWEEP_EVERY},
+        mail, telemetry,
+    },
+    faces::edge::idempotency,
+    slices::{approvals, conversations, policies},
+};
+
+/// A kind of recurring work.
+pub struct Round {
+    /// What it does, as the log names it.
+    pub name: &'static str,
+    /// How long from one to the next.
+    pub every: Duration,
+    /// One round; answers how many things it has done.
+    pub run: for<'a> fn(&'a Arc<Core>) -> BoxFuture<'a, Result<u64>>,
+}
+
+/// The table.
+pub const ROUNDS: &[Round] = &[
+    Round {
+        name: "policies.sync",
+        every: Duration::from_millis(400),
+        run: |core| policies::sync(core).boxed(),
+    },
+    Round {
+        name: "policies.remove_leftovers",
+        every: Duration::from_mins(10),
+        run: |core| policies::sweep(core).boxed(),
+    },
+    Round {
+        name: "policies.write_decisions",
+        every: Duration::from_secs(5),
+        run: |core| decisions::flush(core).boxed(),
+    },
+    Round {
+        name: "policies.forget_decisions",
+        every: Duration::from_secs(3600),
+        run: |core| decisions::prune(core).boxed(),
+    },
+    Round {
+        name: "approvals.expire",
+        every: Duration::from_secs(10),
+        run: |core| approvals::expire_due(core).boxed(),
+    },
+    Round { name: "keys.signing", every: keys::LOOK, run: |core| keys::keep(core).boxed() },
+    Round {
+        name: "search.merge",
+        every: Duration::from_secs(3600),
+        run: |core| conversations::merge_index(core).boxed(),
+    },
+    Round { name: "mail.send", every: Duration::from_secs(2), run: |core| mail::deliver_due(core).boxed() },
+    Round { name: "tables.sweep", every: Duration::from_mins(10), run: |core| kept::sweep(core).boxed() },
+    Round {
+        name: "audit.seal",
+        every: Duration::from_millis(200),
+        run: |core| async { audit::seal(core).await.map(|_| 0) }.boxed(),
+    },
+    Round {
+        name: "audit.checkpoint",
+        every: Duration::from_secs(5),
+        run: |core| async { audit::checkpoint(core, None).await.map(|_| 0) }.boxed(),
+    },
+    Round { name: "audit.retain", every: Duration::from_secs(3600), run: |core| audit::retain(core).boxed() },
+    Round {
+        name: "connections.trim",
+        every: Duration::from_mins(1),
+        run: |core| {
+            core.db.trim();
+            async { Ok(0) }.boxed()
+        },
+    },
+    Round {
+        name: "audit.write_refusals",
+        every: Duration::from_secs(1),
+        // Every second; the log does not need to tell.
+        run: |core| async { audit::write_refusals(core, false).await.map(|_| 0) }.boxed(),
+    },
+    Round {
+        name: "rate_limits.sweep",
+        every: SWEEP_EVERY,
+        run: |core| {
+            core.limits.as_ref().map(Limits::sweep);
+            futures::future::ready(Ok(0)).boxed()
+        },
+    },
+    Round {
+        name: "idempotency.remove_expired",
+        every: idempotency::REMOVE_EVERY,
+        run: |core| idempotency::remove_expired(core).boxed(),
+    },
+];
+
+/// How long after one round the next begins when the service starts: together they would open a connection each.
+const APART: Duration = Duration::from_millis(10);
+
+/// Starts every round. A round that has begun is finished before the service ends.
+pub fn start(core: &Arc<Core>) {
+    for (n, round) in (0..).zip(ROUNDS) {
+        let (worker, stopping) = (Arc::clone(core), core.tasks.stopping.clone());
+        core.tasks.spawn(async move {
+            let mut tick = interval_at(Instant::now() + APART * n, round.every);
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            while stopping.run_until_cancelled(tick.tick()).await.is_some() {
+                match telemetry::round(round.name, (round.run)(&worker)).await {
+                    Ok(0) => {}
+                    Ok(done) => tracing::info!(round = round.name, done, "round.done"),
+                    Err(problem) => tracing::error!(round = round.name, %problem, "round.failed"),
+                }
+            }
+        });
+    }
+}

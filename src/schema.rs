@@ -1,0 +1,89 @@
+//! The schema: every slice's root fields, put together.
+
+use async_graphql::{
+    MergedObject, MergedSubscription, OutputType, Schema, SchemaBuilder, SubscriptionType, registry::Registry,
+};
+
+use crate::fields::Catalogue;
+
+/// Everything that can be read.
+#[derive(MergedObject, Default)]
+pub struct Query(
+    crate::slices::orgs::graphql::OrganizationQuery,
+    crate::slices::people::graphql::PeopleQuery,
+    crate::slices::people::account::AccountQuery,
+    crate::slices::people::oidc::OidcQuery,
+    crate::slices::servers::graphql::ServerQuery,
+    crate::slices::agents::graphql::AgentQuery,
+    crate::slices::channels::graphql::ChannelQuery,
+    crate::slices::channels::contacts::graphql::ContactQuery,
+    crate::slices::approvals::graphql::ApprovalQuery,
+    crate::slices::credentials::graphql::CredentialQuery,
+    crate::slices::mcp_servers::graphql::McpQuery,
+    crate::slices::audit::AuditQuery,
+    crate::slices::skills::graphql::SkillQuery,
+    crate::slices::conversations::graphql::ConversationQuery,
+    crate::slices::policies::graphql::PolicyQuery,
+);
+
+/// Everything that can be changed.
+#[derive(MergedObject, Default)]
+pub struct Mutation(
+    crate::slices::orgs::graphql::OrganizationMutation,
+    crate::slices::people::graphql::PeopleMutation,
+    crate::slices::people::account::AccountMutation,
+    crate::slices::people::own::OwnMutation,
+    crate::slices::people::oidc::OidcMutation,
+    crate::slices::servers::graphql::ServerMutation,
+    crate::slices::agents::graphql::AgentMutation,
+    crate::slices::channels::graphql::ChannelMutation,
+    crate::slices::channels::contacts::graphql::ContactMutation,
+    crate::slices::approvals::graphql::ApprovalMutation,
+    crate::slices::credentials::graphql::CredentialMutation,
+    crate::slices::mcp_servers::graphql::McpMutation,
+    crate::slices::skills::graphql::SkillMutation,
+    crate::slices::avatars::graphql::AvatarMutation,
+    crate::slices::conversations::graphql::ConversationMutation,
+    crate::slices::policies::graphql::PolicyMutation,
+);
+
+/// Everything that can be watched.
+#[derive(MergedSubscription, Default)]
+pub struct Subscription(
+    crate::slices::agents::graphql::AgentSubscription,
+    crate::slices::approvals::graphql::ApprovalSubscription,
+    crate::slices::conversations::graphql::ConversationSubscription,
+);
+
+/// The schema of the service.
+pub type MusterSchema = Schema<Query, Mutation, Subscription>;
+
+/// What the schema says about itself.
+///
+/// # Errors
+/// Names the root fields that declare no permit, and names that two roots share.
+pub fn catalogue() -> anyhow::Result<Catalogue> {
+    let mut registry = Registry::default();
+    Query::create_type_info(&mut registry);
+    Mutation::create_type_info(&mut registry);
+    Subscription::create_type_info(&mut registry);
+    Catalogue::of(registry)
+}
+
+/// The schema before anybody limits it: what the SDL is made from.
+#[must_use]
+pub fn blueprint() -> SchemaBuilder<Query, Mutation, Subscription> {
+    Schema::build(Query::default(), Mutation::default(), Subscription::default())
+}
+
+/// The schema in the definition language, sorted, with the directives that say who may call what.
+#[must_use]
+pub fn sdl() -> String {
+    let options =
+        async_graphql::SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
+    let mut sdl = blueprint().finish().sdl_with_options(options);
+    if !sdl.ends_with('\n') {
+        sdl.push('\n');
+    }
+    sdl
+}

@@ -1,0 +1,133 @@
+//! What an edit of an agent may set: what only the database or a library can tell of its values, and whether the settings
+//! that come of it go together.
+
+use async_graphql::MaybeUndefined;
+use icu_locale_core::subtags::{Language, Region, Script, Variant};
+use sea_orm::TryIntoModel;
+
+use super::{AgentEdit, entity::agents};
+use crate::{
+    base::{
+        enums::{AgentStatus, BackupSchedule, CredentialChoice, OverrideMode},
+        problem::{Code, Problem, Result, Violation},
+    },
+    core::store::Tx,
+    slices::{
+        orgs::{self, Limit},
+        servers,
+    },
+};
+
+/// The least of a processor core that an agent can be given.
+const LEAST_CPU: f64 = 0.01;
+
+/// An agent that is up has one home: the host that launched it has to hear of its stop.
+///
+/// # Errors
+/// `AGENT_ALREADY_RUNNING`.
+pub(super) fn at_rest(agent: &agents::Model, edit: &AgentEdit) -> Result<()> {
+    let moves = edit.server_id.value().is_some_and(|server| *server != agent.server_id)
+        || edit.image_id.value().is_some_and(|image| *image != agent.image_id);
+    if !moves || matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
+        return Ok(());
+    }
+    let detail = "Stop the agent before you move it to another server or image.";
+    Err(Problem::new(Code::AgentAlreadyRunning, detail).with("status", agent.status.as_str()))
+}
+
+/// What is wrong with the values of an edit, each by itself.
+///
+/// # Errors
+/// The database is out of reach.
+pub(super) async fn values(tx: &Tx, agent: &agents::Model, edit: &AgentEdit) -> Result<Vec<Violation>> {
+    let mut violations = Vec::new();
+    if let MaybeUndefined::Value(server) = edit.server_id
+        && server != agent.server_id
+        && !servers::hold(tx, server).await?
+    {
+        violations.push(Violation::unknown("/server_id", "server", server));
+    }
+    if let MaybeUndefined::Value(image) = edit.image_id
+        && image != agent.image_id
+        && !servers::image_is_usable(tx, image).await?
+    {
+        violations.push(Violation::unknown("/image_id", "image", image));
+    }
+    if let MaybeUndefined::Value(zone) = &edit.timezone {
+        violations.extend(orgs::check_timezone("/timezone", zone));
+    }
+    if let MaybeUndefined::Value(cron) = &edit.backup_cron {
+        let minutes = orgs::limit(tx, Limit::MinCronInterval).await?;
+        violations.extend(orgs::check_cron_interval("/backup_cron", cron, minutes));
+    }
+    if let MaybeUndefined::Value(language) = &edit.language
+        && !is_language(language)
+    {
+        let detail = format!("`{language}` is not a language code. Examples: en, pt-BR.");
+        violations.push(Violation::at("/language", "NOT_ALLOWED", detail));
+    }
+    if edit.cpu_override.value().is_some_and(|cores| *cores < LEAST_CPU) {
+        let detail = format!("`cpu_override` is at least {LEAST_CPU}; null means the default.");
+        violations.push(Violation::at("/cpu_override", "TOO_SMALL", detail));
+    }
+    if let MaybeUndefined::Value(url) = &edit.model_credential_base_url {
+        violations.extend(orgs::check_url("/model_credential_base_url", url));
+        // Whoever may edit must not learn the credential by having it sent to a host of their own.
+        let moved = agent.model_credential_base_url.as_ref() != Some(url);
+        if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
+            let detail =
+                "`model_credential` is required: a credential is kept for the address that it was given for.";
+            violations.push(Violation::at("/model_credential", "REQUIRED", detail));
+        }
+    }
+    Ok(violations)
+}
+
+/// A language, and what it is narrowed to: `en`, `pt-BR`, `zh-Hant-TW`.
+fn is_language(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let narrows = |part: &str| {
+        Script::try_from_str(part).is_ok()
+            || Region::try_from_str(part).is_ok()
+            || Variant::try_from_str(part).is_ok()
+    };
+    parts.next().is_some_and(|part| Language::try_from_str(part).is_ok()) && parts.all(narrows)
+}
+
+/// Refuses settings that contradict each other, in the row that comes of the edit.
+///
+/// # Errors
+/// `VALIDATION_FAILED`.
+pub(super) fn settings(agent: &agents::ActiveModel) -> Result<()> {
+    let agent = agent.clone().try_into_model()?;
+    let mut violations = Vec::new();
+    let mut needs = |is_missing: bool, pointer: &str, because: &str| {
+        if is_missing {
+            let detail = format!("`{}` is required while {because}.", &pointer[1..]);
+            violations.push(Violation::at(pointer, "REQUIRED", detail));
+        }
+    };
+    if agent.backup_schedule == BackupSchedule::Cron {
+        needs(agent.backup_cron.is_none(), "/backup_cron", "`backup_schedule` is CRON");
+    }
+    if agent.cost_guard_mode == OverrideMode::Custom {
+        let because = "`cost_guard_mode` is CUSTOM";
+        needs(agent.cost_guard_tokens_per_hour.is_none(), "/cost_guard_tokens_per_hour", because);
+        needs(agent.cost_guard_action.is_none(), "/cost_guard_action", because);
+    }
+    if agent.session_reset_mode == OverrideMode::Custom {
+        let because = "`session_reset_mode` is CUSTOM";
+        needs(agent.session_reset_tokens.is_none(), "/session_reset_tokens", because);
+    }
+    if agent.credential_choice == CredentialChoice::Own {
+        let because = "`credential_choice` is OWN";
+        needs(agent.model_credential_sealed.is_none(), "/model_credential", because);
+    }
+    if let (Some(ask), Some(block)) = (agent.approval_ask_threshold, agent.approval_block_threshold)
+        && ask > block
+    {
+        let detail = format!("It would never ask: `approval_block_threshold` is {block}.");
+        violations.push(Violation::at("/approval_ask_threshold", "TOO_LARGE", detail));
+    }
+    Problem::refuse(violations)
+}

@@ -1,0 +1,103 @@
+//! Rows of agents, as the migrations lay them out. Private to this slice.
+
+/// The agents. Deleting one archives it: its conversations and approvals stay readable.
+pub mod agents {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::{
+            AgentStatus, BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType,
+            OverrideMode, ResponseFormat, ResponseStyle, UsageStatus,
+        },
+        ids::{AgentId, ImageId, OrgId, ServerId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `agents`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "agents")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: AgentId,
+        pub server_id: ServerId,
+        pub image_id: ImageId,
+        pub name: String,
+        pub description: Option<String>,
+        pub role: Option<String>,
+        pub status: AgentStatus,
+        /// Counts launches; reports of an older generation are dropped.
+        pub launch_generation: i64,
+        /// Since when the agent is in this state: what a start's deadline counts from.
+        pub status_changed_at: Option<Timestamp>,
+        /// Since when the container is up; uptime is computed from it.
+        pub started_at: Option<Timestamp>,
+        pub container_id: Option<String>,
+        pub last_action: Option<String>,
+        pub last_action_at: Option<Timestamp>,
+        pub model_credential_type: Option<ModelCredentialType>,
+        pub model_credential_provider: Option<String>,
+        pub model_credential_base_url: Option<String>,
+        pub model_credential_sealed: Option<Vec<u8>>,
+        pub auth_failed_at: Option<Timestamp>,
+        pub credential_choice: CredentialChoice,
+        pub model_override: Option<String>,
+        /// Neither read nor written any more: the record computes it. The column goes with the next step that takes away.
+        pub resolved_model: Option<String>,
+        pub running_model: Option<String>,
+        pub context_floor_tokens: Option<i64>,
+        pub context_floor_memory_tokens: Option<i64>,
+        pub context_floor_recommended_tokens: Option<i64>,
+        pub context_floor_cap_tokens: Option<i64>,
+        pub analysis_score: Option<i64>,
+        pub effort_override: Option<Effort>,
+        pub thinking_enabled: bool,
+        pub language: Option<String>,
+        pub mcp_http_bridge: bool,
+        pub response_style: ResponseStyle,
+        pub response_format: ResponseFormat,
+        pub single_message: bool,
+        pub no_emoji: bool,
+        pub approval_ask_threshold: Option<i64>,
+        pub approval_block_threshold: Option<i64>,
+        pub approval_timeout_minutes: Option<i64>,
+        pub approval_categories: Json,
+        pub disabled_tool_groups: Json,
+        pub memory_mb_override: Option<i64>,
+        pub cpu_override: Option<f64>,
+        pub hub_available: bool,
+        pub voice_enabled: bool,
+        pub network_privileged: bool,
+        pub voice_id: Option<String>,
+        pub backup_schedule: BackupSchedule,
+        pub timezone: Option<String>,
+        pub backup_cron: Option<String>,
+        pub backup_retention: Option<i64>,
+        pub backup_freeze: bool,
+        pub last_backup_at: Option<Timestamp>,
+        pub cost_guard_mode: OverrideMode,
+        pub cost_guard_tokens_per_hour: Option<i64>,
+        pub cost_guard_action: Option<CostGuardAction>,
+        pub session_reset_mode: OverrideMode,
+        pub session_reset_tokens: Option<i64>,
+        pub tokens_used: i64,
+        pub cost_micro: i64,
+        pub usage_status: Option<UsageStatus>,
+        /// Kept as the agent sends it.
+        pub usage_rate_limit_type: Option<String>,
+        pub usage_resets_at: Option<Timestamp>,
+        pub usage_overage_status: Option<UsageStatus>,
+        pub usage_overage_resets_at: Option<Timestamp>,
+        pub usage_is_overage: bool,
+        pub usage_updated_at: Option<Timestamp>,
+        pub sync_pending: bool,
+        pub avatar_version: Option<i64>,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub archived_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!();
+}

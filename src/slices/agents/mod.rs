@@ -1,0 +1,294 @@
+//! Agents: containers that are launched on a server.
+//!
+//! States: see `state.rs`; a new agent is STOPPED, and starting it writes the state and the command for the host
+//! in one transaction. Who may: `agent.*`; the operator's rights end at deleting. What leaves the process:
+//! commands in the outbox. Deleting hides an agent and keeps its conversations.
+
+pub mod assignments;
+mod check;
+mod edit;
+mod entity;
+pub mod graphql;
+mod input;
+mod record;
+mod state;
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QueryOrder, Set,
+    sea_query::Expr,
+};
+use serde_json::json;
+
+pub use self::edit::{AgentEdit, update};
+use self::{
+    entity::agents,
+    state::{Action, Step},
+};
+use crate::{
+    base::{
+        enums::{AgentStatus, CommandKind},
+        ids::{AgentId, ImageId, ServerId},
+        problem::{Code, Problem, Result, Violation},
+    },
+    core::{
+        Event,
+        access::Scope,
+        audit,
+        outbox::{self, Command},
+        store::{Tx, held},
+    },
+    slices::{
+        orgs::{self, Limit},
+        servers,
+    },
+};
+
+/// What a new agent is given (specification, agent create body).
+#[derive(Clone, Debug)]
+pub struct NewAgent {
+    /// The name, unique in the organization.
+    pub name: String,
+    /// For people.
+    pub description: Option<String>,
+    /// A free label.
+    pub role: Option<String>,
+    /// Where it lives.
+    pub server_id: ServerId,
+    /// What it runs from; the organization's default if none is named.
+    pub image_id: Option<ImageId>,
+    /// The model, if not the image's.
+    pub model_override: Option<String>,
+}
+
+/// Creates a stopped agent (specification, operation 13).
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a server or image that the organization does not have, `PLAN_LIMIT_REACHED`,
+/// `NAME_TAKEN`.
+pub async fn create(scope: &Scope, new: NewAgent) -> Result<AgentId> {
+    let tx = scope.begin().await?;
+    let image_id = require_home(&tx, new.server_id, new.image_id).await?;
+    orgs::check_limit(&tx, Limit::Agents, living(scope)).await?;
+    let name = new.name.trim().to_owned();
+    require_free_name(&tx, &name, None).await?;
+    let agent = agents::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        server_id: Set(new.server_id),
+        image_id: Set(image_id),
+        name: Set(name.clone()),
+        description: Set(new.description),
+        role: Set(new.role),
+        status: Set(AgentStatus::Stopped),
+        status_changed_at: Set(Some(tx.now)),
+        model_override: Set(new.model_override),
+        created_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    }
+    .insert(tx.connection())
+    .await?;
+    finish(tx, "createAgent", agent.id, json!({ "name": name })).await?;
+    Ok(agent.id)
+}
+
+/// Launches an agent (specification, operation 14): SPAWNING at once; the host does the rest.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
+pub async fn start(scope: &Scope, id: AgentId) -> Result<()> {
+    act(scope, id, Action::Start, "startAgent").await
+}
+
+/// Stops an agent.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
+pub async fn stop(scope: &Scope, id: AgentId) -> Result<()> {
+    act(scope, id, Action::Stop, "stopAgent").await
+}
+
+/// Pauses an agent: it stays in memory and takes no turns.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
+pub async fn pause(scope: &Scope, id: AgentId) -> Result<()> {
+    act(scope, id, Action::Pause, "pauseAgent").await
+}
+
+/// Lets a paused agent take turns again.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
+pub async fn resume(scope: &Scope, id: AgentId) -> Result<()> {
+    act(scope, id, Action::Resume, "resumeAgent").await
+}
+
+async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str) -> Result<()> {
+    let tx = scope.begin().await?;
+    let agent = load(&tx, id).await?;
+    let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(()) };
+    let (was, server) = (agent.status, agent.server_id);
+    let generation = agent.launch_generation + i64::from(command == CommandKind::Launch);
+    let mut agent = agent.into_active_model();
+    agent.status = Set(status);
+    agent.status_changed_at = Set(Some(tx.now));
+    agent.launch_generation = Set(generation);
+    agent.last_action = Set(Some(command.as_str().to_owned()));
+    agent.last_action_at = Set(Some(tx.now));
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    outbox::enqueue(&tx, Command::new(command, server, id, generation));
+    finish(tx, operation, id, json!({ "status": [was, status] })).await
+}
+
+/// Deletes an agent that does not run: it is hidden, and its name is free again.
+///
+/// # Errors
+/// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
+pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let agent = load(&tx, id).await?;
+    if !matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
+        return Err(Problem::new(Code::AgentAlreadyRunning, "Stop the agent first.")
+            .with("status", agent.status.as_str()));
+    }
+    let name = agent.name.clone();
+    let mut agent = agent.into_active_model();
+    agent.archived_at = Set(Some(tx.now));
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    crate::slices::channels::deactivate_for_archived_agent(&tx, id).await?;
+    finish(tx, "deleteAgent", id, json!({ "name": name })).await
+}
+
+/// Notes an agent's picture.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn set_avatar(tx: &mut Tx, id: AgentId, version: Option<i64>) -> Result<()> {
+    let mut agent = load(tx, id).await?.into_active_model();
+    agent.avatar_version = Set(version);
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    tx.announce(Event::Agent(tx.scope.org, id));
+    Ok(())
+}
+
+/// Marks agents as needing synchronization and tells their hosts, where they run.
+///
+/// # Errors
+/// The database refused.
+pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
+    // Always in the same order, so that two of these never wait for each other.
+    let found = found.order_by_asc(agents::Column::Id);
+    let found = held(found).all(tx.connection()).await?;
+    let marked = tx.scope.update::<agents::Entity>();
+    let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
+    let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));
+    let marked = marked.col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
+    marked.exec(tx.connection()).await?;
+    for agent in found {
+        if matches!(agent.status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused) {
+            let (server, generation) = (agent.server_id, agent.launch_generation);
+            outbox::enqueue(tx, Command::new(CommandKind::Sync, server, agent.id, generation));
+        }
+        tx.announce(Event::Agent(tx.scope.org, agent.id));
+    }
+    Ok(())
+}
+
+/// Sends a command that is about an agent and not about its lifecycle: an answer, a turn. A stopped agent finds it when it
+/// is up again; a deleted one gets none, which is answered with false.
+///
+/// # Errors
+/// The database refused.
+pub async fn send(tx: &Tx, id: AgentId, kind: CommandKind, payload: serde_json::Value) -> Result<bool> {
+    let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
+    let Some(agent) = found.one(tx.connection()).await? else { return Ok(false) };
+    let command = Command::new(kind, agent.server_id, id, agent.launch_generation);
+    outbox::enqueue(tx, Command { payload, ..command });
+    Ok(true)
+}
+
+/// Which of `ids` the organization does not have (or has deleted).
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
+    let found =
+        living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied())).all(tx.connection()).await?;
+    Ok(ids.iter().copied().filter(|id| !found.iter().any(|agent| agent.id == *id)).collect())
+}
+
+/// Whether there is such an agent, which then is not deleted before the transaction ends.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn hold(tx: &Tx, id: AgentId) -> Result<bool> {
+    Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?.is_some())
+}
+
+/// How many agents live on a server.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
+    Ok(living(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
+}
+
+fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
+    scope.find::<agents::Entity>().filter(agents::Column::ArchivedAt.is_null())
+}
+
+/// The agent, locked until the transaction ends, so that two actions can't both win.
+async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
+    let found = held(living(&tx.scope).filter(agents::Column::Id.eq(id)));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("agent", id))
+}
+
+/// The image to run from; both it and the server have to be the organization's.
+async fn require_home(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Result<ImageId> {
+    let mut violations = Vec::new();
+    if !servers::hold(tx, server).await? {
+        violations.push(Violation::at("/server_id", "NOT_FOUND", format!("There is no server {server}.")));
+    }
+    let image = match image {
+        Some(image) if servers::image_is_usable(tx, image).await? => Some(image),
+        Some(image) => {
+            violations.push(Violation::at("/image_id", "NOT_FOUND", format!("There is no image {image}.")));
+            None
+        }
+        None => orgs::default_image(tx).await?,
+    };
+    match image {
+        Some(image) if violations.is_empty() => Ok(image),
+        Some(_) => Err(Problem::invalid(violations)),
+        None => {
+            if violations.is_empty() {
+                let detail = "`image_id` is required: the organization has no default image.";
+                violations.push(Violation::at("/image_id", "REQUIRED", detail));
+            }
+            Err(Problem::invalid(violations))
+        }
+    }
+}
+
+async fn require_free_name(tx: &Tx, name: &str, except: Option<AgentId>) -> Result<()> {
+    let mut same = living(&tx.scope).filter(agents::Column::Name.eq(name));
+    if let Some(id) = except {
+        same = same.filter(agents::Column::Id.ne(id));
+    }
+    if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("agent", name)) }
+}
+
+async fn finish(mut tx: Tx, operation: &'static str, id: AgentId, changes: serde_json::Value) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, target_kind: "agent", target_id: id.0, changes });
+    tx.announce(Event::Agent(tx.scope.org, id));
+    tx.commit().await
+}

@@ -1,0 +1,96 @@
+//! An agent's lifecycle, as a pure table: what a person may ask for in which state, and what follows.
+//!
+//! STOPPED, ERROR –start→ SPAWNING → RUNNING –pause→ PAUSED –resume→ RUNNING; SPAWNING, RUNNING, PAUSED –stop→
+//! STOPPING → STOPPED. What the host reports (the arrows without a name) comes with the gateway.
+
+use crate::base::{
+    enums::{AgentStatus, CommandKind},
+    problem::{Code, Problem},
+};
+
+/// What a person may ask of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Launch it.
+    Start,
+    /// Stop it.
+    Stop,
+    /// Let it take no turns.
+    Pause,
+    /// Let it take turns again.
+    Resume,
+}
+
+/// What follows from an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The state is there already: nothing to write, nothing to send.
+    Stay,
+    /// A new state, and a command for the host.
+    Move(AgentStatus, CommandKind),
+}
+
+/// An action that the present state does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an agent that is {from} can't {action:?}")]
+pub struct Refused {
+    /// The present state.
+    pub from: AgentStatus,
+    /// What was asked.
+    pub action: Action,
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Self; 4] = [Self::Start, Self::Stop, Self::Pause, Self::Resume];
+
+    /// What follows from this action in the state `from`.
+    ///
+    /// # Errors
+    /// The state does not allow it.
+    pub fn apply(self, from: AgentStatus) -> Result<Step, Refused> {
+        use AgentStatus::{Error, Paused, Running, Spawning, Stopped, Stopping};
+        match (self, from) {
+            (Self::Start, Stopped | Error) => Ok(Step::Move(Spawning, CommandKind::Launch)),
+            (Self::Start, Spawning) | (Self::Stop, Stopping | Stopped) => Ok(Step::Stay),
+            (Self::Stop, Spawning | Running | Paused) => Ok(Step::Move(Stopping, CommandKind::Stop)),
+            // Nothing runs: there is nobody to send a command to, and an error is put away by starting.
+            (Self::Stop, Error) => Err(Refused { from, action: self }),
+            (Self::Pause, Running) => Ok(Step::Move(Paused, CommandKind::Pause)),
+            (Self::Pause, Paused) | (Self::Resume, Running) => Ok(Step::Stay),
+            (Self::Resume, Paused) => Ok(Step::Move(Running, CommandKind::Resume)),
+            (Self::Start | Self::Pause | Self::Resume, _) => Err(Refused { from, action: self }),
+        }
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let (code, detail) = match refused.action {
+            Action::Start => (Code::AgentAlreadyRunning, format!("The agent is {} already.", refused.from)),
+            _ => (Code::AgentNotRunning, format!("The agent is {}.", refused.from)),
+        };
+        Self::new(code, detail).with("status", refused.from.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table() {
+        let mut table = String::new();
+        for from in AgentStatus::ALL {
+            for action in Action::ALL {
+                let outcome = match action.apply(*from) {
+                    Ok(Step::Stay) => "stays".to_owned(),
+                    Ok(Step::Move(to, command)) => format!("{to}, sends {command}"),
+                    Err(_) => "refused".to_owned(),
+                };
+                table.push_str(&format!("{from} {action:?}: {outcome}\n"));
+            }
+        }
+        insta::assert_snapshot!(table);
+    }
+}

@@ -1,0 +1,182 @@
+//! Deciding: what a person does to an approval. Each decision is one compare-and-set on the status, so that
+//! of two people who press at the same moment one decides and the other is told.
+
+use sea_orm::{ColumnTrait, Condition, QueryFilter, Set};
+use serde_json::{Value, json};
+
+use super::{
+    entity::approvals,
+    question::{Accepted, Answer, Question},
+    state::{Action, Refused, Step, is_awaited},
+};
+use crate::{
+    base::{
+        enums::{ApprovalOutcome, ApprovalStatus, CommandKind},
+        ids::ApprovalId,
+        problem::{Problem, Result},
+    },
+    core::{Event, access::Scope, audit, store::Tx},
+    slices::{agents, conversations},
+};
+
+/// Marks an approval as resolved (specification, operation 5). Only its state changes: whatever it was about has
+/// to be put right before.
+///
+/// # Errors
+/// `NOT_FOUND`, `APPROVAL_NOT_PENDING`.
+pub async fn resolve(scope: &Scope, id: ApprovalId, comment: Option<String>) -> Result<()> {
+    close(scope, id, Action::Resolve, "resolveApproval", comment).await
+}
+
+/// Puts away an approval that no longer applies (specification, operation 7).
+///
+/// # Errors
+/// `NOT_FOUND`, `APPROVAL_NOT_PENDING`.
+pub async fn dismiss(scope: &Scope, id: ApprovalId, comment: Option<String>) -> Result<()> {
+    close(scope, id, Action::Dismiss, "dismissApproval", comment).await
+}
+
+/// Answers a question, or allows or refuses an action (specification, operation 6). The answer is handed to the
+/// agent as a turn.
+///
+/// # Errors
+/// `NOT_FOUND`, `APPROVAL_NOT_PENDING`, `APPROVAL_NOT_A_QUESTION`, `VALIDATION_FAILED` for an answer that does not
+/// fit the question.
+pub async fn answer(scope: &Scope, id: ApprovalId, answer: Answer) -> Result<()> {
+    answer.require_any()?;
+    let (tx, approval) = open(scope, id).await?;
+    let step = Action::Answer.apply(approval.kind, approval.status)?;
+    let accepted = asked(&approval)?.accept(&answer)?;
+    let end = match step {
+        Step::Close(status, outcome) => End::new(status, outcome),
+        Step::Verdict => End::new(ApprovalStatus::Resolved, accepted.verdict()?),
+    };
+    decide(tx, &approval, "answerApproval", End { answer: Some(accepted), ..end }).await
+}
+
+async fn close(
+    scope: &Scope,
+    id: ApprovalId,
+    action: Action,
+    operation: &'static str,
+    comment: Option<String>,
+) -> Result<()> {
+    let (tx, approval) = open(scope, id).await?;
+    let Step::Close(status, outcome) = action.apply(approval.kind, approval.status)? else {
+        return Err(Problem::internal(anyhow::anyhow!("{operation} came to a verdict")));
+    };
+    let comment = comment.map(|comment| comment.trim().to_owned()).filter(|comment| !comment.is_empty());
+    decide(tx, &approval, operation, End { comment, ..End::new(status, outcome) }).await
+}
+
+/// How an approval ends.
+pub(super) struct End {
+    pub status: ApprovalStatus,
+    pub outcome: ApprovalOutcome,
+    pub answer: Option<Accepted>,
+    pub comment: Option<String>,
+}
+
+impl End {
+    pub fn new(status: ApprovalStatus, outcome: ApprovalOutcome) -> Self {
+        Self { status, outcome, answer: None, comment: None }
+    }
+
+    /// The columns that it sets. Who decided is kept by name as well: a name outlives its user.
+    pub fn columns(&self, tx: &Tx) -> Result<approvals::ActiveModel> {
+        let caller = &tx.scope.request.caller;
+        let answer = self.answer.as_ref().map(serde_json::to_value).transpose().map_err(Problem::internal)?;
+        Ok(approvals::ActiveModel {
+            status: Set(self.status),
+            outcome: Set(Some(self.outcome)),
+            answer: Set(answer),
+            comment: Set(self.comment.clone()),
+            decided_by_user_id: Set(caller.user()),
+            decided_by_token_id: Set(caller.token()),
+            decided_by_name: Set(Some(caller.name().to_owned())),
+            decided_by_kind: Set(Some(caller.kind())),
+            decided_via: Set(Some(tx.scope.request.via)),
+            resolved_at: Set(Some(tx.now)),
+            updated_at: Set(tx.now),
+            ..Default::default()
+        })
+    }
+}
+
+/// The approval as it is now.
+async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model)> {
+    let tx = scope.begin().await?;
+    let approval = load(&tx, id).await?;
+    Ok((tx, approval))
+}
+
+/// One whose time is up has ended, whether or not the clock's tick has come by.
+async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
+    let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
+    let mut found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))?;
+    if found.status == ApprovalStatus::Pending && found.expires_at.is_some_and(|at| at <= tx.now) {
+        found.status = ApprovalStatus::Expired;
+    }
+    Ok(found)
+}
+
+/// What an approval asks; rows of old may hold an action without its two options.
+fn asked(approval: &approvals::Model) -> Result<Question> {
+    match &approval.question {
+        Some(question) => serde_json::from_value(question.clone()).map_err(Problem::internal),
+        None => Ok(Question::verdict(&approval.title)),
+    }
+}
+
+/// Writes the decision if the approval still waits for one, and everything that follows from it.
+async fn decide(mut tx: Tx, approval: &approvals::Model, operation: &'static str, end: End) -> Result<()> {
+    let waits = Condition::any()
+        .add(approvals::Column::ExpiresAt.is_null())
+        .add(approvals::Column::ExpiresAt.gt(tx.now));
+    let won = tx
+        .scope
+        .update::<approvals::Entity>()
+        .set(end.columns(&tx)?)
+        .filter(approvals::Column::Id.eq(approval.id))
+        .filter(approvals::Column::Status.eq(ApprovalStatus::Pending))
+        .filter(waits)
+        .exec(tx.connection())
+        .await?;
+    if won.rows_affected == 0 {
+        let status = load(&tx, approval.id).await?.status;
+        return Err(Refused::NotPending(status).into());
+    }
+    follow(&mut tx, approval, operation, &end).await?;
+    tx.commit().await
+}
+
+/// What follows from an end: the log, the agent, the conversation, those who watch.
+pub(super) async fn follow(
+    tx: &mut Tx,
+    approval: &approvals::Model,
+    operation: &'static str,
+    end: &End,
+) -> Result<()> {
+    let changes = changes(end);
+    let entry = audit::Entry { operation, target_kind: "approval", target_id: approval.id.0, changes };
+    audit::record(tx, entry);
+    if let Some(agent) = approval.agent_id.filter(|_| is_awaited(approval.kind)) {
+        let payload = json!({ "approval_id": approval.id });
+        agents::send(tx, agent, CommandKind::Answer, payload).await?;
+    }
+    if let Some(conversation) = approval.conversation_id {
+        conversations::decided(tx, conversation).await?;
+    }
+    tx.announce(Event::Approval(tx.scope.org, approval.id));
+    Ok(())
+}
+
+/// The log names the chosen options; what was typed may hold anything, so it stays with the approval.
+fn changes(end: &End) -> Value {
+    let mut changes = json!({ "status": [ApprovalStatus::Pending, end.status], "outcome": end.outcome });
+    if let Some(answer) = &end.answer {
+        changes["options"] = json!(answer.options);
+        changes["text"] = if answer.text.is_some() { "given".into() } else { Value::Null };
+    }
+    changes
+}

@@ -1,0 +1,56 @@
+//! Rows of approvals, as the migrations lay them out. Private to this slice.
+
+/// A decision that an agent waits for. Decided by one compare-and-set on status.
+pub mod approvals {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::{ActorKind, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, Severity},
+        ids::{AgentId, ApprovalId, ChannelId, ConversationId, OrgId, ServerId, TokenId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `approvals`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "approvals")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: ApprovalId,
+        pub kind: ApprovalKind,
+        pub status: ApprovalStatus,
+        pub outcome: Option<ApprovalOutcome>,
+        pub title: String,
+        pub body: Option<String>,
+        pub severity: Severity,
+        pub category: Option<String>,
+        pub risk: Option<i64>,
+        pub agent_id: Option<AgentId>,
+        /// What a SERVER_ALERT is about.
+        pub server_id: Option<ServerId>,
+        /// What a CHANNEL_ERROR or an ACCESS_REQUEST is about.
+        pub channel_id: Option<ChannelId>,
+        pub conversation_id: Option<ConversationId>,
+        pub message_seq: Option<i64>,
+        /// {tool, input, digest}
+        pub request: Option<Json>,
+        /// {text, options: [{id, label, description}], multiple, allow_text}
+        pub question: Option<Json>,
+        /// {options, text}
+        pub answer: Option<Json>,
+        pub decided_by_user_id: Option<UserId>,
+        pub decided_by_token_id: Option<TokenId>,
+        pub decided_by_name: Option<String>,
+        pub decided_by_kind: Option<ActorKind>,
+        pub decided_via: Option<DecidedVia>,
+        pub comment: Option<String>,
+        pub expires_at: Option<Timestamp>,
+        pub resolved_at: Option<Timestamp>,
+        pub delivered_at: Option<Timestamp>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}

@@ -1,0 +1,87 @@
+//! Expiry: an approval that nobody decided in time fails closed.
+//!
+//! A reconciler without input, run on a tick: it ends what is overdue, a few at a time, so that it never keeps those waiting
+//! who write. Reads do not wait for it: an approval past its time is shown as EXPIRED, and can't be decided, from that
+//! instant on ([`overdue`]).
+
+use std::sync::Arc;
+
+use sea_orm::{
+    ActiveValue::NotSet, ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    Statement, sea_query::Expr,
+};
+
+use super::{
+    decide::{End, follow},
+    entity::approvals,
+};
+use crate::{
+    base::{
+        enums::{ApprovalOutcome, ApprovalStatus},
+        ids::OrgId,
+        problem::Result,
+    },
+    core::{Core, access::Scope},
+    read::NOW,
+};
+
+/// Spelled out, so that the partial index over what is pending serves it.
+const PENDING: &str = "status = 'PENDING'";
+/// How many end in one transaction. Each takes several statements.
+const BATCH: u64 = 50;
+
+/// An expression over a row of approvals: `ended` where its time is up and the tick has not come by yet, else `column`.
+pub(super) fn overdue(ended: &str, column: &str) -> String {
+    format!("CASE WHEN t.{PENDING} AND t.expires_at <= {NOW} THEN {ended} ELSE t.{column} END")
+}
+
+/// Ends what is overdue in every organization; says how many ended.
+///
+/// # Errors
+/// The database is out of reach. What has ended until then stays so.
+pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
+    let db = core.db.read();
+    let sql = format!("SELECT DISTINCT organization_id FROM approvals WHERE {PENDING} AND expires_at <= $1");
+    let now = [core.clock.now().0.into()];
+    let due = Statement::from_sql_and_values(db.get_database_backend(), sql, now);
+    let mut ended = 0;
+    for row in db.query_all_raw(due).await? {
+        let scope = Scope::system(core, OrgId(row.try_get_by_index(0)?));
+        loop {
+            let now = expire(&scope).await?;
+            ended += now;
+            if now < BATCH {
+                break;
+            }
+        }
+    }
+    Ok(ended)
+}
+
+/// Ends the first of what is overdue in the scope's organization, in the name of the service. It ended when its time was up.
+async fn expire(scope: &Scope) -> Result<u64> {
+    let mut tx = scope.begin().await?;
+    let end = End::new(ApprovalStatus::Expired, ApprovalOutcome::Expired);
+    let first = scope
+        .find::<approvals::Entity>()
+        .select_only()
+        .column(approvals::Column::Id)
+        .filter(Expr::cust(PENDING))
+        .filter(approvals::Column::ExpiresAt.lte(tx.now))
+        .order_by_asc(approvals::Column::ExpiresAt)
+        .limit(BATCH)
+        .into_query();
+    let ended = scope
+        .update::<approvals::Entity>()
+        .set(approvals::ActiveModel { resolved_at: NotSet, ..end.columns(&tx)? })
+        .col_expr(approvals::Column::ResolvedAt, Expr::col(approvals::Column::ExpiresAt))
+        .filter(approvals::Column::Id.in_subquery(first))
+        .filter(Expr::cust(PENDING))
+        .exec_with_returning(tx.connection())
+        .await?;
+    for approval in &ended {
+        follow(&mut tx, approval, "expireApproval", &end).await?;
+    }
+    tx.commit().await?;
+    Ok(ended.len() as u64)
+}

@@ -1,0 +1,289 @@
+//! Approvals in the schema.
+
+use std::sync::LazyLock;
+
+use async_graphql::{Context, InputObject, Json, Object, SimpleObject, Subscription};
+use futures::{Stream, StreamExt};
+
+use super::expiry::overdue;
+use crate::{
+    base::{
+        enums::{ActorKind, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, Severity},
+        ids::{AgentId, ApprovalId, ChannelId, ConversationId, Id, OrgId, ServerId},
+        permission::Permission,
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{Event, access::Scope},
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, from, length, list, range, said},
+        permit::permit,
+        watch,
+    },
+    read::{One, Page, Record, Rows, Spec},
+    slices::agents::graphql::AgentSummary,
+};
+
+/// An approval.
+pub struct Approval;
+
+impl Record for Approval {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let about = "A decision that an agent waits for, or something that somebody has to look at.";
+            let spec = Spec::new("Approval", "approvals t", about)
+                .permission(Permission::ApprovalView)
+                .viewer_can(|scope| scope.can(&["approval"]));
+            decision(subject(spec))
+        });
+        &SPEC
+    }
+}
+
+/// The code by which people call a conversation, next to its id.
+const CONVERSATION_REF: &str = "(SELECT c.ref FROM conversations c WHERE c.organization_id = t.organization_id AND c.id = t.conversation_id)";
+
+const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING' AND t.expires_at <= :now))";
+
+fn subject(spec: Spec) -> Spec {
+    spec.column::<ApprovalId>("id", "Identifies the approval.")
+        .column::<OrgId>("organization_id", "The organization that the approval belongs to.")
+        .column::<ApprovalKind>("kind", "What it is about.")
+        .sql::<ApprovalStatus>("status", overdue("'EXPIRED'", "status"), "The lifecycle state.")
+        .sql::<Option<ApprovalOutcome>>("outcome", overdue("'EXPIRED'", "outcome"), "How it ended.")
+        .column::<String>("title", "What it is about, in one line.")
+        .column::<Option<String>>("body", "What it is about, at length.")
+        .column::<Severity>("severity", "How grave it is.")
+        .column::<Option<String>>("category", "The category of the action, as the agent sees it.")
+        .column::<Option<i64>>("risk", "The risk of the action, from 0 to 100.")
+        .column::<Option<AgentId>>("agent_id", "The agent that it concerns.")
+        .one::<AgentSummary>("agent", "t.agent_id", "The agent that it concerns, in a few words.")
+        .column::<Option<ServerId>>("server_id", "The server that an alert is about.")
+        .column::<Option<ChannelId>>("channel_id", "The channel that failed, or that somebody wrote to.")
+        .column::<Option<ConversationId>>("conversation_id", "The conversation in which it was raised.")
+        .sql::<Option<String>>("conversation_ref", CONVERSATION_REF, "The conversation's short code.")
+        .column::<Option<i64>>("message_seq", "The message at which it was raised.")
+}
+
+fn decision(spec: Spec) -> Spec {
+    spec.parts::<Option<ApprovalRequest>>("request", "t.request", "What the agent wants to do.")
+        .parts::<Option<ApprovalQuestion>>("question", "t.question", "What is asked.")
+        .parts::<Option<ApprovalAnswer>>("answer", "t.answer", "What was answered.")
+        .embedded::<ApprovalDecider>("decided_by", IS_DECIDED, "Who decided.")
+        .sql::<Option<DecidedVia>>(
+            "decided_via",
+            overdue("'SYSTEM'", "decided_via"),
+            "Through what the decision came.",
+        )
+        .column::<Option<String>>("comment", "What the decider had to say.")
+        .column::<Option<Timestamp>>("expires_at", "When it expires, if nobody decides.")
+        .sql::<Option<Timestamp>>("resolved_at", overdue("t.expires_at", "resolved_at"), "When it ended.")
+        .column::<Option<Timestamp>>("delivered_at", "When the agent was told.")
+        .column::<Timestamp>("created_at", "When it was raised.")
+        .column::<Timestamp>("updated_at", "When its record last changed.")
+}
+
+/// Who decided.
+pub struct ApprovalDecider;
+
+impl Record for ApprovalDecider {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let id = "COALESCE(t.decided_by_user_id, t.decided_by_token_id)";
+            Spec::new("ApprovalDecider", "approvals t", "Who decided an approval.")
+                .sql::<Option<Id>>("id", id, "The user or the service token; null for the service itself.")
+                .sql::<Option<String>>(
+                    "name",
+                    overdue("'system'", "decided_by_name"),
+                    "The name at that time.",
+                )
+                .sql::<ActorKind>("kind", overdue("'SYSTEM'", "decided_by_kind"), "Whether that is a person.")
+        });
+        &SPEC
+    }
+}
+
+/// The call of a tool that an agent wants to make.
+#[derive(SimpleObject)]
+pub struct ApprovalRequest {
+    /// The tool.
+    pub tool: Option<String>,
+    /// What it would be called with; secrets are removed.
+    pub input: Option<Json<serde_json::Value>>,
+    /// SHA-256 of the whole input.
+    pub digest: Option<String>,
+}
+
+/// What is asked.
+#[derive(SimpleObject)]
+pub struct ApprovalQuestion {
+    /// The question itself.
+    pub text: String,
+    /// What can be chosen; may be empty.
+    pub options: Vec<ApprovalOption>,
+    /// Whether several options can be chosen.
+    pub multiple: bool,
+    /// Whether an answer may be, or have, free text.
+    pub allow_text: bool,
+}
+
+/// One option of a question.
+#[derive(SimpleObject)]
+pub struct ApprovalOption {
+    /// Identifies the option inside the question.
+    pub id: String,
+    /// What a person reads.
+    pub label: String,
+    /// More about it.
+    pub description: Option<String>,
+}
+
+/// What was answered.
+#[derive(SimpleObject)]
+pub struct ApprovalAnswer {
+    /// The ids of the chosen options.
+    pub options: Vec<String>,
+    /// Free text.
+    pub text: Option<String>,
+}
+
+/// An answer: options, text, or both.
+#[derive(InputObject)]
+pub struct AnswerApprovalInput {
+    /// The chosen options, by id or label; several only where the question says so.
+    #[graphql(directive = bounds::apply(list(100, said(500))))]
+    pub options: Option<Vec<String>>,
+    /// Free text, where the question allows it.
+    #[graphql(directive = bounds::apply(said(10_000)))]
+    pub text: Option<String>,
+}
+
+/// Reading approvals.
+#[derive(Default)]
+pub struct ApprovalQuery;
+
+#[Object]
+impl ApprovalQuery {
+    /// The organization's approvals, most recent first.
+    #[graphql(directive = permit::apply(Permission::ApprovalView))]
+    async fn approvals(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(desc = "Whether to leave out those that have ended.")] only_pending: bool,
+    ) -> Answer<Page<Approval>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let mut rows = Rows::of(&scope).order_by("t.created_at DESC, t.id");
+            if only_pending {
+                let waits = "t.status = 'PENDING' AND (t.expires_at IS NULL OR t.expires_at > ?)";
+                let now = rows.now().0;
+                rows = rows.filter(waits, [now.into()]);
+            }
+            Ok(Page::numbered(rows, page, limit))
+        })
+        .await
+    }
+
+    /// One approval.
+    #[graphql(directive = permit::apply(Permission::ApprovalView))]
+    async fn approval(&self, ctx: &Context<'_>, org_id: OrgId, id: ApprovalId) -> Answer<One<Approval>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
+}
+
+fn shown(scope: &Scope, id: ApprovalId) -> One<Approval> {
+    One::by_id(scope, id)
+}
+
+/// Deciding approvals.
+#[derive(Default)]
+pub struct ApprovalMutation;
+
+#[Object]
+impl ApprovalMutation {
+    /// Marks a pending approval as resolved. Only its state changes; put right what it is about before.
+    #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
+    async fn resolve_approval(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ApprovalId,
+        #[graphql(desc = "A word about it.", directive = bounds::apply(length(0, 2000)))] comment: Option<
+            String,
+        >,
+    ) -> Answer<One<Approval>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::resolve(&scope, id, comment).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
+
+    /// Answers a question, or approves or denies an action. The agent is told.
+    #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
+    async fn answer_approval(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ApprovalId,
+        input: AnswerApprovalInput,
+    ) -> Answer<One<Approval>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let given = super::Answer { options: input.options.unwrap_or_default(), text: input.text };
+            super::answer(&scope, id, given).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
+
+    /// Puts away a pending approval that no longer applies. Nothing is done about what it asks.
+    #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
+    async fn dismiss_approval(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ApprovalId,
+        #[graphql(desc = "A word about it.", directive = bounds::apply(length(0, 2000)))] comment: Option<
+            String,
+        >,
+    ) -> Answer<One<Approval>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::dismiss(&scope, id, comment).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
+}
+
+/// Watching approvals.
+#[derive(Default)]
+pub struct ApprovalSubscription;
+
+#[Subscription]
+impl ApprovalSubscription {
+    /// The record of an approval, each time that one is raised, decided, or has expired.
+    #[graphql(directive = permit::apply(Permission::ApprovalView))]
+    async fn approval_changed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+    ) -> Result<impl Stream<Item = Result<One<Approval>>> + use<>> {
+        let scope = ctx.enter(org_id).await?;
+        let changes = watch(&scope, Permission::ApprovalView, move |event| match event {
+            Event::Approval(org, changed) if org == org_id => Some(changed),
+            _ => None,
+        });
+        Ok(changes.map(|change| change.map(|(scope, id)| shown(&scope, id))))
+    }
+}

@@ -1,0 +1,172 @@
+//! What is asked and what is answered: pure, so that every rule can be tried without a database.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{
+    enums::ApprovalOutcome,
+    problem::{Problem, Result, Violation},
+};
+
+/// What an agent asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The question itself.
+    pub text: String,
+    /// What can be chosen; may be empty.
+    pub options: Vec<Choice>,
+    /// Whether several options can be chosen.
+    pub multiple: bool,
+    /// Whether an answer may be, or have, free text.
+    pub allow_text: bool,
+}
+
+/// One option of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Identifies the option inside the question.
+    pub id: String,
+    /// What a person reads.
+    pub label: String,
+    /// More about it.
+    pub description: Option<String>,
+}
+
+/// What a person answers: options by id or label, text, or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The chosen options.
+    pub options: Vec<String>,
+    /// Free text.
+    pub text: Option<String>,
+}
+
+/// An answer that fits its question: option ids, each once, in the order of the question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Accepted {
+    /// The ids of the chosen options.
+    pub options: Vec<String>,
+    /// Free text.
+    pub text: Option<String>,
+}
+
+/// The option that allows an action.
+const APPROVE: &str = "approve";
+/// The option that refuses it.
+const DENY: &str = "deny";
+
+impl Question {
+    /// What is asked about an action: yes or no, with room for a word about it.
+    #[must_use]
+    pub fn verdict(text: &str) -> Self {
+        let choice =
+            |id: &str, label: &str| Choice { id: id.to_owned(), label: label.to_owned(), description: None };
+        let options = vec![choice(APPROVE, "Approve"), choice(DENY, "Deny")];
+        Self { text: text.to_owned(), options, multiple: false, allow_text: true }
+    }
+
+    /// Refuses a question that nobody could answer, or whose options can't be told apart.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`, with pointers below `/question`.
+    pub fn check(&self) -> Result<()> {
+        let mut wrong = Vec::new();
+        if self.options.is_empty() && !self.allow_text {
+            let detail = "A question needs options, or has to allow text.";
+            wrong.push(Violation::at("/question/options", "REQUIRED", detail));
+        }
+        for (n, option) in self.options.iter().enumerate() {
+            let clash = |name: &String| self.options[..n].iter().any(|o| o.id == *name || o.label == *name);
+            if clash(&option.id) || clash(&option.label) {
+                let detail = format!("Two options are called `{}`.", option.label);
+                wrong.push(Violation::at(format!("/question/options/{n}"), "NOT_ALLOWED", detail));
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(Problem::invalid(wrong)) }
+    }
+
+    /// Fits an answer to this question.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`, naming every option that the question does not have, several options where one may
+    /// be chosen, text where there may be none.
+    pub fn accept(&self, answer: &Answer) -> Result<Accepted> {
+        answer.require_any()?;
+        let mut wrong = Vec::new();
+        let mut chosen = vec![false; self.options.len()];
+        for (n, name) in answer.options.iter().enumerate() {
+            match self.position(name) {
+                Some(at) => chosen[at] = true,
+                None => wrong.push(Violation::at(
+                    format!("/options/{n}"),
+                    "NOT_ALLOWED",
+                    format!("`{}` is no option of this question; {}.", name.trim(), self.known()),
+                )),
+            }
+        }
+        if !self.multiple && chosen.iter().filter(|chosen| **chosen).count() > 1 {
+            let detail = "Only one option of this question can be chosen.";
+            wrong.push(Violation::at("/options", "NOT_ALLOWED", detail));
+        }
+        let text = answer.text();
+        if text.is_some() && !self.allow_text {
+            wrong.push(Violation::at("/text", "NOT_ALLOWED", "This question takes no text, only options."));
+        }
+        if !wrong.is_empty() {
+            return Err(Problem::invalid(wrong));
+        }
+        let options = self.options.iter().zip(chosen).filter(|(_, chosen)| *chosen);
+        let options = options.map(|(option, _)| option.id.clone()).collect();
+        Ok(Accepted { options, text: text.map(str::to_owned) })
+    }
+
+    /// An id counts before a label: ids are the agent's, labels are for people.
+    fn position(&self, name: &str) -> Option<usize> {
+        let name = name.trim();
+        let by_id = self.options.iter().position(|option| option.id == name);
+        by_id.or_else(|| self.options.iter().position(|option| option.label.trim() == name))
+    }
+
+    fn known(&self) -> String {
+        if self.options.is_empty() {
+            return "it has none".to_owned();
+        }
+        let known: Vec<_> = self.options.iter().map(|option| format!("`{}`", option.id)).collect();
+        format!("known are {}", known.join(", "))
+    }
+}
+
+impl Answer {
+    /// Refuses an answer that says nothing.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn require_any(&self) -> Result<()> {
+        if self.options.is_empty() && self.text().is_none() {
+            let detail = "An answer needs `options`, `text`, or both.";
+            return Err(Problem::invalid_at("/options", "REQUIRED", detail));
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> Option<&str> {
+        self.text.as_deref().map(str::trim).filter(|text| !text.is_empty())
+    }
+}
+
+impl Accepted {
+    /// What an answer to an action comes to.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` where no option was chosen: a word about an action decides nothing.
+    pub fn verdict(&self) -> Result<ApprovalOutcome> {
+        match self.options.first().map(String::as_str) {
+            Some(APPROVE) => Ok(ApprovalOutcome::Approved),
+            Some(_) => Ok(ApprovalOutcome::Denied),
+            None => Err(Problem::invalid_at(
+                "/options",
+                "REQUIRED",
+                format!("Choose `{APPROVE}` or `{DENY}`: text alone decides nothing."),
+            )),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Raising an approval: what agents and the service itself do, never a caller.
+
+use sea_orm::{ActiveModelTrait, NotSet, Set};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{entity::approvals, question::Question};
+use crate::{
+    base::{
+        enums::{ApprovalKind, ApprovalStatus, Severity},
+        ids::{AgentId, ApprovalId, ChannelId, ConversationId, ServerId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{Event, store::Tx},
+    slices::conversations,
+};
+
+/// A decision to ask for.
+#[derive(Clone, Debug)]
+pub struct NewApproval {
+    /// What it is about.
+    pub kind: ApprovalKind,
+    /// In one line.
+    pub title: String,
+    /// At length.
+    pub body: Option<String>,
+    /// How grave it is.
+    pub severity: Severity,
+    /// One of the agent's categories.
+    pub category: Option<String>,
+    /// From 0 to 100.
+    pub risk: Option<i64>,
+    /// Who asks.
+    pub agent_id: Option<AgentId>,
+    /// What a SERVER_ALERT is about.
+    pub server_id: Option<ServerId>,
+    /// What a CHANNEL_ERROR or an ACCESS_REQUEST is about.
+    pub channel_id: Option<ChannelId>,
+    /// Where it was asked.
+    pub conversation_id: Option<ConversationId>,
+    /// At which message.
+    pub message_seq: Option<i64>,
+    /// What an agent wants to do.
+    pub request: Option<ToolRequest>,
+    /// What it asks; an ACTION without one asks for yes or no.
+    pub question: Option<Question>,
+    /// When it fails closed.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The call of a tool that needs a decision.
+#[derive(Clone, Debug)]
+pub struct ToolRequest {
+    /// The tool.
+    pub tool: String,
+    /// What it would be called with. Values under names of secrets are taken out before anything is stored.
+    pub input: Value,
+}
+
+impl NewApproval {
+    /// An approval with nothing but a kind and a title.
+    pub fn new(kind: ApprovalKind, title: impl Into<String>) -> Self {
+        Self {
+            kind,
+            title: title.into(),
+            body: None,
+            severity: Severity::Medium,
+            category: None,
+            risk: None,
+            agent_id: None,
+            server_id: None,
+            channel_id: None,
+            conversation_id: None,
+            message_seq: None,
+            request: None,
+            question: None,
+            expires_at: None,
+        }
+    }
+}
+
+/// Raises an approval: it is PENDING, and so is its conversation.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a question that nobody could answer; `CONFLICT` for what the organization does not have.
+pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
+    let question = match new.question {
+        None if new.kind == ApprovalKind::Action => Some(Question::verdict(&new.title)),
+        question => question,
+    };
+    question.as_ref().map_or(Ok(()), Question::check)?;
+    let question = question.map(serde_json::to_value).transpose().map_err(Problem::internal)?;
+    let approval = approvals::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        kind: Set(new.kind),
+        status: Set(ApprovalStatus::Pending),
+        title: Set(new.title),
+        body: Set(new.body),
+        severity: Set(new.severity),
+        category: Set(new.category),
+        risk: Set(new.risk.map(|risk| risk.clamp(0, 100))),
+        agent_id: Set(new.agent_id),
+        server_id: Set(new.server_id),
+        channel_id: Set(new.channel_id),
+        conversation_id: Set(new.conversation_id),
+        message_seq: Set(new.message_seq),
+        request: Set(new.request.map(ToolRequest::stored)),
+        question: Set(question),
+        expires_at: Set(new.expires_at),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    }
+    .insert(tx.connection())
+    .await?;
+    if let Some(conversation) = approval.conversation_id {
+        conversations::await_decision(tx, conversation).await?;
+    }
+    tx.announce(Event::Approval(tx.scope.org, approval.id));
+    Ok(approval.id)
+}
+
+impl ToolRequest {
+    /// The digest is of the whole input, so that what is done later can be held against what was approved.
+    fn stored(self) -> Value {
+        let digest = hex::encode(Sha256::digest(self.input.to_string()));
+        json!({ "tool": self.tool, "input": without_secrets(self.input), "digest": digest })
+    }
+}
+
+/// What a value that was taken out leaves behind.
+const REMOVED: &str = "[removed]";
+
+/// Words that make a key the name of a secret, wherever they stand in it.
+const SECRET_WORDS: [&str; 10] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "privatekey",
+    "authorization",
+    "cookie",
+    "credential",
+];
+
+fn without_secrets(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(key, value)| {
+                let value = if names_a_secret(&key) { REMOVED.into() } else { without_secrets(value) };
+                (key, value)
+            })
+            .collect(),
+        Value::Array(items) => items.into_iter().map(without_secrets).collect(),
+        other => other,
+    }
+}
+
+fn names_a_secret(key: &str) -> bool {
+    let key: String = key.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    SECRET_WORDS.iter().any(|word| key.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_under_names_of_secrets_are_taken_out_at_any_depth() {
+        let input = json!({
+            "url": "https://example.org", "headers": [{ "X-Api-Key": "canary", "Accept": "*/*" }],
+            "auth": { "clientSecret": ["canary"], "user": "u" }, "GITHUB_TOKEN": "canary",
+        });
+        let stored = ToolRequest { tool: "http".to_owned(), input }.stored();
+        assert!(!stored.to_string().contains("canary"));
+        assert_eq!(stored["input"]["headers"][0]["Accept"], "*/*");
+        assert_eq!(stored["digest"].as_str().map(str::len), Some(64));
+    }
+
+    #[test]
+    fn the_digest_tells_inputs_apart_that_differ_in_a_secret_only() {
+        let digest = |key: &str| {
+            ToolRequest { tool: "http".to_owned(), input: json!({ "token": key }) }.stored()["digest"].clone()
+        };
+        assert_ne!(digest("one"), digest("two"));
+    }
+}

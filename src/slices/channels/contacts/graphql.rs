@@ -1,0 +1,165 @@
+//! Contacts and their identities in the schema.
+
+use std::sync::LazyLock;
+
+use async_graphql::{Context, InputObject, MaybeUndefined, Object};
+
+use super::ContactEdit;
+use crate::{
+    base::{
+        enums::Transport,
+        ids::{ChannelId, ContactId, IdentityId, OrgId},
+        permission::Permission,
+        time::Timestamp,
+    },
+    core::store::Word,
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, from, length, name, range},
+        permit::permit,
+    },
+    read::{Many, One, Page, Record, Rows, Spec},
+};
+
+/// A person on the far side of a channel.
+pub struct Contact;
+
+impl Record for Contact {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("Contact", "contacts t", "A person on the far side of channels.")
+                .permission(Permission::ContactView)
+                .living("t.archived_at IS NULL")
+                .column::<ContactId>("id", "Identifies the contact.")
+                .column::<OrgId>("organization_id", "The organization that knows the contact.")
+                .column::<String>("name", "The name.")
+                .column::<Option<String>>("note", "What members should know.")
+                .column::<Timestamp>("created_at", "When the contact was first heard of.")
+                .column::<Timestamp>("updated_at", "When the record last changed.")
+                .many::<Identity>(
+                    "identities",
+                    Many { by: "t.contact_id", ..Many::default() },
+                    "The contact's addresses.",
+                )
+        });
+        &SPEC
+    }
+}
+
+/// A contact's address on one transport.
+pub struct Identity;
+
+impl Record for Identity {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("Identity", "identities t", "A contact's address on one transport.")
+                .permission(Permission::ContactView)
+                .column::<IdentityId>("id", "Identifies the identity.")
+                .column::<OrgId>("organization_id", "The organization that knows it.")
+                .column::<ContactId>("contact_id", "Whose address it is.")
+                .column::<Option<ChannelId>>("channel_id", "Where it was first seen.")
+                .column::<Transport>("transport", "The messaging transport.")
+                .column::<String>("origin_id", "The address, as the transport spells it.")
+                .column::<Option<String>>("display_name", "The name that the transport shows.")
+                .column::<Timestamp>("created_at", "When it was first seen.")
+                .column::<Timestamp>("updated_at", "When the record last changed.")
+                .column::<Option<Timestamp>>("last_seen_at", "When it was last seen.")
+                .one::<Contact>("contact", "t.contact_id", "Whose address it is.")
+                .one::<crate::slices::channels::graphql::Channel>(
+                    "channel",
+                    "t.channel_id",
+                    "Where it was first seen.",
+                )
+        });
+        &SPEC
+    }
+}
+
+/// What an edit of a contact changes: absent is untouched, null clears.
+#[derive(InputObject)]
+pub struct UpdateContactInput {
+    /// The name.
+    #[graphql(directive = bounds::apply(name(120).not_null()))]
+    pub name: MaybeUndefined<String>,
+    /// What members should know.
+    #[graphql(directive = bounds::apply(length(0, 2000)))]
+    pub note: MaybeUndefined<String>,
+}
+
+/// Reading contacts.
+#[derive(Default)]
+pub struct ContactQuery;
+
+#[Object]
+impl ContactQuery {
+    /// The organization's contacts, by name. `search` finds parts of names and addresses.
+    #[graphql(directive = permit::apply(Permission::ContactView))]
+    async fn contacts(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(directive = bounds::apply(length(1, 200)))] search: Option<String>,
+    ) -> Answer<Page<Contact>> {
+        answer(async {
+            let rows = matching(Rows::of(&ctx.enter(org_id).await?), search.as_deref());
+            Ok(Page::numbered(rows.order_by("t.name, t.id"), page, limit))
+        })
+        .await
+    }
+
+    /// One contact.
+    #[graphql(directive = permit::apply(Permission::ContactView))]
+    async fn contact(&self, ctx: &Context<'_>, org_id: OrgId, id: ContactId) -> Answer<One<Contact>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+}
+
+/// Those whose name, or an address of whom, contains `search`.
+fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
+    let Some(search) = search.map(str::trim).filter(|search| !search.is_empty()) else { return rows };
+    let word = Word::new(search);
+    let condition = format!(
+        "({} OR EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = t.organization_id AND i.contact_id = t.id \
+         AND ({} OR {})))",
+        word.in_name("t.name"),
+        word.in_name("i.origin_id"),
+        word.in_name("i.display_name"),
+    );
+    rows.filter(&condition, word.values(3))
+}
+
+/// Changing contacts.
+#[derive(Default)]
+pub struct ContactMutation;
+
+#[Object]
+impl ContactMutation {
+    /// Edits a contact.
+    #[graphql(directive = permit::apply(Permission::ContactEdit))]
+    async fn update_contact(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ContactId,
+        input: UpdateContactInput,
+    ) -> Answer<One<Contact>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::update(&scope, id, ContactEdit { name: input.name, note: input.note }).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Deletes a contact who has no conversations, with all addresses; answers with its id.
+    #[graphql(directive = permit::apply(Permission::ContactEdit))]
+    async fn delete_contact(&self, ctx: &Context<'_>, org_id: OrgId, id: ContactId) -> Answer<ContactId> {
+        answer(async {
+            super::delete(&ctx.enter(org_id).await?, id).await?;
+            Ok(id)
+        })
+        .await
+    }
+}

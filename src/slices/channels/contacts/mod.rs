@@ -1,0 +1,83 @@
+//! Contacts: people on the far side of channels, and their addresses (identities).
+//!
+//! They come into being with their first message. Who may: `contact.*`. A contact who took part in a conversation
+//! stays, because the conversation names them.
+
+pub mod graphql;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, ColumnTrait, DbErr, IntoActiveModel, QueryFilter, Set, SqlErr};
+use serde_json::json;
+
+use super::entity::contacts;
+use crate::{
+    base::{
+        ids::ContactId,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        access::Scope,
+        audit,
+        store::{Tx, held, patch, patch_required},
+    },
+};
+
+/// What an edit changes: absent is untouched, null clears what may be empty.
+#[derive(Debug, Default)]
+pub struct ContactEdit {
+    /// The name.
+    pub name: MaybeUndefined<String>,
+    /// What members should know.
+    pub note: MaybeUndefined<String>,
+}
+
+/// Edits a contact, unless nothing changes.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<()> {
+    let tx = scope.begin().await?;
+    let mut contact = load(&tx, id).await?.into_active_model();
+    patch_required(&mut contact.name, edit.name.map_value(|name| name.trim().to_owned()));
+    patch(&mut contact.note, edit.note);
+    if !contact.is_changed() {
+        return Ok(());
+    }
+    contact.updated_at = Set(tx.now);
+    let changes = audit::changed(&contact);
+    contact.update(tx.connection()).await?;
+    finish(tx, "updateContact", id, changes).await
+}
+
+/// Deletes a contact who has no conversations, with all addresses.
+///
+/// # Errors
+/// `NOT_FOUND`, `IN_USE`.
+pub async fn delete(scope: &Scope, id: ContactId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let name = load(&tx, id).await?.name;
+    let deleted = scope.delete::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
+    deleted.exec(tx.connection()).await.map_err(in_use)?;
+    finish(tx, "deleteContact", id, json!({ "name": name })).await
+}
+
+/// The database knows best who still refers to a contact: conversations, and messages by an address.
+fn in_use(error: DbErr) -> Problem {
+    match error.sql_err() {
+        Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
+            Problem::new(Code::InUse, "Conversations refer to this contact, so it can only be edited.")
+        }
+        _ => error.into(),
+    }
+}
+
+async fn load(tx: &Tx, id: ContactId) -> Result<contacts::Model> {
+    let found = tx.scope.find::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
+    let found = held(found.filter(contacts::Column::ArchivedAt.is_null()));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("contact", id))
+}
+
+async fn finish(tx: Tx, operation: &'static str, id: ContactId, changes: serde_json::Value) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, target_kind: "contact", target_id: id.0, changes });
+    tx.commit().await
+}

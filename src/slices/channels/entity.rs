@@ -1,0 +1,135 @@
+//! Rows of channels, whitelists and contacts, as the migrations lay them out. Private to this slice.
+
+/// Connections of an agent to a messaging transport. What only one transport uses is prefixed with its
+/// name.
+pub mod channels {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::{ChannelDirection, ChannelScope, InactiveReason, ListenScope, Transport},
+        ids::{AgentId, ChannelId, ConversationId, OrgId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `channels`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "channels")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: ChannelId,
+        pub agent_id: AgentId,
+        pub transport: Transport,
+        pub scope: ChannelScope,
+        pub direction: ChannelDirection,
+        pub name: String,
+        /// A bot's handle, or a destination.
+        pub target: Option<String>,
+        pub bot_username: Option<String>,
+        pub bot_token_sealed: Option<Vec<u8>>,
+        pub label_whitelist: Json,
+        pub mention_off: Json,
+        /// The last part of the inbound path. Random: to know it is to know the channel, so it is unique by itself.
+        pub inbound_slug: Option<String>,
+        pub webhook_registered: bool,
+        pub webhook_outbound_url: Option<String>,
+        pub webhook_outbound_secret_sealed: Option<Vec<u8>>,
+        pub webhook_inbound_secret_sealed: Option<Vec<u8>>,
+        pub webhook_signature_header: Option<String>,
+        pub webhook_actor_paths: Json,
+        pub webhook_self_ids: Json,
+        pub invite_url: Option<String>,
+        pub email_imap_host: Option<String>,
+        pub email_imap_port: Option<i64>,
+        pub email_imap_user: Option<String>,
+        pub email_imap_pass_sealed: Option<Vec<u8>>,
+        pub email_imap_tls: bool,
+        pub email_smtp_host: Option<String>,
+        pub email_smtp_port: Option<i64>,
+        pub email_smtp_user: Option<String>,
+        pub email_smtp_pass_sealed: Option<Vec<u8>>,
+        pub email_smtp_from: Option<String>,
+        pub code_host_installation_id: Option<i64>,
+        pub code_host_repos: Json,
+        pub code_host_events: Json,
+        pub code_host_listen_scope: ListenScope,
+        pub code_host_raw_payload: bool,
+        pub code_host_oauth_authorized: bool,
+        pub code_host_oauth_user_login: Option<String>,
+        pub code_host_oauth_expires_at: Option<Timestamp>,
+        pub provider_connected: bool,
+        pub provider_email: Option<String>,
+        pub drive_folder_id: Option<String>,
+        pub drive_folder_name: Option<String>,
+        /// Objects {id, name}.
+        pub calendar_whitelist: Json,
+        pub calendar_reminder_lead_minutes: Option<i64>,
+        pub instructions: Option<String>,
+        pub notify_conversation_id: Option<ConversationId>,
+        pub alert_recipient_user_ids: Json,
+        pub is_active: bool,
+        pub inactive_reason: Option<InactiveReason>,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub last_activity_at: Option<Timestamp>,
+        /// Deleted: hidden, without secrets and path; kept for the conversations that refer to it.
+        pub archived_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// Who may write to a channel. An empty list admits nobody where senders assert themselves.
+pub mod channel_whitelist {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{ChannelId, OrgId},
+        time::Timestamp,
+    };
+
+    /// A row of `channel_whitelist`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "channel_whitelist")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub channel_id: ChannelId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub origin_id: String,
+        pub created_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// People on the far side of channels.
+pub mod contacts {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{ContactId, OrgId},
+        time::Timestamp,
+    };
+
+    /// A row of `contacts`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "contacts")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: ContactId,
+        pub name: String,
+        pub note: Option<String>,
+        pub avatar_version: Option<i64>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub archived_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!();
+}

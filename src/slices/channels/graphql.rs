@@ -1,0 +1,143 @@
+//! Channels in the schema.
+
+use async_graphql::{Context, InputObject, Object};
+
+pub use super::record::{Channel, NotifyConversation};
+use super::{CreateChannelInput, UpdateChannelInput};
+use crate::{
+    base::{
+        ids::{AgentId, ChannelId, OrgId},
+        permission::Permission,
+    },
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, name},
+        permit::{confirmed_email, permit},
+    },
+    read::{List, One, Rows},
+};
+
+/// Who may write to a channel from now on.
+#[derive(InputObject)]
+pub struct AddWhitelistOriginInput {
+    /// The sender, as the transport spells it.
+    #[graphql(directive = bounds::apply(name(255)))]
+    pub origin_id: String,
+}
+
+/// How many channels a list has at most. The plan says how many an agent may have.
+const MOST: u64 = 10_000;
+
+/// Reading channels.
+#[derive(Default)]
+pub struct ChannelQuery;
+
+#[Object]
+impl ChannelQuery {
+    /// The organization's external channels, by id; those of one agent, where it is named. At most 10,000.
+    #[graphql(directive = permit::apply(Permission::AgentView))]
+    async fn channels(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        agent_id: Option<AgentId>,
+    ) -> Answer<List<Channel>> {
+        answer(async {
+            let external = Rows::of(&ctx.enter(org_id).await?).filter("t.scope = 'EXTERNAL'", []);
+            let external = external.filter_if("t.agent_id = ?", agent_id.map(|id| id.0));
+            Ok(List::first(external.order_by("t.id"), MOST))
+        })
+        .await
+    }
+
+    /// One channel.
+    #[graphql(directive = permit::apply(Permission::AgentView))]
+    async fn channel(&self, ctx: &Context<'_>, org_id: OrgId, id: ChannelId) -> Answer<One<Channel>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+}
+
+/// Changing channels.
+#[derive(Default)]
+pub struct ChannelMutation;
+
+#[Object]
+impl ChannelMutation {
+    /// Connects a channel to an agent.
+    #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]
+    async fn create_channel(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: CreateChannelInput,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let id = super::create(&scope, input).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Edits a channel. Switching it off and on again clears the reason why it was off.
+    #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]
+    async fn update_channel(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        input: UpdateChannelInput,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            // The row twice and the whole input: too much for the stack of every request.
+            Box::pin(super::update(&scope, id, input)).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Deletes a channel; answers with its id. Its conversations are kept, its secrets are not.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn delete_channel(&self, ctx: &Context<'_>, org_id: OrgId, id: ChannelId) -> Answer<ChannelId> {
+        answer(async {
+            super::delete(&ctx.enter(org_id).await?, id).await?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Lets an origin write to a channel; adding twice adds once.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn add_whitelist_origin(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        input: AddWhitelistOriginInput,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::add_origin(&scope, id, &input.origin_id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Lets an origin write to a channel no more.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn remove_whitelist_origin(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ChannelId,
+        #[graphql(directive = bounds::apply(name(255)))] origin_id: String,
+    ) -> Answer<One<Channel>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::remove_origin(&scope, id, &origin_id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+}

@@ -1,0 +1,130 @@
+//! Channels: connections of an agent to a messaging transport; and who is on the far side ([`contacts`]).
+//!
+//! States: active or not, with the reason. Who may: `agent.view` and `agent.edit`; connecting and editing takes
+//! a confirmed e-mail address besides. What leaves the process: nothing here. Deleting hides a channel, wipes its
+//! secrets and its path, and keeps its conversations.
+
+mod check;
+pub mod contacts;
+mod create;
+mod edit;
+mod entity;
+pub mod graphql;
+mod input;
+mod merge;
+mod record;
+mod whitelist;
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Select, Set, sea_query::Expr};
+use serde_json::json;
+
+use self::entity::{channel_whitelist, channels};
+pub use self::{
+    create::create,
+    edit::update,
+    input::{
+        ChannelCalendarChoiceInput, ChannelCalendarInput, ChannelCodeHostInput, ChannelDriveInput,
+        ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,
+        CreateChannelInput, UpdateChannelInput,
+    },
+    whitelist::{add_origin, remove_origin},
+};
+use crate::{
+    base::{
+        enums::InactiveReason,
+        ids::{AgentId, ChannelId, UserId},
+        problem::{Problem, Result},
+    },
+    core::{
+        Event,
+        access::Scope,
+        audit,
+        store::{Tx, held},
+    },
+};
+
+/// Deletes a channel: it is hidden, its secrets, its path and its whitelist are gone, and its conversations stay.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let channel = load(&tx, id).await?;
+    let (name, agent) = (channel.name.clone(), channel.agent_id);
+    let mut row = channel.into_active_model();
+    row.archived_at = Set(Some(tx.now));
+    row.updated_at = Set(tx.now);
+    row.is_active = Set(false);
+    row.inactive_reason = Set(Some(InactiveReason::Manual));
+    row.inbound_slug = Set(None);
+    row.bot_token_sealed = Set(None);
+    row.webhook_outbound_secret_sealed = Set(None);
+    row.webhook_inbound_secret_sealed = Set(None);
+    row.email_imap_pass_sealed = Set(None);
+    row.email_smtp_pass_sealed = Set(None);
+    row.notify_conversation_id = Set(None);
+    row.update(tx.connection()).await?;
+    let origins = tx.scope.delete::<channel_whitelist::Entity>();
+    origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
+    finish(tx, "deleteChannel", id, agent, json!({ "name": name })).await
+}
+
+/// Switches off the channels of an agent that is deleted. Those that are off keep their reason.
+///
+/// # Errors
+/// The database refused.
+pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
+    tx.scope
+        .update::<channels::Entity>()
+        .col_expr(channels::Column::IsActive, Expr::value(false))
+        .col_expr(channels::Column::InactiveReason, Expr::value(InactiveReason::AgentArchived))
+        .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now))
+        .filter(channels::Column::AgentId.eq(agent))
+        .filter(channels::Column::IsActive.eq(true))
+        .exec(tx.connection())
+        .await?;
+    Ok(())
+}
+
+/// Tells a person no more when channels fail: they have left the organization.
+///
+/// # Errors
+/// The database refused.
+pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
+    let rows = held(tx.scope.find::<channels::Entity>()).all(tx.connection()).await?;
+    for channel in rows {
+        let recipients = channel.alert_recipient_user_ids.as_array().cloned().unwrap_or_default();
+        let left: Vec<_> = recipients.iter().filter(|id| id.as_i64() != Some(user.0)).cloned().collect();
+        if left.len() == recipients.len() {
+            continue;
+        }
+        let mut row = channel.into_active_model();
+        row.alert_recipient_user_ids = Set(json!(left));
+        row.updated_at = Set(tx.now);
+        row.update(tx.connection()).await?;
+    }
+    Ok(())
+}
+
+fn connected(scope: &Scope) -> Select<channels::Entity> {
+    scope.find::<channels::Entity>().filter(channels::Column::ArchivedAt.is_null())
+}
+
+/// The channel, locked until the transaction ends.
+async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
+    let found = held(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("channel", id))
+}
+
+/// Writes the audit line and commits. Those who watch the agent see its channels anew.
+async fn finish(
+    mut tx: Tx,
+    operation: &'static str,
+    id: ChannelId,
+    agent: AgentId,
+    changes: serde_json::Value,
+) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, target_kind: "channel", target_id: id.0, changes });
+    tx.announce(Event::Agent(tx.scope.org, agent));
+    tx.commit().await
+}

@@ -1,0 +1,214 @@
+//! The one way in which a message comes into being: its place in the conversation, its row, its words in the search
+//! index, the conversation's summary, and the news of it, all in the caller's transaction.
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, NotSet, QueryFilter, Set, Statement, Value,
+    sea_query::Expr,
+};
+
+use super::{
+    entity::{conversations, messages},
+    load,
+    state::Happening,
+    words::{conversation_token, text_of, tokens},
+};
+use crate::{
+    base::{
+        enums::{DeliveryStatus, MessageKind, MessageRole, MessageStatus},
+        ids::{ChannelId, ConversationId, IdentityId, MessageId, UserId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{Event, store::Tx},
+};
+
+/// How many characters of a message its conversation shows.
+const PREVIEW: usize = 160;
+
+/// A message's way to the outside.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// How far it got.
+    pub status: DeliveryStatus,
+    /// How often it was tried.
+    pub attempts: i64,
+    /// Why the last try failed.
+    pub error: Option<String>,
+    /// When the vendor took it.
+    pub sent_at: Option<Timestamp>,
+}
+
+/// A message to be added.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// Where to.
+    pub conversation: ConversationId,
+    /// Who speaks. A USER's message counts as inbound.
+    pub role: MessageRole,
+    /// What it holds.
+    pub kind: MessageKind,
+    /// By kind: an object.
+    pub content: serde_json::Value,
+    /// The member who wrote it, if one did.
+    pub author_user: Option<UserId>,
+    /// The author's name, as it is shown.
+    pub author_name: Option<String>,
+    /// The channel that it came or goes through.
+    pub via_channel: Option<ChannelId>,
+    /// The address on that channel.
+    pub via_identity: Option<IdentityId>,
+    /// Whether it reached whom it is for inside.
+    pub status: MessageStatus,
+    /// Its way to the outside, if it has one.
+    pub delivery: Option<Delivery>,
+    /// When it was written; now if not said.
+    pub created_at: Option<Timestamp>,
+}
+
+impl NewMessage {
+    /// A message that nobody signs and that goes nowhere outside.
+    #[must_use]
+    pub fn new(
+        conversation: ConversationId,
+        role: MessageRole,
+        kind: MessageKind,
+        content: serde_json::Value,
+    ) -> Self {
+        Self {
+            conversation,
+            role,
+            kind,
+            content,
+            author_user: None,
+            author_name: None,
+            via_channel: None,
+            via_identity: None,
+            status: MessageStatus::Delivered,
+            delivery: None,
+            created_at: None,
+        }
+    }
+}
+
+/// Adds a message at the end of its conversation. An inbound one opens a resolved or waiting conversation again.
+///
+/// # Errors
+/// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation: it has to start a new one.
+pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
+    let conversation = load(tx, new.conversation).await?;
+    let agent = conversation.agent_id;
+    let happening = if new.role == MessageRole::User { Happening::Inbound } else { Happening::Outbound };
+    let status = happening.apply(conversation.status)?;
+    let seq = conversation.last_seq + 1;
+    let text = text_of(new.kind, &new.content);
+    let (conversation_id, at) = (new.conversation, new.created_at.unwrap_or(tx.now));
+    let preview = preview(&text);
+    summarize(tx, &conversation, seq, (&new, at, preview), status).await?;
+    let id = insert(tx, new, seq, at).await?;
+    index(tx, id, conversation_id, seq, tokens(&text)).await?;
+    tx.announce(Event::Message(tx.scope.org, conversation_id, id));
+    tx.announce(Event::Conversation(tx.scope.org, agent, conversation_id));
+    Ok(id)
+}
+
+/// Brings the conversation's summary up to date. The row is locked, so seq is ours.
+async fn summarize(
+    tx: &Tx,
+    conversation: &conversations::Model,
+    seq: i64,
+    (new, at, preview): (&NewMessage, Timestamp, String),
+    status: crate::base::enums::ConversationStatus,
+) -> Result<()> {
+    use conversations::Column;
+    let reopened = status != conversation.status;
+    let mut update = tx
+        .scope
+        .update::<conversations::Entity>()
+        .filter(Column::Id.eq(conversation.id))
+        .col_expr(Column::MessageCount, Expr::value(conversation.message_count + 1))
+        .col_expr(Column::LastSeq, Expr::value(seq))
+        .col_expr(Column::LastMessageSeq, Expr::value(seq))
+        .col_expr(Column::LastMessageRole, Expr::value(new.role.as_str()))
+        .col_expr(Column::LastMessageKind, Expr::value(new.kind.as_str()))
+        .col_expr(Column::LastMessagePreview, Expr::value(preview))
+        .col_expr(Column::LastMessageCreatedAt, Expr::value(at.0))
+        // A message told late does not make the conversation older than it is.
+        .col_expr(Column::LastActivityAt, Expr::value(at.0.max(conversation.last_activity_at.0)))
+        .col_expr(Column::UpdatedAt, Expr::value(tx.now.0));
+    if reopened {
+        update = update
+            .col_expr(Column::Status, Expr::value(status.as_str()))
+            .col_expr(Column::ResolvedAt, Expr::value(None::<i64>));
+    }
+    update.exec(tx.connection()).await?;
+    Ok(())
+}
+
+async fn insert(tx: &Tx, new: NewMessage, seq: i64, at: Timestamp) -> Result<MessageId> {
+    let delivery = new.delivery;
+    let row = messages::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        conversation_id: Set(new.conversation),
+        seq: Set(seq),
+        role: Set(new.role),
+        kind: Set(new.kind),
+        via_channel_id: Set(new.via_channel),
+        via_identity_id: Set(new.via_identity),
+        author_user_id: Set(new.author_user),
+        author_name: Set(new.author_name),
+        status: Set(new.status),
+        delivery_status: Set(delivery.as_ref().map(|delivery| delivery.status)),
+        delivery_attempts: Set(delivery.as_ref().map_or(0, |delivery| delivery.attempts)),
+        delivery_error: Set(delivery.as_ref().and_then(|delivery| delivery.error.clone())),
+        delivery_sent_at: Set(delivery.and_then(|delivery| delivery.sent_at)),
+        content: Set(new.content),
+        created_at: Set(at),
+    };
+    Ok(row.insert(tx.connection()).await?.id)
+}
+
+/// Puts the message's words into the search index (`migrations/README.md`).
+async fn index(
+    tx: &Tx,
+    id: MessageId,
+    conversation: ConversationId,
+    seq: i64,
+    mut tokens: Vec<String>,
+) -> Result<()> {
+    tokens.push(conversation_token(conversation));
+    let backend = tx.connection().get_database_backend();
+    let statement = match backend {
+        DbBackend::Postgres => Statement::from_sql_and_values(
+            backend,
+            "INSERT INTO message_search (organization_id, message_id, conversation_id, seq, tokens) \
+             VALUES ($1, $2, $3, $4, array_to_tsvector($5))",
+            [tx.scope.org.0.into(), id.0.into(), conversation.0.into(), seq.into(), Value::from(tokens)],
+        ),
+        _ => Statement::from_sql_and_values(
+            backend,
+            "INSERT INTO messages_fts (rowid, tokens) VALUES ($1, $2)",
+            [id.0.into(), tokens.join(" ").into()],
+        ),
+    };
+    tx.connection().execute_raw(statement).await?;
+    Ok(())
+}
+
+/// The beginning of a message, on one line.
+pub(crate) fn preview(text: &str) -> String {
+    let mut words = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+        if words.len() > PREVIEW * 4 {
+            break;
+        }
+    }
+    match words.char_indices().nth(PREVIEW) {
+        Some((end, _)) => format!("{}…", words[..end].trim_end()),
+        None => words,
+    }
+}

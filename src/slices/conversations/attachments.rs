@@ -1,0 +1,226 @@
+//! Files sent along with messages: uploaded first, posted with a message later.
+//!
+//! What a sender says of a file (its name, its type) is never trusted: names are reduced to a name, and a browser is told
+//! to save the file, not to show it (`files.rs`).
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::entity::{attachment_blobs, attachments};
+use crate::{
+    base::{
+        ids::{AgentId, AttachmentId, MessageId},
+        problem::{Code, Problem, Result, Violation},
+    },
+    core::{access::Scope, audit, store::Tx},
+    slices::orgs,
+};
+
+/// The type of a file whose sender named none.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+/// The most bytes of a file's name.
+const NAME_BYTES: usize = 200;
+
+/// A file to be kept.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// Its name, as its sender has it.
+    pub filename: String,
+    /// Its type, as its sender has it.
+    pub mime_type: Option<String>,
+    /// Its bytes.
+    pub content: Vec<u8>,
+}
+
+/// A file that was taken, as its record shows it.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Uploaded {
+    /// Identifies the attachment.
+    pub id: AttachmentId,
+    /// Its name, reduced to a name.
+    pub filename: String,
+    /// Its type.
+    pub mime_type: String,
+    /// How long it is.
+    pub size_bytes: i64,
+    /// Where it is downloaded.
+    pub url: String,
+    /// None: a person or an integration sent it.
+    pub uploaded_by_agent_id: Option<AgentId>,
+}
+
+/// A file that is kept.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Its name.
+    pub filename: String,
+    /// Its type.
+    pub mime_type: String,
+    /// The digest of its bytes.
+    pub sha256: Vec<u8>,
+    /// How many bytes it has.
+    pub bytes: usize,
+}
+
+/// Keeps a file of the caller's, to be posted with a message.
+///
+/// # Errors
+/// `PAYLOAD_TOO_LARGE`, `PLAN_LIMIT_REACHED`.
+pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
+    let most = scope.core.config.limits.attachment_bytes;
+    if upload.content.len() > most {
+        let detail = format!("A file may have {most} bytes at most.");
+        return Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", most));
+    }
+    let tx = scope.begin().await?;
+    let (filename, size) = (clean(&upload.filename), upload.content.len().cast_signed() as i64);
+    let mime_type = mime_type(upload.mime_type.as_deref());
+    let row = attachments::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        message_id: Set(None),
+        filename: Set(filename.clone()),
+        mime_type: Set(mime_type.clone()),
+        size_bytes: Set(size),
+        sha256: Set(Sha256::digest(&upload.content).to_vec()),
+        uploaded_by_agent_id: Set(None),
+        uploaded_by_user_id: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+    };
+    let id = row.insert(tx.connection()).await?.id;
+    orgs::check_stored(&tx, size).await?;
+    let blob = attachment_blobs::ActiveModel {
+        organization_id: Set(scope.org),
+        attachment_id: Set(id),
+        content: Set(upload.content),
+    };
+    blob.insert(tx.connection()).await?;
+    let changes = json!({ "filename": filename, "size_bytes": size });
+    let entry =
+        audit::Entry { operation: "uploadAttachment", target_kind: "attachment", target_id: id.0, changes };
+    audit::record(&tx, entry);
+    tx.commit().await?;
+    let url = format!("/v1/org/{}/attachment/{id}", scope.org);
+    Ok(Uploaded { id, filename, mime_type, size_bytes: size, url, uploaded_by_agent_id: None })
+}
+
+/// What is known of a file.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn file(scope: &Scope, id: AttachmentId) -> Result<File> {
+    let row = scope.find::<attachments::Entity>().filter(attachments::Column::Id.eq(id));
+    let row = row.one(scope.core.db.read()).await?.ok_or_else(|| Problem::not_found("attachment", id))?;
+    let bytes = usize::try_from(row.size_bytes).unwrap_or(0);
+    Ok(File { filename: row.filename, mime_type: row.mime_type, sha256: row.sha256, bytes })
+}
+
+/// A file's bytes.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn content(scope: &Scope, id: AttachmentId) -> Result<Vec<u8>> {
+    let blob = scope.find::<attachment_blobs::Entity>().filter(attachment_blobs::Column::AttachmentId.eq(id));
+    let blob = blob.one(scope.core.db.read()).await?;
+    Ok(blob.ok_or_else(|| Problem::not_found("attachment", id))?.content)
+}
+
+/// Gives files to the message that they were uploaded for. Only the caller's own that no message has yet.
+pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> Result<()> {
+    use attachments::Column;
+    let mut violations = Vec::new();
+    for (n, id) in ids.iter().enumerate() {
+        if ids[..n].contains(id) {
+            continue;
+        }
+        let mine = match tx.scope.request.caller.user() {
+            Some(user) => Column::UploadedByUserId.eq(user),
+            None => Column::UploadedByUserId.is_null(),
+        };
+        let given = tx
+            .scope
+            .update::<attachments::Entity>()
+            .filter(Column::Id.eq(*id))
+            .filter(Column::MessageId.is_null())
+            .filter(Column::UploadedByAgentId.is_null())
+            .filter(mine)
+            .col_expr(Column::MessageId, Expr::value(message.0))
+            .exec(tx.connection())
+            .await?;
+        if given.rows_affected == 0 {
+            let detail = format!("There is no attachment {id} of yours that waits to be posted.");
+            violations.push(Violation::at(format!("/attachment_ids/{n}"), "NOT_FOUND", detail));
+        }
+    }
+    Problem::refuse(violations)
+}
+
+/// A name that is nothing but a name: no folders, nothing that is not seen, no end that a file system eats.
+fn clean(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let seen: String = last.chars().filter(|c| !c.is_control() && !turns_text(*c)).collect();
+    let trimmed = seen.trim().trim_matches('.').trim();
+    if trimmed.is_empty() {
+        return "file".to_owned();
+    }
+    if trimmed.len() <= NAME_BYTES {
+        return trimmed.to_owned();
+    }
+    // What a long name is of is told by its end.
+    let (stem, end) = match trimmed.rsplit_once('.') {
+        Some((stem, end)) if end.len() <= 16 => (stem, format!(".{end}")),
+        _ => (trimmed, String::new()),
+    };
+    format!("{}{end}", &stem[..stem.floor_char_boundary(NAME_BYTES - end.len())])
+}
+
+/// Marks that change the direction of text or take no space: with them, `exe.txt` may be shown for `txt.exe`.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// A type as RFC 9110 writes it, without parameters; unknown where it is none.
+fn mime_type(given: Option<&str>) -> String {
+    let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let token = |part: &str| {
+        (1..=64).contains(&part.len())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+    };
+    match essence.split_once('/') {
+        Some((kind, subtype)) if token(kind) && token(subtype) => essence,
+        _ => UNKNOWN_TYPE.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_is_only_a_name() {
+        for (given, kept) in [
+            ("report.pdf", "report.pdf"),
+            ("../../etc/passwd", "passwd"),
+            ("C:\\temp\\a b.txt", "a b.txt"),
+            ("a\"b\r\nX: y.txt", "a\"bX: y.txt"),
+            ("\u{202e}gpj.exe", "gpj.exe"),
+            ("..", "file"),
+            ("", "file"),
+            (".profile.", "profile"),
+            ("Überblick 東京.md", "Überblick 東京.md"),
+        ] {
+            assert_eq!(clean(given), kept, "{given:?}");
+        }
+        let long = clean(&format!("{}.pdf", "é".repeat(500)));
+        assert!(long.len() <= NAME_BYTES && long.ends_with("é.pdf"), "{long}");
+    }
+
+    #[test]
+    fn a_type_that_is_none_is_unknown() {
+        assert_eq!(mime_type(Some("Text/Plain; charset=utf-8")), "text/plain");
+        for wrong in [None, Some(""), Some("text"), Some("a/b/c"), Some("text/pl ain"), Some("a/\r\nb")] {
+            assert_eq!(mime_type(wrong), UNKNOWN_TYPE, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Changing and watching conversations.
+
+use async_graphql::{Context, InputObject, MaybeUndefined, Object, Subscription};
+use base64::Engine;
+use futures::{Stream, StreamExt};
+
+use super::{Attachment, Conversation, Message};
+use crate::{
+    base::{
+        enums::{ConversationStatus, TextFormat},
+        ids::{AgentId, AttachmentId, ConversationId, OrgId},
+        permission::Permission,
+        problem::{Problem, Result},
+    },
+    core::{Event, access::Scope},
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, items, length, name, not_null, said},
+        permit::permit,
+        watch,
+    },
+    read::One,
+    slices::conversations::{self, ConversationEdit, NewConversation, Post, Upload},
+};
+
+/// The most characters of a message that is written in the panel.
+const TEXT: i64 = 65_536;
+
+/// A conversation to be started from the panel.
+#[derive(InputObject)]
+pub struct StartConversationInput {
+    /// The agent.
+    pub agent_id: AgentId,
+    /// What it is about.
+    #[graphql(directive = bounds::apply(name(200)))]
+    pub title: Option<String>,
+    /// The first message; without one, the agent hears nothing yet.
+    #[graphql(directive = bounds::apply(said(TEXT)))]
+    pub text: Option<String>,
+}
+
+/// A message from the panel.
+#[derive(InputObject)]
+pub struct PostMessageInput {
+    /// What is said.
+    #[graphql(directive = bounds::apply(said(TEXT)))]
+    pub text: String,
+    /// How it is meant; markdown if not said.
+    pub format: Option<TextFormat>,
+    /// Files that the caller has uploaded before, at most twenty.
+    #[graphql(directive = bounds::apply(items(20)))]
+    pub attachment_ids: Option<Vec<AttachmentId>>,
+}
+
+/// What an edit of a conversation changes: absent is untouched, null clears what may be empty.
+#[derive(InputObject)]
+pub struct UpdateConversationInput {
+    /// The state: OPEN, RESOLVED or ARCHIVED. PENDING can't be set by hand.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub status: MaybeUndefined<ConversationStatus>,
+    /// What it is about.
+    #[graphql(directive = bounds::apply(name(200)))]
+    pub title: MaybeUndefined<String>,
+}
+
+/// A file to be posted with a message.
+#[derive(InputObject)]
+pub struct UploadAttachmentInput {
+    /// Its name.
+    #[graphql(directive = bounds::apply(length(1, 255)))]
+    pub filename: String,
+    /// Its type; unknown if not said.
+    #[graphql(directive = bounds::apply(length(1, 255)))]
+    pub mime_type: Option<String>,
+    /// Its bytes in base64.
+    pub content_base64: String,
+}
+
+/// Changing conversations.
+#[derive(Default)]
+pub struct ConversationMutation;
+
+#[Object]
+impl ConversationMutation {
+    /// Starts a conversation with an agent in the panel.
+    #[graphql(directive = permit::apply(Permission::AgentInteract))]
+    async fn start_conversation(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: StartConversationInput,
+    ) -> Answer<One<Conversation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let new = NewConversation { agent: input.agent_id, title: input.title, text: input.text };
+            let id = conversations::start(&scope, new).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Writes to the agent of a conversation, which gets a turn.
+    #[graphql(directive = permit::apply(Permission::AgentInteract))]
+    async fn post_message(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        conversation_id: ConversationId,
+        input: PostMessageInput,
+    ) -> Answer<One<Message>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let post = Post {
+                text: input.text,
+                format: input.format.unwrap_or(TextFormat::Markdown),
+                attachments: input.attachment_ids.unwrap_or_default(),
+            };
+            let id = conversations::post(&scope, conversation_id, post).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Edits a conversation: settles it, opens it again, archives it, renames it.
+    #[graphql(directive = permit::apply(Permission::ConversationEdit))]
+    async fn update_conversation(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ConversationId,
+        input: UpdateConversationInput,
+    ) -> Answer<One<Conversation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let edit = ConversationEdit { status: input.status, title: input.title };
+            conversations::update(&scope, id, edit).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Keeps a small file, to be posted with a message. A larger one than a GraphQL request may be is sent as it is:
+    /// `POST /v1/org/{org_id}/attachment?filename=…`.
+    #[graphql(directive = permit::apply(Permission::AgentInteract))]
+    async fn upload_attachment(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: UploadAttachmentInput,
+    ) -> Answer<One<Attachment>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let content = base64::engine::general_purpose::STANDARD.decode(input.content_base64);
+            let content = content.map_err(|_| {
+                Problem::invalid_at("/content_base64", "WRONG_TYPE", "`content_base64` is no base64.")
+            })?;
+            let upload = Upload { filename: input.filename, mime_type: input.mime_type, content };
+            let taken = conversations::upload(&scope, upload).await?;
+            Ok(One::by_id(&scope, taken.id))
+        })
+        .await
+    }
+}
+
+/// Watching conversations.
+#[derive(Default)]
+pub struct ConversationSubscription;
+
+#[Subscription]
+impl ConversationSubscription {
+    /// The record of a conversation, each time that one begins or changes: of an agent's, or of every agent's if none is named.
+    #[graphql(directive = permit::apply(Permission::ConversationView))]
+    async fn conversation_changed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Those of an agent.")] agent_id: Option<AgentId>,
+    ) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
+        Ok(changed(&ctx.enter(org_id).await?, Permission::ConversationView, agent_id))
+    }
+
+    /// The record of an agent's conversation, each time that one begins or changes.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn agent_conversation_changed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        agent_id: AgentId,
+    ) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
+        Ok(changed(&ctx.enter(org_id).await?, Permission::AgentOutputView, Some(agent_id)))
+    }
+
+    /// Each message that is added to a conversation, or changes in it.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn message_added(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        conversation_id: ConversationId,
+    ) -> Result<impl Stream<Item = Result<One<Message>>> + use<>> {
+        let scope = ctx.enter(org_id).await?;
+        conversations::require(&scope, conversation_id).await?;
+        let changes = watch(&scope, Permission::AgentOutputView, move |event| match event {
+            Event::Message(org, changed, message) if org == org_id && changed == conversation_id => {
+                Some(message)
+            }
+            _ => None,
+        });
+        Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
+    }
+}
+
+/// The conversations that change: of an agent, or of all.
+fn changed(
+    scope: &Scope,
+    permission: Permission,
+    agent: Option<AgentId>,
+) -> impl Stream<Item = Result<One<Conversation>>> + use<> {
+    let org = scope.org;
+    let changes = watch(scope, permission, move |event| match event {
+        Event::Conversation(of, by, id) if of == org && agent.is_none_or(|agent| agent == by) => Some(id),
+        _ => None,
+    });
+    changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id)))
+}

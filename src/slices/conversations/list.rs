@@ -1,0 +1,85 @@
+//! Which conversations a list shows, and in which order (specification, operation 11).
+
+use super::graphql::{CHANNEL_NAME, CONTACT_NAME, Conversation};
+use crate::{
+    base::{
+        enums::{ConversationSort, ConversationStatus, SortOrder},
+        ids::{AgentId, ChannelId, ContactId, ConversationId},
+    },
+    core::{access::Scope, store::Word},
+    read::Rows,
+};
+
+/// The most words of a search that are looked for one by one; the rest counts as one.
+const WORDS: usize = 8;
+
+/// What a list of conversations is narrowed to; what is `None` narrows nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// This one.
+    pub id: Option<ConversationId>,
+    /// Those of an agent.
+    pub agent_id: Option<AgentId>,
+    /// Those with a contact.
+    pub contact_id: Option<ContactId>,
+    /// Those through a channel.
+    pub channel_id: Option<ChannelId>,
+    /// Those over a transport, spelled as it is.
+    pub transport: Option<String>,
+    /// Those in a state.
+    pub status: Option<ConversationStatus>,
+    /// Those whose model was last this one.
+    pub model: Option<String>,
+    /// The one with this reference, in upper or lower case.
+    pub reference: Option<String>,
+    /// Those whose contact's and channel's names hold every word.
+    pub search: Option<String>,
+}
+
+/// The conversations that `filter` lets through, in order.
+pub fn rows(scope: &Scope, filter: Filter, sort: ConversationSort, order: SortOrder) -> Rows<Conversation> {
+    let rows = Rows::of(scope)
+        .filter_if("t.id = ?", filter.id.map(|id| id.0))
+        .filter_if("t.agent_id = ?", filter.agent_id.map(|id| id.0))
+        .filter_if("t.contact_id = ?", filter.contact_id.map(|id| id.0))
+        .filter_if("t.channel_id = ?", filter.channel_id.map(|id| id.0))
+        .filter_if("t.transport = ?", filter.transport)
+        .filter_if("t.status = ?", filter.status.map(ConversationStatus::as_str))
+        .filter_if("t.model = ?", filter.model)
+        .filter_if("t.ref = ?", filter.reference.map(|text| text.to_uppercase()));
+    let words = filter.search.unwrap_or_default();
+    let words = words.trim().splitn(WORDS, char::is_whitespace).filter(|word| !word.is_empty());
+    words.fold(rows, named).order_by(order_by(sort, order))
+}
+
+/// The order, ties by id in the same direction, missing values last on both databases.
+fn order_by(sort: ConversationSort, order: SortOrder) -> String {
+    let way = match order {
+        SortOrder::Asc => "ASC",
+        SortOrder::Desc => "DESC",
+    };
+    let by = match sort {
+        ConversationSort::Activity => format!("t.last_activity_at {way}"),
+        ConversationSort::Created => format!("t.created_at {way}"),
+        ConversationSort::Status => format!("t.status {way}"),
+        ConversationSort::Model => format!("t.model {way} NULLS LAST"),
+        ConversationSort::Contact => format!("lower({CONTACT_NAME}) {way} NULLS LAST"),
+        ConversationSort::Channel => format!("lower({CHANNEL_NAME}) {way} NULLS LAST"),
+        ConversationSort::Agent => format!(
+            "(SELECT lower(n.name) FROM agents n WHERE n.organization_id = t.organization_id AND n.id = t.agent_id) {way}"
+        ),
+    };
+    format!("{by}, t.id {way}")
+}
+
+/// Only conversations whose contact or channel has a name that holds `word`. Names are looked through once: a contact has many
+/// conversations.
+fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
+    let word = Word::new(word);
+    let holds = word.in_name("n.name");
+    let condition = format!(
+        "(t.contact_id IN (SELECT n.id FROM contacts n WHERE n.organization_id = $1 AND {holds}) \
+         OR t.channel_id IN (SELECT n.id FROM channels n WHERE n.organization_id = $1 AND {holds}))"
+    );
+    rows.filter(&condition, word.values(2))
+}

@@ -1,0 +1,119 @@
+//! Conversations of agents: messages, the search in them, attachments.
+//!
+//! States: OPEN, PENDING while the agent waits for a decision, RESOLVED until somebody writes again, ARCHIVED
+//! (`state.rs`). Messages are only ever added ([`append`]): seq counts from 1 without gaps, and is what pages walk.
+//! Who may: `agent.output.view` reads one agent's conversations, `conversation.view` those of all agents,
+//! `agent.interact` writes, `conversation.edit` settles and archives. A message from the panel leaves the process
+//! as a turn for the agent's host.
+//!
+//! `panel.rs`: what people do; `append.rs`: how a message comes into being; `list.rs`, `page.rs`, `search.rs`: what is
+//! read; `words.rs`: the tokens of the search index, `places.rs`: where it is asked first; `attachments.rs`: files.
+
+mod append;
+mod attachments;
+mod entity;
+pub mod graphql;
+mod list;
+mod page;
+mod panel;
+mod places;
+pub mod search;
+mod state;
+mod words;
+
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
+
+use self::entity::conversations;
+pub(crate) use self::{append::preview, words::conversation_token};
+pub use self::{
+    append::{Delivery, NewMessage, append},
+    attachments::{File, Upload, Uploaded, content, file, upload},
+    panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
+    search::{merge_index, text_of, tokens},
+    state::Happening,
+};
+use crate::{
+    base::{
+        ids::ConversationId,
+        problem::{Problem, Result},
+    },
+    core::{
+        Event,
+        access::Scope,
+        store::{Tx, held},
+    },
+};
+
+/// Whether the organization has this conversation.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn exists(tx: &Tx, id: ConversationId) -> Result<bool> {
+    let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    Ok(found.count(tx.connection()).await? > 0)
+}
+
+/// Refuses a conversation that the organization does not have, outside of a transaction.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
+    let found = scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    match found.count(scope.core.db.read()).await? {
+        0 => Err(Problem::not_found("conversation", id)),
+        _ => Ok(()),
+    }
+}
+
+/// Notes that the conversation's agent waits for a decision: PENDING. An archived one stays archived.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn await_decision(tx: &mut Tx, id: ConversationId) -> Result<()> {
+    happen(tx, id, Happening::Asked).await
+}
+
+/// Notes that a decision has fallen: OPEN again, unless the agent waits for another one. Call it after the approval's
+/// own row has changed.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
+    let waiting = tx
+        .scope
+        .find::<conversations::Entity>()
+        .filter(conversations::Column::Id.eq(id))
+        .filter(Expr::cust(
+            "EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = conversations.organization_id \
+             AND p.conversation_id = conversations.id AND p.status = 'PENDING')",
+        ))
+        .count(tx.connection())
+        .await?;
+    if waiting > 0 { Ok(()) } else { happen(tx, id, Happening::Decided).await }
+}
+
+/// Moves the conversation as the table says.
+async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result<()> {
+    let conversation = load(tx, id).await?;
+    let status = happening.apply(conversation.status)?;
+    if status == conversation.status {
+        return Ok(());
+    }
+    tx.scope
+        .update::<conversations::Entity>()
+        .filter(conversations::Column::Id.eq(id))
+        .col_expr(conversations::Column::Status, Expr::value(status.as_str()))
+        .col_expr(conversations::Column::ResolvedAt, Expr::value(None::<i64>))
+        .col_expr(conversations::Column::UpdatedAt, Expr::value(tx.now.0))
+        .exec(tx.connection())
+        .await?;
+    tx.announce(Event::Conversation(tx.scope.org, conversation.agent_id, id));
+    Ok(())
+}
+
+/// The conversation, locked until the transaction ends, so that two changes can't both win.
+async fn load(tx: &Tx, id: ConversationId) -> Result<conversations::Model> {
+    let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    let found = held(found).one(tx.connection()).await?;
+    found.ok_or_else(|| Problem::not_found("conversation", id))
+}

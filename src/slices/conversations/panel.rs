@@ -1,0 +1,215 @@
+//! What people do with conversations in the panel: start one, write to the agent, settle, archive, rename.
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
+use serde_json::json;
+
+use super::{
+    append::{NewMessage, append},
+    attachments,
+    entity::conversations,
+    load,
+    state::Happening,
+};
+use crate::{
+    base::{
+        enums::{
+            CommandKind, ConversationStatus, MessageKind, MessageRole, MessageStatus, TextFormat, Transport,
+        },
+        ids::{AgentId, AttachmentId, ConversationId, MessageId},
+        problem::{Code, Problem, Result, Violation},
+    },
+    core::{
+        Event,
+        access::Scope,
+        audit,
+        sealing::random_bytes,
+        store::{Tx, patch},
+    },
+    slices::agents,
+};
+
+/// A conversation to be started from the panel.
+#[derive(Clone, Debug)]
+pub struct NewConversation {
+    /// The agent.
+    pub agent: AgentId,
+    /// What it is about.
+    pub title: Option<String>,
+    /// The first message.
+    pub text: Option<String>,
+}
+
+/// A message from the panel.
+#[derive(Clone, Debug)]
+pub struct Post {
+    /// What is said.
+    pub text: String,
+    /// How it is meant.
+    pub format: TextFormat,
+    /// Files that were uploaded before.
+    pub attachments: Vec<AttachmentId>,
+}
+
+/// What an edit of a conversation changes.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationEdit {
+    /// The state.
+    pub status: MaybeUndefined<ConversationStatus>,
+    /// What it is about.
+    pub title: MaybeUndefined<String>,
+}
+
+/// Starts a conversation with an agent in the panel.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for an agent that the organization does not have.
+pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId> {
+    let mut tx = scope.begin().await?;
+    if !agents::missing(&tx, &[new.agent]).await?.is_empty() {
+        return Err(Problem::invalid(vec![Violation::unknown("/agent_id", "agent", new.agent)]));
+    }
+    let reference = free_reference(&tx).await?;
+    let conversation = conversations::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        r#ref: Set(reference.clone()),
+        title: Set(new.title.map(|title| title.trim().to_owned())),
+        status: Set(ConversationStatus::Open),
+        agent_id: Set(new.agent),
+        transport: Set(Transport::Internal),
+        message_count: Set(0),
+        last_seq: Set(0),
+        opened_at: Set(tx.now),
+        last_activity_at: Set(tx.now),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    }
+    .insert(tx.connection())
+    .await?;
+    record(&tx, "startConversation", conversation.id, json!({ "ref": reference, "agent_id": new.agent }));
+    match new.text {
+        Some(text) => {
+            let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
+            write(&mut tx, &conversation, post).await?;
+        }
+        // The message would have told.
+        None => tx.announce(Event::Conversation(tx.scope.org, new.agent, conversation.id)),
+    }
+    tx.commit().await?;
+    Ok(conversation.id)
+}
+
+/// Writes to a conversation's agent: the message is there at once, and the agent gets a turn.
+///
+/// # Errors
+/// `NOT_FOUND`; `ARCHIVED`, also where the agent was deleted; `VALIDATION_FAILED` for attachments that are not the caller's to post.
+pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
+    let mut tx = scope.begin().await?;
+    let conversation = load(&tx, id).await?;
+    let message = write(&mut tx, &conversation, post).await?;
+    record(&tx, "postMessage", id, json!({ "message_id": message }));
+    tx.commit().await?;
+    Ok(message)
+}
+
+async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> Result<MessageId> {
+    let caller = tx.scope.request.caller.clone();
+    let content = json!({ "text": post.text, "format": post.format });
+    let new = NewMessage {
+        author_user: caller.user(),
+        author_name: Some(caller.name().to_owned()),
+        // DELIVERED once the agent has taken its turn.
+        status: MessageStatus::Pending,
+        ..NewMessage::new(conversation.id, MessageRole::User, MessageKind::Text, content)
+    };
+    let message = append(tx, new).await?;
+    attachments::post(tx, message, &post.attachments).await?;
+    let turn = json!({ "conversation_id": conversation.id, "message_id": message });
+    if agents::send(tx, conversation.agent_id, CommandKind::Turn, turn).await? {
+        return Ok(message);
+    }
+    let detail =
+        "The conversation's agent was deleted, so nobody would read this. Start one with another agent.";
+    Err(Problem::new(Code::Archived, detail))
+}
+
+/// Edits a conversation, unless nothing changes: settles it, opens it again, archives it, renames it.
+///
+/// # Errors
+/// `NOT_FOUND`; `ARCHIVED` unless the edit opens it; `VALIDATION_FAILED` for a state that can't be set.
+pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    let conversation = load(&tx, id).await?;
+    let agent = conversation.agent_id;
+    let status = match edit.status.value() {
+        Some(status) => Happening::Set(*status).apply(conversation.status)?,
+        None => conversation.status,
+    };
+    let stays_archived = conversation.status == ConversationStatus::Archived && status == conversation.status;
+    if stays_archived && !edit.title.is_undefined() {
+        return Err(Problem::new(
+            Code::Archived,
+            "The conversation is archived. Open it before you change it.",
+        ));
+    }
+    let moved = status != conversation.status;
+    let mut conversation = conversation.into_active_model();
+    if moved {
+        conversation.status = Set(status);
+        conversation.archived_at = Set((status == ConversationStatus::Archived).then_some(tx.now));
+        match status {
+            ConversationStatus::Archived => {} // when it was settled before stays known
+            ConversationStatus::Resolved => conversation.resolved_at = Set(Some(tx.now)),
+            ConversationStatus::Open | ConversationStatus::Pending => conversation.resolved_at = Set(None),
+        }
+    }
+    patch(&mut conversation.title, edit.title.map_value(|title| title.trim().to_owned()));
+    if !conversation.is_changed() {
+        return Ok(());
+    }
+    conversation.updated_at = Set(tx.now);
+    let changes = audit::changed(&conversation);
+    conversation.update(tx.connection()).await?;
+    record(&tx, "updateConversation", id, changes);
+    tx.announce(Event::Conversation(tx.scope.org, agent, id));
+    tx.commit().await
+}
+
+/// A reference that no conversation of the organization has.
+async fn free_reference(tx: &Tx) -> Result<String> {
+    // Forty random bits: a second round is rare, a fourth a sign that something else is wrong.
+    for _ in 0..4 {
+        let reference = reference(random_bytes());
+        let same = tx.scope.find::<conversations::Entity>();
+        if same.filter(conversations::Column::Ref.eq(&reference)).count(tx.connection()).await? == 0 {
+            return Ok(reference);
+        }
+    }
+    Err(Problem::internal(anyhow::anyhow!("no free reference was found")))
+}
+
+/// Forty bits as eight characters of Crockford's base 32.
+#[must_use]
+pub fn reference(random: [u8; 5]) -> String {
+    const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    let bits = random.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    (0..8).rev().map(|place| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize])).collect()
+}
+
+fn record(tx: &Tx, operation: &'static str, id: ConversationId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "conversation", target_id: id.0, changes });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reference;
+
+    #[test]
+    fn a_reference_is_forty_bits() {
+        assert_eq!(reference([0; 5]), "00000000");
+        assert_eq!(reference([255; 5]), "ZZZZZZZZ");
+        assert_eq!(reference([0, 0, 0, 0, 33]), "00000011");
+    }
+}

@@ -1,0 +1,98 @@
+//! Where a search looks first: the stages in which PostgreSQL's index is asked (`docs/decisions/0015-search-from-the-end.md`).
+//!
+//! The index knows of each message which 2,048 and which 65,536 of its conversation it belongs to (the function
+//! `search_terms` of the migrations). A search asks for the newest 4,096 to 6,144 messages, then for the 65,536 to 131,072
+//! before them, then for all others, and ends where it has as many hits as it may give: what is common is found at the end,
+//! what is rare has few hits to read anywhere.
+
+use std::ops::RangeInclusive;
+
+use super::words::conversation_token;
+use crate::base::ids::ConversationId;
+
+/// The sizes of places: what parts them from the conversation in a term, how many bits of the seq they leave out, and how
+/// many of them a stage asks for.
+const SIZES: [(&str, u32, i64); 2] = [("//", 11, 3), ("/", 16, 2)];
+/// If this many hits are to be expected in the whole conversation it is asked at once: reading them costs less than
+/// another stage would.
+const FEW: i64 = 10_000;
+
+/// The stages of a search, the newest messages first.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Stages {
+    /// Which messages: the places of each stage, in PostgreSQL's query language.
+    pub places: Vec<String>,
+    /// The first seq of each stage.
+    pub floors: Vec<i64>,
+    /// With fewer hits than this up to a stage the last stage is the next one.
+    pub few: Vec<i64>,
+}
+
+impl Stages {
+    /// Those of a conversation that has come to `last`.
+    pub fn of(conversation: ConversationId, last: i64) -> Self {
+        let mut stages = Self::default();
+        let mut top = last;
+        for (mark, bits, most) in SIZES {
+            let newest = top >> bits;
+            let oldest = newest - most + 1;
+            let floor = oldest << bits;
+            if floor <= 0 {
+                break;
+            }
+            stages.push(&terms(conversation, mark, oldest..=newest), floor, FEW * (last - floor + 1) / last);
+            top = floor - 1;
+        }
+        stages.push(&[conversation_token(conversation)], 0, 0);
+        stages
+    }
+
+    fn push(&mut self, terms: &[String], floor: i64, few: i64) {
+        let terms: Vec<String> = terms.iter().map(|term| format!("'{term}'")).collect();
+        self.places.push(terms.join(" | "));
+        self.floors.push(floor);
+        self.few.push(few);
+    }
+}
+
+/// The terms of some places.
+fn terms(conversation: ConversationId, mark: &str, places: RangeInclusive<i64>) -> Vec<String> {
+    let conversation = conversation_token(conversation);
+    places.rev().map(|place| format!("{conversation}{mark}{place}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_short_conversation_is_asked_at_once() {
+        for last in [0, 1, 2_048, 6_143] {
+            let stages = Stages::of(ConversationId(5), last);
+            assert_eq!((stages.places, stages.floors), (vec!["'#5'".to_owned()], vec![0]), "{last}");
+        }
+    }
+
+    #[test]
+    fn a_long_one_is_asked_from_its_end() {
+        let stages = Stages::of(ConversationId(5), 1_000_000);
+        assert_eq!(stages.places, ["'#5//488' | '#5//487' | '#5//486'", "'#5/15' | '#5/14'", "'#5'"]);
+        assert_eq!(stages.floors, [995_328, 917_504, 0]);
+        assert_eq!(stages.few, [46, 824, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_message_is_in_a_stage_and_above_its_floor(last in 1_i64..1 << 40, part in any::<prop::sample::Index>()) {
+            let seq = part.index(usize::try_from(last).unwrap()).cast_signed() as i64 + 1;
+            let stages = Stages::of(ConversationId(5), last);
+            let stage = stages.floors.iter().position(|floor| *floor <= seq).unwrap();
+            let known = [format!("'#5//{}'", seq >> 11), format!("'#5/{}'", seq >> 16), "'#5'".to_owned()];
+            let mut terms = stages.places[stage].split(" | ");
+            prop_assert!(terms.any(|term| known.iter().any(|known| known == term)), "{stages:?}");
+            prop_assert!(stages.floors.is_sorted_by(|one, next| one > next));
+        }
+    }
+}

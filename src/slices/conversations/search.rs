@@ -1,0 +1,406 @@
+//! The search in a conversation (specification, operation 10): from a question to messages, each with the text around
+//! the first word found.
+
+use std::{
+    collections::VecDeque,
+    ops::{ControlFlow, Range},
+};
+
+use sea_orm::{ColumnTrait, DbBackend, DbErr, QueryFilter, QueryResult, QuerySelect, Value};
+
+pub use super::words::{text_of, tokens};
+use super::{
+    entity::conversations,
+    graphql::MessageHit,
+    places::Stages,
+    words::{conversation_token, indexed, words},
+};
+use crate::{
+    base::{
+        enums::MessageKind,
+        ids::{AgentId, ConversationId},
+        problem::{Problem, Result},
+    },
+    core::{Core, access::Scope},
+};
+
+/// The most messages that a search finds: the newest ones.
+const HITS: i64 = 1000;
+/// So many pieces of SQLite's index are let be.
+const PIECES: i64 = 4;
+/// How many more are read where the index finds too much ([`Question::is_vague`]), so that few are missed.
+const SPARE: i64 = 1000;
+/// How many pages a step of merging them writes: 0.1 s of work.
+const PAGES: i64 = 256;
+/// The most steps of a round: what is left is the next one's.
+const STEPS: u64 = 1000;
+/// How many characters of a message a hit shows.
+const SNIPPET: usize = 240;
+/// How many of them come before the first word found.
+const LEAD: usize = 60;
+
+/// The index is walked from the newest message, and the messages are read only for the hits. In FTS5 the order by row id
+/// costs nothing; `CROSS JOIN` keeps the planner from beginning with the messages.
+const SQLITE: &str = "SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content \
+    FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid \
+    WHERE messages_fts MATCH $3 AND m.organization_id = $1 AND m.conversation_id = $2 \
+    ORDER BY messages_fts.rowid DESC LIMIT $4";
+
+/// The index is asked stage by stage, from the newest messages on, until there are hits enough (`places.rs`); the messages
+/// are read only for the hits.
+///
+/// How PostgreSQL does this must not depend on what it guesses of words, whose frequencies it knows and whose company it
+/// does not: that read whole conversations. So the one index there is to choose is that of the terms: `+ 0` keeps the
+/// others out, and what is asked twice (for the index it is the same entry once) keeps the estimate low at any size of the
+/// table, and with it the compilation of the statement away.
+const POSTGRES: &str = "WITH RECURSIVE walk (stage, below, found) AS ( \
+        SELECT 1, 9223372036854775807, ARRAY[]::bigint[] \
+        UNION ALL \
+        SELECT CASE WHEN cardinality(f.found) < ($6::bigint[])[w.stage] THEN cardinality($4::text[]) ELSE w.stage + 1 END, \
+            ($5::bigint[])[w.stage], f.found \
+        FROM walk w CROSS JOIN LATERAL (SELECT w.found || ARRAY( \
+            SELECT s.message_id FROM message_search s \
+            WHERE search_terms(s.tokens, s.conversation_id, s.seq) @@ (($4::text[])[w.stage]::tsquery && $3::text::tsquery) \
+            AND search_terms(s.tokens, s.conversation_id, s.seq) @@ ($4::text[])[w.stage]::tsquery \
+            AND s.organization_id + 0 = $1 AND s.conversation_id + 0 = $2 AND s.seq < w.below \
+            ORDER BY s.seq DESC LIMIT $7 - cardinality(w.found)) AS found OFFSET 0) f \
+        WHERE cardinality(w.found) < $7 AND w.stage <= cardinality($4::text[])) \
+    SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content::text \
+    FROM unnest((SELECT found FROM walk ORDER BY stage DESC LIMIT 1)) h (id) \
+    JOIN messages m ON m.organization_id = $1 AND m.id = h.id \
+    ORDER BY m.seq DESC";
+
+/// The messages of the agent's conversation that hold every word of `q`, oldest first.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn find(
+    scope: &Scope,
+    agent: AgentId,
+    conversation: ConversationId,
+    q: &str,
+) -> Result<Vec<MessageHit>> {
+    use conversations::Column;
+    let found = scope.find::<conversations::Entity>().filter(Column::Id.eq(conversation));
+    let found = found.filter(Column::AgentId.eq(agent)).select_only().column(Column::LastSeq);
+    let last: Option<i64> = found.into_tuple().one(scope.core.db.read()).await?;
+    let last = last.ok_or_else(|| Problem::not_found("conversation", conversation))?;
+    let question = Question::read(q);
+    if question.runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut values: Vec<Value> = vec![scope.org.0.into(), conversation.0.into()];
+    let sql = if scope.core.db.backend() == DbBackend::Postgres {
+        let stages = Stages::of(conversation, last);
+        values.extend([
+            question.terms('\'', " & ").into(),
+            stages.places.into(),
+            stages.floors.into(),
+            stages.few.into(),
+        ]);
+        POSTGRES
+    } else {
+        let place = format!("\"{}\" AND ", conversation_token(conversation));
+        values.push((place + question.terms('"', " AND ").as_str()).into());
+        SQLITE
+    };
+    let is_vague = question.is_vague();
+    values.push(if is_vague { HITS + SPARE } else { HITS }.into());
+    let rows = scope.core.db.all(sql.to_owned(), values).await?;
+    let hits = rows.iter().filter_map(|row| hit(row, &question, is_vague).transpose());
+    let mut hits = hits.take(HITS as usize).collect::<Result<Vec<_>, DbErr>>()?;
+    hits.reverse();
+    Ok(hits)
+}
+
+/// Writes the pieces of SQLite's index into one, if they have become many: every message begins a piece, and a search looks
+/// into each of them for each of its words. A little at a time, so that nobody who writes waits for long. Answers with the
+/// number of steps.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn merge_index(core: &Core) -> Result<u64> {
+    let mut steps = 0;
+    if core.db.backend() == DbBackend::Sqlite {
+        while steps < STEPS && pieces(core).await? > PIECES {
+            // Less than nothing: all pieces together, whatever their size. After that it goes on with what it has begun.
+            let pages = if steps == 0 { -PAGES } else { PAGES };
+            let sql = "INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', $1)";
+            core.db.execute(sql, vec![pages.into()]).await?;
+            steps += 1;
+        }
+    }
+    Ok(steps)
+}
+
+async fn pieces(core: &Core) -> Result<i64> {
+    let row =
+        core.db.one("SELECT COUNT(DISTINCT segid) FROM messages_fts_idx".to_owned(), Vec::new()).await?;
+    Ok(row.map_or(Ok(0), |row| row.try_get_by(0))?)
+}
+
+/// A message that the index has found; none where `is_vague` and the text does not hold what is looked for.
+fn hit(row: &QueryResult, question: &Question, is_vague: bool) -> Result<Option<MessageHit>, DbErr> {
+    let kind: MessageKind = row.try_get_by(3)?;
+    let content: String = row.try_get_by(5)?;
+    // The database keeps valid JSON only.
+    let content = serde_json::from_str(&content).unwrap_or_default();
+    let text = text_of(kind, &content);
+    if is_vague && !question.is_in(&text) {
+        return Ok(None);
+    }
+    let (snippet, ranges) = question.snippet(&text);
+    Ok(Some(MessageHit {
+        seq: row.try_get_by(0)?,
+        id: row.try_get_by(1)?,
+        role: row.try_get_by(2)?,
+        kind,
+        created_at: row.try_get_by(4)?,
+        snippet,
+        ranges,
+    }))
+}
+
+/// What is looked for: runs of tokens, each of which has to occur; the tokens of a run touch.
+struct Question {
+    runs: Vec<Vec<String>>,
+}
+
+impl Question {
+    /// Whatever a person has typed: all of it is text.
+    fn read(q: &str) -> Self {
+        let mut runs: Vec<Vec<String>> = Vec::new();
+        let mut end = usize::MAX;
+        words(q, |token, range| {
+            match runs.last_mut() {
+                Some(run) if range.start == end => run.push(token.to_owned()),
+                _ => runs.push(vec![token.to_owned()]),
+            }
+            end = range.end;
+            ControlFlow::Continue(())
+        });
+        runs.sort();
+        runs.dedup();
+        Self { runs }
+    }
+
+    /// The question in a database's query language. Tokens hold neither quotes nor operators (`words.rs`), so quoting
+    /// each is enough.
+    fn terms(&self, quote: char, and: &str) -> String {
+        let mut terms = Vec::new();
+        for run in &self.runs {
+            match run.as_slice() {
+                [word] => terms.push(indexed(word).to_owned()),
+                many => {
+                    terms.extend(many.windows(2).map(|pair| [indexed(&pair[0]), indexed(&pair[1])].concat()));
+                }
+            }
+        }
+        terms.iter().map(|term: &String| format!("{quote}{term}{quote}")).collect::<Vec<_>>().join(and)
+    }
+
+    /// Whether the index may find more than what is looked for: it knows pairs of tokens and no longer runs, and of a long
+    /// word the beginning.
+    fn is_vague(&self) -> bool {
+        self.runs.iter().any(|run| run.len() > 2 || run.iter().any(|word| indexed(word).len() < word.len()))
+    }
+
+    /// Whether the text holds every run, word by whole word.
+    fn is_in(&self, text: &str) -> bool {
+        let mut missing: Vec<&[String]> = self.runs.iter().map(Vec::as_slice).collect();
+        let mut recent = Recent::of(self);
+        words(text, |word, range| {
+            recent.push(word, range);
+            missing.retain(|run| !recent.ends_with(run));
+            if missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        missing.is_empty()
+    }
+
+    /// The text around the first word found, and where in it words were found, in characters.
+    fn snippet(&self, text: &str) -> (String, Vec<Vec<i64>>) {
+        let found = self.places(text);
+        let first = found.first().map_or(0, |range| range.start);
+        let begin = back(text, first, LEAD);
+        let end = text[begin..].char_indices().nth(SNIPPET).map_or(text.len(), |(at, _)| begin + at);
+        let mut snippet = String::with_capacity(end - begin + 6);
+        if begin > 0 {
+            snippet.push('…');
+        }
+        snippet.extend(text[begin..end].chars().map(|c| if c.is_control() { ' ' } else { c }));
+        if end < text.len() {
+            snippet.push('…');
+        }
+        let shown = i64::from(begin > 0);
+        let place = |at: usize| shown + text[begin..at].chars().count().cast_signed() as i64;
+        let inside = found.iter().filter(|range| range.start < end);
+        let ranges = inside.map(|range| vec![place(range.start), place(range.end.min(end))]);
+        let ranges = ranges.collect();
+        (snippet, ranges)
+    }
+
+    /// The bytes of the text where something is found, as far as a snippet can show them.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let mut recent = Recent::of(self);
+        let mut found: Vec<Range<usize>> = Vec::new();
+        words(text, |word, range| {
+            if found.first().is_some_and(|first| range.start > first.end + SNIPPET * 4) {
+                return ControlFlow::Break(());
+            }
+            recent.push(word, range.clone());
+            // The longest run that ends here; shorter ones lie inside it.
+            let ending = self.runs.iter().filter(|run| recent.ends_with(run));
+            if let Some(run) = ending.max_by_key(|run| run.len()) {
+                let start = recent.start_of(run.len());
+                match found.last_mut() {
+                    Some(last) if start < last.end => last.end = range.end,
+                    _ => found.push(start..range.end),
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        found
+    }
+}
+
+/// The words of a text that were read last and touch each other, as many as the longest run has.
+struct Recent {
+    longest: usize,
+    words: VecDeque<(String, Range<usize>)>,
+}
+
+impl Recent {
+    fn of(question: &Question) -> Self {
+        let longest = question.runs.iter().map(Vec::len).max().unwrap_or(0);
+        Self { longest, words: VecDeque::with_capacity(longest + 1) }
+    }
+
+    fn push(&mut self, word: &str, range: Range<usize>) {
+        if self.words.back().is_some_and(|(_, before)| before.end != range.start) {
+            self.words.clear();
+        }
+        self.words.push_back((word.to_owned(), range));
+        if self.words.len() > self.longest {
+            self.words.pop_front();
+        }
+    }
+
+    fn ends_with(&self, run: &[String]) -> bool {
+        run.len() <= self.words.len()
+            && self.words.iter().rev().zip(run.iter().rev()).all(|((word, _), wanted)| word == wanted)
+    }
+
+    /// Where the last `words` words begin.
+    fn start_of(&self, words: usize) -> usize {
+        self.words[self.words.len() - words].1.start
+    }
+}
+
+/// The place `chars` characters before `at`, or after the white space that follows it.
+fn back(text: &str, at: usize, chars: usize) -> usize {
+    let begin = text[..at].char_indices().rev().nth(chars - 1).map_or(0, |(begin, _)| begin);
+    match text[begin..at].find(char::is_whitespace) {
+        Some(space) if begin > 0 => {
+            let rest = &text[begin + space..at];
+            at - rest.trim_start().len()
+        }
+        _ => begin,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_is_typed_becomes_quoted_tokens(q in "\\PC{0,120}|[ -~]{0,60}", text in "\\PC{0,300}") {
+            let question = Question::read(&q);
+            for (quote, and) in [('"', " AND "), ('\'', " & ")] {
+                for term in question.terms(quote, and).split(and).filter(|term| !term.is_empty()) {
+                    let token = term.strip_prefix(quote).and_then(|term| term.strip_suffix(quote)).unwrap();
+                    prop_assert!(!token.is_empty() && !token.contains([' ', '"', '\'', '\\', '&', '\0']), "{term}");
+                }
+            }
+            let (snippet, ranges) = question.snippet(&text);
+            let length = snippet.chars().count().cast_signed() as i64;
+            prop_assert!(ranges.iter().all(|range| 0 <= range[0] && range[0] < range[1] && range[1] <= length));
+            prop_assert!(ranges.windows(2).all(|pair| pair[0][1] <= pair[1][0]));
+        }
+
+        #[test]
+        fn a_text_is_found_by_each_part_of_itself(text in "\\PC{0,200}|[a-z0-9 京東ァéß'.-]{0,80}", parts in any::<[prop::sample::Index; 2]>()) {
+            let words: Vec<&str> = text.split(' ').collect();
+            let [from, to] = parts.map(|part| part.index(words.len()));
+            let (from, to) = (from.min(to), from.max(to));
+            let question = Question::read(&words[from..=to].join(" "));
+            let known = tokens(&text);
+            for term in question.terms('"', " AND ").split(" AND ").filter(|term| !term.is_empty()) {
+                prop_assert!(known.iter().any(|token| *token == term.trim_matches('"')), "{term}: {known:?}");
+            }
+            prop_assert_eq!(question.places(&text).is_empty(), question.runs.is_empty());
+        }
+    }
+
+    fn marked(q: &str, text: &str) -> String {
+        let (snippet, ranges) = Question::read(q).snippet(text);
+        let chars: Vec<char> = snippet.chars().collect();
+        let mut out = String::new();
+        let mut at = 0;
+        for range in ranges {
+            let (from, to) = (range[0] as usize, range[1] as usize);
+            out.extend(&chars[at..from]);
+            out.push('[');
+            out.extend(&chars[from..to]);
+            out.push(']');
+            at = to;
+        }
+        out.extend(&chars[at..]);
+        out
+    }
+
+    #[test]
+    fn every_word_found_is_marked() {
+        assert_eq!(
+            marked("CAFE order", "Order at the Café, re-order."),
+            "[Order] at the [Café], re-[order]."
+        );
+        assert_eq!(marked("straße", "Die STRASSE"), "Die [STRASSE]");
+        assert_eq!(marked("東京", "京都と東京の東"), "京都と[東京]の東");
+    }
+
+    #[test]
+    fn what_the_index_does_not_tell_apart_is_looked_at() {
+        let is_in = |q: &str, text: &str| {
+            let question = Question::read(q);
+            assert!(question.is_vague(), "{q}");
+            question.is_in(text)
+        };
+        assert!(is_in("東京都", "昨日の東京都は雨") && !is_in("東京都", "京都と東京"));
+        assert!(is_in("雨 東京都", "東京都は雨") && !is_in("雪 東京都", "東京都は雨"));
+        let long = "a".repeat(64);
+        assert!(is_in(&format!("{long}x"), &format!("b {long}X c")));
+        assert!(!is_in(&format!("{long}x"), &format!("{long}y")) && !is_in(&format!("{long}x"), &long));
+        assert!(!Question::read("東京 cafe").is_vague());
+    }
+
+    #[test]
+    fn a_snippet_begins_shortly_before_the_first_word() {
+        let text = format!("{}needle{}", "hay ".repeat(100), " hay".repeat(100));
+        let snippet = marked("needle", &text);
+        assert!(snippet.starts_with("…hay ") && snippet.ends_with('…'), "{snippet}");
+        assert_eq!(snippet.chars().count(), SNIPPET + 4);
+        assert!(snippet.contains("hay [needle] hay"));
+    }
+
+    #[test]
+    fn operators_are_words() {
+        let question = Question::read("a\" OR \"b* NOT (c) NEAR/2 ^d {x}: ' & | ! <->");
+        let terms = question.terms('"', " AND ");
+        assert_eq!(terms.matches('"').count() % 2, 0);
+        assert!(terms.starts_with("\"2\" AND \"a\""), "{terms}");
+        assert!(Question::read(" \t * % ' \" ").runs.is_empty());
+    }
+}

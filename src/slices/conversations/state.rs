@@ -1,0 +1,112 @@
+//! A conversation's lifecycle, as a pure table: what happens to it in which state, and what follows.
+//!
+//! It begins OPEN. PENDING: the agent waits for a person. RESOLVED: settled, until somebody writes again.
+//! ARCHIVED: put away; nothing that happens brings it back, only a person does.
+
+use crate::base::{
+    enums::ConversationStatus,
+    problem::{Code, Problem},
+};
+
+/// What happens to a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// Somebody writes to the agent.
+    Inbound,
+    /// The agent, a tool or the service writes.
+    Outbound,
+    /// The agent asks a person for a decision.
+    Asked,
+    /// The last decision that the agent waited for has fallen.
+    Decided,
+    /// A person sets the state.
+    Set(ConversationStatus),
+}
+
+/// Something that the present state does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a conversation that is {from} does not take {happening:?}")]
+pub struct Refused {
+    /// The present state.
+    pub from: ConversationStatus,
+    /// What would have happened.
+    pub happening: Happening,
+}
+
+impl Happening {
+    /// Everything that can happen.
+    pub const ALL: [Self; 8] = {
+        use ConversationStatus::{Archived, Open, Pending, Resolved};
+        [
+            Self::Inbound,
+            Self::Outbound,
+            Self::Asked,
+            Self::Decided,
+            Self::Set(Open),
+            Self::Set(Pending),
+            Self::Set(Resolved),
+            Self::Set(Archived),
+        ]
+    };
+
+    /// The state that follows.
+    ///
+    /// # Errors
+    /// The present state does not allow it.
+    pub fn apply(self, from: ConversationStatus) -> Result<ConversationStatus, Refused> {
+        use ConversationStatus::{Archived, Open, Pending, Resolved};
+        let refused = Err(Refused { from, happening: self });
+        match (self, from) {
+            // Whoever writes to an archived conversation starts a new one.
+            (Self::Inbound, Archived) => refused,
+            (Self::Inbound, _) => Ok(Open),
+            // The agent may finish what it began: its words are kept, and the state stays.
+            (Self::Outbound, from) | (Self::Asked | Self::Decided, from @ Archived) => Ok(from),
+            (Self::Asked, _) => Ok(Pending),
+            (Self::Decided, Pending) => Ok(Open),
+            (Self::Decided, from) => Ok(from),
+            (Self::Set(to), from) if to == from => Ok(from),
+            // Only a decision that is asked for makes a conversation wait.
+            (Self::Set(Pending), _) => refused,
+            (Self::Set(Resolved), Archived) => refused,
+            (Self::Set(to @ (Open | Resolved | Archived)), _) => Ok(to),
+        }
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused { happening: Happening::Set(ConversationStatus::Pending), .. } => Self::invalid_at(
+                "/status",
+                "NOT_ALLOWED",
+                "A conversation is PENDING while its agent waits for a decision; it can't be set by hand.",
+            ),
+            Refused { from, .. } => {
+                Self::new(Code::Archived, "The conversation is archived. Open it before you change it.")
+                    .with("status", from.as_str())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table() {
+        let mut table = String::new();
+        for from in ConversationStatus::ALL {
+            for happening in Happening::ALL {
+                let outcome = match happening.apply(*from) {
+                    Ok(to) if to == *from => "stays".to_owned(),
+                    Ok(to) => to.to_string(),
+                    Err(_) => "refused".to_owned(),
+                };
+                table.push_str(&format!("{from} {happening:?}: {outcome}\n"));
+            }
+        }
+        insta::assert_snapshot!(table);
+    }
+}

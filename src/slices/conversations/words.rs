@@ -1,0 +1,258 @@
+//! Words: how the text of a message becomes the tokens of the search index.
+//!
+//! Folding is done here and nowhere else, so that SQLite and PostgreSQL find the same. A token is letters and digits
+//! (with the vowel signs of scripts that have them): it can't hold a space, a quote or an operator of either query
+//! language.
+//!
+//! Scripts that put no spaces between words (Chinese, Japanese, Thai) are cut into single characters. What touches is
+//! therefore indexed in pairs as well, so that a search for two characters finds them side by side only.
+
+use std::{
+    collections::HashSet,
+    ops::{ControlFlow, Range},
+};
+
+use serde_json::Value;
+use unicode_normalization::UnicodeNormalization;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::base::{enums::MessageKind, ids::ConversationId};
+
+/// The most characters of a word that the index holds; words that are longer are told apart when a hit is marked.
+const TOKEN_CHARS: usize = 64;
+/// The most different tokens of a message that can be found: those that come first.
+const TOKENS: usize = 10_000;
+/// The most bytes of a message's text that are looked at.
+const TEXT_BYTES: usize = 512 * 1024;
+/// The most bytes of its tokens: `PostgreSQL` takes a megabyte of them, with those that say where the message is.
+const TOKEN_BYTES: usize = 1_000_000;
+
+/// The token that a search for messages of one conversation begins with.
+pub(crate) fn conversation_token(id: ConversationId) -> String {
+    format!("#{id}")
+}
+
+/// The different words of a text, folded: without case and accents, in the order of their first appearance; and
+/// the pairs of those that touch.
+#[must_use]
+pub fn tokens(text: &str) -> Vec<String> {
+    let mut known = HashSet::new();
+    let mut tokens = Vec::new();
+    let mut bytes = 0;
+    let mut before: Option<(String, usize)> = None;
+    words(text, |token, range| {
+        let token = indexed(token);
+        let mut add = |token: &str| {
+            if bytes + token.len() <= TOKEN_BYTES && known.insert(token.to_owned()) {
+                bytes += token.len();
+                tokens.push(token.to_owned());
+            }
+        };
+        add(token);
+        if let Some((left, end)) = &before
+            && *end == range.start
+        {
+            add(&format!("{left}{token}"));
+        }
+        before = Some((token.to_owned(), range.end));
+        if tokens.len() < TOKENS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    tokens
+}
+
+/// The part of a word that the index holds.
+pub(super) fn indexed(word: &str) -> &str {
+    word.char_indices().nth(TOKEN_CHARS).map_or(word, |(end, _)| &word[..end])
+}
+
+/// Calls `found` with each token of the text , whole, and the bytes of the text that it was folded from, until told
+/// to stop.
+pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
+    let text = &text[..text.floor_char_boundary(TEXT_BYTES)];
+    let mut token = Token::default();
+    for (start, word) in text.unicode_word_indices() {
+        for (at, c) in word.char_indices() {
+            let range = start + at..start + at + c.len_utf8();
+            fold(c, |folded| match folded {
+                Folded::Part(part) => token.push(part, &range),
+                Folded::Silent => token.extend(&range),
+                Folded::Gap => token.flush(&mut found),
+            });
+        }
+        token.flush(&mut found);
+        if token.stopped {
+            break;
+        }
+    }
+}
+
+/// A token in the making.
+#[derive(Default)]
+struct Token {
+    text: String,
+    range: Range<usize>,
+    stopped: bool,
+}
+
+impl Token {
+    fn push(&mut self, c: char, from: &Range<usize>) {
+        if self.text.is_empty() {
+            self.range = from.clone();
+        }
+        self.range.end = from.end;
+        self.text.push(c);
+    }
+
+    fn extend(&mut self, from: &Range<usize>) {
+        if !self.text.is_empty() {
+            self.range.end = from.end;
+        }
+    }
+
+    fn flush(&mut self, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
+        if !self.text.is_empty() && !self.stopped {
+            self.stopped = found(&self.text, self.range.clone()).is_break();
+        }
+        self.text.clear();
+    }
+}
+
+/// What one character of a text means to a token.
+enum Folded {
+    /// A letter or digit of it.
+    Part(char),
+    /// An accent: it belongs to the letter before and says nothing.
+    Silent,
+    /// Its end.
+    Gap,
+}
+
+fn fold(c: char, mut emit: impl FnMut(Folded)) {
+    for decomposed in std::iter::once(c).nfkd() {
+        for lower in decomposed.to_lowercase() {
+            // Letters that decomposition leaves whole, as people without them on their keyboard write them.
+            let plain = match lower {
+                'ß' => "ss",
+                'æ' => "ae",
+                'œ' => "oe",
+                'ø' => "o",
+                'đ' | 'ð' => "d",
+                'ł' => "l",
+                'þ' => "th",
+                'ı' => "i",
+                'ς' => "σ",
+                _ if is_accent(lower) => {
+                    emit(Folded::Silent);
+                    continue;
+                }
+                _ if lower.is_alphanumeric() || unicode_normalization::char::is_combining_mark(lower) => {
+                    emit(Folded::Part(lower));
+                    continue;
+                }
+                _ => {
+                    emit(Folded::Gap);
+                    continue;
+                }
+            };
+            plain.chars().for_each(|c| emit(Folded::Part(c)));
+        }
+    }
+}
+
+/// Marks that tell how a letter sounds, not which one it is. The vowel signs of Indic scripts and the voiced
+/// marks of kana are not among them: without those, words would become other words.
+fn is_accent(c: char) -> bool {
+    matches!(c,
+        '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}'..='\u{5c2}'
+        | '\u{5c4}'..='\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}' | '\u{670}'
+        | '\u{6d6}'..='\u{6dc}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{200c}'..='\u{200d}' | '\u{ad}')
+}
+
+/// What there is to read, and to find, in a message.
+#[must_use]
+pub fn text_of(kind: MessageKind, content: &Value) -> String {
+    let keys: &[&str] = match kind {
+        MessageKind::Text | MessageKind::Thinking => &["text"],
+        MessageKind::ToolCall => &["tool", "input"],
+        MessageKind::ToolResult => &["output"],
+        MessageKind::File => &["caption", "text", "filename"],
+        MessageKind::Voice => &["transcript", "text"],
+        MessageKind::Approval => &["title", "text"],
+        MessageKind::Event => &["text", "event"],
+        MessageKind::Error => &["code", "text"],
+    };
+    let mut text = String::new();
+    for key in keys {
+        if let Some(value) = content.get(key) {
+            collect(value, &mut text);
+        }
+    }
+    text
+}
+
+/// Every text and number in `value`, in its order; names of keys are no text.
+fn collect(value: &Value, out: &mut String) {
+    let mut push = |text: &str| {
+        if !out.is_empty() && !text.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(text);
+    };
+    match value {
+        Value::String(text) => push(text),
+        Value::Number(number) => push(&number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, out)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, out)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn case_accents_and_forms_are_folded() {
+        assert_eq!(tokens("Ärger CAFÉ cafe\u{301} Straße ﬁn ②"), ["arger", "cafe", "strasse", "fin", "2"]);
+        assert_eq!(tokens("Σίσυφος ΣΊΣΥΦΟΣ"), ["σισυφοσ"]);
+        assert_eq!(tokens("Łódź İstanbul ısı"), ["lodz", "istanbul", "isi"]);
+    }
+
+    #[test]
+    fn what_is_no_letter_separates() {
+        assert_eq!(
+            tokens("a.b@c.example, snake_case can't 1,234"),
+            ["a", "b", "c", "example", "snake", "case", "can", "t", "1", "234"]
+        );
+        assert!(tokens("\" ' * ( ) AND: # - \0 …").iter().all(|token| token == "and"));
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_found_in_pairs() {
+        assert_eq!(tokens("東京 都"), ["東", "京", "東京", "都"]);
+        assert_ne!(tokens("हिन्दी"), tokens("हान्दा"));
+    }
+
+    #[test]
+    fn a_token_has_an_end() {
+        let long = tokens(&"x".repeat(10_000));
+        assert_eq!(long, ["x".repeat(64)]);
+        assert!(tokens(&(0..50_000).map(|n| format!("w{n} ")).collect::<String>()).len() <= 10_001);
+        let touching =
+            |n: u32| char::from_u32(0x4e00 + n % 20_000).map(|c| format!("{c}{}", "カ".repeat(TOKEN_CHARS)));
+        let touching = tokens(&(0..10_000).filter_map(touching).collect::<String>());
+        assert!(touching.iter().map(String::len).sum::<usize>() > 900_000, "as many as there may be");
+        assert!(touching.iter().map(String::len).sum::<usize>() <= 1_000_000);
+    }
+
+    #[test]
+    fn the_text_of_a_message_is_what_people_read() {
+        let call = json!({"tool": "search", "call_id": "c1", "input": {"query": "blue", "limit": 3}});
+        assert_eq!(text_of(MessageKind::ToolCall, &call), "search\nblue\n3");
+        assert_eq!(text_of(MessageKind::Text, &json!({"text": "Hello", "format": "plain"})), "Hello");
+        assert_eq!(text_of(MessageKind::Approval, &json!({"approval_id": 7})), "");
+    }
+}

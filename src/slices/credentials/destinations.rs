@@ -1,0 +1,73 @@
+//! Where a credential may be used: hosts (`api.example.com`, `*.example.com`, `db.example.com:5432`) or addresses
+//! (`https://api.example.com/v1`).
+
+use url::Url;
+
+use crate::{
+    base::problem::{Problem, Result, Violation},
+    slices::orgs::is_nobodys,
+};
+
+/// The destinations, trimmed and each once.
+///
+/// # Errors
+/// `VALIDATION_FAILED`, naming each that is neither host nor address.
+pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
+    let mut destinations: Vec<String> = Vec::with_capacity(given.len());
+    let mut violations = Vec::new();
+    for (n, text) in given.into_iter().enumerate() {
+        let text = text.trim();
+        if !is_destination(text) {
+            // What was given may hold a password: it is not repeated.
+            let detail = "A destination is a host or an address, without user name and password.";
+            violations.push(Violation::at(format!("/destinations/{n}"), "NOT_ALLOWED", detail));
+        } else if !destinations.iter().any(|known| known == text) {
+            destinations.push(text.to_owned());
+        }
+    }
+    Problem::refuse(violations)?;
+    Ok(destinations)
+}
+
+fn is_destination(text: &str) -> bool {
+    if text.contains("://") {
+        return Url::parse(text).is_ok_and(|url| url.has_host() && is_nobodys(&url));
+    }
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    let strange =
+        |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '\\' | '?' | '#' | '@' | '*');
+    !host.contains(strange) && Url::parse(&format!("https://{host}")).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_addresses_are_destinations() {
+        for good in [
+            "api.example.com",
+            "*.example.com",
+            "db.example.com:5432",
+            "127.0.0.1",
+            "[::1]:8080",
+            "https://api.example.com/v1?x=1",
+            "postgres://db.example.com/app",
+        ] {
+            assert!(is_destination(good), "{good}");
+        }
+        for bad in [
+            "",
+            "api.example.com/v1",
+            "a b",
+            "*.*.example.com",
+            "user@example.com",
+            "https://user:pass@example.com",
+            "https://",
+            "host:port",
+            "mailto:somebody",
+        ] {
+            assert!(!is_destination(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Rows of credentials, their fields and assignments, as the migrations lay them out. Private to this slice.
+
+/// Named sets of secrets.
+pub mod credentials {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::CredentialKind,
+        ids::{CredentialId, OrgId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `credentials`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "credentials")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: CredentialId,
+        pub name: String,
+        pub description: Option<String>,
+        pub kind: CredentialKind,
+        pub destinations: Json,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub archived_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!();
+
+    impl crate::slices::agents::assignments::Assignable for Entity {
+        type Assignments = super::credential_agents::Entity;
+        type Id = CredentialId;
+
+        const ARCHIVED_AT: Column = Column::ArchivedAt;
+        const ID: Column = Column::Id;
+        const KIND: &'static str = "credential";
+        const NAME: Column = Column::Name;
+        const UPDATED_AT: Column = Column::UpdatedAt;
+
+        fn name(row: &Model) -> &str {
+            &row.name
+        }
+
+        fn archived_at(row: &Model) -> Option<Timestamp> {
+            row.archived_at
+        }
+    }
+}
+
+/// The secrets of a credential.
+pub mod credential_fields {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::FieldType,
+        ids::{CredentialFieldId, CredentialId, OrgId},
+    };
+
+    /// A row of `credential_fields`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "credential_fields")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: CredentialFieldId,
+        pub credential_id: CredentialId,
+        pub label: String,
+        pub r#type: FieldType,
+        pub position: i64,
+        pub value_sealed: Option<Vec<u8>>,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// Which agents may use a credential.
+pub mod credential_agents {
+    use sea_orm::{Set, entity::prelude::*};
+
+    use crate::base::{
+        ids::{AgentId, CredentialId, OrgId},
+        time::Timestamp,
+    };
+
+    /// A row of `credential_agents`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "credential_agents")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub credential_id: CredentialId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub agent_id: AgentId,
+        pub assigned_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+
+    impl crate::core::store::Link for Entity {
+        type Member = AgentId;
+        type Owner = CredentialId;
+
+        const MEMBER: Column = Column::AgentId;
+        const OWNER: Column = Column::CredentialId;
+
+        fn member(row: &Model) -> AgentId {
+            row.agent_id
+        }
+
+        fn row(org: OrgId, owner: CredentialId, member: AgentId, at: Timestamp) -> ActiveModel {
+            ActiveModel {
+                organization_id: Set(org),
+                credential_id: Set(owner),
+                agent_id: Set(member),
+                assigned_at: Set(at),
+            }
+        }
+    }
+}
+
+/// Which members may use a credential.
+pub mod credential_members {
+    use sea_orm::{Set, entity::prelude::*};
+
+    use crate::base::{
+        ids::{CredentialId, OrgId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `credential_members`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "credential_members")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub credential_id: CredentialId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub user_id: UserId,
+        pub granted_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+
+    impl crate::core::store::Link for Entity {
+        type Member = UserId;
+        type Owner = CredentialId;
+
+        const MEMBER: Column = Column::UserId;
+        const OWNER: Column = Column::CredentialId;
+
+        fn member(row: &Model) -> UserId {
+            row.user_id
+        }
+
+        fn row(org: OrgId, owner: CredentialId, member: UserId, at: Timestamp) -> ActiveModel {
+            ActiveModel {
+                organization_id: Set(org),
+                credential_id: Set(owner),
+                user_id: Set(member),
+                granted_at: Set(at),
+            }
+        }
+    }
+}

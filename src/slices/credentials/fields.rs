@@ -1,0 +1,201 @@
+//! The secrets of a credential, set as a whole list and matched by label.
+//!
+//! A label that is there already keeps its row: its id, its type and its value stay unless the new list says
+//! otherwise. A value is sealed for the place that its row has by its id ([`place`]), so a new row is written first
+//! and its value second.
+
+use std::collections::HashMap;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, Set};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+
+use super::entity::credential_fields;
+use crate::{
+    base::{
+        enums::FieldType,
+        ids::{CredentialFieldId, CredentialId, OrgId},
+        problem::{Problem, Result, Violation},
+    },
+    core::{sealing::SealContext, store::Tx},
+};
+
+/// The largest value, in bytes.
+const VALUE_BYTES: usize = 64 * 1024;
+
+/// One field of the list.
+#[derive(Clone, Debug)]
+pub struct FieldInput {
+    /// What it is called; unique in the credential.
+    pub label: String,
+    /// What it holds. Left out: what it held so far, or a secret.
+    pub kind: Option<FieldType>,
+    /// The secret itself. Absent: the stored one is kept; null: it is cleared.
+    pub value: MaybeUndefined<SecretString>,
+    /// Where it stands among the others. Left out: where it stood, and for a new one where it stands in the list.
+    pub position: Option<i64>,
+}
+
+/// What setting the fields changed: labels, never values.
+#[derive(Debug, Default, Serialize)]
+pub struct Replaced {
+    added: Vec<String>,
+    changed: Vec<String>,
+    removed: Vec<String>,
+}
+
+impl Replaced {
+    /// Whether everything was as wanted already.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Where the value of a field is sealed.
+#[must_use]
+pub fn place(org: OrgId, field: CredentialFieldId) -> SealContext<'static> {
+    SealContext::new(org, "credential_fields", field.0, "value")
+}
+
+/// Makes `fields` the fields of a credential.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a label that comes twice, or a value that is too large or not of its type.
+pub async fn replace(tx: &Tx, credential: CredentialId, fields: Vec<FieldInput>) -> Result<Replaced> {
+    let own = credential_fields::Column::CredentialId.eq(credential);
+    let stored =
+        tx.scope.find::<credential_fields::Entity>().filter(own.clone()).all(tx.connection()).await?;
+    let mut stored: HashMap<String, _> = stored.into_iter().map(|row| (row.label.clone(), row)).collect();
+    let fields = checked(tx, fields, &stored)?;
+    let mut replaced = Replaced::default();
+    let mut rows = Vec::with_capacity(fields.len());
+    for (n, field) in (0_i64..).zip(fields) {
+        let row = stored.remove(&field.label);
+        let position = field.position.or(row.as_ref().map(|row| row.position)).unwrap_or(n);
+        rows.push((row, position, field));
+    }
+    if !stored.is_empty() {
+        let gone = credential_fields::Column::Id.is_in(stored.values().map(|row| row.id));
+        let gone = tx.scope.delete::<credential_fields::Entity>().filter(own).filter(gone);
+        gone.exec(tx.connection()).await?;
+        replaced.removed = stored.into_keys().collect();
+        replaced.removed.sort_unstable();
+    }
+    for (row, position, field) in rows {
+        let label = field.label.clone();
+        match row {
+            Some(row) => {
+                if keep(tx, row, position, field).await? {
+                    replaced.changed.push(label);
+                }
+            }
+            None => {
+                add(tx, credential, position, field).await?;
+                replaced.added.push(label);
+            }
+        }
+    }
+    Ok(replaced)
+}
+
+/// Changes a field whose label is listed again; whether anything changed.
+async fn keep(tx: &Tx, row: credential_fields::Model, position: i64, field: FieldInput) -> Result<bool> {
+    let sealed = seal(tx, row.id, field.value);
+    let mut row = row.into_active_model();
+    if let Some(kind) = field.kind {
+        row.r#type.set_if_not_equals(kind);
+    }
+    row.position.set_if_not_equals(position);
+    crate::core::store::patch(&mut row.value_sealed, sealed);
+    let changed = row.is_changed();
+    if changed {
+        row.update(tx.connection()).await?;
+    }
+    Ok(changed)
+}
+
+async fn add(tx: &Tx, credential: CredentialId, position: i64, field: FieldInput) -> Result<()> {
+    let row = credential_fields::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        credential_id: Set(credential),
+        label: Set(field.label),
+        r#type: Set(field.kind.unwrap_or(FieldType::Secret)),
+        position: Set(position),
+        value_sealed: Set(None),
+    }
+    .insert(tx.connection())
+    .await?;
+    if let MaybeUndefined::Value(sealed) = seal(tx, row.id, field.value) {
+        let mut row = row.into_active_model();
+        row.value_sealed = Set(Some(sealed));
+        row.update(tx.connection()).await?;
+    }
+    Ok(())
+}
+
+fn seal(tx: &Tx, id: CredentialFieldId, value: MaybeUndefined<SecretString>) -> MaybeUndefined<Vec<u8>> {
+    value.map_value(|secret| tx.scope.core.keys.seal(&secret, &place(tx.scope.org, id)))
+}
+
+/// The fields with their labels trimmed, if each label comes once and each value is one of its type.
+fn checked(
+    tx: &Tx,
+    mut fields: Vec<FieldInput>,
+    stored: &HashMap<String, credential_fields::Model>,
+) -> Result<Vec<FieldInput>> {
+    let mut violations = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for (n, field) in fields.iter_mut().enumerate() {
+        field.label = field.label.trim().to_owned();
+        if !seen.insert(field.label.clone()) {
+            let detail = format!("The label `{}` comes more than once.", field.label);
+            violations.push(Violation::at(format!("/fields/{n}/label"), "DUPLICATE", detail));
+        }
+        let row = stored.get(&field.label);
+        let kind = field.kind.or(row.map(|row| row.r#type)).unwrap_or(FieldType::Secret);
+        if let Some(row) = row.filter(|row| row.r#type != kind && field.value.is_undefined())
+            && !stored_fits(tx, row, kind)?
+        {
+            let detail = format!("The stored value is not of the type `{kind}`: send `value` along.");
+            violations.push(Violation::at(format!("/fields/{n}/type"), "NOT_ALLOWED", detail));
+        }
+        if let MaybeUndefined::Value(value) = &field.value
+            && let Some((code, detail)) = flaw(kind, value.expose_secret())
+        {
+            violations.push(Violation::at(format!("/fields/{n}/value"), code, detail));
+        }
+    }
+    Problem::refuse(violations)?;
+    Ok(fields)
+}
+
+/// Whether the value that a field has may stay when its type changes. It is opened for the types that have a form alone.
+fn stored_fits(tx: &Tx, row: &credential_fields::Model, kind: FieldType) -> Result<bool> {
+    if matches!(kind, FieldType::Text | FieldType::Secret | FieldType::Multiline) {
+        return Ok(true);
+    }
+    let Some(sealed) = &row.value_sealed else { return Ok(true) };
+    let value = tx.scope.core.keys.open(sealed, &place(tx.scope.org, row.id)).map_err(Problem::internal)?;
+    Ok(flaw(kind, value.expose_secret()).is_none())
+}
+
+/// What is wrong with a value; the value itself is not repeated.
+fn flaw(kind: FieldType, value: &str) -> Option<(&'static str, &'static str)> {
+    if value.len() > VALUE_BYTES {
+        return Some(("TOO_LONG", "A value takes at most 64 KiB."));
+    }
+    let (good, detail) = match kind {
+        FieldType::Text | FieldType::Secret | FieldType::Multiline => return None,
+        FieldType::Url => (url::Url::parse(value).is_ok(), "The value is no address."),
+        FieldType::Number => {
+            (value.trim().parse::<f64>().is_ok_and(f64::is_finite), "The value is no number.")
+        }
+        FieldType::Boolean => (matches!(value, "true" | "false"), "The value is neither true nor false."),
+        FieldType::Json => {
+            (serde_json::from_str::<serde::de::IgnoredAny>(value).is_ok(), "The value is no JSON document.")
+        }
+    };
+    (!good).then_some(("NOT_ALLOWED", detail))
+}

@@ -1,0 +1,171 @@
+//! Credentials: named sets of secrets that agents are given, and the members who may use them.
+//!
+//! States: active or archived; archiving keeps the assignments. Values are sealed as they arrive and are never read
+//! back through this service: of a value, records tell that there is one, and the audit log that it changed. Who may:
+//! `credential.*`. What leaves the process: the command to synchronize, for every assigned agent that runs.
+
+mod destinations;
+mod entity;
+mod fields;
+pub mod graphql;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
+use serde_json::json;
+
+use self::entity::{credential_members, credentials};
+pub use self::fields::{FieldInput, place};
+use crate::{
+    base::{
+        enums::CredentialKind,
+        ids::{AgentId, CredentialId, UserId},
+        problem::Result,
+    },
+    core::{
+        access::Scope,
+        audit,
+        store::{patch, patch_required, relink},
+    },
+    slices::{
+        agents::assignments,
+        orgs::{self, Limit},
+        people,
+    },
+};
+
+/// What a new credential is given.
+#[derive(Clone, Debug)]
+pub struct NewCredential {
+    /// The name, unique in the organization.
+    pub name: String,
+    /// For people.
+    pub description: Option<String>,
+    /// What it is.
+    pub kind: CredentialKind,
+    /// Hosts or addresses that it may be used for.
+    pub destinations: Vec<String>,
+    /// The secrets.
+    pub fields: Vec<FieldInput>,
+}
+
+/// What an edit changes: absent is untouched, null clears what may be empty.
+#[derive(Clone, Debug, Default)]
+pub struct CredentialEdit {
+    /// The name, unique in the organization.
+    pub name: MaybeUndefined<String>,
+    /// For people.
+    pub description: MaybeUndefined<String>,
+    /// What it is.
+    pub kind: MaybeUndefined<CredentialKind>,
+    /// Hosts or addresses that it may be used for; the whole list.
+    pub destinations: MaybeUndefined<Vec<String>>,
+    /// The secrets; the whole list, matched by label.
+    pub fields: MaybeUndefined<Vec<FieldInput>>,
+}
+
+/// Creates a credential that nobody may use yet (specification, operation 20).
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a destination, label or value that is none, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+pub async fn create(scope: &Scope, new: NewCredential) -> Result<CredentialId> {
+    let destinations = destinations::checked(new.destinations)?;
+    let tx = scope.begin().await?;
+    orgs::check_limit(&tx, Limit::Credentials, scope.find::<credentials::Entity>()).await?;
+    let name = new.name.trim().to_owned();
+    assignments::require_free_name::<credentials::Entity>(&tx, &name, None).await?;
+    let credential = credentials::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        name: Set(name.clone()),
+        description: Set(new.description),
+        kind: Set(new.kind),
+        destinations: Set(json!(destinations)),
+        created_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        archived_at: Set(None),
+    }
+    .insert(tx.connection())
+    .await?;
+    let fields = fields::replace(&tx, credential.id, new.fields).await?;
+    let changes = json!({ "name": name, "kind": new.kind, "fields": fields });
+    assignments::record::<credentials::Entity>(&tx, "createCredential", credential.id, changes);
+    tx.commit().await?;
+    Ok(credential.id)
+}
+
+/// Edits a credential (specification, operation 21); assigned agents are told, unless nothing changes.
+///
+/// # Errors
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for a destination, label or value that is none.
+pub async fn update(scope: &Scope, id: CredentialId, edit: CredentialEdit) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    let mut credential = assignments::load_active::<credentials::Entity>(&tx, id).await?.into_active_model();
+    if let MaybeUndefined::Value(name) = &edit.name {
+        assignments::require_free_name::<credentials::Entity>(&tx, name.trim(), Some(id)).await?;
+    }
+    patch_required(&mut credential.name, edit.name.map_value(|name| name.trim().to_owned()));
+    patch(&mut credential.description, edit.description);
+    patch_required(&mut credential.kind, edit.kind);
+    if let MaybeUndefined::Value(destinations) = edit.destinations {
+        credential.destinations.set_if_not_equals(json!(destinations::checked(destinations)?));
+    }
+    let fields = match edit.fields {
+        MaybeUndefined::Value(fields) => fields::replace(&tx, id, fields).await?,
+        MaybeUndefined::Undefined | MaybeUndefined::Null => fields::Replaced::default(),
+    };
+    if !credential.is_changed() && fields.is_empty() {
+        return Ok(());
+    }
+    let mut changes = audit::changed(&credential);
+    if !fields.is_empty() {
+        changes["fields"] = json!(fields);
+    }
+    credential.updated_at = Set(tx.now);
+    credential.update(tx.connection()).await?;
+    assignments::mark_assigned::<credentials::Entity>(&mut tx, id).await?;
+    assignments::record::<credentials::Entity>(&tx, "updateCredential", id, changes);
+    tx.commit().await
+}
+
+/// Makes `agents` the agents that are given a credential: the complete list (specification, operation 22).
+///
+/// # Errors
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent; then nothing changes.
+pub async fn set_agents(scope: &Scope, id: CredentialId, agents: &[AgentId]) -> Result<()> {
+    assignments::assign::<credentials::Entity>(scope, id, agents, "setCredentialAgents").await
+}
+
+/// Makes `users` the members who may use a credential: the complete list.
+///
+/// # Errors
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for somebody who is no member; then nothing changes.
+pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> Result<()> {
+    let tx = scope.begin().await?;
+    assignments::load_active::<credentials::Entity>(&tx, id).await?;
+    assignments::require_known("/user_ids", users, &people::missing(&tx, users).await?, "member")?;
+    let change = relink::<credential_members::Entity>(&tx, id, users).await?;
+    if change.is_empty() {
+        return Ok(());
+    }
+    assignments::touch::<credentials::Entity>(&tx, id).await?;
+    let changes = json!({ "added": change.added, "removed": change.removed });
+    assignments::record::<credentials::Entity>(&tx, "setCredentialMembers", id, changes);
+    tx.commit().await
+}
+
+/// Archives a credential: assigned agents lose it.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn archive(scope: &Scope, id: CredentialId) -> Result<()> {
+    assignments::archive::<credentials::Entity>(scope, id, "archiveCredential").await
+}
+
+/// Restores a credential: assigned agents regain it.
+///
+/// # Errors
+/// `NOT_FOUND`, `NAME_TAKEN`.
+pub async fn restore(scope: &Scope, id: CredentialId) -> Result<()> {
+    assignments::restore::<credentials::Entity>(scope, id, "unarchiveCredential").await
+}

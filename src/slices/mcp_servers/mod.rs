@@ -1,0 +1,204 @@
+//! MCP servers: tools that agents may call, either a command on the agent's host or an address.
+//!
+//! States: active or archived; archiving keeps the assignments, and assigned agents lose or regain access at once.
+//! `auth` names the secrets that a server needs; the secrets themselves are in credentials. Who may: `mcp.*`. What
+//! leaves the process: the command to synchronize, for every assigned agent that runs.
+
+mod entity;
+pub mod graphql;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
+use serde_json::json;
+
+use self::entity::mcp_servers;
+use crate::{
+    base::{
+        enums::McpTransport,
+        ids::{AgentId, McpServerId},
+        problem::{Problem, Result, Violation},
+    },
+    core::{
+        access::Scope,
+        audit,
+        store::{patch, patch_required},
+    },
+    slices::{
+        agents::assignments,
+        orgs::{self, Limit},
+    },
+};
+
+/// What a new MCP server is given.
+#[derive(Clone, Debug)]
+pub struct NewMcpServer {
+    /// The name, unique in the organization.
+    pub name: String,
+    /// For people.
+    pub description: Option<String>,
+    /// How it is reached.
+    pub transport: McpTransport,
+    /// What to run, for STDIO.
+    pub command: Option<String>,
+    /// The command's arguments.
+    pub args: Vec<String>,
+    /// Where it is, for HTTP and SSE.
+    pub url: Option<String>,
+    /// The names of the secrets that it needs.
+    pub auth: Vec<String>,
+}
+
+/// What an edit changes: absent is untouched, null clears what may be empty.
+#[derive(Clone, Debug, Default)]
+pub struct McpServerEdit {
+    /// The name, unique in the organization.
+    pub name: MaybeUndefined<String>,
+    /// For people.
+    pub description: MaybeUndefined<String>,
+    /// How it is reached.
+    pub transport: MaybeUndefined<McpTransport>,
+    /// What to run, for STDIO.
+    pub command: MaybeUndefined<String>,
+    /// The command's arguments; the whole list.
+    pub args: MaybeUndefined<Vec<String>>,
+    /// Where it is, for HTTP and SSE.
+    pub url: MaybeUndefined<String>,
+    /// The names of the secrets that it needs; the whole list.
+    pub auth: MaybeUndefined<Vec<String>>,
+}
+
+/// Creates an MCP server that no agent may call yet.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a command or address that does not go with the transport, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+pub async fn create(scope: &Scope, new: NewMcpServer) -> Result<McpServerId> {
+    let args = json!(new.args);
+    let auth = secret_names(&new.auth)?;
+    check_endpoint(new.transport, new.command.as_deref(), &args, new.url.as_deref())?;
+    let tx = scope.begin().await?;
+    orgs::check_limit(&tx, Limit::McpServers, scope.find::<mcp_servers::Entity>()).await?;
+    let name = new.name.trim().to_owned();
+    assignments::require_free_name::<mcp_servers::Entity>(&tx, &name, None).await?;
+    let server = mcp_servers::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        name: Set(name.clone()),
+        description: Set(new.description),
+        transport: Set(new.transport),
+        command: Set(new.command),
+        args: Set(args),
+        url: Set(new.url),
+        auth: Set(json!(auth)),
+        created_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        archived_at: Set(None),
+    }
+    .insert(tx.connection())
+    .await?;
+    let changes = json!({ "name": name, "transport": new.transport });
+    assignments::record::<mcp_servers::Entity>(&tx, "createMcpServer", server.id, changes);
+    tx.commit().await?;
+    Ok(server.id)
+}
+
+/// Edits an MCP server; assigned agents are told, unless nothing changes.
+///
+/// # Errors
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` when the result does not go with its transport.
+pub async fn update(scope: &Scope, id: McpServerId, edit: McpServerEdit) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    let mut server = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?.into_active_model();
+    if let MaybeUndefined::Value(name) = &edit.name {
+        assignments::require_free_name::<mcp_servers::Entity>(&tx, name.trim(), Some(id)).await?;
+    }
+    patch_required(&mut server.name, edit.name.map_value(|name| name.trim().to_owned()));
+    patch(&mut server.description, edit.description);
+    patch_required(&mut server.transport, edit.transport);
+    patch(&mut server.command, edit.command);
+    patch_required(&mut server.args, edit.args.map_value(|args| json!(args)));
+    patch(&mut server.url, edit.url);
+    if let MaybeUndefined::Value(auth) = edit.auth {
+        server.auth.set_if_not_equals(json!(secret_names(&auth)?));
+    }
+    if !server.is_changed() {
+        return Ok(());
+    }
+    check_endpoint(
+        *server.transport.as_ref(),
+        server.command.as_ref().as_deref(),
+        server.args.as_ref(),
+        server.url.as_ref().as_deref(),
+    )?;
+    server.updated_at = Set(tx.now);
+    let changes = audit::changed(&server);
+    server.update(tx.connection()).await?;
+    assignments::mark_assigned::<mcp_servers::Entity>(&mut tx, id).await?;
+    assignments::record::<mcp_servers::Entity>(&tx, "updateMcpServer", id, changes);
+    tx.commit().await
+}
+
+/// Makes `agents` the agents that may call an MCP server: the complete list.
+///
+/// # Errors
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent; then nothing changes.
+pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> Result<()> {
+    assignments::assign::<mcp_servers::Entity>(scope, id, agents, "setMcpServerAgents").await
+}
+
+/// Archives an MCP server (specification, operation 24).
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn archive(scope: &Scope, id: McpServerId) -> Result<()> {
+    assignments::archive::<mcp_servers::Entity>(scope, id, "archiveMcpServer").await
+}
+
+/// Restores an MCP server (specification, operation 25): assigned agents regain access.
+///
+/// # Errors
+/// `NOT_FOUND`, `NAME_TAKEN`.
+pub async fn restore(scope: &Scope, id: McpServerId) -> Result<()> {
+    assignments::restore::<mcp_servers::Entity>(scope, id, "unarchiveMcpServer").await
+}
+
+/// The names of secrets, trimmed, if each comes once.
+fn secret_names(given: &[String]) -> Result<Vec<String>> {
+    let names: Vec<String> = given.iter().map(|name| name.trim().to_owned()).collect();
+    let repeated = names.iter().enumerate().filter(|(n, name)| names[..*n].contains(name));
+    let violations = repeated.map(|(n, name)| {
+        Violation::at(format!("/auth/{n}"), "DUPLICATE", format!("`{name}` comes more than once."))
+    });
+    Problem::refuse(violations.collect())?;
+    Ok(names)
+}
+
+/// A command goes with STDIO, an address with HTTP and SSE, and neither with the other.
+fn check_endpoint(
+    transport: McpTransport,
+    command: Option<&str>,
+    args: &serde_json::Value,
+    url: Option<&str>,
+) -> Result<()> {
+    let required = |pointer: &str| {
+        let detail = format!("`{}` is required with {transport}.", &pointer[1..]);
+        Violation::at(pointer, "REQUIRED", detail)
+    };
+    let misplaced = |pointer: &str| {
+        let detail = format!("`{}` has no place with {transport}.", &pointer[1..]);
+        Violation::at(pointer, "NOT_ALLOWED", detail)
+    };
+    let mut violations = Vec::new();
+    if transport == McpTransport::Stdio {
+        violations.extend(command.is_none().then(|| required("/command")));
+        violations.extend(url.is_some().then(|| misplaced("/url")));
+    } else {
+        violations.extend(command.is_some().then(|| misplaced("/command")));
+        violations.extend(args.as_array().is_some_and(|args| !args.is_empty()).then(|| misplaced("/args")));
+        violations.extend(match url {
+            Some(url) => orgs::check_url("/url", url),
+            None => Some(required("/url")),
+        });
+    }
+    Problem::refuse(violations)
+}

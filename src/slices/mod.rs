@@ -1,0 +1,19 @@
+//! The product, a folder a resource.
+//!
+//! Each slice has the same files: `mod.rs` (operations and their errors, the only door), `entity.rs` (rows, private),
+//! `graphql.rs` (objects and root fields), `state.rs` where there is a lifecycle. A slice may call another slice's
+//! `mod.rs`, never its entity.
+
+pub mod agents;
+pub mod approvals;
+pub mod audit;
+pub mod avatars;
+pub mod channels;
+pub mod conversations;
+pub mod credentials;
+pub mod mcp_servers;
+pub mod orgs;
+pub mod people;
+pub mod policies;
+pub mod servers;
+pub mod skills;

@@ -1,0 +1,103 @@
+//! Values that a library knows better than a pattern does: time zones, cron lines, addresses.
+
+use croner::parser::{CronParser, Seconds, Year};
+
+use crate::base::{numerals::counted, problem::Violation};
+
+/// A name of the time zone database.
+#[must_use]
+pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
+    let known = jiff::tz::TimeZone::get(name).is_ok();
+    (!known)
+        .then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{name}` is no time zone: Europe/Berlin.")))
+}
+
+/// A cron line of five fields.
+#[must_use]
+pub fn check_cron(pointer: &str, line: &str) -> Option<Violation> {
+    cron(pointer, line).err()
+}
+
+/// A cron line of five fields, of which no two instants lie closer than `minutes`.
+#[must_use]
+pub fn check_cron_interval(pointer: &str, line: &str, minutes: i64) -> Option<Violation> {
+    let cron = match cron(pointer, line) {
+        Ok(cron) => cron,
+        Err(violation) => return Some(violation),
+    };
+    // A line repeats itself day by day where it does so often: a few hundred instants from any day show its
+    // shortest interval. Without a time zone, since a change of the clocks is no choice of the line's author.
+    let instants: Vec<_> = cron.iter_after(jiff::civil::date(2024, 2, 1).at(0, 0, 0, 0)).take(400).collect();
+    let shortest = instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min()?;
+    let detail = format!(
+        "`{line}` comes after {} already; the plan allows every {minutes}.",
+        counted(shortest, "minute")
+    );
+    (shortest < minutes).then(|| Violation::at(pointer, "TOO_SMALL", detail))
+}
+
+fn cron(pointer: &str, line: &str) -> Result<croner::Cron, Violation> {
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    parser
+        .parse(line)
+        .map_err(|error| Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is no cron line: {error}.")))
+}
+
+/// An absolute `http` or `https` address without user name and password: records show addresses to everybody who may read
+/// them. What was given is not repeated, since it may hold a password.
+#[must_use]
+pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
+    let detail = match url::Url::parse(text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => HTTP,
+        Ok(url) if !is_nobodys(&url) => {
+            "The address holds a user name or a password: use a credential for them."
+        }
+        Ok(_) => return None,
+        Err(_) => HTTP,
+    };
+    Some(Violation::at(pointer, "NOT_ALLOWED", detail))
+}
+
+const HTTP: &str = "It must be an http or https address.";
+
+/// Whether an address holds neither a user name nor a password.
+#[must_use]
+pub fn is_nobodys(url: &url::Url) -> bool {
+    url.username().is_empty() && url.password().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cron_line_has_five_fields() {
+        assert!(check_cron("/x", "0 4 * * 1-5").is_none());
+        assert!(check_cron("/x", "@daily").is_none());
+        for line in ["", "often", "* * * * * *", "61 * * * *", "* * * *"] {
+            assert!(check_cron("/x", line).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_address_holds_no_password() {
+        assert!(check_url("/x", "https://x.example/mcp?a=b@c").is_none());
+        for bad in [
+            "https://user:hunter2@x.example/",
+            "https://user@x.example/",
+            "http://:hunter2@x.example",
+            "ftp://x",
+        ] {
+            let refused = check_url("/x", bad).unwrap();
+            assert!(!refused.detail.contains("hunter2"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_shortest_interval_counts() {
+        let refused = |line, minutes| check_cron_interval("/x", line, minutes).is_some();
+        assert!(!refused("*/15 * * * *", 15) && refused("*/15 * * * *", 16));
+        assert!(refused("0,59 0,23 * * *", 2), "a minute between one day and the next");
+        assert!(!refused("0 0 29 2 *", 60) && !refused("0 0 31 2 *", 60));
+    }
+}

@@ -1,0 +1,335 @@
+//! Organizations in the schema.
+
+use std::sync::LazyLock;
+
+use async_graphql::{Context, InputObject, MaybeUndefined, Object};
+
+use super::{Limit, OrganizationEdit};
+use crate::{
+    base::{
+        column::Decimal,
+        enums::{CostGuardAction, CustomerType, Plan, VersionRetention},
+        ids::{ImageId, OrgId, UserId},
+        permission::{Permission, Role},
+        secret::SecretText,
+        time::Timestamp,
+    },
+    core::access::Scope,
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, length, name, not_null, range},
+        permit::permit,
+    },
+    read::{One, Record, Spec},
+    slices::servers::graphql::Image,
+};
+
+/// The tables of an organization's record: itself and its plan's limits.
+const FROM: &str = "organizations t JOIN plans p ON p.plan = t.plan";
+const STORED_BYTES: &str = "COALESCE((SELECT s.bytes FROM stored_bytes s WHERE s.organization_id = t.id), 0)";
+const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/organization/' || t.id || '?v=' || t.avatar_version END";
+
+/// An organization: a tenant.
+pub struct Organization;
+
+impl Record for Organization {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let spec = Spec::new("Organization", FROM, "An organization: a tenant.")
+                .tenant("t.id")
+                .permission(Permission::OrganizationView)
+                .viewer_can(|scope| scope.can(&["organization", "member", "token", "audit", "policy"]));
+            settings(tax(support(identity(spec))))
+        });
+        &SPEC
+    }
+}
+
+fn identity(spec: Spec) -> Spec {
+    spec.column::<OrgId>("id", "Identifies the organization.")
+        .column::<String>("name", "The name.")
+        .column::<Plan>("plan", "The plan, whose limits apply.")
+        .sql::<Option<String>>("avatar_url", AVATAR_URL, "Its picture: a path.")
+        .caller::<Option<Role>>("viewer_role", viewer_role, "The caller's role; null for a service token.")
+        .caller::<Vec<Permission>>("viewer_permissions", viewer_permissions, "What the caller may do here.")
+        .sql::<bool>("has_voice_key", "(t.voice_key_sealed IS NOT NULL)", "Whether agents can speak.")
+        .sql::<bool>(
+            "has_transcription_key",
+            "(t.transcription_key_sealed IS NOT NULL)",
+            "Whether voice messages can be transcribed.",
+        )
+        .sql::<bool>(
+            "has_provider_oauth_app",
+            "(t.provider_oauth_client_id IS NOT NULL AND t.provider_oauth_secret_sealed IS NOT NULL)",
+            "Whether it has an OAuth application of its own at the model provider.",
+        )
+        .column::<bool>(
+            "require_second_factor",
+            "Whether members without a second factor are kept out. Service tokens are not members.",
+        )
+        .column::<Option<String>>("provider_oauth_client_id", "That application's client id.")
+        .column::<String>("timezone", "The time zone of its schedules.")
+        .column::<Option<ImageId>>("default_image_id", "What agents run from whose creator names no image.")
+        .one::<Image>(
+            "default_image",
+            "t.default_image_id",
+            "What agents run from whose creator names no image.",
+        )
+        .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends. Not in force yet.")
+        .column::<Option<Timestamp>>(
+            "grace_until",
+            "Until when the former plan's limits still apply. Not in force yet.",
+        )
+        .column::<Option<Plan>>("grace_from_plan", "The former plan. Not in force yet.")
+        .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
+        .sql::<Decimal>(
+            "stored_bytes",
+            STORED_BYTES,
+            "Bytes of attachments, pictures and skills that it keeps.",
+        )
+}
+
+fn support(spec: Spec) -> Spec {
+    spec.column::<Option<Timestamp>>("support_access_until", "Until when the operator's support may look in.")
+        .column::<Option<Timestamp>>("support_access_granted_at", "When that was granted.")
+        .column::<Option<UserId>>("support_access_granted_by", "Who granted it.")
+}
+
+fn tax(spec: Spec) -> Spec {
+    spec.column::<CustomerType>("customer_type", "A business or a person.")
+        .column::<Option<String>>("tax_name", "The name for invoices.")
+        .column::<Option<String>>("tax_id", "The tax number.")
+        .column::<Option<String>>("tax_country", "The country: a code of two letters.")
+        .column::<Option<String>>("tax_address", "Street and number.")
+        .column::<Option<String>>("tax_postal_code", "The postal code.")
+        .column::<Option<String>>("tax_city", "The city.")
+        .column::<bool>("vat_validated", "Whether the tax number was found to be valid.")
+        .column::<Option<Timestamp>>("vat_validated_at", "When it was.")
+}
+
+fn settings(spec: Spec) -> Spec {
+    spec.column::<Option<i64>>("backup_retention", "How many backups of an agent are kept.")
+        .column::<Option<String>>("backup_cron", "When agents are backed up: a cron line.")
+        .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens an hour from which the guard acts.")
+        .column::<CostGuardAction>("cost_guard_action", "What the guard does.")
+        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
+        .column::<Option<i64>>("transcript_retention_days", "How long transcripts are kept, in days.")
+        .column::<Option<i64>>("contracted_agents", "Agents, where the contract says other than the plan.")
+        .column::<Option<i64>>(
+            "max_channels_per_agent",
+            "Channels of an agent, where the contract says other than the plan.",
+        )
+        .column::<Option<i64>>(
+            "doctor_runs_per_month",
+            "Doctor runs, where the contract says other than the plan.",
+        )
+        .column::<Option<i64>>(
+            "cron_llm_runs_per_month",
+            "Scheduled runs, where the contract says other than the plan.",
+        )
+        .column::<Option<i64>>(
+            "file_versions",
+            "Versions of a file, where the contract says other than the plan.",
+        )
+        .column::<VersionRetention>("version_retention", "Which versions of a file are kept.")
+        .column::<Option<i64>>("server_alert_ram_pct", "Memory use that raises an alert, in percent.")
+        .column::<Option<i64>>("server_alert_cpu_pct", "Processor use that raises an alert, in percent.")
+        .column::<Option<f64>>("server_alert_load_factor", "Load for each core that raises an alert.")
+        .column::<Timestamp>("created_at", "When it was created.")
+        .column::<Timestamp>("updated_at", "When its record last changed.")
+}
+
+/// The limits in force: the contract's where it says so, else the plan's.
+pub struct Limits;
+
+impl Record for Limits {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Limit::ALL.iter().fold(
+                Spec::new(
+                    "OrganizationLimits",
+                    FROM,
+                    "The limits in force: the contract's, or else the plan's.",
+                )
+                .tenant("t.id"),
+                |spec, limit| spec.sql::<i64>(limit.name(), limit.sql(), limit.about()),
+            )
+        });
+        &SPEC
+    }
+}
+
+fn viewer_role(scope: &Scope) -> String {
+    scope.membership.role.map_or_else(|| "null".to_owned(), |role| format!("\"{role}\""))
+}
+
+/// The names in alphabetical order, as a JSON list; no name needs an escape.
+fn viewer_permissions(scope: &Scope) -> String {
+    static SORTED: LazyLock<Vec<Permission>> = LazyLock::new(|| {
+        let mut all = Permission::ALL.to_vec();
+        all.sort_unstable_by_key(|permission| permission.as_str());
+        all
+    });
+    let mut json = String::with_capacity(SORTED.len() * 24);
+    for permission in SORTED.iter().filter(|permission| scope.may(**permission)) {
+        json.push_str(if json.is_empty() { "[\"" } else { ",\"" });
+        json.push_str(permission.as_str());
+        json.push('"');
+    }
+    if json.is_empty() {
+        json.push('[');
+    }
+    json.push(']');
+    json
+}
+
+/// What an edit of the organization changes: absent is untouched, null clears what may be empty. The plan and what
+/// the contract says otherwise are the operator's.
+#[derive(InputObject)]
+pub struct UpdateOrganizationInput {
+    /// The name.
+    #[graphql(directive = bounds::apply(name(80).not_null()))]
+    pub name: MaybeUndefined<String>,
+    /// The time zone of its schedules: Europe/Berlin. Not in force yet.
+    #[graphql(directive = bounds::apply(length(1, 64).not_null()))]
+    pub timezone: MaybeUndefined<String>,
+    /// What agents run from whose creator names no image.
+    pub default_image_id: MaybeUndefined<ImageId>,
+    /// The key by which agents speak. It is never shown again. Not in force yet.
+    #[graphql(directive = bounds::apply(length(1, 8000)))]
+    pub voice_key: MaybeUndefined<SecretText>,
+    /// The key by which voice messages are transcribed. It is never shown again. Not in force yet.
+    #[graphql(directive = bounds::apply(length(1, 8000)))]
+    pub transcription_key: MaybeUndefined<SecretText>,
+    /// The client id of an OAuth application of its own at the model provider. Not in force yet.
+    #[graphql(directive = bounds::apply(length(1, 500)))]
+    pub provider_oauth_client_id: MaybeUndefined<String>,
+    /// That application's secret. It is never shown again. Not in force yet.
+    #[graphql(directive = bounds::apply(length(1, 8000)))]
+    pub provider_oauth_secret: MaybeUndefined<SecretText>,
+    /// Until when the operator's support may look in: at most ninety days; null ends it. Not in force yet.
+    pub support_access_until: MaybeUndefined<Timestamp>,
+    /// Whether members without a second factor are kept out.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub require_second_factor: MaybeUndefined<bool>,
+    /// A business or a person.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub customer_type: MaybeUndefined<CustomerType>,
+    /// The name for invoices.
+    #[graphql(directive = bounds::apply(length(1, 200)))]
+    pub tax_name: MaybeUndefined<String>,
+    /// The tax number.
+    #[graphql(directive = bounds::apply(length(1, 40)))]
+    pub tax_id: MaybeUndefined<String>,
+    /// The country: a code of two letters.
+    #[graphql(directive = bounds::apply(length(2, 2)))]
+    pub tax_country: MaybeUndefined<String>,
+    /// Street and number.
+    #[graphql(directive = bounds::apply(length(1, 500)))]
+    pub tax_address: MaybeUndefined<String>,
+    /// The postal code.
+    #[graphql(directive = bounds::apply(length(1, 20)))]
+    pub tax_postal_code: MaybeUndefined<String>,
+    /// The city.
+    #[graphql(directive = bounds::apply(length(1, 200)))]
+    pub tax_city: MaybeUndefined<String>,
+    /// How many backups of an agent are kept. Not in force yet.
+    #[graphql(directive = bounds::apply(range(1, 10_000)))]
+    pub backup_retention: MaybeUndefined<i64>,
+    /// When agents are backed up: a cron line of five fields. Not in force yet.
+    #[graphql(directive = bounds::apply(length(1, 120)))]
+    pub backup_cron: MaybeUndefined<String>,
+    /// Tokens an hour from which the guard acts. Not in force yet.
+    #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
+    pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
+    /// What the guard does. Not in force yet.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub cost_guard_action: MaybeUndefined<CostGuardAction>,
+    /// Tokens at which a session starts over. Not in force yet.
+    #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
+    pub session_reset_tokens: MaybeUndefined<i64>,
+    /// How long transcripts are kept, in days; null: for good. Not in force yet.
+    #[graphql(directive = bounds::apply(range(1, 36_500)))]
+    pub transcript_retention_days: MaybeUndefined<i64>,
+    /// Which versions of a file are kept. Not in force yet.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub version_retention: MaybeUndefined<VersionRetention>,
+    /// Memory use that raises an alert, in percent. Not in force yet.
+    #[graphql(directive = bounds::apply(range(1, 100)))]
+    pub server_alert_ram_pct: MaybeUndefined<i64>,
+    /// Processor use that raises an alert, in percent. Not in force yet.
+    #[graphql(directive = bounds::apply(range(1, 100)))]
+    pub server_alert_cpu_pct: MaybeUndefined<i64>,
+    /// Load for each core that raises an alert. Not in force yet.
+    #[graphql(directive = bounds::apply(range(0, 1000)))]
+    pub server_alert_load_factor: MaybeUndefined<f64>,
+}
+
+impl From<UpdateOrganizationInput> for OrganizationEdit {
+    fn from(input: UpdateOrganizationInput) -> Self {
+        Self {
+            name: input.name,
+            timezone: input.timezone,
+            default_image_id: input.default_image_id,
+            voice_key: input.voice_key.map_value(|secret| secret.0),
+            transcription_key: input.transcription_key.map_value(|secret| secret.0),
+            provider_oauth_client_id: input.provider_oauth_client_id,
+            provider_oauth_secret: input.provider_oauth_secret.map_value(|secret| secret.0),
+            support_access_until: input.support_access_until,
+            require_second_factor: input.require_second_factor,
+            customer_type: input.customer_type,
+            tax_name: input.tax_name,
+            tax_id: input.tax_id,
+            tax_country: input.tax_country,
+            tax_address: input.tax_address,
+            tax_postal_code: input.tax_postal_code,
+            tax_city: input.tax_city,
+            backup_retention: input.backup_retention,
+            backup_cron: input.backup_cron,
+            cost_guard_tokens_per_hour: input.cost_guard_tokens_per_hour,
+            cost_guard_action: input.cost_guard_action,
+            session_reset_tokens: input.session_reset_tokens,
+            transcript_retention_days: input.transcript_retention_days,
+            version_retention: input.version_retention,
+            server_alert_ram_pct: input.server_alert_ram_pct,
+            server_alert_cpu_pct: input.server_alert_cpu_pct,
+            server_alert_load_factor: input.server_alert_load_factor,
+        }
+    }
+}
+
+/// Reading the organization.
+#[derive(Default)]
+pub struct OrganizationQuery;
+
+#[Object]
+impl OrganizationQuery {
+    /// The organization.
+    #[graphql(directive = permit::apply(Permission::OrganizationView))]
+    async fn organization(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<One<Organization>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, org_id)) }).await
+    }
+}
+
+/// Changing the organization.
+#[derive(Default)]
+pub struct OrganizationMutation;
+
+#[Object]
+impl OrganizationMutation {
+    /// Edits the organization's settings.
+    #[graphql(directive = permit::apply(Permission::OrganizationEdit))]
+    async fn update_organization(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: UpdateOrganizationInput,
+    ) -> Answer<One<Organization>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::update(&scope, input.into()).await?;
+            Ok(One::by_id(&scope, org_id))
+        })
+        .await
+    }
+}

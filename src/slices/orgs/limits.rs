@@ -1,0 +1,258 @@
+//! Plan limits: data in a configuration file, stored beside the organizations, checked where something is made.
+
+use sea_orm::{ConnectionTrait, DbBackend, EntityTrait, PaginatorTrait, Select, Statement, Value};
+
+use crate::{
+    base::problem::{Code, Problem, Result},
+    core::{Core, audit, config::Plans, store::Tx},
+};
+
+const MIB: i64 = 1 << 20;
+
+/// What a plan limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Agents of an organization.
+    Agents,
+    /// Servers of an organization.
+    Servers,
+    /// External channels of one agent.
+    ChannelsPerAgent,
+    /// Minutes between two scheduled runs, at least.
+    MinCronInterval,
+    /// Minutes between two looks into a mailbox, at least.
+    MinMailPoll,
+    /// Doctor runs in a month.
+    DoctorRuns,
+    /// Scheduled runs in a month.
+    CronLlmRuns,
+    /// Versions of a file.
+    FileVersions,
+    /// Members.
+    Members,
+    /// Invitations that are open at a time.
+    OpenInvitations,
+    /// Service tokens that are not revoked.
+    ServiceTokens,
+    /// Images, archived ones included.
+    Images,
+    /// Credentials, archived ones included.
+    Credentials,
+    /// MCP servers, archived ones included.
+    McpServers,
+    /// Skills, archived ones included.
+    Skills,
+    /// Attachments, pictures and skills, in MiB.
+    StoredMib,
+}
+
+impl Limit {
+    /// Every limit, in the order of the organization's record.
+    pub const ALL: [Self; 16] = [
+        Self::Agents,
+        Self::Servers,
+        Self::ChannelsPerAgent,
+        Self::MinCronInterval,
+        Self::MinMailPoll,
+        Self::DoctorRuns,
+        Self::CronLlmRuns,
+        Self::FileVersions,
+        Self::Members,
+        Self::OpenInvitations,
+        Self::ServiceTokens,
+        Self::Images,
+        Self::Credentials,
+        Self::McpServers,
+        Self::Skills,
+        Self::StoredMib,
+    ];
+
+    /// The name in the organization's record.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Agents => "max_agents",
+            Self::Servers => "max_servers",
+            Self::ChannelsPerAgent => "channels_per_agent",
+            Self::MinCronInterval => "min_cron_interval_minutes",
+            Self::MinMailPoll => "min_mail_poll_minutes",
+            Self::DoctorRuns => "doctor_runs_per_month",
+            Self::CronLlmRuns => "cron_llm_runs_per_month",
+            Self::FileVersions => "file_versions",
+            Self::Members => "max_members",
+            Self::OpenInvitations => "max_open_invitations",
+            Self::ServiceTokens => "max_service_tokens",
+            Self::Images => "max_images",
+            Self::Credentials => "max_credentials",
+            Self::McpServers => "max_mcp_servers",
+            Self::Skills => "max_skills",
+            Self::StoredMib => "max_stored_mib",
+        }
+    }
+
+    /// What it limits, for the schema.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Agents => "Agents.",
+            Self::Servers => "Servers.",
+            Self::ChannelsPerAgent => "External channels of one agent.",
+            Self::MinCronInterval => "Minutes between two scheduled runs, at least.",
+            Self::MinMailPoll => "Minutes between two looks into a mailbox, at least.",
+            Self::DoctorRuns => "Doctor runs in a month.",
+            Self::CronLlmRuns => "Scheduled runs in a month.",
+            Self::FileVersions => "Versions of a file.",
+            Self::Members => "Members.",
+            Self::OpenInvitations => "Invitations that are open at a time.",
+            Self::ServiceTokens => "Service tokens that are not revoked.",
+            Self::Images => "Images, archived ones included.",
+            Self::Credentials => "Credentials, archived ones included.",
+            Self::McpServers => "MCP servers, archived ones included.",
+            Self::Skills => "Skills, archived ones included.",
+            Self::StoredMib => "Attachments, pictures and skills, in MiB.",
+        }
+    }
+
+    /// The effective limit: the organization's own, or its plan's. `t` is the organization, `p` its plan.
+    #[must_use]
+    pub const fn sql(self) -> &'static str {
+        match self {
+            Self::Agents => "COALESCE(t.contracted_agents, p.max_agents)",
+            Self::Servers => "COALESCE(t.max_servers_override, p.max_servers)",
+            Self::ChannelsPerAgent => "COALESCE(t.max_channels_per_agent, p.channels_per_agent)",
+            Self::MinCronInterval => {
+                "COALESCE(t.min_cron_interval_minutes_override, p.min_cron_interval_minutes)"
+            }
+            Self::MinMailPoll => "COALESCE(t.min_mail_poll_minutes_override, p.min_mail_poll_minutes)",
+            Self::DoctorRuns => "COALESCE(t.doctor_runs_per_month, p.doctor_runs_per_month)",
+            Self::CronLlmRuns => "COALESCE(t.cron_llm_runs_per_month, p.cron_llm_runs_per_month)",
+            Self::FileVersions => "COALESCE(t.file_versions, p.file_versions)",
+            Self::Members => "p.max_members",
+            Self::OpenInvitations => "p.max_open_invitations",
+            Self::ServiceTokens => "p.max_service_tokens",
+            Self::Images => "p.max_images",
+            Self::Credentials => "p.max_credentials",
+            Self::McpServers => "p.max_mcp_servers",
+            Self::Skills => "p.max_skills",
+            Self::StoredMib => "p.max_stored_mib",
+        }
+    }
+}
+
+/// Holds the organization until the transaction ends: whoever counts before adding or removing calls this before
+/// counting, so that two who do so at the same time can't both be the last. SQLite has one writer anyway.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn lock(tx: &Tx) -> Result<()> {
+    let backend = tx.scope.core.db.backend();
+    if backend == DbBackend::Postgres {
+        // NO KEY: rows that only refer to the organization may be written meanwhile.
+        let sql = "SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE";
+        let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.0.into()]);
+        tx.connection().query_one_raw(statement).await?;
+    }
+    Ok(())
+}
+
+/// Refuses one more where `existing` have reached the limit. Runs in the transaction that makes it. The organization
+/// is locked before anything is counted, so that two who make one at the same time can't both be the last.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`, naming limit, maximum and use.
+pub async fn check_limit<E>(tx: &Tx, limit: Limit, existing: Select<E>) -> Result<()>
+where
+    E: EntityTrait,
+    E::Model: Sync,
+{
+    lock(tx).await?;
+    let max = value(tx, limit).await?;
+    let used = existing.count(tx.connection()).await?;
+    let used = i64::try_from(used).unwrap_or(i64::MAX);
+    if used < max { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+}
+
+/// Refuses the `added` bytes that have just been stored if the organization now keeps more than it may. It is asked after the
+/// rows are written: the database has added their bytes to the organization's sum by then, and whoever else stores something
+/// waits for that row, so two at once can't both be the last. It costs one row, however much is stored.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`, naming limit, maximum and use.
+pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
+    if added <= 0 {
+        return Ok(());
+    }
+    let limit = Limit::StoredMib;
+    let sql = "SELECT bytes FROM stored_bytes WHERE organization_id = $1";
+    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, [tx.scope.org.0.into()]);
+    let bytes: i64 = match tx.connection().query_one_raw(statement).await? {
+        Some(row) => row.try_get_by(0)?,
+        None => 0,
+    };
+    let max = value(tx, limit).await?;
+    let used = (bytes - added + MIB - 1) / MIB;
+    if bytes <= max.saturating_mul(MIB) { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+}
+
+fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
+    let name = limit.name();
+    let detail = format!("The plan allows {max} ({name}); {used} are in use.");
+    let problem = Problem::new(Code::PlanLimitReached, detail).with("limit", name);
+    let problem = problem.with("max", max).with("used", used);
+    if let Some(operation) = &tx.scope.operation {
+        let member = Some((tx.scope.org, Some(&tx.scope.membership)));
+        audit::refused(&tx.scope.request, operation, member, &problem);
+    }
+    problem
+}
+
+/// The limit in force.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn value(tx: &Tx, limit: Limit) -> Result<i64> {
+    let sql = format!(
+        "SELECT {} FROM organizations t JOIN plans p ON p.plan = t.plan WHERE t.id = $1",
+        limit.sql()
+    );
+    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, [tx.scope.org.0.into()]);
+    match tx.connection().query_one_raw(statement).await? {
+        Some(row) => Ok(row.try_get_by(0)?),
+        None => Err(Problem::new(Code::NotFound, "The organization is gone.")),
+    }
+}
+
+/// Writes the plans' limits from the configuration to the database, where organizations' records join them.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn store_plans(core: &Core, plans: &Plans) -> Result<()> {
+    let sql = "UPDATE plans SET max_agents = $2, max_servers = $3, channels_per_agent = $4, \
+               min_cron_interval_minutes = $5, min_mail_poll_minutes = $6, doctor_runs_per_month = $7, \
+               cron_llm_runs_per_month = $8, file_versions = $9, max_members = $10, max_open_invitations = $11, \
+               max_service_tokens = $12, max_images = $13, max_credentials = $14, max_mcp_servers = $15, \
+               max_skills = $16, max_stored_mib = $17 WHERE plan = $1";
+    for (plan, limits) in plans.iter() {
+        let values: Vec<Value> = vec![
+            plan.as_str().into(),
+            limits.max_agents.into(),
+            limits.max_servers.into(),
+            limits.channels_per_agent.into(),
+            limits.min_cron_interval_minutes.into(),
+            limits.min_mail_poll_minutes.into(),
+            limits.doctor_runs_per_month.into(),
+            limits.cron_llm_runs_per_month.into(),
+            limits.file_versions.into(),
+            limits.max_members.into(),
+            limits.max_open_invitations.into(),
+            limits.max_service_tokens.into(),
+            limits.max_images.into(),
+            limits.max_credentials.into(),
+            limits.max_mcp_servers.into(),
+            limits.max_skills.into(),
+            limits.max_stored_mib.into(),
+        ];
+        core.db.execute(sql, values).await?;
+    }
+    Ok(())
+}

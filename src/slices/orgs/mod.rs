@@ -1,0 +1,54 @@
+//! Organizations: the tenants, their settings and the limits of their plans.
+//!
+//! Members edit the settings (`organization.edit`); an organization is made, and its plan and contract are set, by the
+//! installation's operator at the command line.
+
+mod check;
+mod edit;
+mod entity;
+pub mod graphql;
+mod limits;
+mod operator;
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
+
+use self::entity::organizations;
+pub use self::{
+    check::{check_cron, check_cron_interval, check_timezone, check_url, is_nobodys},
+    edit::{OrganizationEdit, update},
+    limits::{Limit, check_limit, check_stored, lock, store_plans, value as limit},
+    operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
+};
+use crate::{
+    base::{
+        ids::ImageId,
+        problem::{Code, Problem, Result},
+    },
+    core::store::Tx,
+};
+
+/// The image that an agent runs from if its creator names none.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn default_image(tx: &Tx) -> Result<Option<ImageId>> {
+    Ok(load(tx).await?.default_image_id)
+}
+
+/// Notes the organization's picture.
+///
+/// # Errors
+/// The database refused.
+pub async fn set_avatar(tx: &Tx, version: Option<i64>) -> Result<()> {
+    let mut organization = load(tx).await?.into_active_model();
+    organization.avatar_version = Set(version);
+    organization.updated_at = Set(tx.now);
+    organization.update(tx.connection()).await?;
+    Ok(())
+}
+
+async fn load(tx: &Tx) -> Result<organizations::Model> {
+    let found = tx.scope.find::<organizations::Entity>().filter(organizations::Column::Id.eq(tx.scope.org));
+    let gone = || Problem::new(Code::NotFound, "The organization is gone.");
+    found.one(tx.connection()).await?.ok_or_else(gone)
+}

@@ -1,0 +1,175 @@
+//! What the installation's operator does with organizations: makes them, lists them, and finds them by name. No request leads here.
+
+use std::sync::Arc;
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QueryResult, Set,
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{entity::organizations, load};
+use crate::{
+    base::{
+        enums::Plan,
+        ids::{OrgId, UserId},
+        permission::Role,
+        plain::{NAME_RULE, is_name},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{Core, access::Scope, audit, store::Db},
+    slices::{
+        people,
+        servers::{self, NewImage},
+    },
+};
+
+/// The image that a new organization's agents run from, until it has others.
+const FIRST_IMAGE: (&str, &str) = ("default", "muster-agent:latest");
+
+/// What a new organization is given.
+#[derive(Clone, Debug)]
+pub struct NewOrganization {
+    /// The name.
+    pub name: String,
+    /// The plan, whose limits apply.
+    pub plan: Plan,
+    /// Its first OWNER.
+    pub owner: UserId,
+}
+
+/// An organization, as the operator sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Overview {
+    /// Identifies it.
+    pub id: OrgId,
+    /// The name.
+    pub name: String,
+    /// The plan, whose limits apply.
+    pub plan: Plan,
+    /// Since when there is the organization.
+    pub created_at: Timestamp,
+    /// How many members it has.
+    pub members: i64,
+    /// How many of them are OWNERs who can sign in.
+    pub owners: i64,
+    /// How many agents it has, archived ones aside.
+    pub agents: i64,
+}
+
+/// Every organization, by id.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn all(db: &Db) -> Result<Vec<Overview>> {
+    let sql = "SELECT o.id, o.name, o.plan, o.created_at, \
+               (SELECT COUNT(*) FROM members m WHERE m.organization_id = o.id), \
+               (SELECT COUNT(*) FROM members m JOIN users u ON u.id = m.user_id WHERE m.organization_id = o.id \
+                AND m.role = 'OWNER' AND u.disabled_at IS NULL), \
+               (SELECT COUNT(*) FROM agents a WHERE a.organization_id = o.id AND a.archived_at IS NULL) \
+               FROM organizations o ORDER BY o.id";
+    let read = |row: &QueryResult| -> Result<Overview> {
+        Ok(Overview {
+            id: row.try_get_by(0)?,
+            name: row.try_get_by(1)?,
+            plan: row.try_get_by(2)?,
+            created_at: row.try_get_by(3)?,
+            members: row.try_get_by(4)?,
+            owners: row.try_get_by(5)?,
+            agents: row.try_get_by(6)?,
+        })
+    };
+    db.all(sql.to_owned(), vec![]).await?.iter().map(read).collect()
+}
+
+/// Makes an organization with its owner and a default image, so that an agent can be created in it at once.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a name that is none.
+pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
+    let name = new.name.trim().to_owned();
+    check_name(&name)?;
+    let now = core.clock.now();
+    let organization = organizations::ActiveModel {
+        name: Set(name.clone()),
+        plan: Set(new.plan),
+        created_at: Set(now),
+        updated_at: Set(now),
+        ..Default::default()
+    };
+    // Only now is there a scope to open a transaction in. An organization that is left without the rest has no
+    // members, and nobody sees it.
+    let organization = organization.insert(core.db.writer()).await?;
+    let scope = Scope::system(core, organization.id);
+    let tx = scope.begin().await?;
+    people::add_to(&tx, new.owner, Role::Owner).await?;
+    let (image, reference) = FIRST_IMAGE;
+    let image = NewImage {
+        name: image.to_owned(),
+        reference: reference.to_owned(),
+        description: None,
+        default_model: None,
+    };
+    let image = servers::add_image(&tx, image).await?;
+    let mut organization = load(&tx).await?.into_active_model();
+    organization.default_image_id = Set(Some(image));
+    organization.update(tx.connection()).await?;
+    let changes = json!({ "name": name, "plan": new.plan });
+    let (target_kind, target_id) = ("organization", scope.org.0);
+    audit::record(&tx, audit::Entry { operation: "createOrganization", target_kind, target_id, changes });
+    tx.commit().await?;
+    Ok(scope.org)
+}
+
+/// Refuses what can't be an organization's name.
+///
+/// # Errors
+/// `VALIDATION_FAILED`.
+pub fn check_name(name: &str) -> Result<()> {
+    match name.trim().chars().count() {
+        1..=80 if is_name(name.trim()) => Ok(()),
+        1..=80 => Err(Problem::invalid_at("/name", "NOT_ALLOWED", NAME_RULE)),
+        _ => Err(Problem::invalid_at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters.")),
+    }
+}
+
+/// The organization that the operator means: by id or by name.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` for a name that several have.
+pub async fn find(core: &Core, reference: &str) -> Result<OrgId> {
+    find_in(&core.db, reference).await
+}
+
+/// The same where there is a database and no service.
+///
+/// # Errors
+/// The same.
+pub async fn find_in(db: &Db, reference: &str) -> Result<OrgId> {
+    let by_id = match reference.trim().parse() {
+        Ok(id) => matching(db, organizations::Column::Id.eq(OrgId(id))).await?,
+        Err(_) => Vec::new(),
+    };
+    let found = if by_id.is_empty() {
+        matching(db, organizations::Column::Name.eq(reference.trim())).await?
+    } else {
+        by_id
+    };
+    match found.as_slice() {
+        [id] => Ok(*id),
+        [] => Err(Problem::new(Code::NotFound, format!("There is no organization `{reference}`."))),
+        several => {
+            let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let detail =
+                format!("Several organizations are named `{reference}`: use the id ({}).", ids.join(", "));
+            Err(Problem::new(Code::Conflict, detail))
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the operator stands above the organizations")]
+async fn matching(db: &Db, condition: sea_orm::sea_query::SimpleExpr) -> Result<Vec<OrgId>> {
+    let found = organizations::Entity::find().filter(condition).order_by_asc(organizations::Column::Id);
+    Ok(found.all(db.read()).await?.into_iter().map(|organization| organization.id).collect())
+}

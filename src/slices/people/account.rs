@@ -1,0 +1,212 @@
+//! One's own account in the schema: signing in and out, sessions, memberships.
+//!
+//! None of it belongs to an organization, so there is no scope and no plan: these few small objects are written out by
+//! hand, from functions that only ever read the caller's own rows.
+
+use async_graphql::{Context, Object, SimpleObject};
+use secrecy::ExposeSecret;
+
+use super::{Membership, OpenSession, SignedIn, Step, User};
+use crate::{
+    base::{
+        ids::SessionId,
+        problem::{Problem, Result},
+        secret::{SecretText, shown_once},
+        time::Timestamp,
+    },
+    core::{ContextExt, Request},
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, length},
+        permit::open,
+    },
+};
+
+/// What signing in gives: a session, or a challenge and nothing else. Tokens are shown this once.
+#[derive(SimpleObject, Default)]
+pub struct SignIn {
+    /// What requests carry as `Authorization: Bearer`.
+    #[graphql(directive = shown_once::apply())]
+    pub access_token: Option<String>,
+    /// Until when the access token is valid.
+    pub access_token_expires_at: Option<Timestamp>,
+    /// What `refreshSession` takes, once.
+    #[graphql(directive = shown_once::apply())]
+    pub refresh_token: Option<String>,
+    /// Until when the refresh token is valid.
+    pub refresh_token_expires_at: Option<Timestamp>,
+    /// Who has signed in.
+    pub user: Option<User>,
+    /// There where the account has a second factor: `completeSignIn` takes it, with a code.
+    pub challenge: Option<SignInChallenge>,
+}
+
+/// A sign-in that awaits its second factor.
+#[derive(SimpleObject)]
+pub struct SignInChallenge {
+    /// What `completeSignIn` takes.
+    #[graphql(directive = shown_once::apply())]
+    pub token: String,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// The caller, who is a person.
+#[derive(SimpleObject)]
+pub struct Viewer {
+    /// The person.
+    pub user: User,
+    /// The organizations that they belong to.
+    pub memberships: Vec<Membership>,
+}
+
+/// Reading one's own account.
+#[derive(Default)]
+pub struct AccountQuery;
+
+#[Object]
+impl AccountQuery {
+    /// The caller's own account and organizations. For persons; a service token reads `organization`.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn viewer(&self, ctx: &Context<'_>) -> Answer<Viewer> {
+        answer(async {
+            let (core, person) = (&ctx.request().core, ctx.admit()?.person()?);
+            let user = super::user(core, person.id).await?;
+            Ok(Viewer { user, memberships: super::memberships(core, person.id).await? })
+        })
+        .await
+    }
+
+    /// The caller's open sessions, the newest first. At most 1,000.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn sessions(&self, ctx: &Context<'_>) -> Answer<Vec<OpenSession>> {
+        answer(async { super::open_sessions(&ctx.request().core, ctx.admit()?.person()?).await }).await
+    }
+}
+
+/// Changing one's own account.
+#[derive(Default)]
+pub struct AccountMutation;
+
+#[Object]
+impl AccountMutation {
+    /// Opens a session, or asks for the second factor of an account that has one.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn sign_in(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 254)))] email: String,
+        #[graphql(directive = bounds::apply(length(1, 256)))] password: SecretText,
+    ) -> Answer<SignIn> {
+        answer(async {
+            ctx.admit()?;
+            let request = ctx.request();
+            step(request, super::sign_in(request, &email, &password.0).await?).await
+        })
+        .await
+    }
+
+    /// Completes a sign-in by the second factor: a code of the app, or a recovery code, which works once.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn complete_sign_in(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] challenge: SecretText,
+        #[graphql(desc = "Six digits.", directive = bounds::apply(length(1, 40)))] code: Option<SecretText>,
+        #[graphql(directive = bounds::apply(length(1, 40)))] recovery_code: Option<SecretText>,
+    ) -> Answer<SignIn> {
+        answer(async {
+            ctx.admit()?;
+            let request = ctx.request();
+            let ((Some(code), None) | (None, Some(code))) = (code, recovery_code) else {
+                let detail = "Send either `code` or `recoveryCode`.";
+                return Err(Problem::invalid_parameter("code", "REQUIRED", detail));
+            };
+            shown(request, super::complete_sign_in(request, &challenge.0, &code.0).await?).await
+        })
+        .await
+    }
+
+    /// A session for the code with which a sign-in at another provider has ended.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn exchange_sign_in_code(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] code: SecretText,
+    ) -> Answer<SignIn> {
+        answer(async {
+            ctx.admit()?;
+            let request = ctx.request();
+            step(request, super::exchange(request, &code.0).await?).await
+        })
+        .await
+    }
+
+    /// Renews a session. Each refresh token works once; using one again ends the session, but for a moment after its
+    /// first use, should the answer have got lost.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn refresh_session(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] refresh_token: SecretText,
+    ) -> Answer<SignIn> {
+        answer(async {
+            ctx.admit()?;
+            let (request, token) = (ctx.request(), refresh_token.0.expose_secret());
+            shown(request, super::refresh_session(request, token).await?).await
+        })
+        .await
+    }
+
+    /// Ends the session that asks.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn sign_out(&self, ctx: &Context<'_>) -> Answer<bool> {
+        answer(async {
+            super::sign_out(ctx.request(), ctx.admit()?.person()?).await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Ends one of the caller's sessions; answers with its id.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn revoke_session(&self, ctx: &Context<'_>, id: SessionId) -> Answer<SessionId> {
+        answer(async {
+            super::revoke_session(ctx.request(), ctx.admit()?.person()?, id).await?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Ends the caller's sessions, but for the one that asks.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn revoke_other_sessions(&self, ctx: &Context<'_>) -> Answer<bool> {
+        answer(async {
+            super::revoke_other_sessions(ctx.request(), ctx.admit()?.person()?).await?;
+            Ok(true)
+        })
+        .await
+    }
+}
+
+async fn step(request: &Request, step: Step) -> Result<SignIn> {
+    match step {
+        Step::Session(signed_in) => shown(request, signed_in).await,
+        Step::Challenge(challenge) => {
+            let token = challenge.token.expose_secret().to_owned();
+            let challenge = SignInChallenge { token, expires_at: challenge.expires_at };
+            Ok(SignIn { challenge: Some(challenge), ..SignIn::default() })
+        }
+    }
+}
+
+async fn shown(request: &Request, signed_in: SignedIn) -> Result<SignIn> {
+    Ok(SignIn {
+        access_token: Some(signed_in.access_token.expose_secret().to_owned()),
+        access_token_expires_at: Some(signed_in.access_token_expires_at),
+        refresh_token: Some(signed_in.refresh_token.expose_secret().to_owned()),
+        refresh_token_expires_at: Some(signed_in.refresh_token_expires_at),
+        user: Some(super::user(&request.core, signed_in.user).await?),
+        challenge: None,
+    })
+}

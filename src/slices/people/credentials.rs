@@ -1,0 +1,317 @@
+//! A person's own name, address and password.
+//!
+//! A link that was sent by mail proves an address, sets a password anew, or both; see `links.rs`. Whether an address
+//! has an account is told to nobody who has not shown that it is theirs: a reset is answered before anything is looked
+//! up, and a change to an address that somebody has is answered like any other, and brings no mail.
+
+use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use secrecy::SecretString;
+use serde_json::json;
+
+use super::{
+    Client,
+    entity::users,
+    letters::{Notice, notify},
+    links::{self, Purpose},
+    sessions::hold_unchanged,
+    throttle::{self, Key},
+    users::{by_email, by_id, is_email},
+};
+use crate::{
+    base::{
+        ids::UserId,
+        plain::{NAME_RULE, is_name},
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Core, Request,
+        access::{Person, password},
+        audit::{PersonalEntry, record_personal},
+        store::Transaction,
+    },
+};
+
+/// Sends a link that confirms the person's address; nothing if it is confirmed.
+///
+/// # Errors
+/// `RATE_LIMITED`.
+pub async fn request_email_confirmation(request: &Request, person: &Person) -> Result<()> {
+    let core = &request.core;
+    let user = by_id(core.db.read(), person.id).await?;
+    if user.email_confirmed_at.is_some() {
+        return Ok(());
+    }
+    throttle::charge(core, &[Key::mail(&user.email)]).await?;
+    let tx = request.begin().await?;
+    links::send(core, &tx, &user, Purpose::Confirm, &user.email).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("requestEmailConfirmation", user.id, json!({})).by(&user.name),
+    );
+    Ok(tx.commit().await?)
+}
+
+/// Takes an address as confirmed by a link that was sent to it. If the person asked for another address, it becomes theirs.
+///
+/// # Errors
+/// `LINK_INVALID`; `NAME_TAKEN` if somebody else has taken the address meanwhile; `RATE_LIMITED`.
+pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()> {
+    let core = &request.core;
+    let address = Key::address(request.ip);
+    throttle::charge(core, std::slice::from_ref(&address)).await?;
+    let tx = request.begin().await?;
+    let (user, email) = links::redeem(core, &tx, Purpose::Confirm, token).await?;
+    let user = by_id(&tx, user).await?;
+    if user.disabled_at.is_some() {
+        return Err(links::invalid());
+    }
+    let mut row = user.clone().into_active_model();
+    let mut changes = json!({ "email_confirmed": true });
+    if user.email != email {
+        if by_email(&tx, &email).await?.is_some_and(|other| other.id != user.id) {
+            return Err(Problem::name_taken("user", &email));
+        }
+        row.email = Set(email.clone());
+        links::withdraw(core, &tx, user.id, Purpose::Reset).await?;
+        notify(core, &tx, &user, &user.email, Notice::EmailChanged, &Client::of(request)).await?;
+        changes["email"] = json!(email);
+    }
+    row.email_confirmed_at = Set(Some(core.clock.now()));
+    row.updated_at = Set(core.clock.now());
+    row.update(&tx).await?;
+    throttle::refund(core, &tx, &address).await?;
+    record_personal(&tx, request, PersonalEntry::done("confirmEmail", user.id, changes).by(&user.name));
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Sends a link that leads to a new password, if there is such an account. The answer comes before anything is looked up.
+///
+/// # Errors
+/// `RATE_LIMITED`, by the address that it comes from.
+pub async fn request_password_reset(request: &std::sync::Arc<Request>, email: &str) -> Result<()> {
+    let core = &request.core;
+    throttle::charge(core, &[Key::address(request.ip)]).await?;
+    let (request, email) = (std::sync::Arc::clone(request), email.trim().to_owned());
+    core.tasks.spawn(async move {
+        if let Err(problem) = send_reset(&request, &email).await
+            && problem.code != Code::RateLimited
+        {
+            crate::core::telemetry::problem(&problem, &request.id);
+        }
+    });
+    Ok(())
+}
+
+async fn send_reset(request: &Request, email: &str) -> Result<()> {
+    let core = &request.core;
+    let user = by_email(core.db.read(), email).await?;
+    let Some(user) = user.filter(|user| user.disabled_at.is_none()) else { return Ok(()) };
+    throttle::charge(core, &[Key::reset(&user.email)]).await?;
+    let tx = request.begin().await?;
+    links::send(core, &tx, &user, Purpose::Reset, &user.email).await?;
+    // Whoever asked has not shown who they are: the line says ANONYMOUS.
+    let entry = PersonalEntry::done("requestPasswordReset", user.id, json!({}));
+    record_personal(&tx, request, entry);
+    Ok(tx.commit().await?)
+}
+
+/// Sets a new password by a link. Every session of the person ends.
+///
+/// # Errors
+/// `LINK_INVALID`; `VALIDATION_FAILED` for a password that breaks the rules, and then the link still works;
+/// `RATE_LIMITED`.
+pub async fn reset_password(request: &Request, token: &SecretString, new: &SecretString) -> Result<()> {
+    let core = &request.core;
+    let address = Key::address(request.ip);
+    throttle::charge(core, std::slice::from_ref(&address)).await?;
+    let hash = core.access.passwords.hash(new).await.map_err(Problem::internal)?;
+    let tx = request.begin().await?;
+    let (user, email) = links::redeem(core, &tx, Purpose::Reset, token).await?;
+    let user = by_id(&tx, user).await?;
+    if user.disabled_at.is_some() || user.email != email {
+        return Err(links::invalid());
+    }
+    check_password(new, &user.email, "newPassword")?;
+    set_password(core, &tx, &user, hash, None).await?;
+    let forgiven = [Key::account(&email), Key::pair(&email, request.ip)];
+    throttle::forgive(core, &tx, &forgiven).await?;
+    throttle::refund(core, &tx, &address).await?;
+    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request)).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("resetPassword", user.id, json!({ "password": "changed" })).by(&user.name),
+    );
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Changes the password. Every other session of the person ends.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for a wrong present one; `VALIDATION_FAILED`; `RATE_LIMITED`.
+pub async fn change_password(
+    request: &Request,
+    person: &Person,
+    current: &SecretString,
+    new: &SecretString,
+) -> Result<()> {
+    let core = &request.core;
+    let user = require_password(request, person.id, Some(current)).await?;
+    if user.password_hash.is_none() {
+        let detail = "The account has no password yet; set one with `requestPasswordReset`.";
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    check_password(new, &user.email, "newPassword")?;
+    let hash = core.access.passwords.hash(new).await.map_err(Problem::internal)?;
+    let tx = request.begin().await?;
+    let user = hold_unchanged(&tx, &user).await?;
+    set_password(core, &tx, &user, hash, Some(person)).await?;
+    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request)).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("changePassword", user.id, json!({ "password": "changed" })).by(&user.name),
+    );
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Stores a password; a link of the person that was used to get here has proved their address. Ends what whoever knew the
+/// old password may have begun, but for the session of `keep`.
+async fn set_password(
+    core: &Core,
+    tx: &Transaction,
+    user: &users::Model,
+    hash: String,
+    keep: Option<&Person>,
+) -> Result<()> {
+    let now = core.clock.now();
+    let mut row = user.clone().into_active_model();
+    row.password_hash = Set(Some(hash));
+    if keep.is_none() {
+        row.email_confirmed_at = Set(Some(user.email_confirmed_at.unwrap_or(now)));
+    }
+    row.updated_at = Set(now);
+    row.update(tx).await?;
+    end_ways_in(core, tx, user, keep).await
+}
+
+/// Ends the person's sessions, but for that of `keep`, and the links that could set a password or make another address
+/// theirs.
+pub(super) async fn end_ways_in(
+    core: &Core,
+    tx: &Transaction,
+    user: &users::Model,
+    keep: Option<&Person>,
+) -> Result<()> {
+    links::withdraw(core, tx, user.id, Purpose::Reset).await?;
+    links::withdraw_others(core, tx, user.id, &user.email).await?;
+    end_sessions(core, tx, user.id, keep).await
+}
+
+/// Ends the person's sessions, but for that of `keep` with all of its generations.
+pub(super) async fn end_sessions(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    keep: Option<&Person>,
+) -> Result<()> {
+    let sql = "UPDATE sessions SET revoked_at = $1 WHERE user_id = $2 AND revoked_at IS NULL \
+               AND family NOT IN (SELECT family FROM sessions WHERE user_id = $2 AND id = $3)";
+    let kept = keep.map_or(0, |person| person.session.0);
+    let values = [core.clock.now().0.into(), user.0.into(), kept.into()];
+    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    let sql = "DELETE FROM sign_in_challenges WHERE user_id = $1";
+    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()])).await?;
+    Ok(())
+}
+
+/// Sends a link to a new address; with the link, it becomes the person's.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for a wrong password; `VALIDATION_FAILED`; `RATE_LIMITED`.
+pub async fn change_email(
+    request: &Request,
+    person: &Person,
+    email: &str,
+    password: Option<&SecretString>,
+) -> Result<()> {
+    let (core, email) = (&request.core, email.trim());
+    if !is_email(email) {
+        let detail = format!("`{email}` is no e-mail address.");
+        return Err(Problem::invalid_parameter("email", "NOT_ALLOWED", detail));
+    }
+    let user = require_password(request, person.id, password).await?;
+    throttle::charge(core, &[Key::mail(email)]).await?;
+    let tx = request.begin().await?;
+    let user = hold_unchanged(&tx, &user).await?;
+    let taken = by_email(&tx, email).await?.is_some_and(|other| other.id != user.id);
+    if !taken {
+        links::send(core, &tx, &user, Purpose::Confirm, email).await?;
+    }
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("changeEmail", user.id, json!({ "requested": email })).by(&user.name),
+    );
+    Ok(tx.commit().await?)
+}
+
+/// Changes the name.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn change_name(request: &Request, person: &Person, name: &str) -> Result<()> {
+    let (core, name) = (&request.core, name.trim());
+    if !is_name(name) {
+        return Err(Problem::invalid_parameter("name", "NOT_ALLOWED", NAME_RULE));
+    }
+    let tx = request.begin().await?;
+    let user = by_id(&tx, person.id).await?;
+    let mut row = user.clone().into_active_model();
+    row.name = Set(name.to_owned());
+    row.updated_at = Set(core.clock.now());
+    row.update(&tx).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("changeName", user.id, json!({ "name": name })).by(&user.name),
+    );
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Refuses whoever does not know the person's password, where they have one: a session that was left open is not enough
+/// for what could take the account over. The person as they were then: comparing takes its time.
+pub(super) async fn require_password(
+    request: &Request,
+    user: UserId,
+    password: Option<&SecretString>,
+) -> Result<users::Model> {
+    let core = &request.core;
+    let user = by_id(core.db.read(), user).await?;
+    let Some(stored) = user.password_hash.as_deref() else { return Ok(user) };
+    let wrong = || Problem::new(Code::SignInFailed, "The password is wrong.");
+    let password = password.ok_or_else(wrong)?;
+    let counter = Key::password(user.id);
+    throttle::charge(core, std::slice::from_ref(&counter)).await?;
+    if !core.access.passwords.verify(password, Some(stored)).await.map_err(Problem::internal)? {
+        return Err(wrong());
+    }
+    throttle::forgive(core, core.db.writer(), &[counter]).await?;
+    Ok(user)
+}
+
+pub(super) fn check_password(new: &SecretString, email: &str, argument: &str) -> Result<()> {
+    password::check_rules(new, email).map_err(|rule| {
+        let detail = format!("Refused: {rule}.");
+        Problem::invalid_parameter(argument, "NOT_ALLOWED", detail)
+    })
+}

@@ -1,0 +1,190 @@
+//! Rows of users, members, sessions, tokens, links and invitations, as the migrations lay them out. Private to this
+//! slice.
+
+/// People who can sign in. A person may belong to several organizations.
+pub mod users {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{ids::UserId, time::Timestamp};
+
+    /// A row of `users`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "users")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: UserId,
+        /// As typed; unique in lower case.
+        pub email: String,
+        pub name: String,
+        /// Argon2id in PHC form; null until the person has set a password.
+        pub password_hash: Option<String>,
+        pub email_confirmed_at: Option<Timestamp>,
+        pub avatar_version: Option<i64>,
+        pub disabled_at: Option<Timestamp>,
+        /// The second factor's secret; it counts once it was confirmed.
+        pub totp_secret_sealed: Option<Vec<u8>>,
+        pub totp_confirmed_at: Option<Timestamp>,
+        /// The last time step that was accepted, so that a code works once.
+        pub totp_last_step: Option<i64>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+
+    crate::core::store::entity!();
+}
+
+/// Who belongs to which organization, and as what.
+pub mod members {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{OrgId, UserId},
+        permission::Role,
+        time::Timestamp,
+    };
+
+    /// A row of `members`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "members")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub user_id: UserId,
+        pub role: Role,
+        pub created_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// A person's sign-ins. A refresh token is used once; its successor is the next generation of the same
+/// family, and a second use of an old one revokes the family.
+pub mod sessions {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{SessionId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `sessions`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "sessions")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: SessionId,
+        pub user_id: UserId,
+        /// The sign-in that this session goes back to.
+        pub family: String,
+        pub generation: i64,
+        pub refresh_token_hash: Vec<u8>,
+        pub user_agent: Option<String>,
+        pub ip: Option<String>,
+        pub created_at: Timestamp,
+        pub last_used_at: Option<Timestamp>,
+        pub expires_at: Timestamp,
+        pub revoked_at: Option<Timestamp>,
+    }
+
+    crate::core::store::entity!();
+}
+
+/// Credentials for integrations. Only the hash is kept.
+pub mod service_tokens {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{OrgId, TokenId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `service_tokens`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "service_tokens")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: TokenId,
+        pub name: String,
+        pub token_hash: Vec<u8>,
+        /// The last four characters.
+        pub hint: String,
+        pub permissions: Json,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub expires_at: Option<Timestamp>,
+        pub last_used_at: Option<Timestamp>,
+        pub revoked_at: Option<Timestamp>,
+        pub rotated_at: Option<Timestamp>,
+        /// Of the secret before the last rotation.
+        pub previous_token_hash: Option<Vec<u8>>,
+        pub previous_hint: Option<String>,
+        /// When the overlap ends.
+        pub previous_expires_at: Option<Timestamp>,
+        pub previous_last_used_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// Links sent by mail: to confirm an address, to set a password anew.
+pub mod email_tokens {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{ids::UserId, time::Timestamp};
+
+    /// A row of `email_tokens`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "email_tokens")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub user_id: UserId,
+        /// `CONFIRM` or `RESET`.
+        pub kind: String,
+        pub token_hash: Vec<u8>,
+        pub created_at: Timestamp,
+        pub expires_at: Timestamp,
+        pub used_at: Option<Timestamp>,
+        /// The address that the link was sent to, and proves.
+        pub email: Option<String>,
+    }
+
+    crate::core::store::entity!();
+}
+
+/// Invitations into an organization.
+pub mod invitations {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{InvitationId, OrgId, UserId},
+        permission::Role,
+        time::Timestamp,
+    };
+
+    /// A row of `invitations`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "invitations")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: InvitationId,
+        pub email: String,
+        pub role: Role,
+        pub token_hash: Vec<u8>,
+        pub invited_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub expires_at: Timestamp,
+        pub accepted_at: Option<Timestamp>,
+        pub accepted_by: Option<UserId>,
+        pub revoked_at: Option<Timestamp>,
+        /// When the mail last left.
+        pub sent_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!();
+}

@@ -1,0 +1,300 @@
+//! The second factor: a code of six digits from an app (TOTP, RFC 6238), and ten recovery codes for when it is lost.
+//!
+//! The secret is sealed, and counts from when a first code has confirmed it. A code works once: the time step of the
+//! last one that was taken is kept, and the statement that takes a code only does so for a later step, so that of two
+//! who send the same code one comes too late. Recovery codes have 80 random bits; the database has their hashes.
+
+use std::time::Duration;
+
+use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use totp_rs::{Builder, Totp};
+
+use super::{
+    Client,
+    credentials::require_password,
+    entity::users,
+    letters::{Notice, notify},
+    throttle::{self, Key},
+    users::by_id,
+};
+use crate::{
+    base::{
+        ids::{OrgId, UserId},
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Core, Request,
+        access::Person,
+        audit::{PersonalEntry, record_personal},
+        sealing::{SealContext, random_bytes},
+    },
+};
+
+/// How many recovery codes there are.
+const RECOVERY_CODES: usize = 10;
+/// Crockford's: no letter that is taken for another or for a digit.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// A second factor that is being set up: shown this once.
+#[derive(Debug)]
+pub struct Enrolment {
+    /// The secret in base32, to be typed.
+    pub secret: String,
+    /// The same as an address, to be shown as a QR code.
+    pub url: String,
+}
+
+/// By what a second factor was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// A code of the app.
+    Totp,
+    /// A recovery code, which is used up now.
+    RecoveryCode,
+}
+
+/// Where a person's secret belongs. A person is of no organization.
+fn place(user: UserId) -> SealContext<'static> {
+    SealContext::new(OrgId(0), "users", user.0, "totp_secret")
+}
+
+fn totp(secret: &[u8], email: &str) -> Result<Totp> {
+    let account = email.replace(':', "_");
+    Builder::new()
+        .with_secret(secret.to_vec())
+        .with_account_name(account)
+        .with_issuer(Some("Muster"))
+        .build()
+        .map_err(|error| Problem::internal(anyhow::anyhow!("a second factor's secret: {error:?}")))
+}
+
+/// Begins to set up a second factor. It counts once [`confirm`] has seen a code of it; a second begin replaces the first.
+/// It takes the password: whoever found a session open could keep its owner out for good.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for a wrong password; `CONFLICT` where there is a second factor; `RATE_LIMITED`.
+pub async fn begin(request: &Request, person: &Person, password: Option<&SecretString>) -> Result<Enrolment> {
+    let core = &request.core;
+    require_password(request, person.id, password).await?;
+    let tx = request.begin().await?;
+    let user = by_id(&tx, person.id).await?;
+    if user.totp_confirmed_at.is_some() {
+        return Err(Problem::new(
+            Code::Conflict,
+            "There is a second factor; remove it first (`disableTotp`).",
+        ));
+    }
+    let secret: [u8; 20] = random_bytes();
+    let totp = totp(&secret, &user.email)?;
+    let url = totp.to_url().map_err(|error| Problem::internal(anyhow::anyhow!("{error:?}")))?;
+    let mut row = user.into_active_model();
+    row.totp_secret_sealed = Set(Some(core.keys.seal_bytes(&secret, &place(person.id))));
+    row.totp_last_step = Set(None);
+    row.update(&tx).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("beginTotp", person.id, json!({ "totp_secret": "changed" })),
+    );
+    tx.commit().await?;
+    Ok(Enrolment { secret: totp.secret().to_base32(), url })
+}
+
+/// Makes the second factor count. Answers with recovery codes, shown this once.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for a wrong code; `CONFLICT` where nothing was begun; `RATE_LIMITED`.
+pub async fn confirm(request: &Request, person: &Person, code: &SecretString) -> Result<Vec<String>> {
+    let core = &request.core;
+    charge(core, person.id, code).await?;
+    let tx = request.begin().await?;
+    let user = by_id(&tx, person.id).await?;
+    if user.totp_secret_sealed.is_none() || user.totp_confirmed_at.is_some() {
+        return Err(Problem::new(Code::Conflict, "Begin to set up a second factor first (`beginTotp`)."));
+    }
+    if !check_totp(core, &tx, &user, code.expose_secret().trim()).await? {
+        return Err(wrong());
+    }
+    let codes = renew_codes(core, &tx, user.id).await?;
+    let mut row = by_id(&tx, person.id).await?.into_active_model();
+    row.totp_confirmed_at = Set(Some(core.clock.now()));
+    row.updated_at = Set(core.clock.now());
+    row.update(&tx).await?;
+    throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
+    notify(core, &tx, &user, &user.email, Notice::SecondFactorOn, &Client::of(request)).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("confirmTotp", user.id, json!({ "second_factor": true })),
+    );
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(codes)
+}
+
+/// Removes the second factor.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for a wrong password or code; `CONFLICT` where there is none; `RATE_LIMITED`.
+pub async fn disable(
+    request: &Request,
+    person: &Person,
+    password: Option<&SecretString>,
+    code: &SecretString,
+) -> Result<()> {
+    let core = &request.core;
+    require_password(request, person.id, password).await?;
+    let tx = prove(request, person, code).await?;
+    let user = by_id(&tx, person.id).await?;
+    remove(core, &tx, &user).await?;
+    notify(core, &tx, &user, &user.email, Notice::SecondFactorOff, &Client::of(request)).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("disableTotp", user.id, json!({ "second_factor": false })),
+    );
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Removes the secret and the recovery codes.
+pub(super) async fn remove(core: &Core, db: &impl ConnectionTrait, user: &users::Model) -> Result<()> {
+    let mut row = user.clone().into_active_model();
+    row.totp_secret_sealed = Set(None);
+    row.totp_confirmed_at = Set(None);
+    row.totp_last_step = Set(None);
+    row.updated_at = Set(core.clock.now());
+    row.update(db).await?;
+    clear_codes(core, db, user.id).await
+}
+
+/// Replaces the recovery codes. The new ones are shown this once.
+///
+/// # Errors
+/// As [`disable`].
+pub async fn regenerate(request: &Request, person: &Person, code: &SecretString) -> Result<Vec<String>> {
+    let core = &request.core;
+    let tx = prove(request, person, code).await?;
+    let user = by_id(&tx, person.id).await?;
+    let codes = renew_codes(core, &tx, person.id).await?;
+    notify(core, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &Client::of(request)).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("regenerateRecoveryCodes", person.id, json!({ "recovery_codes": "changed" })),
+    );
+    tx.commit().await?;
+    Ok(codes)
+}
+
+/// A transaction in which the person's second factor was shown.
+async fn prove(
+    request: &Request,
+    person: &Person,
+    code: &SecretString,
+) -> Result<crate::core::store::Transaction> {
+    let core = &request.core;
+    charge(core, person.id, code).await?;
+    let tx = request.begin().await?;
+    let user = by_id(&tx, person.id).await?;
+    if user.totp_confirmed_at.is_none() {
+        return Err(Problem::new(Code::Conflict, "There is no second factor."));
+    }
+    check(core, &tx, &user, code).await?.ok_or_else(wrong)?;
+    throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
+    Ok(tx)
+}
+
+/// Charges an attempt. Recovery codes can't be guessed, and are free: whoever hammers the one way leaves the other open.
+pub(super) async fn charge(core: &Core, user: UserId, code: &SecretString) -> Result<Duration> {
+    if is_totp(code.expose_secret()) {
+        return throttle::charge(core, &[Key::second_factor(user)]).await;
+    }
+    Ok(Duration::ZERO)
+}
+
+/// Takes a code of either kind; what it was, if it is good.
+pub(super) async fn check(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: &users::Model,
+    code: &SecretString,
+) -> Result<Option<Proof>> {
+    let code = code.expose_secret().trim();
+    if is_totp(code) {
+        let good = user.totp_confirmed_at.is_some() && check_totp(core, db, user, code).await?;
+        return Ok(good.then_some(Proof::Totp));
+    }
+    let sql =
+        "UPDATE recovery_codes SET used_at = $1 WHERE user_id = $2 AND code_hash = $3 AND used_at IS NULL";
+    let values = [core.clock.now().0.into(), user.id.0.into(), hash(user.id, code).into()];
+    let used = db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    Ok((used.rows_affected() == 1).then_some(Proof::RecoveryCode))
+}
+
+fn is_totp(code: &str) -> bool {
+    let digits = code.trim().bytes().filter(|byte| *byte != b' ');
+    digits.clone().count() == 6 && digits.into_iter().all(|byte| byte.is_ascii_digit())
+}
+
+async fn check_totp(core: &Core, db: &impl ConnectionTrait, user: &users::Model, code: &str) -> Result<bool> {
+    let Some(sealed) = &user.totp_secret_sealed else { return Ok(false) };
+    let secret = core.keys.open_bytes(sealed, &place(user.id)).map_err(Problem::internal)?;
+    let seconds = u64::try_from(core.clock.now().unix_seconds()).unwrap_or_default();
+    let code: String = code.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let Some(step) = totp(secret.expose_secret(), &user.email)?.check(&code, seconds) else {
+        return Ok(false);
+    };
+    let step = i64::try_from(step).unwrap_or(i64::MAX);
+    let sql = "UPDATE users SET totp_last_step = $1 WHERE id = $2 AND COALESCE(totp_last_step, -1) < $1";
+    let values = [step.into(), user.id.0.into()];
+    let taken = db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    Ok(taken.rows_affected() == 1)
+}
+
+async fn renew_codes(core: &Core, db: &impl ConnectionTrait, user: UserId) -> Result<Vec<String>> {
+    clear_codes(core, db, user).await?;
+    let mut codes = Vec::with_capacity(RECOVERY_CODES);
+    for _ in 0..RECOVERY_CODES {
+        let code = recovery_code();
+        let sql = "INSERT INTO recovery_codes (user_id, code_hash, created_at) VALUES ($1, $2, $3)";
+        let values = [user.0.into(), hash(user, &code).into(), core.clock.now().0.into()];
+        db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+        codes.push(code);
+    }
+    Ok(codes)
+}
+
+async fn clear_codes(core: &Core, db: &impl ConnectionTrait, user: UserId) -> Result<()> {
+    let sql = "DELETE FROM recovery_codes WHERE user_id = $1";
+    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()])).await?;
+    Ok(())
+}
+
+/// `abcd-efgh-jkmn-pqrs`: 80 bits.
+fn recovery_code() -> String {
+    let bytes: [u8; 16] = random_bytes();
+    let mut code = String::with_capacity(19);
+    for (n, byte) in bytes.iter().enumerate() {
+        if n > 0 && n % 4 == 0 {
+            code.push('-');
+        }
+        code.push(char::from(ALPHABET[usize::from(byte % 32)]));
+    }
+    code
+}
+
+/// However it was typed: capitals, spaces and dashes don't matter.
+fn hash(user: UserId, code: &str) -> Vec<u8> {
+    let code: String =
+        code.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
+    Sha256::digest(format!("{user}:{code}")).to_vec()
+}
+
+fn wrong() -> Problem {
+    Problem::new(Code::SignInFailed, "The code is wrong, or was used before.")
+}

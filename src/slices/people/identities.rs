@@ -1,0 +1,127 @@
+//! Accounts elsewhere by which a person signs in: listed and unlinked by their owner, and by nobody else.
+//!
+//! Unlinking forgets who the person is there. It does not take the provider's word away: an account there whose address
+//! it vouches for, and which is the person's address here as well, is linked again by its next sign-in
+//! (`oidc/account.rs`), and the person is told by mail.
+
+use async_graphql::SimpleObject;
+use sea_orm::{ConnectionTrait, Statement};
+use serde::Serialize;
+use serde_json::json;
+
+use super::oidc::Providers;
+use super::{
+    Client,
+    letters::{Notice, notify},
+    users::hold,
+};
+use crate::{
+    base::{
+        ids::{LinkedAccountId, UserId},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core, Request,
+        access::Person,
+        audit::{PersonalEntry, record_personal},
+    },
+};
+
+/// An account elsewhere by which a person signs in.
+#[derive(Clone, Debug, SimpleObject, Serialize)]
+pub struct LinkedAccount {
+    /// Identifies the link.
+    pub id: LinkedAccountId,
+    /// The provider's name, as `signInProviders` has it.
+    pub provider: String,
+    /// What the provider's button says.
+    pub label: String,
+    /// Whether one can sign in with it: false where the installation no longer knows the provider.
+    pub is_usable: bool,
+    /// The address there when it was linked.
+    pub email: String,
+    /// When it was linked.
+    pub created_at: Timestamp,
+    /// When it was last used to sign in.
+    pub last_used_at: Timestamp,
+}
+
+/// Whether a person can sign in by another provider.
+pub(super) async fn has(core: &Core, user: UserId) -> Result<bool> {
+    let sql = "SELECT 1 FROM user_identities WHERE user_id = $1 LIMIT 1";
+    Ok(core.db.one(sql.to_owned(), vec![user.0.into()]).await?.is_some())
+}
+
+/// A person's linked accounts, the oldest first.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn linked_accounts(
+    core: &Core,
+    providers: &Providers,
+    person: &Person,
+) -> Result<Vec<LinkedAccount>> {
+    of(core, providers, core.db.read(), person.id).await
+}
+
+/// The same of anybody.
+pub(super) async fn of(
+    core: &Core,
+    providers: &Providers,
+    db: &impl ConnectionTrait,
+    user: UserId,
+) -> Result<Vec<LinkedAccount>> {
+    let sql = "SELECT id, provider, email, created_at, last_used_at FROM user_identities \
+               WHERE user_id = $1 ORDER BY id";
+    let statement = Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()]);
+    let read = |row: &sea_orm::QueryResult| -> Result<LinkedAccount> {
+        let name: String = row.try_get_by(1)?;
+        let provider = providers.get(&name);
+        Ok(LinkedAccount {
+            id: row.try_get_by(0)?,
+            label: provider.map_or(name.as_str(), |provider| provider.label()).to_owned(),
+            is_usable: provider.is_some(),
+            provider: name,
+            email: row.try_get_by(2)?,
+            created_at: row.try_get_by(3)?,
+            last_used_at: row.try_get_by(4)?,
+        })
+    };
+    db.query_all_raw(statement).await?.iter().map(read).collect()
+}
+
+/// Unlinks one of a person's accounts elsewhere. Sign-ins that are under way end; open sessions stay.
+///
+/// # Errors
+/// `NOT_FOUND`, also for somebody else's; `CONFLICT` where the person could not sign in any more.
+pub async fn unlink(
+    request: &Request,
+    providers: &Providers,
+    person: &Person,
+    id: LinkedAccountId,
+) -> Result<()> {
+    let core = &request.core;
+    let tx = request.begin().await?;
+    // Of two who unlink at once, the second sees what the first has left.
+    let user = hold(&tx, person.id).await?;
+    let all = of(core, providers, &tx, user.id).await?;
+    let gone = || Problem::new(Code::NotFound, format!("You have no linked account {id}."));
+    let linked = all.iter().find(|linked| linked.id == id).ok_or_else(gone)?;
+    let another = all.iter().any(|other| other.id != id && other.is_usable);
+    if user.password_hash.is_none() && !another {
+        let detail = "You could not sign in any more: the account has no password, and nothing else is linked to it. Set \
+                      a password with `requestPasswordReset` first.";
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    let sql = "DELETE FROM user_identities WHERE id = $1 AND user_id = $2";
+    let values = [id.0.into(), user.id.0.into()];
+    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    // Who has just come back from there has a code that is good for a minute.
+    let sql = "DELETE FROM sign_in_challenges WHERE user_id = $1";
+    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.id.0.into()])).await?;
+    notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &Client::of(request)).await?;
+    let changes = json!({ "provider": linked.provider, "email": linked.email });
+    record_personal(&tx, request, PersonalEntry::done("unlinkAccount", user.id, changes));
+    Ok(tx.commit().await?)
+}

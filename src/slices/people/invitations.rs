@@ -1,0 +1,449 @@
+//! Invitations: how somebody who is no member becomes one.
+//!
+//! An invitation is for one address, whether or not it has an account; its link proves the address. It is good for a
+//! week, once, and as long as whoever sent it could still send it: a member who has left, or now stands below the role
+//! that the invitation gives, has no open invitations. Whoever has an account shows that it is theirs, by being signed
+//! in or by its password: a link alone adds nobody's account to anything.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
+    Statement, sea_query::Expr,
+};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::{
+    credentials::check_password,
+    entity::{invitations, members, users},
+    links,
+    members::{add_to, require_reach},
+    throttle::{self, Key},
+    users::{blank, by_email, by_id, folded, is_email},
+};
+use crate::{
+    base::{
+        ids::{InvitationId, OrgId, UserId},
+        permission::Role,
+        plain::{NAME_RULE, is_name},
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Core, Request,
+        access::{
+            Caller, Scope,
+            token::{Token, TokenHash, TokenKind},
+        },
+        audit::{self, PersonalEntry, record_personal},
+        mail::{self, Kind, Outgoing},
+        sealing::random_bytes,
+        store::Tx,
+    },
+    slices::orgs::{self, Limit},
+};
+
+/// How long an invitation is good.
+const LIFETIME: Duration = Duration::from_hours(7 * 24);
+
+/// How an invitation gets to whom it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// By mail.
+    Mail,
+    /// By whoever asked for it: its token is in the answer, this once.
+    ByHand,
+}
+
+/// Invites an address.
+///
+/// # Errors
+/// `PERMISSION_DENIED` for a role above the caller's own; `NAME_TAKEN` for a member, or for an address that has an open
+/// invitation; `PLAN_LIMIT_REACHED`; `RATE_LIMITED`.
+pub async fn invite(
+    scope: &Scope,
+    email: &str,
+    role: Role,
+    delivery: Delivery,
+) -> Result<(InvitationId, Option<SecretString>)> {
+    let email = email.trim();
+    if !is_email(email) {
+        let detail = format!("`{email}` is no e-mail address.");
+        return Err(Problem::invalid_at("/email", "NOT_ALLOWED", detail));
+    }
+    if delivery == Delivery::Mail {
+        throttle::charge(&scope.core, &[Key::mail(email)]).await?;
+    }
+    let tx = scope.begin().await?;
+    require_reach(&tx, role)?;
+    orgs::lock(&tx).await?;
+    check_new(&tx, email).await?;
+    let (token, hash) = Token::generate(TokenKind::Link);
+    let hash = match delivery {
+        Delivery::ByHand => hash,
+        // The mail's own is made when it is sent.
+        Delivery::Mail => TokenHash(random_bytes()),
+    };
+    let row = invitations::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        email: Set(email.to_owned()),
+        role: Set(role),
+        token_hash: Set(hash.as_bytes().to_vec()),
+        invited_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        expires_at: Set(tx.now.plus(LIFETIME)),
+        accepted_at: Set(None),
+        accepted_by: Set(None),
+        revoked_at: Set(None),
+        sent_at: Set(None),
+    };
+    let row = row.insert(tx.connection()).await?;
+    if delivery == Delivery::Mail {
+        post(&tx, &row).await?;
+    }
+    record(&tx, "inviteMember", row.id, json!({ "email": email, "role": role }));
+    tx.commit().await?;
+    Ok((row.id, (delivery == Delivery::ByHand).then_some(token)))
+}
+
+/// Refuses an address that is a member's, or has an open invitation; clears an expired one away.
+async fn check_new(tx: &Tx, email: &str) -> Result<()> {
+    if let Some(user) = by_email(tx.connection(), email).await?
+        && super::members::find(tx, user.id).await?.is_some()
+    {
+        return Err(Problem::new(Code::NameTaken, "This person is a member already."));
+    }
+    for row in open_ones(tx).await? {
+        if row.expires_at <= tx.now {
+            end(tx, row).await?;
+        } else if folded(&row.email) == folded(email) {
+            let detail = "This address is invited already; send that invitation again.";
+            return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
+        }
+    }
+    let open = tx.scope.find::<invitations::Entity>().filter(is_open());
+    orgs::check_limit(tx, Limit::OpenInvitations, open).await
+}
+
+async fn open_ones(tx: &Tx) -> Result<Vec<invitations::Model>> {
+    let open = tx.scope.find::<invitations::Entity>().filter(is_open());
+    Ok(open.all(tx.connection()).await?)
+}
+
+fn is_open() -> sea_orm::Condition {
+    sea_orm::Condition::all()
+        .add(invitations::Column::AcceptedAt.is_null())
+        .add(invitations::Column::RevokedAt.is_null())
+}
+
+async fn end(tx: &Tx, row: invitations::Model) -> Result<()> {
+    let mut row = row.into_active_model();
+    row.revoked_at = Set(Some(tx.now));
+    row.update(tx.connection()).await?;
+    Ok(())
+}
+
+/// Puts the mail into the outbox.
+async fn post(tx: &Tx, row: &invitations::Model) -> Result<()> {
+    let core = &tx.scope.core;
+    let sql = "SELECT name FROM organizations WHERE id = $1";
+    let name = Statement::from_sql_and_values(core.db.backend(), sql, [row.organization_id.0.into()]);
+    let name: String = match tx.connection().query_one_raw(name).await? {
+        Some(found) => found.try_get_by(0)?,
+        None => String::new(),
+    };
+    let inviter = match &tx.scope.request.caller {
+        Caller::Person(person) => person.name.as_str(),
+        _ => "An administrator",
+    };
+    let parts =
+        json!({ "organization": name, "inviter": inviter, "role": row.role.to_string(), "email": row.email });
+    let mail = Outgoing {
+        kind: Kind::Invitation,
+        recipient: row.email.clone(),
+        subject_id: Some(row.id.0),
+        parts,
+        expires_at: row.expires_at,
+    };
+    mail::enqueue(core, tx.connection(), mail).await
+}
+
+/// Sends an invitation again: it is good for another week, and its earlier links no longer are.
+///
+/// # Errors
+/// `NOT_FOUND`, also for one that is over; `PERMISSION_DENIED` for a role above the caller's own; `RATE_LIMITED`.
+pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
+    let email = load(scope, scope.core.db.read(), id).await?.email;
+    throttle::charge(&scope.core, &[Key::mail(&email)]).await?;
+    let tx = scope.begin().await?;
+    let row = load(scope, tx.connection(), id).await?;
+    require_reach(&tx, row.role)?;
+    let mut row = row.into_active_model();
+    let nothing: [u8; 32] = random_bytes();
+    row.token_hash = Set(nothing.to_vec());
+    row.expires_at = Set(tx.now.plus(LIFETIME));
+    // Whoever sends it again answers for it from now on.
+    row.invited_by = Set(scope.request.caller.user());
+    let row = row.update(tx.connection()).await?;
+    post(&tx, &row).await?;
+    record(&tx, "resendInvitation", id, json!({ "expires_at": row.expires_at }));
+    tx.commit().await
+}
+
+/// Takes an invitation back.
+///
+/// # Errors
+/// `NOT_FOUND`, also for one that is over; `PERMISSION_DENIED` for a role above the caller's own.
+pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let row = load(scope, tx.connection(), id).await?;
+    require_reach(&tx, row.role)?;
+    end(&tx, row).await?;
+    record(&tx, "revokeInvitation", id, json!({ "revoked_at": tx.now }));
+    tx.commit().await
+}
+
+async fn load(scope: &Scope, db: &impl ConnectionTrait, id: InvitationId) -> Result<invitations::Model> {
+    let found = scope.find::<invitations::Entity>().filter(invitations::Column::Id.eq(id)).filter(is_open());
+    found.one(db).await?.ok_or_else(|| Problem::not_found("open invitation", id))
+}
+
+fn record(tx: &Tx, operation: &'static str, id: InvitationId, changes: Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "invitation", target_id: id.0, changes });
+}
+
+/// The token of an invitation that is just being sent; none if it is over.
+#[expect(clippy::disallowed_methods, reason = "the outbox names one invitation, of whatever organization")]
+pub(super) async fn mint(core: &Core, id: i64) -> Result<Option<SecretString>> {
+    let (token, hash) = Token::generate(TokenKind::Link);
+    let now = core.clock.now().0;
+    let minted = invitations::Entity::update_many()
+        .col_expr(invitations::Column::TokenHash, Expr::value(hash.as_bytes().to_vec()))
+        .col_expr(invitations::Column::SentAt, Expr::value(now))
+        .filter(invitations::Column::Id.eq(id))
+        .filter(is_open())
+        .filter(invitations::Column::ExpiresAt.gt(now))
+        .exec(core.db.writer())
+        .await?;
+    Ok((minted.rows_affected == 1).then_some(token))
+}
+
+/// What somebody who accepts says of themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Acceptance {
+    /// The name, for a new account.
+    pub name: Option<String>,
+    /// A new account's password, or the present one of an account that the caller is not signed in to.
+    pub password: Option<SecretString>,
+}
+
+/// Somebody who has become a member.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted {
+    /// Of which organization.
+    pub org: OrgId,
+    /// Who.
+    pub user: UserId,
+    /// As what.
+    pub role: Role,
+}
+
+/// Makes whoever holds the link a member, and an account for them if there is none.
+///
+/// # Errors
+/// `LINK_INVALID`; `SIGN_IN_FAILED` where the address has an account and neither session nor password show that it is the
+/// caller's; `VALIDATION_FAILED` for a new account's name or password; `NAME_TAKEN` for a member; `RATE_LIMITED`.
+pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Acceptance) -> Result<Accepted> {
+    let core = &request.core;
+    let address = Key::address(request.ip);
+    throttle::charge(core, std::slice::from_ref(&address)).await?;
+    let row = by_token(core, token).await?;
+    let user = by_email(core.db.read(), &row.email).await?;
+    // Hashing takes its time; nobody waits for the transaction of it.
+    let hash = prove(request, &row, user.as_ref(), said).await?;
+    let scope = Scope::system_for(request, row.organization_id);
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    require_inviter(&tx, &row).await?;
+    let user = match user {
+        Some(user) => settle(&tx, user, said, hash).await?,
+        None => open_account(&tx, &row.email, said, hash).await?,
+    };
+    take(&tx, row.id, token, user.id).await?;
+    add_to(&tx, user.id, row.role).await?;
+    throttle::refund(core, tx.connection(), &address).await?;
+    let entry = PersonalEntry::done(
+        "acceptInvitation",
+        user.id,
+        json!({ "invitation_id": row.id, "role": row.role }),
+    )
+    .by(&user.name)
+    .in_org(scope.org);
+    record_personal(tx.connection(), request, entry);
+    core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(Accepted { org: row.organization_id, user: user.id, role: row.role })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the link's token names one invitation of one organization")]
+async fn by_token(core: &Core, token: &SecretString) -> Result<invitations::Model> {
+    let hash = links::hash_of(token).ok_or_else(links::invalid)?;
+    let found = invitations::Entity::find()
+        .filter(invitations::Column::TokenHash.eq(hash.as_bytes().to_vec()))
+        .filter(invitations::Column::ExpiresAt.gt(core.clock.now()))
+        .filter(is_open())
+        .one(core.db.read())
+        .await?;
+    found.ok_or_else(links::invalid)
+}
+
+/// Shows that the account is the caller's; the hash of a password that is to be set.
+async fn prove(
+    request: &Request,
+    row: &invitations::Model,
+    user: Option<&users::Model>,
+    said: &Acceptance,
+) -> Result<Option<String>> {
+    let core = &request.core;
+    if user.is_some_and(|user| user.disabled_at.is_some()) {
+        return Err(links::invalid());
+    }
+    if user.is_some_and(|user| request.caller.user() == Some(user.id)) {
+        return Ok(None);
+    }
+    let theirs = || {
+        let detail = format!("{} has an account: sign in to it, or send its password along.", row.email);
+        Problem::new(Code::SignInFailed, detail)
+    };
+    match user {
+        Some(user) if user.password_hash.is_some() => {
+            let password = said.password.as_ref().ok_or_else(theirs)?;
+            let pair = [Key::pair(&row.email, request.ip)];
+            throttle::charge(core, &pair).await?;
+            let stored = user.password_hash.as_deref();
+            if !core.access.passwords.verify(password, stored).await.map_err(Problem::internal)? {
+                return Err(theirs());
+            }
+            throttle::forgive(core, core.db.writer(), &pair).await?;
+            Ok(None)
+        }
+        // An account that is signed in to from elsewhere.
+        Some(user) if super::identities::has(core, user.id).await? => Err(theirs()),
+        _ => {
+            let needed = |name: &str| {
+                let detail = format!("A new account needs a `{name}`.");
+                Problem::invalid_parameter(name, "REQUIRED", detail)
+            };
+            if user.is_none() && said.name.as_deref().is_none_or(|name| name.trim().is_empty()) {
+                return Err(needed("name"));
+            }
+            if said.name.as_deref().is_some_and(|name| !is_name(name.trim())) {
+                return Err(Problem::invalid_parameter("name", "NOT_ALLOWED", NAME_RULE));
+            }
+            let password = said.password.as_ref().ok_or_else(|| needed("password"))?;
+            check_password(password, &row.email, "password")?;
+            Ok(Some(core.access.passwords.hash(password).await.map_err(Problem::internal)?))
+        }
+    }
+}
+
+/// An invitation is worth what whoever sent it is.
+async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
+    let Some(inviter) = row.invited_by else { return Ok(()) };
+    let member: Option<members::Model> = super::members::find(tx, inviter).await?;
+    let is_enabled = by_id(tx.connection(), inviter).await?.disabled_at.is_none();
+    let holds = is_enabled && member.is_some_and(|member| !row.role.is_above(member.role));
+    if holds { Ok(()) } else { Err(links::invalid()) }
+}
+
+/// An account that was there: the link has proved its address.
+async fn settle(
+    tx: &Tx,
+    user: users::Model,
+    said: &Acceptance,
+    hash: Option<String>,
+) -> Result<users::Model> {
+    let now = by_id(tx.connection(), user.id).await?;
+    if now.disabled_at.is_some() {
+        return Err(links::invalid());
+    }
+    let mut row = now.into_active_model();
+    row.email_confirmed_at = Set(Some(user.email_confirmed_at.unwrap_or(tx.now)));
+    if let Some(hash) = hash {
+        row.password_hash = Set(Some(hash));
+        if let Some(name) = said.name.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+            row.name = Set(name.to_owned());
+        }
+    }
+    row.updated_at = Set(tx.now);
+    Ok(row.update(tx.connection()).await?)
+}
+
+async fn open_account(tx: &Tx, email: &str, said: &Acceptance, hash: Option<String>) -> Result<users::Model> {
+    let name = said.name.as_deref().unwrap_or_default().trim().to_owned();
+    let row = users::ActiveModel {
+        name: Set(name),
+        password_hash: Set(hash),
+        email_confirmed_at: Set(Some(tx.now)),
+        ..blank(email, tx.now)
+    };
+    Ok(row.insert(tx.connection()).await?)
+}
+
+/// Of two who accept at a time, one comes too late.
+async fn take(tx: &Tx, id: InvitationId, token: &SecretString, user: UserId) -> Result<()> {
+    let hash = links::hash_of(token).ok_or_else(links::invalid)?;
+    let taken = tx
+        .scope
+        .update::<invitations::Entity>()
+        .col_expr(invitations::Column::AcceptedAt, Expr::value(tx.now.0))
+        .col_expr(invitations::Column::AcceptedBy, Expr::value(user.0))
+        .filter(invitations::Column::Id.eq(id))
+        .filter(invitations::Column::TokenHash.eq(hash.as_bytes().to_vec()))
+        .filter(invitations::Column::ExpiresAt.gt(tx.now))
+        .filter(is_open())
+        .exec(tx.connection())
+        .await?;
+    if taken.rows_affected == 1 { Ok(()) } else { Err(links::invalid()) }
+}
+
+/// The open invitations of an address, in whatever organizations: a provider that vouches for the address may accept them.
+#[expect(clippy::disallowed_methods, reason = "an address may be invited into several organizations")]
+pub(super) async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model>> {
+    use sea_orm::{ExprTrait, sea_query::Func};
+    let lower = Func::lower(Expr::col(invitations::Column::Email));
+    let found = invitations::Entity::find()
+        .filter(Expr::expr(lower).eq(Func::lower(Expr::val(email.trim()))))
+        .filter(invitations::Column::ExpiresAt.gt(core.clock.now()))
+        .filter(is_open())
+        .all(core.db.read())
+        .await?;
+    Ok(found.into_iter().filter(|invitation| folded(&invitation.email) == folded(email)).collect())
+}
+
+/// Accepts an invitation for somebody whose address a provider vouches for.
+pub(super) async fn accept_vouched(
+    request: &Arc<Request>,
+    row: &invitations::Model,
+    user: UserId,
+) -> Result<()> {
+    let scope = Scope::system_for(request, row.organization_id);
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    require_inviter(&tx, row).await?;
+    let mut taken = load(&scope, tx.connection(), row.id).await?.into_active_model();
+    taken.accepted_at = Set(Some(tx.now));
+    taken.accepted_by = Set(Some(user));
+    taken.update(tx.connection()).await?;
+    add_to(&tx, user, row.role).await?;
+    let person = by_id(tx.connection(), user).await?;
+    let entry =
+        PersonalEntry::done("acceptInvitation", user, json!({ "invitation_id": row.id, "role": row.role }))
+            .by(&person.name)
+            .in_org(scope.org);
+    record_personal(tx.connection(), request, entry);
+    request.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! Links sent by mail, on the people's side: who may use which, once, and for how long.
+//!
+//! A row of `email_tokens` is written with the mail; its token is made only when the mail is sent ([`mint`]), and with
+//! each further try anew, so that only the last mail's link works. Until then the row holds random bytes that are the
+//! hash of nothing. The operator's own ([`by_hand`]) has its token at once. A newer link of the same kind replaces an older one.
+
+use std::time::Duration;
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, Set, UpdateMany,
+    sea_query::Expr,
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+
+use super::entity::{email_tokens, users};
+use crate::{
+    base::{
+        ids::UserId,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::token::{Token, TokenHash, TokenKind},
+        mail::{self, Kind, Outgoing},
+        sealing::random_bytes,
+    },
+};
+
+/// What a link does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Proves an address.
+    Confirm,
+    /// Sets a new password.
+    Reset,
+}
+
+impl Purpose {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirm => "CONFIRM",
+            Self::Reset => "RESET",
+        }
+    }
+
+    const fn mail(self) -> Kind {
+        match self {
+            Self::Confirm => Kind::ConfirmEmail,
+            Self::Reset => Kind::ResetPassword,
+        }
+    }
+
+    const fn lifetime(self) -> Duration {
+        match self {
+            Self::Confirm => Duration::from_hours(48),
+            Self::Reset => Duration::from_hours(1),
+        }
+    }
+}
+
+/// Replaces the person's links of this kind by a new one, which a mail brings to `email`.
+pub(super) async fn send(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: &users::Model,
+    purpose: Purpose,
+    email: &str,
+) -> Result<()> {
+    let row = replace(core, db, user.id, (purpose, email), TokenHash(random_bytes())).await?;
+    let (subject_id, expires_at) = (Some(row.id), row.expires_at);
+    let parts = json!({ "name": user.name, "email": email });
+    let recipient = email.to_owned();
+    mail::enqueue(core, db, Outgoing { kind: purpose.mail(), recipient, subject_id, parts, expires_at }).await
+}
+
+/// The same by hand: its token, and until when it is good. Whoever hands it over answers for the address.
+pub(super) async fn by_hand(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: &users::Model,
+    purpose: Purpose,
+) -> Result<(SecretString, Timestamp)> {
+    let (token, hash) = Token::generate(TokenKind::Link);
+    let row = replace(core, db, user.id, (purpose, &user.email), hash).await?;
+    Ok((token, row.expires_at))
+}
+
+async fn replace(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    (purpose, email): (Purpose, &str),
+    hash: TokenHash,
+) -> Result<email_tokens::Model> {
+    withdraw(core, db, user, purpose).await?;
+    let now = core.clock.now();
+    let row = email_tokens::ActiveModel {
+        id: NotSet,
+        user_id: Set(user),
+        kind: Set(purpose.as_str().to_owned()),
+        token_hash: Set(hash.as_bytes().to_vec()),
+        email: Set(Some(email.to_owned())),
+        created_at: Set(now),
+        expires_at: Set(now.plus(purpose.lifetime())),
+        used_at: Set(None),
+    };
+    Ok(row.insert(db).await?)
+}
+
+/// Ends the person's links of this kind.
+pub(super) async fn withdraw(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    purpose: Purpose,
+) -> Result<()> {
+    withdrawal(core, user, purpose).exec(db).await?;
+    Ok(())
+}
+
+/// Ends the person's links that would make another address than `email` theirs.
+pub(super) async fn withdraw_others(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    email: &str,
+) -> Result<()> {
+    withdrawal(core, user, Purpose::Confirm).filter(email_tokens::Column::Email.ne(email)).exec(db).await?;
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a link belongs to a person, whose id is in the filter")]
+fn withdrawal(core: &Core, user: UserId, purpose: Purpose) -> UpdateMany<email_tokens::Entity> {
+    email_tokens::Entity::update_many()
+        .col_expr(email_tokens::Column::UsedAt, Expr::value(core.clock.now().0))
+        .filter(email_tokens::Column::UserId.eq(user))
+        .filter(email_tokens::Column::Kind.eq(purpose.as_str()))
+        .filter(email_tokens::Column::UsedAt.is_null())
+}
+
+/// The token of a link that is just being sent; none if it is over.
+#[expect(clippy::disallowed_methods, reason = "a link belongs to a person, and is named by the mail's row")]
+pub(super) async fn mint(core: &Core, id: i64) -> Result<Option<SecretString>> {
+    let (token, hash) = Token::generate(TokenKind::Link);
+    let minted = email_tokens::Entity::update_many()
+        .col_expr(email_tokens::Column::TokenHash, Expr::value(hash.as_bytes().to_vec()))
+        .filter(email_tokens::Column::Id.eq(id))
+        .filter(email_tokens::Column::UsedAt.is_null())
+        .filter(email_tokens::Column::ExpiresAt.gt(core.clock.now().0))
+        .exec(core.db.writer())
+        .await?;
+    Ok((minted.rows_affected == 1).then_some(token))
+}
+
+/// Uses a link: whose it is, and the address that it proves. Of two who use one at a time, one comes too late.
+///
+/// # Errors
+/// `LINK_INVALID`.
+#[expect(clippy::disallowed_methods, reason = "a link's token names one person")]
+pub(super) async fn redeem(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    purpose: Purpose,
+    token: &SecretString,
+) -> Result<(UserId, String)> {
+    let hash = hash_of(token).ok_or_else(invalid)?;
+    let found = email_tokens::Entity::find()
+        .filter(email_tokens::Column::TokenHash.eq(hash.as_bytes().to_vec()))
+        .filter(email_tokens::Column::Kind.eq(purpose.as_str()))
+        .one(db)
+        .await?;
+    let found = found.ok_or_else(invalid)?;
+    let used = email_tokens::Entity::update_many()
+        .col_expr(email_tokens::Column::UsedAt, Expr::value(core.clock.now().0))
+        .filter(email_tokens::Column::Id.eq(found.id))
+        .filter(email_tokens::Column::UsedAt.is_null())
+        .filter(email_tokens::Column::ExpiresAt.gt(core.clock.now().0))
+        .exec(db)
+        .await?;
+    match found.email {
+        Some(email) if used.rows_affected == 1 => Ok((found.user_id, email)),
+        _ => Err(invalid()),
+    }
+}
+
+/// The hash of a link's token; none for what can't be one.
+pub(super) fn hash_of(token: &SecretString) -> Option<TokenHash> {
+    Token::parse_kind(TokenKind::Link, token.expose_secret().trim()).map(|token| token.hash)
+}
+
+/// The one answer to every link that is no good.
+pub(super) fn invalid() -> Problem {
+    Problem::new(Code::LinkInvalid, "The link was used, has expired, or a newer one has replaced it.")
+}

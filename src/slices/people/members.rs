@@ -1,0 +1,193 @@
+//! Members: who belongs to an organization, and as what.
+//!
+//! Two rules hold whatever the policy says: nobody gives, takes or changes a role above their own, and an
+//! organization keeps at least one OWNER who can sign in (only the operator may disable the last one). For the second, each change holds the organization while it counts, so
+//! that the last two owners can't remove each other at the same moment.
+
+use std::collections::HashSet;
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Select, Set, sea_query::Expr,
+};
+use serde_json::{Value, json};
+
+use super::entity::members;
+use crate::{
+    base::{
+        ids::UserId,
+        permission::Role,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        access::{Caller, Scope},
+        audit,
+        store::Tx,
+    },
+    slices::{
+        channels,
+        orgs::{self, Limit},
+    },
+};
+
+/// Those of `users` who are no members of the transaction's organization, in their order.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
+    if users.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = members::Column::UserId.is_in(users.iter().copied());
+    let found = tx.scope.find::<members::Entity>().filter(asked).all(tx.connection()).await?;
+    let found: HashSet<UserId> = found.into_iter().map(|member| member.user_id).collect();
+    Ok(users.iter().copied().filter(|user| !found.contains(user)).collect())
+}
+
+/// What a user is in the scope's organization; none if no member.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn role_of(scope: &Scope, user: UserId) -> Result<Option<Role>> {
+    let found = scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
+    Ok(found.one(scope.core.db.read()).await?.map(|member| member.role))
+}
+
+/// Whether the transaction's organization has a member with one of these roles who can sign in.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn has_member_with(tx: &Tx, roles: &[Role]) -> Result<bool> {
+    Ok(enabled(tx, roles).count(tx.connection()).await? > 0)
+}
+
+/// The members with one of these roles whose accounts are not disabled.
+fn enabled(tx: &Tx, roles: &[Role]) -> Select<members::Entity> {
+    let enabled = Expr::cust("user_id IN (SELECT id FROM users WHERE disabled_at IS NULL)");
+    let found = tx.scope.find::<members::Entity>();
+    found.filter(members::Column::Role.is_in(roles.iter().copied())).filter(enabled)
+}
+
+/// Makes a user a member.
+///
+/// # Errors
+/// `NAME_TAKEN` for somebody who is one; `PERMISSION_DENIED` for a role above the caller's own; `PLAN_LIMIT_REACHED`.
+pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
+    let tx = scope.begin().await?;
+    add_to(&tx, user, role).await?;
+    scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(())
+}
+
+/// [`add_member`] as a part of something larger, which calls `sessions.forget_after` before its end.
+///
+/// # Errors
+/// As [`add_member`].
+pub async fn add_to(tx: &Tx, user: UserId, role: Role) -> Result<()> {
+    require_reach(tx, role)?;
+    orgs::check_limit(tx, Limit::Members, tx.scope.find::<members::Entity>()).await?;
+    if find(tx, user).await?.is_some() {
+        return Err(Problem::new(Code::NameTaken, "This user is a member already."));
+    }
+    let member = members::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        user_id: Set(user),
+        role: Set(role),
+        created_at: Set(tx.now),
+    };
+    member.insert(tx.connection()).await?;
+    record(tx, "addMember", user, json!({ "role": role }));
+    Ok(())
+}
+
+/// Changes what a member is.
+///
+/// # Errors
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a role above the caller's own, before or after; `LAST_OWNER`.
+pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    let member = load(&tx, user).await?;
+    require_reach(&tx, role)?;
+    require_reach(&tx, member.role)?;
+    if member.role == Role::Owner && role != Role::Owner {
+        require_another_owner(&tx, user).await?;
+    }
+    let was = member.role;
+    let mut member = member.into_active_model();
+    member.role = Set(role);
+    member.update(tx.connection()).await?;
+    record(&tx, "updateMember", user, json!({ "role": role, "was": was }));
+    scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Takes a member out of the organization. What they made stays; so do service tokens that they issued.
+///
+/// # Errors
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a member above the caller; `LAST_OWNER`.
+pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
+    take_out(scope, user, "removeMember").await
+}
+
+/// Takes the caller out of the organization.
+///
+/// # Errors
+/// `PERMISSION_DENIED` for a service token; `LAST_OWNER`.
+pub async fn leave(scope: &Scope) -> Result<()> {
+    let user = scope.request.caller.person()?.id;
+    take_out(scope, user, "leaveOrganization").await
+}
+
+async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Result<()> {
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    let member = load(&tx, user).await?;
+    require_reach(&tx, member.role)?;
+    if member.role == Role::Owner {
+        require_another_owner(&tx, user).await?;
+    }
+    let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
+    rows.exec(tx.connection()).await?;
+    channels::forget_recipient(&tx, user).await?;
+    record(&tx, operation, user, json!({ "was": member.role }));
+    scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Refuses a role above the caller's own. The operator stands above all; a service token below.
+pub(super) fn require_reach(tx: &Tx, role: Role) -> Result<()> {
+    let reaches = match (&tx.scope.request.caller, tx.scope.membership.role) {
+        (Caller::System, _) => true,
+        (_, Some(own)) => !role.is_above(own),
+        (_, None) => false,
+    };
+    let detail = || format!("The role {role} stands above your own.");
+    if reaches { Ok(()) } else { Err(Problem::new(Code::PermissionDenied, detail())) }
+}
+
+async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
+    let others = enabled(tx, &[Role::Owner]).filter(members::Column::UserId.ne(user));
+    if others.count(tx.connection()).await? > 0 {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::LastOwner,
+        "An organization keeps at least one OWNER who can sign in; make somebody else one first.",
+    ))
+}
+
+pub(super) async fn find(tx: &Tx, user: UserId) -> Result<Option<members::Model>> {
+    let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
+    Ok(found.one(tx.connection()).await?)
+}
+
+async fn load(tx: &Tx, user: UserId) -> Result<members::Model> {
+    find(tx, user).await?.ok_or_else(|| Problem::not_found("member", user))
+}
+
+fn record(tx: &Tx, operation: &'static str, user: UserId, changes: Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "member", target_id: user.0, changes });
+}

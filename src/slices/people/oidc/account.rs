@@ -1,0 +1,178 @@
+//! Whose account a sign-in elsewhere opens.
+//!
+//! An account that was linked before: that one. Otherwise the account of the address that the provider vouches for, and
+//! only if the address is known to be its owner's here as well: somebody who had made an account for another's
+//! address, with a password of their own, would otherwise share it from then on. Where there is none, an invitation
+//! makes one, if the provider's settings let it.
+
+use std::sync::Arc;
+
+use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use serde_json::json;
+
+use super::provider::{Provider, Somebody};
+use crate::{
+    base::{
+        ids::UserId,
+        plain::is_name,
+        problem::{Problem, Result},
+    },
+    core::{
+        Core, Request,
+        audit::{PersonalEntry, record_personal},
+    },
+    slices::people::{
+        Client,
+        entity::users,
+        invitations,
+        letters::{Notice, notify},
+        users::{blank, by_email, by_id, is_email},
+    },
+};
+
+/// Why a sign-in elsewhere opens no account, as the panel is told.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The visit was begun by another browser, or too long ago.
+    State,
+    /// The provider refused, or what it said does not hold.
+    Provider,
+    /// The provider does not say that the address is theirs.
+    EmailNotVerified,
+    /// There is an account for the address, which nobody has confirmed yet.
+    EmailNotConfirmed,
+    /// There is no account, and no invitation.
+    NoAccount,
+    /// It is our own failure, or too many tries.
+    Failed(Problem),
+}
+
+impl Refusal {
+    /// The code behind `#error=`.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::State => "STATE_INVALID",
+            Self::Provider => "PROVIDER_FAILED",
+            Self::EmailNotVerified => "EMAIL_NOT_VERIFIED",
+            Self::EmailNotConfirmed => "EMAIL_NOT_CONFIRMED",
+            Self::NoAccount => "NO_ACCOUNT",
+            Self::Failed(problem) => problem.code.as_str(),
+        }
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+impl From<sea_orm::DbErr> for Refusal {
+    fn from(error: sea_orm::DbErr) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The account of whoever came back.
+pub(super) async fn open(
+    request: &Arc<Request>,
+    provider: &Provider,
+    somebody: &Somebody,
+) -> Result<UserId, Refusal> {
+    let core = &request.core;
+    let known = linked(core, provider, somebody).await?;
+    let user = match known {
+        Some(user) => user,
+        None => link(request, provider, somebody).await?,
+    };
+    if provider.settings.join_by_invitation
+        && let Some(email) = &somebody.email
+    {
+        for invitation in invitations::open_for(core, email).await? {
+            // One that does not hold any more is no reason to refuse the sign-in.
+            if let Err(problem) = invitations::accept_vouched(request, &invitation, user).await {
+                tracing::info!(%problem, invitation = invitation.id.0, "oidc.invitation_not_accepted");
+            }
+        }
+    }
+    Ok(user)
+}
+
+/// The account that was linked before, with its use noted.
+async fn linked(core: &Core, provider: &Provider, somebody: &Somebody) -> Result<Option<UserId>, Refusal> {
+    let sql = "SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2";
+    let values = vec![provider.name.as_str().into(), somebody.subject.as_str().into()];
+    let Some(row) = core.db.one(sql.to_owned(), values).await? else { return Ok(None) };
+    let user = by_id(core.db.read(), row.try_get_by(0)?).await?;
+    if user.disabled_at.is_some() {
+        return Err(Refusal::NoAccount);
+    }
+    let sql = "UPDATE user_identities SET last_used_at = $1 WHERE provider = $2 AND subject = $3";
+    let values =
+        vec![core.clock.now().0.into(), provider.name.as_str().into(), somebody.subject.as_str().into()];
+    core.db.execute(sql, values).await?;
+    Ok(Some(user.id))
+}
+
+/// Links the account of the address, or a new one.
+async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Result<UserId, Refusal> {
+    let core = &request.core;
+    let email = somebody.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
+    let invited =
+        provider.settings.join_by_invitation && !invitations::open_for(core, email).await?.is_empty();
+    let tx = core.db.begin().await?;
+    let user = match by_email(&tx, email).await? {
+        Some(user) if user.disabled_at.is_some() => return Err(Refusal::NoAccount),
+        Some(user) if user.email_confirmed_at.is_none() && user.password_hash.is_some() => {
+            return Err(Refusal::EmailNotConfirmed);
+        }
+        Some(user) => confirmed(core, &tx, user).await?,
+        None if invited => {
+            let local = email.split('@').next().unwrap_or(email);
+            let name =
+                somebody.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && is_name(name));
+            let now = core.clock.now();
+            let row = users::ActiveModel {
+                name: Set(name.unwrap_or(local).chars().take(120).collect()),
+                email_confirmed_at: Set(Some(now)),
+                ..blank(email, now)
+            };
+            row.insert(&tx).await?
+        }
+        None => return Err(Refusal::NoAccount),
+    };
+    let now = core.clock.now().0;
+    let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
+               VALUES ($1, $2, $3, $4, $5, $5)";
+    let values = [
+        user.id.0.into(),
+        provider.name.as_str().into(),
+        somebody.subject.as_str().into(),
+        email.into(),
+        now.into(),
+    ];
+    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    notify(core, &tx, &user, &user.email, Notice::AccountLinked, &Client::of(request)).await?;
+    let entry =
+        PersonalEntry::done("linkAccount", user.id, json!({ "provider": provider.name, "email": email }))
+            .by(&user.name);
+    record_personal(&tx, request, entry);
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(user.id)
+}
+
+/// Somebody vouches for the address of an account that nobody could sign in to.
+async fn confirmed(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: users::Model,
+) -> Result<users::Model, Refusal> {
+    if user.email_confirmed_at.is_some() {
+        return Ok(user);
+    }
+    let mut row = user.into_active_model();
+    row.email_confirmed_at = Set(Some(core.clock.now()));
+    row.updated_at = Set(core.clock.now());
+    Ok(row.update(db).await?)
+}

@@ -1,0 +1,278 @@
+//! A provider: what it says of itself, where a browser is sent, and who it says came back.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use anyhow::{Context, ensure};
+use openidconnect::{
+    AccessToken, AuthorizationCode, ClientId, ClientSecret, CsrfToken, IssuerUrl, Nonce, OAuth2TokenResponse,
+    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope, SubjectIdentifier, TokenResponse,
+    core::{CoreAuthenticationFlow, CoreClient, CoreProviderMetadata, CoreUserInfoClaims},
+};
+use openidconnect::{EndpointMaybeSet, EndpointNotSet, EndpointSet};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use url::Url;
+
+use crate::{
+    base::time::Timestamp,
+    core::{
+        config::{Config, OidcProvider},
+        outbound,
+    },
+};
+
+/// How long what a provider says of itself is believed.
+const KEPT: Duration = Duration::from_mins(10);
+/// The largest answer of a provider.
+const MAX_ANSWER: usize = 1 << 20;
+
+type Client = CoreClient<
+    EndpointSet,
+    EndpointNotSet,
+    EndpointNotSet,
+    EndpointNotSet,
+    EndpointMaybeSet,
+    EndpointMaybeSet,
+>;
+
+/// The providers of the configuration.
+#[derive(Debug)]
+pub struct Providers(Vec<Provider>);
+
+/// One provider.
+pub struct Provider {
+    /// Its name in addresses.
+    pub name: String,
+    pub(super) settings: OidcProvider,
+    redirect: String,
+    http: Http,
+    metadata: Mutex<Option<(Timestamp, CoreProviderMetadata)>>,
+}
+
+impl std::fmt::Debug for Provider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Provider").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What is remembered while a browser is at the provider.
+#[derive(Serialize, Deserialize)]
+pub struct Memory {
+    /// The provider's name.
+    pub provider: String,
+    /// What it has to send back.
+    pub state: String,
+    /// What it has to sign.
+    pub nonce: String,
+    /// What proves to it who has begun (PKCE).
+    pub verifier: String,
+    /// What the panel wants to have back.
+    pub panel_state: Option<String>,
+    /// In milliseconds since 1970.
+    pub expires_at: i64,
+}
+
+/// Who came back, as the provider says.
+#[derive(Clone, Debug)]
+pub(super) struct Somebody {
+    pub subject: String,
+    /// The address, if the provider says that it is theirs.
+    pub email: Option<String>,
+    pub name: Option<String>,
+}
+
+impl Providers {
+    /// Reads the providers. Connects to none yet.
+    ///
+    /// # Errors
+    /// Names every mistake of their file.
+    pub fn new(config: &Config) -> anyhow::Result<Self> {
+        let settings = config.oidc()?;
+        if settings.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let base = config.public_url.as_deref().context("public_url: missing, which oidc_file needs")?;
+        let http = Http(outbound::Client::new()?);
+        let providers = settings.into_iter().map(|(name, settings)| Provider {
+            redirect: format!("{base}/auth/oidc/{name}/callback"),
+            name,
+            settings,
+            http: http.clone(),
+            metadata: Mutex::default(),
+        });
+        Ok(Self(providers.collect()))
+    }
+
+    /// By name.
+    pub fn iter(&self) -> impl Iterator<Item = &Provider> {
+        self.0.iter()
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Provider> {
+        self.iter().find(|provider| provider.name == name)
+    }
+}
+
+impl Provider {
+    /// What the button says.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.settings.label.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Whether the provider answers.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn check(&self, now: Timestamp) -> anyhow::Result<()> {
+        self.client(now, true).await.map(drop)
+    }
+
+    /// What the provider says of itself, asked anew now and then, and where `anew` wants it.
+    async fn client(&self, now: Timestamp, anew: bool) -> anyhow::Result<Client> {
+        let mut kept = self.metadata.lock().await;
+        let fresh = kept.as_ref().filter(|(at, _)| !anew && at.plus(KEPT) > now);
+        let metadata = match fresh {
+            Some((_, metadata)) => metadata.clone(),
+            None => {
+                let issuer = IssuerUrl::new(self.settings.issuer.clone())?;
+                let found = CoreProviderMetadata::discover_async(issuer, &self.http).await?;
+                *kept = Some((now, found.clone()));
+                found
+            }
+        };
+        let secret = self.settings.client_secret.as_ref();
+        let secret = secret.map(|secret| ClientSecret::new(secret.expose_secret().to_owned()));
+        let id = ClientId::new(self.settings.client_id.clone());
+        let redirect = RedirectUrl::new(self.redirect.clone())?;
+        Ok(CoreClient::from_provider_metadata(metadata, id, secret).set_redirect_uri(redirect))
+    }
+
+    /// Where the browser goes, and what has to be remembered until it is back.
+    pub async fn begin(&self, now: Timestamp, expires_at: Timestamp) -> anyhow::Result<(Url, Memory)> {
+        let client = self.client(now, false).await?;
+        let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
+        let flow = CoreAuthenticationFlow::AuthorizationCode;
+        let mut visit = client
+            .authorize_url(flow, CsrfToken::new_random, Nonce::new_random)
+            .set_pkce_challenge(challenge);
+        for scope in &self.settings.scopes {
+            visit = visit.add_scope(Scope::new(scope.clone()));
+        }
+        let (url, state, nonce) = visit.url();
+        let memory = Memory {
+            provider: self.name.clone(),
+            state: state.secret().clone(),
+            nonce: nonce.secret().clone(),
+            verifier: verifier.secret().clone(),
+            panel_state: None,
+            expires_at: expires_at.0,
+        };
+        Ok((url, memory))
+    }
+
+    /// Who came back with `code`.
+    pub(super) async fn finish(
+        &self,
+        now: Timestamp,
+        memory: &Memory,
+        code: SecretString,
+    ) -> anyhow::Result<Somebody> {
+        let client = self.client(now, false).await?;
+        let answer = client
+            .exchange_code(AuthorizationCode::new(code.expose_secret().to_owned()))?
+            .set_pkce_verifier(PkceCodeVerifier::new(memory.verifier.clone()))
+            .request_async(&self.http)
+            .await
+            .context("the provider does not take the code")?;
+        let token = answer.id_token().context("the provider sent no ID token")?;
+        let nonce = Nonce::new(memory.nonce.clone());
+        let claims = match token.claims(&client.id_token_verifier(), &nonce) {
+            Ok(claims) => claims.clone(),
+            // Its keys may be newer than what we know of them.
+            Err(_) => {
+                let client = self.client(now, true).await?;
+                token.claims(&client.id_token_verifier(), &nonce).context("ID token")?.clone()
+            }
+        };
+        if let Some(expected) = claims.access_token_hash() {
+            let verifier = client.id_token_verifier();
+            let (algorithm, key) = (token.signing_alg()?, token.signing_key(&verifier)?);
+            let actual = openidconnect::AccessTokenHash::from_token(answer.access_token(), algorithm, key)?;
+            ensure!(actual == *expected, "the access token is not the ID token's");
+        }
+        let subject = claims.subject().clone();
+        let vouched =
+            |verified: Option<bool>, email: Option<String>| email.filter(|_| verified == Some(true));
+        let email = claims.email().map(|email| email.as_str().to_owned());
+        let name = claims.name().and_then(|name| name.get(None)).map(|name| name.as_str().to_owned());
+        if email.is_some() || client.user_info_url().is_none() {
+            let email = vouched(claims.email_verified(), email);
+            return Ok(Somebody { subject: subject.to_string(), email, name });
+        }
+        let said = self.user_info(&client, answer.access_token().clone(), subject.clone()).await?;
+        let email = said.email().map(|email| email.as_str().to_owned());
+        let name = name.or_else(|| said.name().and_then(|name| name.get(None)).map(|name| name.to_string()));
+        Ok(Somebody { subject: subject.to_string(), email: vouched(said.email_verified(), email), name })
+    }
+
+    /// Many providers tell the address only there.
+    async fn user_info(
+        &self,
+        client: &Client,
+        token: AccessToken,
+        subject: SubjectIdentifier,
+    ) -> anyhow::Result<CoreUserInfoClaims> {
+        Ok(client.user_info(token, Some(subject))?.request_async(&self.http).await?)
+    }
+}
+
+/// Our client for other people's servers, as the library wants to see it.
+#[derive(Clone, Debug)]
+struct Http(outbound::Client);
+
+impl<'c> openidconnect::AsyncHttpClient<'c> for Http {
+    type Error = HttpError;
+    type Future = Pin<Box<dyn Future<Output = Result<openidconnect::HttpResponse, HttpError>> + Send + 'c>>;
+
+    fn call(&'c self, request: openidconnect::HttpRequest) -> Self::Future {
+        Box::pin(async move {
+            let mut response = self.0.execute(request.try_into()?).await?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let mut body = Vec::new();
+            while let Some(chunk) = response.chunk().await? {
+                if body.len() + chunk.len() > MAX_ANSWER {
+                    return Err(HttpError::TooLarge);
+                }
+                body.extend_from_slice(&chunk);
+            }
+            let mut answer = openidconnect::HttpResponse::new(body);
+            *answer.status_mut() = status;
+            *answer.headers_mut() = headers;
+            Ok(answer)
+        })
+    }
+}
+
+/// Why a provider could not be asked.
+#[derive(Debug, thiserror::Error)]
+enum HttpError {
+    #[error("{}", without_url(.0))]
+    Reqwest(#[from] reqwest::Error),
+    #[error("the answer is too large")]
+    TooLarge,
+}
+
+/// The address may hold what is nobody's business.
+fn without_url(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        "the provider does not answer in time".to_owned()
+    } else if error.is_connect() {
+        "the provider can't be reached".to_owned()
+    } else {
+        "the exchange with the provider broke off".to_owned()
+    }
+}

@@ -1,0 +1,242 @@
+//! One's own account in the schema: name, address, password, second factor; and accepting an invitation.
+//!
+//! What a link allows is open to anyone: the link's token says who it is. Everything of the kind is charged to the
+//! address that it comes from (`throttle.rs`).
+
+use async_graphql::{Context, Object, SimpleObject};
+
+use super::{Acceptance, User};
+use crate::{
+    base::{
+        ids::OrgId,
+        permission::Role,
+        secret::{SecretText, shown_once},
+    },
+    core::ContextExt,
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, length, name},
+        permit::open,
+    },
+};
+
+/// A second factor that is being set up: shown this once, and good for nothing until `confirmTotp` has seen a code.
+#[derive(SimpleObject)]
+pub struct TotpEnrolment {
+    /// The secret in base32, to be typed into an app.
+    #[graphql(directive = shown_once::apply())]
+    pub secret: String,
+    /// The same as an `otpauth` address, to be shown as a QR code.
+    #[graphql(directive = shown_once::apply())]
+    pub url: String,
+}
+
+/// What accepting an invitation gives.
+#[derive(SimpleObject)]
+pub struct AcceptedInvitation {
+    /// The organization.
+    pub organization_id: OrgId,
+    /// What the person is in it.
+    pub role: Role,
+    /// The person, who may have been made just now.
+    pub user: User,
+}
+
+/// Changing one's own account.
+#[derive(Default)]
+pub struct OwnMutation;
+
+#[Object]
+impl OwnMutation {
+    /// Sends a link to the caller's address that confirms it (`confirmEmail`); nothing if it is confirmed.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn request_email_confirmation(&self, ctx: &Context<'_>) -> Answer<bool> {
+        answer(async {
+            super::request_email_confirmation(ctx.request(), ctx.admit()?.person()?).await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Takes an address as confirmed, by the token of a link that was sent to it.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn confirm_email(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] token: SecretText,
+    ) -> Answer<bool> {
+        answer(async {
+            ctx.admit()?;
+            super::confirm_email(ctx.request(), &token.0).await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Sends a link that leads to a new password, if there is such an account; whether there is one is not told.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn request_password_reset(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 254)))] email: String,
+    ) -> Answer<bool> {
+        answer(async {
+            ctx.admit()?;
+            super::request_password_reset(ctx.request(), &email).await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Sets a new password, by the token of a link. Ends every session of the person.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn reset_password(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] token: SecretText,
+        #[graphql(directive = bounds::apply(length(1, 256)))] new_password: SecretText,
+    ) -> Answer<bool> {
+        answer(async {
+            ctx.admit()?;
+            super::reset_password(ctx.request(), &token.0, &new_password.0).await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Changes the caller's password. Ends their other sessions.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn change_password(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] current_password: SecretText,
+        #[graphql(directive = bounds::apply(length(1, 256)))] new_password: SecretText,
+    ) -> Answer<bool> {
+        answer(async {
+            let (request, person) = (ctx.request(), ctx.admit()?.person()?);
+            super::change_password(request, person, &current_password.0, &new_password.0).await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Sends a link to another address; with the link (`confirmEmail`), it becomes the caller's.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn change_email(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 254)))] email: String,
+        #[graphql(
+            desc = "The caller's password, where they have one.",
+            directive = bounds::apply(length(1, 256))
+        )]
+        password: Option<SecretText>,
+    ) -> Answer<bool> {
+        answer(async {
+            let (request, person) = (ctx.request(), ctx.admit()?.person()?);
+            let password = password.map(|secret| secret.0);
+            super::change_email(request, person, &email, password.as_ref()).await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Changes the caller's name.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn change_name(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(name(120)))] name: String,
+    ) -> Answer<User> {
+        answer(async {
+            let (request, person) = (ctx.request(), ctx.admit()?.person()?);
+            super::change_name(request, person, &name).await?;
+            super::user(&request.core, person.id).await
+        })
+        .await
+    }
+
+    /// Begins to set up a second factor; `confirmTotp` makes it count.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn begin_totp(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(
+            desc = "The caller's password, where they have one.",
+            directive = bounds::apply(length(1, 256))
+        )]
+        password: Option<SecretText>,
+    ) -> Answer<TotpEnrolment> {
+        answer(async {
+            let (request, person) = (ctx.request(), ctx.admit()?.person()?);
+            let password = password.map(|secret| secret.0);
+            let begun = super::begin_totp(request, person, password.as_ref()).await?;
+            Ok(TotpEnrolment { secret: begun.secret, url: begun.url })
+        })
+        .await
+    }
+
+    /// Makes the second factor count, by a code of it. Answers with ten recovery codes, shown this once.
+    #[graphql(directive = open::apply("SIGNED_IN"), directive = shown_once::apply())]
+    async fn confirm_totp(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 40)))] code: SecretText,
+    ) -> Answer<Vec<String>> {
+        answer(async { super::confirm_totp(ctx.request(), ctx.admit()?.person()?, &code.0).await }).await
+    }
+
+    /// Removes the second factor.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn disable_totp(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(
+            desc = "The caller's password, where they have one.",
+            directive = bounds::apply(length(1, 256))
+        )]
+        password: Option<SecretText>,
+        #[graphql(desc = "A code of the app, or a recovery code.", directive = bounds::apply(length(1, 40)))]
+        code: SecretText,
+    ) -> Answer<bool> {
+        answer(async {
+            let (request, person) = (ctx.request(), ctx.admit()?.person()?);
+            let password = password.map(|secret| secret.0);
+            super::disable_totp(request, person, password.as_ref(), &code.0).await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Replaces the recovery codes. The new ones are shown this once.
+    #[graphql(directive = open::apply("SIGNED_IN"), directive = shown_once::apply())]
+    async fn regenerate_recovery_codes(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "A code of the app, or a recovery code.", directive = bounds::apply(length(1, 40)))]
+        code: SecretText,
+    ) -> Answer<Vec<String>> {
+        answer(async { super::regenerate(ctx.request(), ctx.admit()?.person()?, &code.0).await }).await
+    }
+
+    /// Makes whoever holds an invitation's link a member. Who has an account for the invited address is signed in to it,
+    /// or sends its password along; who has none sends a name and a password, and has one from then on.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn accept_invitation(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] token: SecretText,
+        #[graphql(directive = bounds::apply(name(120)))] name: Option<String>,
+        #[graphql(directive = bounds::apply(length(1, 256)))] password: Option<SecretText>,
+    ) -> Answer<AcceptedInvitation> {
+        answer(async {
+            ctx.admit()?;
+            let request = ctx.request();
+            let said = Acceptance { name, password: password.map(|secret| secret.0) };
+            let accepted = super::accept_invitation(request, &token.0, &said).await?;
+            let user = super::user(&request.core, accepted.user).await?;
+            Ok(AcceptedInvitation { organization_id: accepted.org, role: accepted.role, user })
+        })
+        .await
+    }
+}

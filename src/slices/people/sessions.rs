@@ -1,0 +1,441 @@
+//! Sessions: how a person stays signed in.
+//!
+//! Signing in opens a session with two tokens. The access token is a JWT of a few minutes. The refresh token is used
+//! once: it opens the next generation of the same family, with a refresh token of its own. A refresh token that comes
+//! a second time was stolen, or its answer was; nobody can say which of the two holders is the thief, so the
+//! whole family ends, and the person is told. That is why used generations are kept until they would have expired.
+//!
+//! For [`GRACE`] after its use the same client may use a token again: an answer got lost, or several tabs refreshed at
+//! once. Each time it gets the same heir, so that of one token there are never two. The heir's token is kept nowhere: it is
+//! derived from the used one and the key file, and can be made again by nobody who lacks either. If the answer was not lost
+//! but stolen, two have the heir; the one who uses it second, later than that, ends the family.
+
+use std::{net::IpAddr, time::Duration};
+
+use async_graphql::SimpleObject;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QueryOrder,
+    QuerySelect, Set, sea_query::Expr,
+};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::{
+    credentials::end_sessions,
+    entity::{sessions, users},
+    letters::{Notice, notify},
+    users::{by_id, hold},
+};
+use crate::{
+    base::{
+        ids::{SessionId, UserId},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core, Request,
+        access::{
+            Caller, Person,
+            token::{Token, TokenHash, TokenKind},
+        },
+        audit::{Origin, PersonalEntry, record_personal},
+        store::Transaction,
+    },
+};
+
+/// For how long a used refresh token is taken again.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Where a sign-in comes from: what the person sees in the list of their sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    /// The address.
+    pub ip: Option<IpAddr>,
+    /// What the browser calls itself.
+    pub user_agent: Option<String>,
+    /// The request, as the response and the log name it.
+    pub request_id: String,
+}
+
+impl Client {
+    /// Where a request comes from.
+    #[must_use]
+    pub fn of(request: &Request) -> Self {
+        Self { ip: request.ip, user_agent: request.user_agent.clone(), request_id: request.id.clone() }
+    }
+}
+
+/// The tokens of a session, shown this once.
+#[derive(Debug)]
+pub struct SignedIn {
+    /// Whose session it is.
+    pub user: UserId,
+    /// The session.
+    pub session: SessionId,
+    /// What requests carry.
+    pub access_token: SecretString,
+    /// Until when.
+    pub access_token_expires_at: Timestamp,
+    /// What renews it, once.
+    pub refresh_token: SecretString,
+    /// Until when.
+    pub refresh_token_expires_at: Timestamp,
+}
+
+/// A sign-in that is still open.
+#[derive(Clone, Debug, SimpleObject, Serialize)]
+#[graphql(name = "Session")]
+pub struct OpenSession {
+    /// Identifies the session until it is refreshed.
+    pub id: SessionId,
+    /// Whether it is the one that asks.
+    #[serde(skip)]
+    pub current: bool,
+    /// What the browser calls itself.
+    pub user_agent: Option<String>,
+    /// The address that it was last refreshed from.
+    pub ip: Option<String>,
+    /// When it was last refreshed, or opened.
+    pub refreshed_at: Timestamp,
+    /// When it was last used.
+    pub last_used_at: Option<Timestamp>,
+    /// When it ends unless it is refreshed.
+    pub expires_at: Timestamp,
+}
+
+/// Opens a session for a person as they were when they showed who they are.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for an account that is disabled, or that has another password or second factor by now.
+pub(super) async fn open_for(request: &Request, known: &users::Model) -> Result<SignedIn> {
+    let (core, client) = (&request.core, Client::of(request));
+    let tx = request.begin().await?;
+    let (user, signed_in) = opened(core, &tx, known, &client).await?;
+    note(core, &tx, "signIn", &user, signed_in.session, &client);
+    tx.commit().await?;
+    Ok(signed_in)
+}
+
+/// A session that the operator opens for a person who has shown nothing: the log says whose doing it is.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for an account that is disabled.
+pub async fn create_session(core: &Core, user: UserId, client: Client) -> Result<SignedIn> {
+    let known = by_id(core.db.read(), user).await?;
+    let tx = core.db.begin().await?;
+    let (user, signed_in) = opened(core, &tx, &known, &client).await?;
+    let entry = PersonalEntry::done("createSession", user.id, json!({ "session": signed_in.session }));
+    record_personal(&tx, Origin::operator(core), entry);
+    tx.commit().await?;
+    Ok(signed_in)
+}
+
+async fn opened(
+    core: &Core,
+    tx: &Transaction,
+    known: &users::Model,
+    client: &Client,
+) -> Result<(users::Model, SignedIn)> {
+    let user = hold_unchanged(tx, known).await?;
+    if user.disabled_at.is_some() {
+        return Err(Problem::new(Code::SignInFailed, "The account is disabled."));
+    }
+    let family = uuid::Uuid::from_bytes(crate::core::sealing::random_bytes()).to_string();
+    let token = Token::generate(TokenKind::Refresh);
+    let signed_in = open(core, tx, user.id, (family, 0), token, client).await?;
+    Ok((user, signed_in))
+}
+
+/// The person, held until the transaction ends, if what they sign in with is what it was when they showed it. Somebody
+/// whose password is replaced while it is compared (which takes its time) does not get in with the old one.
+pub(super) async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
+    let user = hold(tx, known.id).await?;
+    let credentials = |user: &users::Model| (user.password_hash.clone(), user.totp_confirmed_at);
+    if credentials(&user) == credentials(known) {
+        return Ok(user);
+    }
+    Err(Problem::new(Code::SignInFailed, "The account was changed meanwhile; sign in again."))
+}
+
+/// Renews a session by its refresh token.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for a token that is unknown, revoked or used; `TOKEN_EXPIRED` for one that came too late.
+pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn> {
+    let (core, client) = (&request.core, Client::of(request));
+    let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
+    let text = Zeroizing::new(token.to_owned());
+    let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
+    let tx = request.begin().await?;
+    let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
+    // Whoever opens or ends sessions holds the person until the end: of two who refresh at a time the second sees the first,
+    // and who ends a session ends what is just being made of it as well.
+    let user = hold(&tx, session.user_id).await?;
+    let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
+    if user.disabled_at.is_some() {
+        return Err(unknown());
+    }
+    let later = later(&tx, &session).await?;
+    if let Some(heir) = later.first() {
+        let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none();
+        let again = match later.len() {
+            1 if is_open && is_same_use(core, &session, heir, &client) => heir_again(core, &text, heir),
+            _ => None,
+        };
+        let Some(refresh_token) = again else {
+            return Err(reused(request, tx, &user, (&session, &later)).await?);
+        };
+        tx.rollback().await?;
+        return signed_in(core, heir, refresh_token);
+    }
+    if session.revoked_at.is_some() {
+        return Err(unknown());
+    }
+    if session.expires_at <= core.clock.now() {
+        return Err(Problem::new(Code::TokenExpired, "The session has ended; sign in again."));
+    }
+    let generation = session.generation + 1;
+    let heir = heir_tokens(core, &text, &session.family, generation).next();
+    let heir = heir.unwrap_or_else(|| Token::generate(TokenKind::Refresh));
+    let signed_in = open(core, &tx, user.id, (session.family, generation), heir, &client).await?;
+    note(core, &tx, "refreshSession", &user, signed_in.session, &client);
+    tx.commit().await?;
+    Ok(signed_in)
+}
+
+/// The tokens that may come of a used one: one for each key of the key file, the active one's first.
+fn heir_tokens(
+    core: &Core,
+    used: &str,
+    family: &str,
+    generation: i64,
+) -> impl Iterator<Item = (SecretString, TokenHash)> {
+    let material: [&[u8]; 3] = [used.as_bytes(), family.as_bytes(), &generation.to_be_bytes()];
+    let secrets: Vec<_> = core.keys.current().derive("refresh token", &material).collect();
+    secrets.into_iter().map(|secret| Token::of_secret(TokenKind::Refresh, secret))
+}
+
+/// The token of an heir that is there, made again of the used one.
+fn heir_again(core: &Core, used: &str, heir: &sessions::Model) -> Option<SecretString> {
+    let known = TokenHash::from_slice(&heir.refresh_token_hash)?;
+    let mut tokens = heir_tokens(core, used, &heir.family, heir.generation);
+    tokens.find(|(_, hash)| *hash == known).map(|(token, _)| token)
+}
+
+/// Whether another use may be that of somebody to whom the answer to the first one got lost, or of another tab.
+fn is_same_use(core: &Core, session: &sessions::Model, heir: &sessions::Model, client: &Client) -> bool {
+    heir.created_at.plus(GRACE) > core.clock.now()
+        && session.user_agent == shortened(client.user_agent.as_deref())
+}
+
+/// A used token has come again: ends the family, and says so, once.
+async fn reused(
+    request: &Request,
+    tx: Transaction,
+    user: &users::Model,
+    (session, later): (&sessions::Model, &[sessions::Model]),
+) -> Result<Problem> {
+    let core = &request.core;
+    let refused = Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
+    if later.iter().all(|heir| heir.revoked_at.is_some()) {
+        // The family has ended before, or its owner has signed out.
+        tx.rollback().await?;
+        return Ok(refused);
+    }
+    tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
+    revoke(core, &tx, session.user_id, &session.family).await?;
+    notify(core, &tx, user, &user.email, Notice::RefreshTokenReused, &Client::of(request)).await?;
+    let entry = PersonalEntry::done("refreshTokenReused", user.id, json!({ "sessions": "revoked" }));
+    record_personal(&tx, request, entry.by(&user.name).through(session.id));
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(refused)
+}
+
+/// Ends the session that asks.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn sign_out(request: &Request, person: &Person) -> Result<()> {
+    end_one(request, person, person.session, "signOut").await
+}
+
+/// Ends one of a person's own sessions, with every generation.
+///
+/// # Errors
+/// `NOT_FOUND`, also for somebody else's.
+pub async fn revoke_session(request: &Request, person: &Person, id: SessionId) -> Result<()> {
+    end_one(request, person, id, "revokeSession").await
+}
+
+#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
+async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &'static str) -> Result<()> {
+    let core = &request.core;
+    let tx = request.begin().await?;
+    hold(&tx, person.id).await?;
+    let found =
+        sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
+    let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
+    revoke(core, &tx, person.id, &found.ok_or_else(gone)?.family).await?;
+    record_personal(&tx, request, PersonalEntry::done(operation, person.id, json!({ "session": id })));
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(())
+}
+
+/// A line for a session that was opened or renewed.
+fn note(
+    core: &Core,
+    tx: &Transaction,
+    operation: &'static str,
+    user: &users::Model,
+    session: SessionId,
+    client: &Client,
+) {
+    let origin =
+        Origin { core, caller: &Caller::Anonymous, ip: client.ip, request_id: client.request_id.as_str() };
+    let entry = PersonalEntry::done(operation, user.id, json!({})).by(&user.name).through(session);
+    record_personal(tx, origin, entry);
+}
+
+/// Ends a person's other sessions; how many there were is not told.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result<()> {
+    let core = &request.core;
+    let tx = request.begin().await?;
+    hold(&tx, person.id).await?;
+    end_sessions(core, &tx, person.id, Some(person)).await?;
+    record_personal(
+        &tx,
+        request,
+        PersonalEntry::done("revokeOtherSessions", person.id, json!({ "sessions": "revoked" })),
+    );
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(())
+}
+
+/// A person's open sessions, the newest first: the last generation of each family.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn open_sessions(core: &Core, person: &Person) -> Result<Vec<OpenSession>> {
+    open_of(core, person.id, Some(person.session)).await
+}
+
+/// How many open sessions are shown.
+const MOST_SHOWN: u64 = 1_000;
+
+/// The same of anybody, where `asking` is the session that asks.
+#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
+pub(super) async fn open_of(
+    core: &Core,
+    user: UserId,
+    asking: Option<SessionId>,
+) -> Result<Vec<OpenSession>> {
+    let rows = sessions::Entity::find()
+        .filter(sessions::Column::UserId.eq(user))
+        .filter(sessions::Column::RevokedAt.is_null())
+        .filter(sessions::Column::ExpiresAt.gt(core.clock.now()))
+        .order_by_desc(sessions::Column::Id)
+        .limit(MOST_SHOWN)
+        .all(core.db.read())
+        .await?;
+    let current = rows.iter().find(|row| Some(row.id) == asking).map(|row| row.family.clone());
+    let mut seen = std::collections::HashSet::new();
+    let open = rows.into_iter().filter(|row| seen.insert(row.family.clone())).map(|row| OpenSession {
+        id: row.id,
+        current: current.as_ref() == Some(&row.family),
+        user_agent: row.user_agent,
+        ip: row.ip,
+        refreshed_at: row.created_at,
+        last_used_at: row.last_used_at,
+        expires_at: row.expires_at,
+    });
+    Ok(open.collect())
+}
+
+/// Writes one generation of a family, and clears away the person's expired ones.
+#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
+async fn open(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    (family, generation): (String, i64),
+    (refresh_token, hash): (SecretString, TokenHash),
+    client: &Client,
+) -> Result<SignedIn> {
+    let now = core.clock.now();
+    sessions::Entity::delete_many()
+        .filter(sessions::Column::UserId.eq(user))
+        .filter(sessions::Column::ExpiresAt.lte(now))
+        .exec(db)
+        .await?;
+    let lifetimes = &core.config.sessions;
+    let refresh_token_expires_at = now.plus(lifetimes.refresh_token_ttl());
+    let row = sessions::ActiveModel {
+        id: NotSet,
+        user_id: Set(user),
+        family: Set(family),
+        generation: Set(generation),
+        refresh_token_hash: Set(hash.as_bytes().to_vec()),
+        user_agent: Set(shortened(client.user_agent.as_deref())),
+        ip: Set(client.ip.map(|ip| ip.to_string())),
+        created_at: Set(now),
+        last_used_at: Set(Some(now)),
+        expires_at: Set(refresh_token_expires_at),
+        revoked_at: Set(None),
+    };
+    signed_in(core, &row.insert(db).await?, refresh_token)
+}
+
+/// What the person gets: the session's refresh token, and an access token of this moment.
+fn signed_in(core: &Core, session: &sessions::Model, refresh_token: SecretString) -> Result<SignedIn> {
+    let (now, ttl) = (core.clock.now(), core.config.sessions.access_token_ttl());
+    let access_token =
+        core.access.jwt.issue(session.user_id, session.id, now, ttl).map_err(Problem::internal)?;
+    Ok(SignedIn {
+        user: session.user_id,
+        session: session.id,
+        access_token: access_token.into(),
+        access_token_expires_at: now.plus(ttl),
+        refresh_token,
+        refresh_token_expires_at: session.expires_at,
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a refresh token names one session of one person")]
+async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<sessions::Model>> {
+    let same = sessions::Column::RefreshTokenHash.eq(hash.as_bytes().to_vec());
+    Ok(sessions::Entity::find().filter(same).one(db).await?)
+}
+
+/// The generations that came of it, the first one first.
+#[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
+async fn later(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<Vec<sessions::Model>> {
+    let later = sessions::Entity::find()
+        .filter(sessions::Column::Family.eq(session.family.as_str()))
+        .filter(sessions::Column::Generation.gt(session.generation))
+        .order_by_asc(sessions::Column::Generation);
+    Ok(later.all(db).await?)
+}
+
+fn shortened(user_agent: Option<&str>) -> Option<String> {
+    user_agent.map(|text| text.chars().take(500).collect())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
+async fn revoke(core: &Core, db: &impl ConnectionTrait, user: UserId, family: &str) -> Result<()> {
+    sessions::Entity::update_many()
+        .col_expr(sessions::Column::RevokedAt, Expr::value(core.clock.now().0))
+        .filter(sessions::Column::UserId.eq(user))
+        .filter(sessions::Column::Family.eq(family))
+        .filter(sessions::Column::RevokedAt.is_null())
+        .exec(db)
+        .await?;
+    Ok(())
+}

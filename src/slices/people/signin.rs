@@ -1,0 +1,276 @@
+//! Signing in: password, then second factor.
+//!
+//! Every attempt is charged first (`throttle.rs`). Somebody who does not exist is refused after as long a time, and by
+//! as many statements, as somebody who does. A person with a second factor gets a challenge in place of a session: a
+//! token of five minutes that is good for nothing but to be completed with a code.
+
+use std::time::Duration;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Statement, sea_query::Expr};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+
+use super::{
+    Client, SignedIn,
+    entity::users,
+    factor,
+    letters::{Notice, notify},
+    sessions::{hold_unchanged, open_for},
+    throttle::{self, Attempt, Key},
+    users::{by_email, by_id},
+};
+use crate::{
+    base::{
+        ids::UserId,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core, Request,
+        access::token::{Token, TokenHash, TokenKind},
+        audit::{self, PersonalEntry, record_personal},
+        limits::Slot,
+    },
+};
+
+/// How long a challenge waits for its code.
+const CHALLENGE_TTL: Duration = Duration::from_mins(5);
+/// How long a sign-in elsewhere waits to be exchanged for a session.
+const CODE_TTL: Duration = Duration::from_mins(1);
+
+/// What a right password leads to.
+#[derive(Debug)]
+pub enum Step {
+    /// A session.
+    Session(SignedIn),
+    /// A second factor is awaited.
+    Challenge(Challenge),
+}
+
+/// A sign-in that awaits its second factor.
+#[derive(Debug)]
+pub struct Challenge {
+    /// What the code is sent along with. It is shown this once.
+    pub token: SecretString,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// What a challenge's row is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    SecondFactor,
+    Exchange,
+}
+
+impl Awaited {
+    const fn parts(self) -> (&'static str, TokenKind, Duration) {
+        match self {
+            Self::SecondFactor => ("SECOND_FACTOR", TokenKind::Challenge, CHALLENGE_TTL),
+            Self::Exchange => ("CODE", TokenKind::Code, CODE_TTL),
+        }
+    }
+}
+
+/// How many requests comparing a password counts as, where an address or an account is put off.
+const COMPARING: u32 = 10;
+
+/// Signs a person in, or asks for their second factor.
+///
+/// # Errors
+/// `SIGN_IN_FAILED`, whatever is wrong; `RATE_LIMITED`.
+pub async fn sign_in(request: &Request, email: &str, password: &SecretString) -> Result<Step> {
+    let core = &request.core;
+    let user = by_email(core.db.read(), email).await?;
+    let is_known = has_been_here(request, user.as_ref()).await?;
+    let attempt = throttle::charge_sign_in(core, email, request.ip).await?;
+    let id = user.as_ref().map(|user| user.id);
+    let attempt = match attempt {
+        Attempt { put_off: Some(put_off), wait } if !may_be_compared(request) => {
+            note_failure(request, id, "signIn", wait);
+            return Err(put_off);
+        }
+        attempt => attempt,
+    };
+    let stored = user.as_ref().and_then(|user| user.password_hash.as_deref());
+    let matches = core.access.passwords.verify(password, stored).await.map_err(Problem::internal)?;
+    let is_free = attempt.put_off.is_none();
+    let good = |user: &users::Model| matches && user.disabled_at.is_none() && (is_free || is_known);
+    let Some(mut user) = user.filter(good) else {
+        note_failure(request, id, "signIn", attempt.wait);
+        return Err(attempt.put_off.unwrap_or_else(refused));
+    };
+    throttle::forgive(core, core.db.writer(), &[Key::pair(email, request.ip), Key::account(email)]).await?;
+    if is_free {
+        throttle::refund(core, core.db.writer(), &Key::address(request.ip)).await?;
+    }
+    if user.password_hash.as_deref().is_some_and(|stored| core.access.passwords.is_outdated(stored)) {
+        rehash(core, &mut user, password).await?;
+    }
+    admit(request, &user).await
+}
+
+/// Comparing a password costs as much as many requests. Where an address or an account is put off, hardly anybody gets in, so it
+/// is compared for that price alone: of whoever asks, known or not.
+fn may_be_compared(request: &Request) -> bool {
+    let slot = Slot::default();
+    let Some(limits) = &request.core.limits else { return true };
+    (0..COMPARING).all(|_| limits.charge_address(request.ip, &slot).is_ok())
+}
+
+fn refused() -> Problem {
+    Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.")
+}
+
+/// Whether the account has a session from there.
+async fn has_been_here(request: &Request, user: Option<&users::Model>) -> Result<bool> {
+    let ip = request.ip.map(|ip| ip.to_string()).unwrap_or_default();
+    let id = user.map_or(0, |user| user.id.0);
+    let sql = "SELECT 1 FROM sessions WHERE user_id = $1 AND ip = $2 LIMIT 1";
+    Ok(request.core.db.one(sql.to_owned(), vec![id.into(), ip.into()]).await?.is_some())
+}
+
+/// A line for a failed attempt. The log tells who was made to wait.
+fn note_failure(request: &Request, user: Option<UserId>, operation: &'static str, wait: Duration) {
+    if let Some(user) = user.filter(|_| !wait.is_zero()) {
+        tracing::warn!(user = user.0, wait_seconds = wait.as_secs(), operation, "sign_in.throttled");
+    }
+    let from = (request.ip, request.id.as_str());
+    audit::refused_account(&request.core, operation, user, Code::SignInFailed, from);
+}
+
+/// Stores the password at today's cost, unless another has taken its place meanwhile.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+async fn rehash(core: &Core, user: &mut users::Model, password: &SecretString) -> Result<()> {
+    let hash = core.access.passwords.hash(password).await.map_err(Problem::internal)?;
+    let stored = users::Entity::update_many()
+        .col_expr(users::Column::PasswordHash, Expr::value(hash.as_str()))
+        .filter(users::Column::Id.eq(user.id))
+        .filter(users::Column::PasswordHash.eq(user.password_hash.clone()))
+        .exec(core.db.writer())
+        .await?;
+    if stored.rows_affected == 1 {
+        user.password_hash = Some(hash);
+    }
+    Ok(())
+}
+
+/// A session for a person whose first factor is known, or a challenge if they have a second one.
+async fn admit(request: &Request, user: &users::Model) -> Result<Step> {
+    let core = &request.core;
+    if user.totp_confirmed_at.is_some() {
+        let tx = request.begin().await?;
+        hold_unchanged(&tx, user).await?;
+        let (token, expires_at) = challenge(core, &tx, user.id, Awaited::SecondFactor).await?;
+        tx.commit().await?;
+        return Ok(Step::Challenge(Challenge { token, expires_at }));
+    }
+    Ok(Step::Session(open_for(request, user).await?))
+}
+
+/// Completes a sign-in by the code of the second factor, or by a recovery code.
+///
+/// # Errors
+/// `LINK_INVALID` for a challenge that is over; `SIGN_IN_FAILED` for a wrong code; `RATE_LIMITED`.
+pub async fn complete_sign_in(
+    request: &Request,
+    challenge: &SecretString,
+    code: &SecretString,
+) -> Result<SignedIn> {
+    let core = &request.core;
+    let hash = hash_of(challenge, Awaited::SecondFactor)?;
+    let user = awaiting(core, core.db.read(), hash, Awaited::SecondFactor).await?;
+    let wait = factor::charge(core, user.id, code).await?;
+    let tx = request.begin().await?;
+    let user = by_id(&tx, user.id).await?;
+    let Some(proof) = factor::check(core, &tx, &user, code).await? else {
+        tx.rollback().await?;
+        note_failure(request, Some(user.id), "completeSignIn", wait);
+        return Err(Problem::new(Code::SignInFailed, "The code is wrong, or was used before."));
+    };
+    use_up(core, &tx, hash).await?;
+    throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
+    let client = Client::of(request);
+    let changes = if proof == factor::Proof::RecoveryCode {
+        notify(core, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client).await?;
+        json!({ "recovery_code": "used" })
+    } else {
+        json!({})
+    };
+    let entry = PersonalEntry::done("completeSignIn", user.id, changes).by(&user.name);
+    record_personal(&tx, request, entry);
+    tx.commit().await?;
+    open_for(request, &user).await
+}
+
+/// A code that [`exchange`] takes once, for a person who has shown elsewhere who they are.
+pub(super) async fn issue_code(core: &Core, user: UserId) -> Result<SecretString> {
+    Ok(challenge(core, core.db.writer(), user, Awaited::Exchange).await?.0)
+}
+
+/// A session, or a challenge, for the code with which a sign-in elsewhere has ended.
+///
+/// # Errors
+/// `LINK_INVALID`; `RATE_LIMITED`.
+pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
+    let core = &request.core;
+    let address = Key::address(request.ip);
+    throttle::charge(core, std::slice::from_ref(&address)).await?;
+    let hash = hash_of(code, Awaited::Exchange)?;
+    let tx = request.begin().await?;
+    let user = awaiting(core, &tx, hash, Awaited::Exchange).await?;
+    use_up(core, &tx, hash).await?;
+    throttle::refund(core, &tx, &address).await?;
+    let entry = PersonalEntry::done("exchangeSignInCode", user.id, json!({})).by(&user.name);
+    record_personal(&tx, request, entry);
+    tx.commit().await?;
+    admit(request, &user).await
+}
+
+async fn challenge(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    user: UserId,
+    awaited: Awaited,
+) -> Result<(SecretString, Timestamp)> {
+    let (kind, token_kind, ttl) = awaited.parts();
+    let (token, hash) = Token::generate(token_kind);
+    let now = core.clock.now();
+    let expires_at = now.plus(ttl);
+    let sql = "INSERT INTO sign_in_challenges (user_id, kind, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
+    let values =
+        [user.0.into(), kind.into(), hash.as_bytes().to_vec().into(), now.0.into(), expires_at.0.into()];
+    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    Ok((token, expires_at))
+}
+
+fn hash_of(token: &SecretString, awaited: Awaited) -> Result<TokenHash> {
+    let token = Token::parse_kind(awaited.parts().1, token.expose_secret().trim());
+    Ok(token.ok_or_else(over)?.hash)
+}
+
+/// Whose sign-in this is, if it is still awaited.
+async fn awaiting(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    hash: TokenHash,
+    awaited: Awaited,
+) -> Result<users::Model> {
+    let sql = "SELECT user_id FROM sign_in_challenges WHERE token_hash = $1 AND kind = $2 AND used_at IS NULL AND expires_at > $3";
+    let values = [hash.as_bytes().to_vec().into(), awaited.parts().0.into(), core.clock.now().0.into()];
+    let row = db.query_one_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    let user = by_id(db, row.ok_or_else(over)?.try_get_by(0)?).await?;
+    if user.disabled_at.is_some() { Err(over()) } else { Ok(user) }
+}
+
+/// Of two who use one at a time, one comes too late.
+async fn use_up(core: &Core, db: &impl ConnectionTrait, hash: TokenHash) -> Result<()> {
+    let sql = "UPDATE sign_in_challenges SET used_at = $1 WHERE token_hash = $2 AND used_at IS NULL";
+    let values = [core.clock.now().0.into(), hash.as_bytes().to_vec().into()];
+    let used = db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    if used.rows_affected() == 1 { Ok(()) } else { Err(over()) }
+}
+
+fn over() -> Problem {
+    Problem::new(Code::LinkInvalid, "This sign-in is over; begin again.")
+}

@@ -1,0 +1,276 @@
+//! Throttling of credentials: guessing gets slower with each wrong guess, on all replicas alike.
+//!
+//! An attempt is charged before it is looked at, in the database: a hundred attempts at a time are counted as a
+//! hundred. After a few free ones each further attempt puts the next one off for twice as long, up to a limit of
+//! minutes: nobody is ever locked out for good. Success wipes the slate.
+//!
+//! Three counters watch a sign-in: the account from this address, the address, and the account from everywhere. Where
+//! the account has signed in from the address before, the right password gets in although the last two put everybody off,
+//! so that a stranger who hammers an account from elsewhere, or other accounts from behind the same proxy, can't keep its
+//! owner out; and a new password set by mail resets the account's. A wrong password is answered, charged and counted the
+//! same way whether there is such an account, and whether it was here before or not: nobody learns either by guessing.
+
+use std::{net::IpAddr, time::Duration};
+
+use sea_orm::{ConnectionTrait, Statement};
+use sha2::{Digest, Sha256};
+
+use super::users::folded;
+use crate::{
+    base::{
+        ids::UserId,
+        network,
+        numerals::counted,
+        problem::{Code, Problem, Result},
+    },
+    core::{Core, store::Transaction},
+};
+
+/// Failures are forgotten after so long without one; `rounds/kept.rs` removes them then.
+const FORGOTTEN: Duration = Duration::from_hours(12);
+
+/// How a counter slows attempts down.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    /// Attempts that cost nothing.
+    free: i64,
+    /// What the first one after them costs; each further one twice as much.
+    first: Duration,
+    /// The most that one costs.
+    most: Duration,
+}
+
+impl Rule {
+    fn delay(self, failures: i64) -> Duration {
+        let over = failures - self.free;
+        if over < 0 {
+            return Duration::ZERO;
+        }
+        let factor = 1_u32.checked_shl(u32::try_from(over).unwrap_or(31).min(31)).unwrap_or(u32::MAX);
+        self.first.saturating_mul(factor).min(self.most)
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const QUARTER: Duration = Duration::from_mins(15);
+
+/// One counter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    hash: Vec<u8>,
+    kind: &'static str,
+}
+
+impl Key {
+    fn new(kind: &'static str, what: &str) -> Self {
+        let mut digest = Sha256::new();
+        digest.update(kind.as_bytes());
+        digest.update([0]);
+        digest.update(what.as_bytes());
+        Self { hash: digest.finalize().to_vec(), kind }
+    }
+
+    /// Tries of one account's password from one address.
+    pub(super) fn pair(email: &str, ip: Option<IpAddr>) -> Self {
+        Self::new("pair", &format!("{} {}", network(ip), folded(email)))
+    }
+
+    /// Tries of one account's password from anywhere.
+    pub(super) fn account(email: &str) -> Self {
+        Self::new("account", &folded(email))
+    }
+
+    /// Tries from one address, whatever is tried.
+    pub(super) fn address(ip: Option<IpAddr>) -> Self {
+        Self::new("address", &network(ip))
+    }
+
+    /// Tries of one person's second factor.
+    pub(super) fn second_factor(user: UserId) -> Self {
+        Self::new("factor", &user.to_string())
+    }
+
+    /// Tries of the password of somebody who is signed in.
+    pub(super) fn password(user: UserId) -> Self {
+        Self::new("password", &user.to_string())
+    }
+
+    /// Sign-ins elsewhere from one address.
+    pub(super) fn elsewhere(ip: Option<IpAddr>) -> Self {
+        Self::new("elsewhere", &network(ip))
+    }
+
+    /// Mails that somebody has sent to an address.
+    pub(super) fn mail(email: &str) -> Self {
+        Self::new("mail", &folded(email))
+    }
+
+    /// Mails that lead to a new password of the account with an address. Apart from others: who invites an address, or wants
+    /// it for themselves, is charged even where no mail leaves, and must not keep its owner from getting in again.
+    pub(super) fn reset(email: &str) -> Self {
+        Self::new("reset", &folded(email))
+    }
+
+    fn rule(&self) -> Rule {
+        match self.kind {
+            "address" | "elsewhere" => Rule { free: 40, first: SECOND, most: QUARTER },
+            "account" => Rule { free: 20, first: SECOND, most: QUARTER },
+            "mail" | "reset" => {
+                Rule { free: 3, first: Duration::from_mins(1), most: Duration::from_hours(1) }
+            }
+            // Six digits: at this pace a year of guessing finds a code with a chance of about one in forty.
+            "factor" => Rule { free: 5, first: SECOND, most: Duration::from_hours(1) },
+            _ => Rule { free: 5, first: SECOND, most: QUARTER },
+        }
+    }
+}
+
+/// The address as it is counted.
+fn network(ip: Option<IpAddr>) -> String {
+    ip.map_or_else(|| "none".to_owned(), |ip| network::network(ip).to_string())
+}
+
+/// Charges an attempt to these counters; how long the next one has to wait.
+///
+/// # Errors
+/// `RATE_LIMITED`, with `details.retry_after` in seconds; then nothing is charged.
+pub(super) async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
+    let now = core.clock.now();
+    let mut keys: Vec<&Key> = keys.iter().collect();
+    // One order for all: two who charge the same counters don't wait for each other in a circle.
+    keys.sort();
+    let tx = core.db.begin().await?;
+    let (mut waits, mut next) = (0, Duration::ZERO);
+    for key in keys {
+        let (failures, blocked_until) = held(core, &tx, key).await?;
+        waits = waits.max(blocked_until - now.0);
+        next = next.max(count(core, &tx, key, failures + 1).await?);
+    }
+    if waits > 0 {
+        tx.rollback().await?;
+        return Err(refusal(waits));
+    }
+    tx.commit().await?;
+    Ok(next)
+}
+
+/// What charging a sign-in has come to.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// How long the next one has to wait.
+    pub wait: Duration,
+    /// What everybody is answered but whoever has been here before and has the right password: the address, or the account
+    /// from everywhere, is put off.
+    pub put_off: Option<Problem>,
+}
+
+/// Charges a sign-in to its three counters. Where the address or the account is put off, to that of the two together alone:
+/// the attempt is looked at all the same, and must not be free.
+///
+/// # Errors
+/// `RATE_LIMITED` where the account is put off at this address; then nothing is charged.
+pub(super) async fn charge_sign_in(core: &Core, email: &str, ip: Option<IpAddr>) -> Result<Attempt> {
+    let now = core.clock.now();
+    let pair = Key::pair(email, ip);
+    let mut keys = [pair.clone(), Key::address(ip), Key::account(email)];
+    keys.sort();
+    let tx = core.db.begin().await?;
+    let (mut waits, mut is_put_off, mut failures) = (0, false, [0; 3]);
+    for (key, failures) in keys.iter().zip(&mut failures) {
+        let (before, blocked_until) = held(core, &tx, key).await?;
+        *failures = before + 1;
+        waits = waits.max(blocked_until - now.0);
+        is_put_off |= *key == pair && blocked_until > now.0;
+    }
+    if is_put_off {
+        tx.rollback().await?;
+        return Err(refusal(waits));
+    }
+    let mut wait = Duration::ZERO;
+    for (key, failures) in keys.iter().zip(failures) {
+        if waits <= 0 || *key == pair {
+            wait = wait.max(count(core, &tx, key, failures).await?);
+        }
+    }
+    tx.commit().await?;
+    let put_off = (waits > 0).then(|| {
+        let next = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        refusal(waits.max(next))
+    });
+    Ok(Attempt { wait, put_off })
+}
+
+/// Writes how many failures a counter has now; how long the next attempt has to wait for it.
+async fn count(core: &Core, tx: &Transaction, key: &Key, failures: i64) -> Result<Duration> {
+    let (now, delay) = (core.clock.now(), key.rule().delay(failures));
+    let sql =
+        "UPDATE sign_in_throttle SET failures = $1, blocked_until = $2, updated_at = $3 WHERE key_hash = $4";
+    let values = [failures.into(), now.plus(delay).0.into(), now.0.into(), key.hash.clone().into()];
+    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    Ok(delay)
+}
+
+/// A counter, held until the transaction ends: failures, and until when it blocks.
+async fn held(core: &Core, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
+    let now = core.clock.now();
+    // Made or held by one statement: between two, somebody who is forgiven would take it away, and this attempt be free.
+    let sql = "INSERT INTO sign_in_throttle (key_hash, failures, blocked_until, updated_at) VALUES ($1, 0, 0, $2) \
+               ON CONFLICT (key_hash) DO UPDATE SET failures = sign_in_throttle.failures \
+               RETURNING failures, blocked_until, updated_at";
+    let values = [key.hash.clone().into(), now.0.into()];
+    let row = tx.query_one_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    let Some(row) = row else { return Ok((0, 0)) };
+    let (failures, blocked_until, updated_at): (i64, i64, i64) =
+        (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
+    let forgotten = updated_at < now.minus(FORGOTTEN).0;
+    Ok((if forgotten { 0 } else { failures }, blocked_until))
+}
+
+fn refusal(millis: i64) -> Problem {
+    let seconds = millis.div_euclid(1000) + i64::from(millis.rem_euclid(1000) > 0);
+    Problem::new(
+        Code::RateLimited,
+        format!("Too many attempts. Try again in {}.", counted(seconds, "second")),
+    )
+    .with("retry_after", seconds)
+}
+
+/// Wipes these counters: the person has shown who they are.
+pub(super) async fn forgive(core: &Core, db: &impl ConnectionTrait, keys: &[Key]) -> Result<()> {
+    for key in keys {
+        let sql = "DELETE FROM sign_in_throttle WHERE key_hash = $1";
+        db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [key.hash.clone().into()]))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Takes one charge back: the attempt was none. Other people's failures from the same address stay.
+pub(super) async fn refund(core: &Core, db: &impl ConnectionTrait, key: &Key) -> Result<()> {
+    let sql = "UPDATE sign_in_throttle SET failures = failures - 1, blocked_until = 0 WHERE key_hash = $1 AND failures > 0";
+    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [key.hash.clone().into()])).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_and_end() {
+        let rule = Rule { free: 5, first: SECOND, most: QUARTER };
+        let seconds = |failures| rule.delay(failures).as_secs();
+        assert_eq!([1, 4, 5, 6, 7, 10].map(seconds), [0, 0, 1, 2, 4, 32]);
+        assert_eq!([15, 40, i64::MAX].map(seconds), [900; 3]);
+    }
+
+    #[test]
+    fn an_address_is_a_customer() {
+        let of = |ip: &str| network(Some(ip.parse().unwrap()));
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:2:ffff::1"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), "192.0.2.1");
+        assert_ne!(Key::account("a@example.com"), Key::mail("a@example.com"));
+        assert_eq!(Key::account(" A@Example.com"), Key::account("a@example.com"));
+    }
+}

@@ -1,0 +1,305 @@
+//! Service tokens: credentials of an organization for integrations.
+//!
+//! A token never carries more than its issuer may do, nor more than the policy's cap allows any token; the cap is
+//! applied again each time that the token is used. Whoever replaces a token's secret holds that token afterwards, and
+//! whoever prolongs one grants it anew: both need everything that the token may do. Only hashes are kept.
+
+use std::time::Duration;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, Set};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+
+use super::entity::service_tokens;
+use crate::{
+    base::{
+        ids::TokenId,
+        numerals::counted,
+        permission::{Permission, PermissionSet},
+        problem::{Code, Problem, Result, Violation},
+        time::Timestamp,
+    },
+    core::{
+        access::{
+            Scope,
+            token::{Token, TokenKind},
+        },
+        audit,
+        store::{Tx, held},
+    },
+    slices::orgs::{self, Limit},
+};
+
+/// How long the replaced secret of a token works if nobody says otherwise.
+pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest overlap: thirty days.
+pub const MAX_OVERLAP_SECONDS: i64 = 30 * 24 * 60 * 60;
+
+/// What a new service token is given.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// What it is for.
+    pub name: String,
+    /// What it may do.
+    pub permissions: Vec<Permission>,
+    /// When it ends. Null: when it is revoked. Undefined: after the lifetime of the settings.
+    pub expires_at: MaybeUndefined<Timestamp>,
+}
+
+/// What an edit of a service token changes.
+#[derive(Clone, Debug)]
+pub struct EditToken {
+    /// What it is for.
+    pub name: Option<String>,
+    /// What it may do from now on: the whole list.
+    pub permissions: Option<Vec<Permission>>,
+    /// When it ends.
+    pub expires_at: MaybeUndefined<Timestamp>,
+}
+
+/// Issues a service token. The text in the answer is shown this once.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a permission that the caller lacks or that no token may carry, or for an end that has
+/// passed or is beyond the longest lifetime; `PLAN_LIMIT_REACHED`.
+pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretString)> {
+    let tx = scope.begin().await?;
+    let mut violations = Vec::new();
+    let name = new.name.trim().to_owned();
+    if name.is_empty() || name.chars().count() > 80 {
+        violations.push(Violation::at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters."));
+    }
+    check_permissions(&tx, &new.permissions, PermissionSet::default(), &mut violations);
+    let expires_at = match new.expires_at {
+        MaybeUndefined::Undefined => {
+            scope.core.config.service_tokens.default_lifetime().map(|for_| tx.now.plus(for_))
+        }
+        MaybeUndefined::Null => None,
+        MaybeUndefined::Value(at) => Some(at),
+    };
+    check_end(&tx, expires_at, &mut violations);
+    Problem::refuse(violations)?;
+    let kept = scope.find::<service_tokens::Entity>().filter(service_tokens::Column::RevokedAt.is_null());
+    orgs::check_limit(&tx, Limit::ServiceTokens, kept).await?;
+    // As a set: each once, and in the order of the policy.
+    let permissions: PermissionSet = new.permissions.iter().copied().collect();
+    let (token, hash) = Token::generate(TokenKind::Service);
+    let row = service_tokens::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        name: Set(name.clone()),
+        token_hash: Set(hash.as_bytes().to_vec()),
+        hint: Set(Token::hint(token.expose_secret()).to_owned()),
+        permissions: Set(json!(permissions)),
+        created_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        expires_at: Set(expires_at),
+        last_used_at: Set(None),
+        revoked_at: Set(None),
+        rotated_at: Set(None),
+        previous_token_hash: Set(None),
+        previous_hint: Set(None),
+        previous_expires_at: Set(None),
+        previous_last_used_at: Set(None),
+    }
+    .insert(tx.connection())
+    .await?;
+    let changes = json!({ "name": name, "permissions": permissions, "expires_at": expires_at });
+    record(&tx, "createServiceToken", row.id, changes);
+    scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok((row.id, token))
+}
+
+/// Gives a service token a new secret, shown this once; the old one works for as long as `overlap`. A token that
+/// ends gets the lifetime that it had anew.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` for one that was revoked; `PERMISSION_DENIED` where the token may do what the caller may
+/// not.
+pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Result<SecretString> {
+    let tx = scope.begin().await?;
+    let row = live(&tx, id).await?;
+    require_all_of(&tx, &row)?;
+    let (token, hash) = Token::generate(TokenKind::Service);
+    let hint = Token::hint(token.expose_secret()).to_owned();
+    let until = tx.now.plus(overlap);
+    let lifetime = row.expires_at.map(|at| at.0 - row.rotated_at.unwrap_or(row.created_at).0);
+    let longest = scope.core.config.service_tokens.max_lifetime().map(|longest| tx.now.plus(longest));
+    let expires_at = match (lifetime.map(|lifetime| Timestamp(tx.now.0 + lifetime)), longest) {
+        (Some(at), Some(longest)) => Some(at.min(longest)),
+        (at, longest) => at.or(longest),
+    };
+    let ends = row.expires_at.map_or(until, |at| at.min(until));
+    let changes = json!({
+        "hint": hint, "previous_hint": row.hint, "previous_expires_at": ends, "expires_at": expires_at,
+    });
+    let (old_hash, old_hint, old_use) = (row.token_hash.clone(), row.hint.clone(), row.last_used_at);
+    let mut row = row.into_active_model();
+    row.token_hash = Set(hash.as_bytes().to_vec());
+    row.hint = Set(hint);
+    row.last_used_at = Set(None);
+    row.expires_at = Set(expires_at);
+    row.rotated_at = Set(Some(tx.now));
+    row.previous_token_hash = Set(Some(old_hash));
+    row.previous_hint = Set(Some(old_hint));
+    // The old secret does not outlive the end that it was issued with.
+    row.previous_expires_at = Set(Some(ends));
+    row.previous_last_used_at = Set(old_use);
+    row.update(tx.connection()).await?;
+    record(&tx, "rotateServiceToken", id, changes);
+    scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(token)
+}
+
+/// Changes what a service token is called, may do, or when it ends.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` for one that was revoked; `VALIDATION_FAILED` for what could not be issued either;
+/// `PERMISSION_DENIED` for prolonging a token that may do what the caller may not.
+pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
+    let tx = scope.begin().await?;
+    let row = live(&tx, id).await?;
+    let mut violations = Vec::new();
+    if let Some(wanted) = &edit.permissions {
+        check_permissions(&tx, wanted, permissions_of(&row)?, &mut violations);
+    }
+    if let MaybeUndefined::Value(_) | MaybeUndefined::Null = edit.expires_at {
+        let at = edit.expires_at.value().copied();
+        check_end(&tx, at, &mut violations);
+        if at.is_none_or(|at| row.expires_at.is_some_and(|before| before < at)) && row.expires_at.is_some() {
+            require_all_of(&tx, &row)?;
+        }
+    }
+    Problem::refuse(violations)?;
+    let mut row = row.into_active_model();
+    if let Some(name) = edit.name {
+        row.name = Set(name.trim().to_owned());
+    }
+    if let Some(permissions) = edit.permissions {
+        row.permissions = Set(json!(permissions.into_iter().collect::<PermissionSet>()));
+    }
+    match edit.expires_at {
+        MaybeUndefined::Undefined => {}
+        MaybeUndefined::Null => row.expires_at = Set(None),
+        MaybeUndefined::Value(at) => row.expires_at = Set(Some(at)),
+    }
+    let changes = audit::changed(&row);
+    if changes.as_object().is_none_or(serde_json::Map::is_empty) {
+        return Ok(());
+    }
+    row.update(tx.connection()).await?;
+    record(&tx, "updateServiceToken", id, changes);
+    scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Revokes a service token, at once and for good, with the secret that it had before.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn revoke_token(scope: &Scope, id: TokenId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let row = find(&tx, id).await?;
+    if row.revoked_at.is_some() {
+        return Ok(());
+    }
+    let mut row = row.into_active_model();
+    row.revoked_at = Set(Some(tx.now));
+    row.update(tx.connection()).await?;
+    record(&tx, "revokeServiceToken", id, json!({ "revoked_at": tx.now }));
+    scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(())
+}
+
+/// The organization's tokens that were not revoked, the newest first: for the command line.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn tokens(scope: &Scope) -> Result<Vec<serde_json::Value>> {
+    use sea_orm::QueryOrder;
+    let rows = scope
+        .find::<service_tokens::Entity>()
+        .filter(service_tokens::Column::RevokedAt.is_null())
+        .order_by_desc(service_tokens::Column::Id)
+        .all(scope.core.db.read())
+        .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            json!({
+                "id": row.id, "name": row.name, "hint": row.hint, "permissions": row.permissions,
+                "created_at": row.created_at, "expires_at": row.expires_at, "last_used_at": row.last_used_at,
+                "rotated_at": row.rotated_at, "previous_hint": row.previous_hint,
+                "previous_expires_at": row.previous_expires_at,
+                "previous_last_used_at": row.previous_last_used_at,
+            })
+        })
+        .collect())
+}
+
+/// The row, held until the transaction ends: of two who rotate at a time, the second replaces the first's secret.
+async fn find(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
+    let found = tx.scope.find::<service_tokens::Entity>().filter(service_tokens::Column::Id.eq(id));
+    let row = held(found).one(tx.connection()).await?;
+    row.ok_or_else(|| Problem::not_found("service token", id))
+}
+
+async fn live(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
+    let row = find(tx, id).await?;
+    if row.revoked_at.is_some() {
+        return Err(Problem::new(Code::Conflict, "The service token was revoked; issue a new one."));
+    }
+    Ok(row)
+}
+
+fn permissions_of(row: &service_tokens::Model) -> Result<PermissionSet> {
+    let names: Vec<String> = serde_json::from_value(row.permissions.clone()).map_err(Problem::internal)?;
+    Ok(names.iter().filter_map(|name| name.parse::<Permission>().ok()).collect())
+}
+
+/// Refuses a caller who may not do everything that the token may.
+fn require_all_of(tx: &Tx, row: &service_tokens::Model) -> Result<()> {
+    let usable = permissions_of(row)?.intersection(tx.scope.core.policy.token_cap());
+    usable.iter().try_for_each(|permission| tx.scope.require(permission))
+}
+
+/// What may newly be given to a token; what it has already is not given.
+fn check_permissions(tx: &Tx, wanted: &[Permission], has: PermissionSet, violations: &mut Vec<Violation>) {
+    let cap = tx.scope.core.policy.token_cap();
+    if wanted.is_empty() {
+        violations.push(Violation::at("/permissions", "TOO_SHORT", "A token needs at least one permission."));
+    }
+    for (n, permission) in wanted.iter().enumerate() {
+        let detail = if has.contains(*permission) {
+            continue;
+        } else if !cap.contains(*permission) {
+            format!("No service token may carry {permission}.")
+        } else if !tx.scope.may(*permission) {
+            format!("You lack {permission} yourself.")
+        } else {
+            continue;
+        };
+        violations.push(Violation::at(format!("/permissions/{n}"), "NOT_ALLOWED", detail));
+    }
+}
+
+fn check_end(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Violation>) {
+    if expires_at.is_some_and(|at| at <= tx.now) {
+        violations.push(Violation::at("/expires_at", "TOO_SMALL", "`expires_at` has passed."));
+    }
+    let Some(longest) = tx.scope.core.config.service_tokens.max_lifetime() else { return };
+    if expires_at.is_none_or(|at| tx.now.plus(longest) < at) {
+        let days = tx.scope.core.config.service_tokens.max_days;
+        let detail = format!("A service token of this installation lasts {} at most.", counted(days, "day"));
+        violations.push(Violation::at("/expires_at", "TOO_LARGE", detail));
+    }
+}
+
+fn record(tx: &Tx, operation: &'static str, id: TokenId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "service token", target_id: id.0, changes });
+}

@@ -1,0 +1,320 @@
+//! Users: persons who can sign in, of no organization.
+
+use async_graphql::SimpleObject;
+use sea_orm::{
+    ActiveModelTrait, ConnectionTrait, EntityTrait, ExprTrait, IntoActiveModel, NotSet, QueryFilter, Set,
+    sea_query::{Expr, Func},
+};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    directory::{self, Whose},
+    entity::users,
+};
+use crate::{
+    base::{
+        ids::{OrgId, UserId},
+        permission::Role,
+        plain::{NAME_RULE, is_name},
+        problem::{Code, Problem, Result, Violation},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::password,
+        audit::{Origin, PersonalEntry, record_personal},
+        mail,
+        store::{Db, Transaction, held},
+    },
+};
+
+/// What a new user is given.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// The address to sign in with, unique in whatever case.
+    pub email: String,
+    /// The name, as it is shown.
+    pub name: String,
+    /// The password.
+    pub password: SecretString,
+    /// Whether the address is known to be theirs.
+    pub confirmed: bool,
+}
+
+/// A person.
+#[derive(Clone, Debug, SimpleObject)]
+pub struct User {
+    /// Identifies the person.
+    pub id: UserId,
+    /// The name.
+    pub name: String,
+    /// The e-mail address.
+    pub email: String,
+    /// Whether the address is known to be theirs.
+    pub email_confirmed: bool,
+    /// Whether signing in takes a second factor.
+    pub has_second_factor: bool,
+    /// The picture: a path.
+    pub avatar_url: Option<String>,
+    /// Since when they have an account.
+    pub created_at: Timestamp,
+}
+
+impl From<users::Model> for User {
+    fn from(row: users::Model) -> Self {
+        let avatar_url = row.avatar_version.map(|version| format!("/avatars/user/{}?v={version}", row.id));
+        Self {
+            id: row.id,
+            name: row.name,
+            email: row.email,
+            email_confirmed: row.email_confirmed_at.is_some(),
+            has_second_factor: row.totp_confirmed_at.is_some(),
+            avatar_url,
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// An organization of a person, and what they are in it.
+#[derive(Clone, Debug, SimpleObject, Serialize)]
+pub struct Membership {
+    /// The organization.
+    pub organization_id: OrgId,
+    /// The organization's name.
+    pub organization_name: String,
+    /// What the person is in it.
+    pub role: Role,
+    /// Since when.
+    pub created_at: Timestamp,
+    /// Whether the organization lets in only members with a second factor.
+    pub requires_second_factor: bool,
+}
+
+/// Makes a user, or gives one who was only named so far ([`invite_user`]) a name and a password.
+///
+/// # Errors
+/// `VALIDATION_FAILED`; `NAME_TAKEN` for an address that somebody has.
+pub async fn create_user(core: &Core, new: NewUser) -> Result<UserId> {
+    let (email, name) = (new.email.trim(), new.name.trim());
+    check(email, name, Some(&new.password))?;
+    let hash = core.access.passwords.hash(&new.password).await.map_err(Problem::internal)?;
+    let now = core.clock.now();
+    let tx = core.db.begin().await?;
+    let existing = by_email(&tx, email).await?;
+    if existing.as_ref().is_some_and(|row| row.password_hash.is_some()) {
+        return Err(Problem::name_taken("user", email));
+    }
+    let is_new = existing.is_none();
+    let mut row = existing.map_or_else(|| blank(email, now), IntoActiveModel::into_active_model);
+    row.name = Set(name.to_owned());
+    row.password_hash = Set(Some(hash));
+    row.updated_at = Set(now);
+    if new.confirmed {
+        row.email_confirmed_at = Set(Some(now));
+    }
+    let row = if is_new { row.insert(&tx).await? } else { row.update(&tx).await? };
+    let changes = json!({ "email": row.email, "password": "changed", "email_confirmed": new.confirmed });
+    let entry = PersonalEntry::done("createUser", row.id, changes);
+    record_personal(&tx, Origin::operator(core), entry);
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(row.id)
+}
+
+/// The user with this address; made without a password, and named by the address, if there is none. Such a user can't
+/// sign in with a password until [`create_user`] has set one.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for an address that is none.
+pub async fn invite_user(core: &Core, email: &str) -> Result<UserId> {
+    let email = email.trim();
+    let name = email.split('@').next().unwrap_or(email);
+    check(email, name, None)?;
+    let tx = core.db.begin().await?;
+    let id = match by_email(&tx, email).await? {
+        Some(row) => row.id,
+        None => {
+            let row = users::ActiveModel { name: Set(name.to_owned()), ..blank(email, core.clock.now()) };
+            let id = row.insert(&tx).await?.id;
+            let entry = PersonalEntry::done("createUser", id, json!({ "email": email }));
+            record_personal(&tx, Origin::operator(core), entry);
+            id
+        }
+    };
+    tx.commit().await?;
+    Ok(id)
+}
+
+/// The user with this address.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn find_user(core: &Core, email: &str) -> Result<UserId> {
+    find_user_in(&core.db, email).await
+}
+
+/// The same where there is a database and no service.
+///
+/// # Errors
+/// The same.
+pub async fn find_user_in(db: &Db, email: &str) -> Result<UserId> {
+    let found = by_email(db.read(), email).await?;
+    Ok(found.ok_or_else(|| nobody(email))?.id)
+}
+
+/// The user whom the operator means: by id or by address.
+///
+/// # Errors
+/// `NOT_FOUND`.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub async fn find_user_by(db: &Db, reference: &str) -> Result<UserId> {
+    let Ok(id) = reference.trim().parse() else { return find_user_in(db, reference).await };
+    let found = users::Entity::find_by_id(UserId(id)).one(db.read()).await?;
+    Ok(found.ok_or_else(|| nobody(reference))?.id)
+}
+
+fn nobody(reference: &str) -> Problem {
+    let detail = format!("There is no user `{}`; `muster user list` shows who there is.", reference.trim());
+    Problem::new(Code::NotFound, detail)
+}
+
+/// What somebody is in an organization; none if no member.
+///
+/// # Errors
+/// `NOT_FOUND` for an address that nobody has.
+pub async fn find_role_in(db: &Db, org: OrgId, email: &str) -> Result<Option<Role>> {
+    let user = find_user_in(db, email).await?;
+    let sql = "SELECT role FROM members WHERE organization_id = $1 AND user_id = $2";
+    let Some(row) = db.one(sql.to_owned(), vec![org.0.into(), user.0.into()]).await? else { return Ok(None) };
+    Ok(Some(row.try_get_by_index::<String>(0)?.parse().map_err(Problem::internal)?))
+}
+
+/// A person's own record.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn user(core: &Core, id: UserId) -> Result<User> {
+    Ok(by_id(core.db.read(), id).await?.into())
+}
+
+/// Whether signing in takes a second factor.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn has_second_factor(connection: &impl ConnectionTrait, id: UserId) -> Result<bool> {
+    Ok(by_id(connection, id).await?.totp_confirmed_at.is_some())
+}
+
+/// Notes a person's picture.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn set_avatar(
+    connection: &impl ConnectionTrait,
+    id: UserId,
+    version: Option<i64>,
+    now: Timestamp,
+) -> Result<()> {
+    let mut row = by_id(connection, id).await?.into_active_model();
+    row.avatar_version = Set(version);
+    row.updated_at = Set(now);
+    row.update(connection).await?;
+    Ok(())
+}
+
+/// The organizations that a person belongs to, by id.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn memberships(core: &Core, id: UserId) -> Result<Vec<Membership>> {
+    let found = directory::memberships(&core.db, Whose::One(id)).await?;
+    Ok(found.into_iter().map(|(_, membership)| membership).collect())
+}
+
+/// The row with this id.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub(super) async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users::Model> {
+    users::Entity::find_by_id(id).one(db).await?.ok_or_else(gone)
+}
+
+/// The same, held until the transaction ends.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub(super) async fn hold(tx: &Transaction, id: UserId) -> Result<users::Model> {
+    held(users::Entity::find_by_id(id)).one(tx).await?.ok_or_else(gone)
+}
+
+fn gone() -> Problem {
+    Problem::new(Code::NotFound, "The user is gone.")
+}
+
+/// Whether it is an address, and one to which mail can be sent.
+pub(super) fn is_email(email: &str) -> bool {
+    email.len() <= 254 && email_address::EmailAddress::is_valid(email) && mail::can_be_sent_to(email)
+}
+
+/// The row with this address, in whatever case.
+#[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
+pub(super) async fn by_email(db: &impl ConnectionTrait, email: &str) -> Result<Option<users::Model>> {
+    let lower = Func::lower(Expr::col(users::Column::Email));
+    let same = Expr::expr(lower).eq(Func::lower(Expr::val(email.trim())));
+    let found = users::Entity::find().filter(same).one(db).await?;
+    Ok(found.filter(|user| folded(&user.email) == folded(email)))
+}
+
+/// An address without its case. Letters that only a database takes for a plain one stay what they are: a locale's `lower`
+/// makes `i` of `İ` (U+0130) and `k` of `K` (U+212A), and whoever has the mailbox of the one would be the other.
+pub(super) fn folded(email: &str) -> String {
+    let mut out = String::with_capacity(email.len());
+    for letter in email.trim().chars() {
+        if letter.is_ascii() || letter.to_lowercase().any(|lower| lower.is_ascii()) {
+            out.push(letter.to_ascii_lowercase());
+        } else {
+            out.extend(letter.to_lowercase());
+        }
+    }
+    out
+}
+
+pub(super) fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
+    users::ActiveModel {
+        id: NotSet,
+        email: Set(email.to_owned()),
+        created_at: Set(now),
+        updated_at: Set(now),
+        ..Default::default()
+    }
+}
+
+fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()> {
+    let mut violations = Vec::new();
+    if !is_email(email) {
+        let detail = format!("`{email}` is no e-mail address.");
+        violations.push(Violation::at("/email", "NOT_ALLOWED", detail));
+    }
+    if name.is_empty() || name.chars().count() > 120 {
+        violations.push(Violation::at("/name", "NOT_ALLOWED", "A name has 1 to 120 characters."));
+    } else if !is_name(name) {
+        violations.push(Violation::at("/name", "NOT_ALLOWED", NAME_RULE));
+    }
+    if let Some(Err(rule)) = password.map(|password| password::check_rules(password, email)) {
+        violations.push(Violation::at("/password", "NOT_ALLOWED", format!("Refused: {rule}.")));
+    }
+    Problem::refuse(violations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folded;
+
+    #[test]
+    fn no_letter_passes_for_a_plain_one() {
+        assert_eq!(folded(" Élise@Example.COM"), "élise@example.com");
+        assert_eq!(folded("ΟΔΟΣ@example.org"), folded("οδοσ@example.org"));
+        for (strange, plain) in [("vİctim@example.org", "victim@example.org"), ("a@\u{212a}.org", "a@k.org")]
+        {
+            assert_ne!(folded(strange), folded(plain), "{strange}");
+        }
+    }
+}

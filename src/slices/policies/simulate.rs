@@ -1,0 +1,167 @@
+//! A candidate tried on what really happened: which calls of the last days would have ended otherwise, and which of
+//! its lines nothing ever asked for.
+
+use std::collections::BTreeSet;
+
+use async_graphql::SimpleObject;
+use serde::Serialize;
+
+use crate::core::access::decisions::{self, Decision, Outcome};
+use crate::{
+    base::{
+        ids::{Id, OrgId},
+        permission::Permission,
+        problem::Result,
+    },
+    core::{
+        Core,
+        policy::{Candidate, Line, Subject},
+    },
+};
+
+/// Calls that would end otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
+#[graphql(name = "PolicyFlip")]
+pub struct Flip {
+    /// In which organization.
+    pub organization_id: OrgId,
+    /// A role, or `service_token`.
+    pub subject: String,
+    /// Which service token.
+    pub token_id: Option<Id>,
+    /// The root field that was called.
+    pub operation: String,
+    /// What it needs.
+    pub permission: Permission,
+    /// Whether the candidate allows it; until now it was the other way round.
+    pub allowed: bool,
+    /// How often it was called.
+    pub count: i64,
+    /// The candidate's line that decides.
+    pub decided_by: Option<Line>,
+}
+
+/// What a candidate would have changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
+#[graphql(name = "PolicySimulation")]
+pub struct Simulation {
+    /// How many days were looked at.
+    pub days: i64,
+    /// How many calls were looked at.
+    pub calls: i64,
+    /// How many of them would end otherwise.
+    pub flipped: i64,
+    /// Which ones, the most frequent first.
+    pub flips: Vec<Flip>,
+    /// The candidate's lines that decided none of the calls.
+    pub unused_lines: Vec<Line>,
+}
+
+impl serde::Serialize for Id {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.0)
+    }
+}
+
+/// Tries a candidate on the decisions of the last `days`: of one organization and its own file, or of all.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn simulate(
+    core: &Core,
+    candidate: &Candidate,
+    org: Option<OrgId>,
+    days: i64,
+) -> Result<Simulation> {
+    let recorded = decisions::recorded(core, org, days).await?;
+    let mut simulation = replay(candidate, &recorded);
+    simulation.days = days;
+    if let Some(org) = org {
+        let own = crate::core::policy::org_file(org);
+        simulation.unused_lines.retain(|line| line.file == own);
+    }
+    Ok(simulation)
+}
+
+fn replay(candidate: &Candidate, recorded: &[Decision]) -> Simulation {
+    let (mut flips, mut calls, mut used) = (Vec::new(), 0, BTreeSet::new());
+    for one in recorded {
+        calls += one.count;
+        let subject = one.role.map_or(Subject::ServiceToken, Subject::Role);
+        let decided_by = candidate.explain(Some(one.org), subject, one.permission).decided_by;
+        if let Some(line) = &decided_by {
+            used.insert((line.file.clone(), line.line));
+        }
+        let was = match one.outcome {
+            Outcome::Allowed => true,
+            Outcome::Refused => false,
+            Outcome::NotIssued => continue,
+        };
+        let allowed = candidate.permissions(Some(one.org), subject).contains(one.permission);
+        if allowed != was {
+            flips.push(Flip {
+                organization_id: one.org,
+                subject: subject.as_str().to_owned(),
+                token_id: (one.token != 0).then_some(Id(one.token)),
+                operation: one.operation.clone(),
+                permission: one.permission,
+                allowed,
+                count: one.count,
+                decided_by,
+            });
+        }
+    }
+    flips.sort_by_key(|flip| (std::cmp::Reverse(flip.count), flip.organization_id, flip.operation.clone()));
+    let unused = candidate.lines().into_iter().filter(|line| !used.contains(&(line.file.clone(), line.line)));
+    Simulation {
+        days: 0,
+        calls,
+        flipped: flips.iter().map(|flip| flip.count).sum(),
+        unused_lines: unused.collect(),
+        flips,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{base::permission::Role, core::policy::Policy};
+
+    #[test]
+    fn only_calls_that_the_candidate_decides_otherwise_flip() {
+        let policy = Policy::embedded().unwrap();
+        let own = "p, OPERATOR, 7, agent.create, deny\np, VIEWER, 7, contact.view, allow\n";
+        let candidate = policy.with_org(OrgId(7), Some(own)).unwrap();
+        let one = |org, role, permission, outcome, count| Decision {
+            org: OrgId(org),
+            role,
+            token: i64::from(role.is_none()),
+            operation: "op".to_owned(),
+            permission,
+            outcome,
+            count,
+        };
+        let recorded = [
+            one(7, Some(Role::Operator), Permission::AgentCreate, Outcome::Allowed, 5),
+            one(8, Some(Role::Operator), Permission::AgentCreate, Outcome::Allowed, 6),
+            one(7, Some(Role::Viewer), Permission::AgentView, Outcome::Allowed, 7),
+            one(7, None, Permission::PolicyEdit, Outcome::NotIssued, 8),
+            one(7, None, Permission::AgentCreate, Outcome::Allowed, 9),
+        ];
+        let found = replay(&candidate, &recorded);
+        assert_eq!((found.calls, found.flipped, found.flips.len()), (35, 5, 1));
+        let flip = &found.flips[0];
+        assert_eq!((flip.organization_id, flip.allowed, flip.count), (OrgId(7), false, 5));
+        assert_eq!(
+            flip.decided_by.as_ref().unwrap().to_string(),
+            "orgs/7.csv:1: p, OPERATOR, 7, agent.create, deny"
+        );
+        let unused: Vec<i64> = found
+            .unused_lines
+            .iter()
+            .filter(|line| line.file == "orgs/7.csv")
+            .map(|line| line.line)
+            .collect();
+        assert_eq!(unused, [2]);
+    }
+}

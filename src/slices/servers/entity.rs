@@ -1,0 +1,91 @@
+//! Rows of servers and images, as the migrations lay them out. Private to this slice.
+
+/// Hosts on which agents run.
+pub mod servers {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::{Runtime, ServerStatus},
+        ids::{OrgId, ServerId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `servers`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "servers")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: ServerId,
+        pub name: String,
+        pub description: Option<String>,
+        pub hostname: Option<String>,
+        pub address: Option<String>,
+        pub region: Option<String>,
+        /// An object of strings.
+        pub labels: Json,
+        pub status: ServerStatus,
+        pub version: Option<String>,
+        pub protocol_version: Option<i64>,
+        pub os: Option<String>,
+        pub arch: Option<String>,
+        pub cpu_cores: Option<i64>,
+        pub memory_mb: Option<i64>,
+        pub disk_mb: Option<i64>,
+        pub cpu_pct: Option<f64>,
+        pub ram_pct: Option<f64>,
+        pub load_1: Option<f64>,
+        pub load_5: Option<f64>,
+        pub load_15: Option<f64>,
+        pub uptime_seconds: Option<i64>,
+        pub runtime: Option<Runtime>,
+        pub runtime_version: Option<String>,
+        pub provisioning_token_hash: Option<Vec<u8>>,
+        pub provisioning_token_expires_at: Option<Timestamp>,
+        /// What the host uses after its first connection.
+        pub host_token_hash: Option<Vec<u8>>,
+        pub provisioned_at: Option<Timestamp>,
+        pub last_seen_at: Option<Timestamp>,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        /// Since when it is deleted.
+        pub archived_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// Container images that agents run from.
+pub mod images {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{ImageId, OrgId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `images`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "images")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: ImageId,
+        pub name: String,
+        /// As a registry names it: registry.example/agent:1.2
+        pub reference: String,
+        pub description: Option<String>,
+        pub digest: Option<String>,
+        /// The model that an agent of this image uses unless it overrides it.
+        pub default_model: Option<String>,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub archived_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!();
+}

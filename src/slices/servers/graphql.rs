@@ -1,0 +1,434 @@
+//! Servers and images in the schema.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use async_graphql::{Context, InputObject, Json, MaybeUndefined, Object};
+
+use super::{ImageEdit, NewImage, NewServer, ServerEdit};
+use crate::{
+    base::{
+        enums::{Runtime, ServerStatus},
+        ids::{ImageId, OrgId, ServerId, UserId},
+        permission::Permission,
+        time::Timestamp,
+    },
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, from, items, length, name, not_null, range},
+        permit::permit,
+    },
+    read::{List, Many, One, Page, Record, Rows, Spec},
+    slices::agents::graphql::Agent,
+};
+
+/// A host on which agents run.
+pub struct Server;
+
+impl Record for Server {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> =
+            LazyLock::new(|| fields(Spec::new("Server", "servers t", "A host on which agents run.")));
+        &SPEC
+    }
+}
+
+/// The fields of a server, which the answers that carry a token have as well.
+fn fields(spec: Spec) -> Spec {
+    spec.permission(Permission::ServerView)
+        .living("t.archived_at IS NULL")
+        .viewer_can(|scope| scope.can(&["server"]))
+        .column::<ServerId>("id", "Identifies the server.")
+        .column::<OrgId>("organization_id", "The organization that the server belongs to.")
+        .column::<String>("name", "The name, unique in the organization.")
+        .column::<Option<String>>("description", "For people.")
+        .column::<Option<String>>("hostname", "The host's name.")
+        .column::<Option<String>>("address", "The host's address.")
+        .column::<Option<String>>("region", "Where it stands.")
+        .column::<Json<BTreeMap<String, String>>>("labels", "Free labels: an object of strings.")
+        .column::<ServerStatus>("status", "Whether its host is connected.")
+        .column::<Option<String>>("version", "The host's version.")
+        .column::<Option<i64>>("protocol_version", "The version of the protocol that the host speaks.")
+        .column::<Option<String>>("os", "The operating system.")
+        .column::<Option<String>>("arch", "The processor's architecture.")
+        .column::<Option<i64>>("cpu_cores", "Processor cores.")
+        .column::<Option<i64>>("memory_mb", "Memory, in MiB.")
+        .column::<Option<i64>>("disk_mb", "Disk, in MiB.")
+        .column::<Option<f64>>("cpu_pct", "Processor use, in percent, as last measured.")
+        .column::<Option<f64>>("ram_pct", "Memory use, in percent, as last measured.")
+        .column::<Option<f64>>("load_1", "Load average over a minute.")
+        .column::<Option<f64>>("load_5", "Load average over five minutes.")
+        .column::<Option<f64>>("load_15", "Load average over fifteen minutes.")
+        .column::<Option<i64>>("uptime_seconds", "How long the host has been up, in seconds.")
+        .column::<Option<Runtime>>("runtime", "What runs the agents.")
+        .column::<Option<String>>("runtime_version", "Its version.")
+        .sql::<i64>("agent_count", count_agents(""), "How many agents live on it.")
+        .sql::<i64>("agents_running", count_agents(" AND a.status = 'RUNNING'"), "How many of them run.")
+        .sql::<bool>(
+            "has_provisioning_token",
+            "(t.provisioning_token_hash IS NOT NULL)",
+            "Whether there is a provisioning token.",
+        )
+        .column::<Option<Timestamp>>("provisioning_token_expires_at", "Until when it lets a host connect.")
+        .column::<Option<Timestamp>>("provisioned_at", "When a host connected for the first time.")
+        .column::<Option<Timestamp>>("last_seen_at", "When the host was last heard of.")
+        .column::<Option<UserId>>("created_by", "Who created it.")
+        .column::<Timestamp>("created_at", "When it was created.")
+        .column::<Timestamp>("updated_at", "When its record last changed.")
+        .many::<Agent>("agents", Many { by: "t.server_id", ..Many::default() }, "The agents that live on it.")
+}
+
+fn count_agents(condition: &str) -> String {
+    format!(
+        "(SELECT COUNT(*) FROM agents a WHERE a.organization_id = t.organization_id \
+         AND a.server_id = t.id AND a.archived_at IS NULL{condition})"
+    )
+}
+
+/// A server, and its provisioning token this once.
+pub struct ProvisionedServer;
+
+impl Record for ProvisionedServer {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            fields(Spec::new(
+                "ProvisionedServer",
+                "servers t",
+                "A server, and its provisioning token this once.",
+            ))
+            .secret("provisioning_token", "Lets a host connect as this server. It is not shown again.")
+        });
+        &SPEC
+    }
+}
+
+/// An image that agents run from.
+pub struct Image;
+
+impl Record for Image {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("Image", "images t", "An image that agents run from.")
+                .permission(Permission::ImageView)
+                .column::<ImageId>("id", "Identifies the image.")
+                .column::<OrgId>("organization_id", "The organization that the image belongs to.")
+                .column::<String>("name", "The name, unique in the organization.")
+                .column::<String>("reference", "As a registry names it.")
+                .column::<Option<String>>("description", "For people.")
+                .column::<Option<String>>(
+                    "digest",
+                    "The content that the reference stood for when last used.",
+                )
+                .column::<Option<String>>("default_model", "The model of agents that choose none.")
+                .column::<Option<UserId>>("created_by", "Who created it.")
+                .column::<Timestamp>("created_at", "When it was created.")
+                .column::<Timestamp>("updated_at", "When its record last changed.")
+                .column::<Option<Timestamp>>("archived_at", "Since when it is offered no more.")
+        });
+        &SPEC
+    }
+}
+
+/// What a new server is given.
+#[derive(InputObject)]
+pub struct CreateServerInput {
+    /// The name, unique in the organization.
+    #[graphql(directive = bounds::apply(name(80)))]
+    pub name: String,
+    /// For people.
+    #[graphql(directive = bounds::apply(length(0, 2000)))]
+    pub description: Option<String>,
+    /// The host's name.
+    #[graphql(directive = bounds::apply(length(0, 255)))]
+    pub hostname: Option<String>,
+    /// The host's address.
+    #[graphql(directive = bounds::apply(length(0, 255)))]
+    pub address: Option<String>,
+    /// Where it stands.
+    #[graphql(directive = bounds::apply(length(0, 80)))]
+    pub region: Option<String>,
+    /// Free labels: an object of strings.
+    #[graphql(directive = bounds::apply(items(50)))]
+    pub labels: Option<Labels>,
+}
+
+/// What an edit of a server changes: absent is untouched, null clears.
+#[derive(InputObject)]
+pub struct UpdateServerInput {
+    /// The name, unique in the organization.
+    #[graphql(directive = bounds::apply(name(80).not_null()))]
+    pub name: MaybeUndefined<String>,
+    /// For people.
+    #[graphql(directive = bounds::apply(length(0, 2000)))]
+    pub description: MaybeUndefined<String>,
+    /// The host's name.
+    #[graphql(directive = bounds::apply(length(0, 255)))]
+    pub hostname: MaybeUndefined<String>,
+    /// The host's address.
+    #[graphql(directive = bounds::apply(length(0, 255)))]
+    pub address: MaybeUndefined<String>,
+    /// Where it stands.
+    #[graphql(directive = bounds::apply(length(0, 80)))]
+    pub region: MaybeUndefined<String>,
+    /// Free labels: an object of strings; the whole set.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub labels: MaybeUndefined<Labels>,
+}
+
+/// What a new image is given.
+#[derive(InputObject)]
+pub struct CreateImageInput {
+    /// The name, unique in the organization.
+    #[graphql(directive = bounds::apply(name(80)))]
+    pub name: String,
+    /// As a registry names it.
+    #[graphql(directive = bounds::apply(name(500)))]
+    pub reference: String,
+    /// For people.
+    #[graphql(directive = bounds::apply(length(0, 2000)))]
+    pub description: Option<String>,
+    /// The model of agents that choose none.
+    #[graphql(directive = bounds::apply(name(120)))]
+    pub default_model: Option<String>,
+}
+
+/// What an edit of an image changes: absent is untouched, null clears.
+#[derive(InputObject)]
+pub struct UpdateImageInput {
+    /// The name, unique in the organization.
+    #[graphql(directive = bounds::apply(name(80).not_null()))]
+    pub name: MaybeUndefined<String>,
+    /// As a registry names it.
+    #[graphql(directive = bounds::apply(name(500).not_null()))]
+    pub reference: MaybeUndefined<String>,
+    /// For people.
+    #[graphql(directive = bounds::apply(length(0, 2000)))]
+    pub description: MaybeUndefined<String>,
+    /// The model of agents that choose none.
+    #[graphql(directive = bounds::apply(name(120)))]
+    pub default_model: MaybeUndefined<String>,
+}
+
+impl From<CreateServerInput> for NewServer {
+    fn from(input: CreateServerInput) -> Self {
+        Self {
+            name: input.name,
+            description: input.description,
+            hostname: input.hostname,
+            address: input.address,
+            region: input.region,
+            labels: input.labels.map(|labels| labels.0).unwrap_or_default(),
+        }
+    }
+}
+
+impl From<UpdateServerInput> for ServerEdit {
+    fn from(input: UpdateServerInput) -> Self {
+        Self {
+            name: input.name,
+            description: input.description,
+            hostname: input.hostname,
+            address: input.address,
+            region: input.region,
+            labels: input.labels.map_value(|labels| labels.0),
+        }
+    }
+}
+
+impl From<CreateImageInput> for NewImage {
+    fn from(input: CreateImageInput) -> Self {
+        let CreateImageInput { name, reference, description, default_model } = input;
+        Self { name, reference, description, default_model }
+    }
+}
+
+impl From<UpdateImageInput> for ImageEdit {
+    fn from(input: UpdateImageInput) -> Self {
+        let UpdateImageInput { name, reference, description, default_model } = input;
+        Self { name, reference, description, default_model }
+    }
+}
+
+/// Reading servers and images.
+#[derive(Default)]
+pub struct ServerQuery;
+
+#[Object]
+impl ServerQuery {
+    /// The organization's servers, by id.
+    #[graphql(directive = permit::apply(Permission::ServerView))]
+    async fn servers(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+    ) -> Answer<Page<Server>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            Ok(Page::numbered(Rows::of(&scope).order_by("t.id"), page, limit))
+        })
+        .await
+    }
+
+    /// One server.
+    #[graphql(directive = permit::apply(Permission::ServerView))]
+    async fn server(&self, ctx: &Context<'_>, org_id: OrgId, id: ServerId) -> Answer<One<Server>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+
+    /// The images that agents can run from, by id. At most 1,000.
+    #[graphql(directive = permit::apply(Permission::ImageView))]
+    async fn images(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Whether archived images are listed as well.", default_with = "Some(false)")]
+        include_archived: Option<bool>,
+    ) -> Answer<List<Image>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?).order_by("t.id");
+            Ok(List::first(rows.unless_archived(include_archived == Some(true)), 1_000))
+        })
+        .await
+    }
+
+    /// One image.
+    #[graphql(directive = permit::apply(Permission::ImageView))]
+    async fn image(&self, ctx: &Context<'_>, org_id: OrgId, id: ImageId) -> Answer<One<Image>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+}
+
+/// Changing servers and images.
+#[derive(Default)]
+pub struct ServerMutation;
+
+#[Object]
+impl ServerMutation {
+    /// Creates a server. The provisioning token in the answer is shown this once.
+    #[graphql(directive = permit::apply(Permission::ServerCreate))]
+    async fn create_server(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: CreateServerInput,
+    ) -> Answer<One<ProvisionedServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let (id, token) = super::create(&scope, input.into()).await?;
+            Ok(One::by_id(&scope, id).with_secret(token))
+        })
+        .await
+    }
+
+    /// Edits a server.
+    #[graphql(directive = permit::apply(Permission::ServerEdit))]
+    async fn update_server(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ServerId,
+        input: UpdateServerInput,
+    ) -> Answer<One<Server>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::update(&scope, id, input.into()).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Makes a new provisioning token; the old one, and the host that came by it, are cut off.
+    #[graphql(directive = permit::apply(Permission::ServerEdit))]
+    async fn regenerate_provisioning_token(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ServerId,
+    ) -> Answer<One<ProvisionedServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let token = super::regenerate_token(&scope, id).await?;
+            Ok(One::by_id(&scope, id).with_secret(token))
+        })
+        .await
+    }
+
+    /// Deletes a server that no agent lives on; answers with its id.
+    #[graphql(directive = permit::apply(Permission::ServerDelete))]
+    async fn delete_server(&self, ctx: &Context<'_>, org_id: OrgId, id: ServerId) -> Answer<ServerId> {
+        answer(async {
+            super::delete(&ctx.enter(org_id).await?, id).await?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Creates an image.
+    #[graphql(directive = permit::apply(Permission::ImageEdit))]
+    async fn create_image(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: CreateImageInput,
+    ) -> Answer<One<Image>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let id = super::create_image(&scope, input.into()).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Edits an image.
+    #[graphql(directive = permit::apply(Permission::ImageEdit))]
+    async fn update_image(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ImageId,
+        input: UpdateImageInput,
+    ) -> Answer<One<Image>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::update_image(&scope, id, input.into()).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Archives an image: it is offered no more, and agents that use it go on.
+    #[graphql(directive = permit::apply(Permission::ImageEdit))]
+    async fn archive_image(&self, ctx: &Context<'_>, org_id: OrgId, id: ImageId) -> Answer<One<Image>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::archive_image(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+}
+
+/// Free labels: at most fifty keys and values, each a string of at most 255 characters.
+pub struct Labels(pub BTreeMap<String, String>);
+
+/// Free labels: at most fifty keys and values, each a string of at most 255 characters.
+#[async_graphql::Scalar]
+impl async_graphql::ScalarType for Labels {
+    fn parse(value: async_graphql::Value) -> async_graphql::InputValueResult<Self> {
+        let labels: BTreeMap<String, String> = async_graphql::from_value(value)?;
+        let fits = |text: &String| text.chars().count() <= 255 && !text.contains('\0');
+        if labels.len() > 50 || !labels.iter().all(|(key, value)| fits(key) && fits(value)) {
+            return Err("labels are at most fifty strings of at most 255 characters".into());
+        }
+        Ok(Self(labels))
+    }
+
+    fn is_valid(value: &async_graphql::Value) -> bool {
+        Self::parse(value.clone()).is_ok()
+    }
+
+    fn to_value(&self) -> async_graphql::Value {
+        async_graphql::to_value(&self.0).unwrap_or_default()
+    }
+}

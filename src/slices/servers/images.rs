@@ -1,0 +1,169 @@
+//! Images: what agents run from. An image that agents use can be archived; they go on using it.
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
+use serde_json::json;
+
+use super::entity::images;
+use crate::{
+    base::{
+        ids::ImageId,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        access::Scope,
+        audit,
+        store::{Tx, held, patch, patch_required},
+    },
+    slices::orgs::{self, Limit},
+};
+
+/// What a new image is given.
+#[derive(Clone, Debug)]
+pub struct NewImage {
+    /// The name, unique in the organization.
+    pub name: String,
+    /// As a registry names it.
+    pub reference: String,
+    /// For people.
+    pub description: Option<String>,
+    /// The model of agents that choose none.
+    pub default_model: Option<String>,
+}
+
+/// What an edit changes.
+#[derive(Clone, Debug, Default)]
+pub struct ImageEdit {
+    /// The name, unique in the organization.
+    pub name: MaybeUndefined<String>,
+    /// As a registry names it.
+    pub reference: MaybeUndefined<String>,
+    /// For people.
+    pub description: MaybeUndefined<String>,
+    /// The model of agents that choose none.
+    pub default_model: MaybeUndefined<String>,
+}
+
+/// Creates an image.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+pub async fn create_image(scope: &Scope, new: NewImage) -> Result<ImageId> {
+    let tx = scope.begin().await?;
+    let id = add_image(&tx, new).await?;
+    tx.commit().await?;
+    Ok(id)
+}
+
+/// [`create_image`] as a part of something larger.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+pub async fn add_image(tx: &Tx, new: NewImage) -> Result<ImageId> {
+    orgs::check_limit(tx, Limit::Images, tx.scope.find::<images::Entity>()).await?;
+    let name = new.name.trim().to_owned();
+    require_free_name(tx, &name, None).await?;
+    let image = images::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        name: Set(name.clone()),
+        reference: Set(new.reference.trim().to_owned()),
+        description: Set(new.description),
+        digest: Set(None),
+        default_model: Set(new.default_model),
+        created_by: Set(tx.scope.request.caller.user()),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        archived_at: Set(None),
+    }
+    .insert(tx.connection())
+    .await?;
+    record(tx, "createImage", image.id, json!({ "name": name }));
+    Ok(image.id)
+}
+
+/// Edits an image, unless nothing changes.
+///
+/// # Errors
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`.
+pub async fn update_image(scope: &Scope, id: ImageId, edit: ImageEdit) -> Result<()> {
+    let tx = scope.begin().await?;
+    let image = load(&tx, id).await?;
+    if image.archived_at.is_some() {
+        return Err(Problem::new(Code::Archived, "The image is archived; make a new one."));
+    }
+    let mut image = image.into_active_model();
+    if let MaybeUndefined::Value(name) = &edit.name {
+        require_free_name(&tx, name.trim(), Some(id)).await?;
+    }
+    patch_required(&mut image.name, edit.name.map_value(|name| name.trim().to_owned()));
+    patch_required(&mut image.reference, edit.reference.map_value(|text| text.trim().to_owned()));
+    patch(&mut image.description, edit.description);
+    patch(&mut image.default_model, edit.default_model);
+    if !image.is_changed() {
+        return Ok(());
+    }
+    image.updated_at = Set(tx.now);
+    let changed = audit::changed(&image);
+    image.update(tx.connection()).await?;
+    record(&tx, "updateImage", id, changed);
+    tx.commit().await
+}
+
+/// Archives an image: it is offered no more. Twice is once.
+///
+/// # Errors
+/// `NOT_FOUND`; `IN_USE` for the organization's default image.
+pub async fn archive_image(scope: &Scope, id: ImageId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let image = load(&tx, id).await?;
+    if image.archived_at.is_some() {
+        return Ok(());
+    }
+    if orgs::default_image(&tx).await? == Some(id) {
+        return Err(Problem::new(
+            Code::InUse,
+            "The image is the organization's default; choose another first.",
+        ));
+    }
+    let mut image = image.into_active_model();
+    image.archived_at = Set(Some(tx.now));
+    image.updated_at = Set(tx.now);
+    image.update(tx.connection()).await?;
+    record(&tx, "archiveImage", id, json!({}));
+    tx.commit().await
+}
+
+/// Whether the organization has this image, not archived.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn image_is_usable(tx: &Tx, id: ImageId) -> Result<bool> {
+    let found = tx
+        .scope
+        .find::<images::Entity>()
+        .filter(images::Column::Id.eq(id))
+        .filter(images::Column::ArchivedAt.is_null());
+    Ok(found.count(tx.connection()).await? > 0)
+}
+
+async fn load(tx: &Tx, id: ImageId) -> Result<images::Model> {
+    let found = held(tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id)));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("image", id))
+}
+
+async fn require_free_name(tx: &Tx, name: &str, except: Option<ImageId>) -> Result<()> {
+    let mut same = tx
+        .scope
+        .find::<images::Entity>()
+        .filter(images::Column::Name.eq(name))
+        .filter(images::Column::ArchivedAt.is_null());
+    if let Some(id) = except {
+        same = same.filter(images::Column::Id.ne(id));
+    }
+    if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("image", name)) }
+}
+
+fn record(tx: &Tx, operation: &'static str, id: ImageId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "image", target_id: id.0, changes });
+}

@@ -1,0 +1,215 @@
+//! Servers: hosts on which agents run, and the images that they run from.
+//!
+//! States: PENDING until the host connects for the first time; then ONLINE, DEGRADED or OFFLINE, as the gateway sees
+//! it. A provisioning token lets a host connect once; it is shown when it is made and kept as a hash; making
+//! a new one cuts off the old one and the host that came by it. Who may: `server.*`, `image.*`.
+
+mod entity;
+pub mod graphql;
+mod images;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QuerySelect, Select,
+    Set, sea_query::LockType,
+};
+use secrecy::SecretString;
+use serde_json::json;
+
+use self::entity::servers;
+pub use self::images::{
+    ImageEdit, NewImage, add_image, archive_image, create_image, image_is_usable, update_image,
+};
+use crate::{
+    base::{
+        enums::ServerStatus,
+        ids::ServerId,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        access::{
+            Scope,
+            token::{Token, TokenKind},
+        },
+        audit, outbox,
+        store::{Tx, held, patch, patch_required},
+    },
+    slices::orgs::{self, Limit},
+};
+
+/// How long a provisioning token lets a host connect.
+const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_hours(24);
+
+/// What a new server is given.
+#[derive(Clone, Debug)]
+pub struct NewServer {
+    /// The name, unique in the organization.
+    pub name: String,
+    /// For people.
+    pub description: Option<String>,
+    /// The host's name.
+    pub hostname: Option<String>,
+    /// The host's address.
+    pub address: Option<String>,
+    /// Where it stands.
+    pub region: Option<String>,
+    /// Free labels.
+    pub labels: std::collections::BTreeMap<String, String>,
+}
+
+/// What an edit changes.
+#[derive(Clone, Debug, Default)]
+pub struct ServerEdit {
+    /// The name, unique in the organization.
+    pub name: MaybeUndefined<String>,
+    /// For people.
+    pub description: MaybeUndefined<String>,
+    /// The host's name.
+    pub hostname: MaybeUndefined<String>,
+    /// The host's address.
+    pub address: MaybeUndefined<String>,
+    /// Where it stands.
+    pub region: MaybeUndefined<String>,
+    /// Free labels; the whole set.
+    pub labels: MaybeUndefined<std::collections::BTreeMap<String, String>>,
+}
+
+/// Creates a server (specification, operation 2). The token in the answer is shown this once.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretString)> {
+    let tx = scope.begin().await?;
+    orgs::check_limit(&tx, Limit::Servers, living(scope)).await?;
+    let name = new.name.trim().to_owned();
+    require_free_name(&tx, &name, None).await?;
+    let (token, hash) = Token::generate(TokenKind::Provisioning);
+    let server = servers::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        name: Set(name.clone()),
+        description: Set(new.description),
+        hostname: Set(new.hostname),
+        address: Set(new.address),
+        region: Set(new.region),
+        labels: Set(json!(new.labels)),
+        status: Set(ServerStatus::Pending),
+        provisioning_token_hash: Set(Some(hash.as_bytes().to_vec())),
+        provisioning_token_expires_at: Set(Some(tx.now.plus(PROVISIONING_TOKEN_TTL))),
+        created_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    }
+    .insert(tx.connection())
+    .await?;
+    record(&tx, "createServer", server.id, json!({ "name": name }));
+    tx.commit().await?;
+    Ok((server.id, token))
+}
+
+/// Edits a server, unless nothing changes.
+///
+/// # Errors
+/// `NOT_FOUND`, `NAME_TAKEN`.
+pub async fn update(scope: &Scope, id: ServerId, edit: ServerEdit) -> Result<()> {
+    let tx = scope.begin().await?;
+    let mut server = load(&tx, id).await?.into_active_model();
+    if let MaybeUndefined::Value(name) = &edit.name {
+        require_free_name(&tx, name.trim(), Some(id)).await?;
+    }
+    patch_required(&mut server.name, edit.name.map_value(|name| name.trim().to_owned()));
+    patch(&mut server.description, edit.description);
+    patch(&mut server.hostname, edit.hostname);
+    patch(&mut server.address, edit.address);
+    patch(&mut server.region, edit.region);
+    patch_required(&mut server.labels, edit.labels.map_value(|labels| json!(labels)));
+    if !server.is_changed() {
+        return Ok(());
+    }
+    server.updated_at = Set(tx.now);
+    let changed = audit::changed(&server);
+    server.update(tx.connection()).await?;
+    record(&tx, "updateServer", id, changed);
+    tx.commit().await
+}
+
+/// Makes a new provisioning token (specification, operation 3). The old one and the host's own token are cut off.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretString> {
+    let tx = scope.begin().await?;
+    let mut server = load(&tx, id).await?.into_active_model();
+    let (token, hash) = Token::generate(TokenKind::Provisioning);
+    server.provisioning_token_hash = Set(Some(hash.as_bytes().to_vec()));
+    server.provisioning_token_expires_at = Set(Some(tx.now.plus(PROVISIONING_TOKEN_TTL)));
+    server.host_token_hash = Set(None);
+    server.updated_at = Set(tx.now);
+    server.update(tx.connection()).await?;
+    record(&tx, "regenerateProvisioningToken", id, json!({ "provisioning_token": "changed" }));
+    tx.commit().await?;
+    Ok(token)
+}
+
+/// Deletes a server that no agent lives on: nobody sees it from then on, its name is free, and its host can't come back. The
+/// row stays, because rows of deleted agents and approvals refer to it. Commands for its host are forgotten.
+///
+/// # Errors
+/// `NOT_FOUND`, `IN_USE`.
+pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
+    let tx = scope.begin().await?;
+    // Held, so that no agent moves in meanwhile: whoever comes to live here holds it as well ([`hold`]).
+    let found =
+        living(scope).filter(servers::Column::Id.eq(id)).lock_exclusive().one(tx.connection()).await?;
+    let server = found.ok_or_else(|| Problem::not_found("server", id))?;
+    let agents = crate::slices::agents::count_on_server(&tx, id).await?;
+    if agents > 0 {
+        let detail = format!("There are agents on this server ({agents}); delete or move them first.");
+        return Err(Problem::new(Code::InUse, detail).with("agents", agents));
+    }
+    outbox::forget_server(&tx, id).await?;
+    let name = server.name.clone();
+    let mut server = server.into_active_model();
+    // Names are trimmed, so no other server is ever called this.
+    server.name = Set(format!(" {id}"));
+    server.provisioning_token_hash = Set(None);
+    server.provisioning_token_expires_at = Set(None);
+    server.host_token_hash = Set(None);
+    server.archived_at = Set(Some(tx.now));
+    server.updated_at = Set(tx.now);
+    server.update(tx.connection()).await?;
+    record(&tx, "deleteServer", id, json!({ "name": name }));
+    tx.commit().await
+}
+
+/// Whether the organization has this server. If so it can't be deleted before the transaction ends.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn hold(tx: &Tx, id: ServerId) -> Result<bool> {
+    let found = living(&tx.scope).filter(servers::Column::Id.eq(id)).lock(LockType::KeyShare);
+    Ok(found.one(tx.connection()).await?.is_some())
+}
+
+fn living(scope: &Scope) -> Select<servers::Entity> {
+    scope.find::<servers::Entity>().filter(servers::Column::ArchivedAt.is_null())
+}
+
+/// The server, locked until the transaction ends: who waits for its deletion sees that it is gone.
+async fn load(tx: &Tx, id: ServerId) -> Result<servers::Model> {
+    let found = held(living(&tx.scope).filter(servers::Column::Id.eq(id)));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("server", id))
+}
+
+async fn require_free_name(tx: &Tx, name: &str, except: Option<ServerId>) -> Result<()> {
+    let mut same = living(&tx.scope).filter(servers::Column::Name.eq(name));
+    if let Some(id) = except {
+        same = same.filter(servers::Column::Id.ne(id));
+    }
+    if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("server", name)) }
+}
+
+fn record(tx: &Tx, operation: &'static str, id: ServerId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, target_kind: "server", target_id: id.0, changes });
+}

@@ -1,0 +1,237 @@
+//! Skills in the schema.
+
+use std::sync::LazyLock;
+
+use async_graphql::{Context, InputObject, MaybeUndefined, Object};
+
+use super::{NewSkill, SkillEdit};
+use crate::{
+    base::{
+        enums::Effort,
+        ids::{OrgId, SkillId, UserId},
+        permission::Permission,
+        time::Timestamp,
+    },
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, folder, from, length, name, range},
+        permit::permit,
+    },
+    read::{One, Page, Record, Rows, Spec},
+    slices::agents::graphql::{AgentAssignment, AgentSummary, SetAgentsInput, assigned, assignment_count},
+};
+
+/// The agents that have a skill.
+const AGENTS: &str =
+    "skill_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
+
+/// A skill.
+pub struct Skill;
+
+impl Record for Skill {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("Skill", "skills t", "A skill: written know-how that agents are given as files.")
+                .permission(Permission::SkillView)
+                .viewer_can(|scope| scope.can(&["skill"]))
+                .column::<SkillId>("id", "Identifies the skill.")
+                .column::<String>("name", "The name, unique in the organization; also the folder's.")
+                .column::<Option<String>>("description", "What it is good for.")
+                .column::<String>("content", "The know-how itself.")
+                .column::<String>("content_hash", "SHA-256 of the content, in hexadecimal.")
+                .column::<Option<String>>("model", "The model that it wants.")
+                .column::<Option<Effort>>("effort", "The effort that it wants.")
+                .sql::<i64>(
+                    "assignment_count",
+                    assignment_count("skill_agents", "skill_id"),
+                    "How many agents have it.",
+                )
+                .many::<AgentSummary>("agents", assigned(AGENTS, "j.skill_id"), "The agents that have it.")
+                .column::<Option<UserId>>("created_by", "Who created it.")
+                .column::<Timestamp>("created_at", "When it was created.")
+                .column::<Timestamp>("updated_at", "When its record last changed.")
+                .column::<Option<Timestamp>>("archived_at", "Since when it is archived.")
+                .many::<AgentAssignment>(
+                    "assignments",
+                    assigned(AGENTS, "j.skill_id"),
+                    "The agents that have it, and since when.",
+                )
+        });
+        &SPEC
+    }
+}
+
+/// What a new skill is given.
+#[derive(InputObject)]
+pub struct CreateSkillInput {
+    /// The name, unique in the organization. It is a folder's as well: no slashes, no dot at the beginning.
+    #[graphql(directive = bounds::apply(folder(80)))]
+    pub name: String,
+    /// What it is good for.
+    #[graphql(directive = bounds::apply(length(0, 2000)))]
+    pub description: Option<String>,
+    /// The know-how itself.
+    #[graphql(directive = bounds::apply(length(0, 500_000)))]
+    pub content: String,
+    /// The model that it wants.
+    #[graphql(directive = bounds::apply(name(120)))]
+    pub model: Option<String>,
+    /// The effort that it wants.
+    pub effort: Option<Effort>,
+}
+
+/// What an edit of a skill changes: absent is untouched, null clears what may be empty.
+#[derive(InputObject)]
+pub struct UpdateSkillInput {
+    /// The name, unique in the organization. It is a folder's as well: no slashes, no dot at the beginning.
+    #[graphql(directive = bounds::apply(folder(80).not_null()))]
+    pub name: MaybeUndefined<String>,
+    /// What it is good for.
+    #[graphql(directive = bounds::apply(length(0, 2000)))]
+    pub description: MaybeUndefined<String>,
+    /// The know-how itself.
+    #[graphql(directive = bounds::apply(length(0, 500_000).not_null()))]
+    pub content: MaybeUndefined<String>,
+    /// The model that it wants.
+    #[graphql(directive = bounds::apply(name(120)))]
+    pub model: MaybeUndefined<String>,
+    /// The effort that it wants.
+    pub effort: MaybeUndefined<Effort>,
+    /// Whether the assigned agents are marked as needing synchronization although nothing changes.
+    pub force: Option<bool>,
+}
+
+impl From<CreateSkillInput> for NewSkill {
+    fn from(input: CreateSkillInput) -> Self {
+        Self {
+            name: input.name,
+            description: input.description,
+            content: input.content,
+            model: input.model,
+            effort: input.effort,
+        }
+    }
+}
+
+impl From<UpdateSkillInput> for SkillEdit {
+    fn from(input: UpdateSkillInput) -> Self {
+        Self {
+            name: input.name,
+            description: input.description,
+            content: input.content,
+            model: input.model,
+            effort: input.effort,
+            force: input.force.unwrap_or_default(),
+        }
+    }
+}
+
+/// Reading skills.
+#[derive(Default)]
+pub struct SkillQuery;
+
+#[Object]
+impl SkillQuery {
+    /// The organization's skills, by id.
+    #[graphql(directive = permit::apply(Permission::SkillView))]
+    async fn skills(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(desc = "Whether archived skills are listed as well.", default_with = "Some(false)")]
+        include_archived: Option<bool>,
+    ) -> Answer<Page<Skill>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?).unless_archived(include_archived == Some(true));
+            Ok(Page::numbered(rows.order_by("t.id"), page, limit))
+        })
+        .await
+    }
+
+    /// One skill, archived or not.
+    #[graphql(directive = permit::apply(Permission::SkillView))]
+    async fn skill(&self, ctx: &Context<'_>, org_id: OrgId, id: SkillId) -> Answer<One<Skill>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+}
+
+/// Changing skills.
+#[derive(Default)]
+pub struct SkillMutation;
+
+#[Object]
+impl SkillMutation {
+    /// Creates a skill; no agent has it yet.
+    #[graphql(directive = permit::apply(Permission::SkillCreate))]
+    async fn create_skill(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: CreateSkillInput,
+    ) -> Answer<One<Skill>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let id = super::create(&scope, input.into()).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Edits a skill; assigned agents are marked as needing synchronization.
+    #[graphql(directive = permit::apply(Permission::SkillEdit))]
+    async fn update_skill(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: SkillId,
+        input: UpdateSkillInput,
+    ) -> Answer<One<Skill>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::update(&scope, id, input.into()).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Sets the agents that have a skill: those not named lose it. An unknown one refuses the whole.
+    #[graphql(directive = permit::apply(Permission::SkillEdit))]
+    async fn set_skill_agents(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: SkillId,
+        input: SetAgentsInput,
+    ) -> Answer<One<Skill>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::set_agents(&scope, id, &input.agent_ids).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Archives a skill: it is hidden, and assigned agents lose it at once. Assignments are kept.
+    #[graphql(directive = permit::apply(Permission::SkillDelete))]
+    async fn archive_skill(&self, ctx: &Context<'_>, org_id: OrgId, id: SkillId) -> Answer<One<Skill>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::archive(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Restores an archived skill: assigned agents regain it at once.
+    #[graphql(directive = permit::apply(Permission::SkillEdit))]
+    async fn unarchive_skill(&self, ctx: &Context<'_>, org_id: OrgId, id: SkillId) -> Answer<One<Skill>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::restore(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+}

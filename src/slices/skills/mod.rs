@@ -1,0 +1,198 @@
+//! Skills: written know-how that is laid out in an agent's volume, as the file `<name>/SKILL.md`.
+//!
+//! States: active or archived; archiving keeps the assignments. Every edit that changes something, and a forced one
+//! that does not, marks the assigned agents as needing synchronization. Who may: `skill.*`. What leaves the process:
+//! the command to synchronize, for every assigned agent that runs.
+
+mod entity;
+pub mod graphql;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use self::entity::skills;
+use crate::{
+    base::{
+        enums::Effort,
+        ids::{AgentId, SkillId},
+        problem::{Problem, Result},
+    },
+    core::{
+        access::Scope,
+        audit,
+        store::{patch, patch_required},
+    },
+    fields::bounds::is_folder,
+    slices::{
+        agents::assignments,
+        orgs::{self, Limit},
+    },
+};
+
+/// The longest name in bytes: it is the name of a folder, and file systems take 255.
+const NAME_BYTES: usize = 240;
+
+/// What a new skill is given.
+#[derive(Clone, Debug)]
+pub struct NewSkill {
+    /// The name, unique in the organization.
+    pub name: String,
+    /// What it is good for.
+    pub description: Option<String>,
+    /// The know-how itself.
+    pub content: String,
+    /// The model that it wants.
+    pub model: Option<String>,
+    /// The effort that it wants.
+    pub effort: Option<Effort>,
+}
+
+/// What an edit changes: absent is untouched, null clears what may be empty.
+#[derive(Clone, Debug, Default)]
+pub struct SkillEdit {
+    /// The name, unique in the organization.
+    pub name: MaybeUndefined<String>,
+    /// What it is good for.
+    pub description: MaybeUndefined<String>,
+    /// The know-how itself.
+    pub content: MaybeUndefined<String>,
+    /// The model that it wants.
+    pub model: MaybeUndefined<String>,
+    /// The effort that it wants.
+    pub effort: MaybeUndefined<Effort>,
+    /// Whether the assigned agents are marked although nothing changes.
+    pub force: bool,
+}
+
+/// Creates a skill that no agent has yet.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a name that is no folder's, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+pub async fn create(scope: &Scope, new: NewSkill) -> Result<SkillId> {
+    let name = folder_name(&new.name)?;
+    let tx = scope.begin().await?;
+    orgs::check_limit(&tx, Limit::Skills, scope.find::<skills::Entity>()).await?;
+    assignments::require_free_name::<skills::Entity>(&tx, &name, None).await?;
+    let skill = skills::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        name: Set(name.clone()),
+        description: Set(new.description),
+        content_hash: Set(content_hash(&new.content)),
+        content: Set(new.content),
+        model: Set(new.model),
+        effort: Set(new.effort),
+        created_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        archived_at: Set(None),
+    }
+    .insert(tx.connection())
+    .await?;
+    orgs::check_stored(&tx, length(&skill.content)).await?;
+    assignments::record::<skills::Entity>(&tx, "createSkill", skill.id, json!({ "name": name }));
+    tx.commit().await?;
+    Ok(skill.id)
+}
+
+/// Edits a skill (specification, operation 26); assigned agents are marked, unless nothing changes and the edit is
+/// not forced.
+///
+/// # Errors
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `PLAN_LIMIT_REACHED`, `VALIDATION_FAILED` for a name that is no folder's.
+pub async fn update(scope: &Scope, id: SkillId, edit: SkillEdit) -> Result<()> {
+    let name = match edit.name {
+        MaybeUndefined::Value(name) => MaybeUndefined::Value(folder_name(&name)?),
+        unchanged => unchanged,
+    };
+    let mut tx = scope.begin().await?;
+    let mut skill = assignments::load_active::<skills::Entity>(&tx, id).await?.into_active_model();
+    if let MaybeUndefined::Value(name) = &name {
+        assignments::require_free_name::<skills::Entity>(&tx, name, Some(id)).await?;
+    }
+    patch_required(&mut skill.name, name);
+    patch(&mut skill.description, edit.description);
+    if let MaybeUndefined::Value(content) = &edit.content {
+        skill.content_hash.set_if_not_equals(content_hash(content));
+    }
+    let before = length(skill.content.as_ref());
+    patch_required(&mut skill.content, edit.content);
+    let added = length(skill.content.as_ref()) - before;
+    patch(&mut skill.model, edit.model);
+    patch(&mut skill.effort, edit.effort);
+    let mut changes = json!({ "force": edit.force });
+    if skill.is_changed() {
+        if skill.content.is_set() {
+            // Before the agents, as whoever stores a picture of one does: they never wait for each other.
+            orgs::lock(&tx).await?;
+        }
+        skill.updated_at = Set(tx.now);
+        changes = changed(&skill);
+        skill.update(tx.connection()).await?;
+        orgs::check_stored(&tx, added).await?;
+    } else if !edit.force {
+        return Ok(());
+    }
+    assignments::mark_assigned::<skills::Entity>(&mut tx, id).await?;
+    assignments::record::<skills::Entity>(&tx, "updateSkill", id, changes);
+    tx.commit().await
+}
+
+/// Makes `agents` the agents that have a skill: the complete list.
+///
+/// # Errors
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent; then nothing changes.
+pub async fn set_agents(scope: &Scope, id: SkillId, agents: &[AgentId]) -> Result<()> {
+    assignments::assign::<skills::Entity>(scope, id, agents, "setSkillAgents").await
+}
+
+/// Archives a skill: assigned agents lose it.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn archive(scope: &Scope, id: SkillId) -> Result<()> {
+    assignments::archive::<skills::Entity>(scope, id, "archiveSkill").await
+}
+
+/// Restores a skill: assigned agents regain it.
+///
+/// # Errors
+/// `NOT_FOUND`, `NAME_TAKEN`.
+pub async fn restore(scope: &Scope, id: SkillId) -> Result<()> {
+    assignments::restore::<skills::Entity>(scope, id, "unarchiveSkill").await
+}
+
+/// What the audit log is told of an edit: of the content, which may be long, its new hash.
+fn changed(skill: &skills::ActiveModel) -> serde_json::Value {
+    let mut changes = audit::changed(skill);
+    if let (Some(changes), Some(hash)) = (changes.as_object_mut(), skill.content_hash.try_as_ref())
+        && changes.remove("content").is_some()
+    {
+        changes.insert("content_hash".to_owned(), json!(hash));
+    }
+    changes
+}
+
+fn length(content: &str) -> i64 {
+    content.len().cast_signed() as i64
+}
+
+/// SHA-256, in hexadecimal.
+fn content_hash(content: &str) -> String {
+    hex::encode(Sha256::digest(content.as_bytes()))
+}
+
+/// The name, trimmed, if it can be a folder's, whoever gives it.
+fn folder_name(name: &str) -> Result<String> {
+    let refuse = |code, detail: &str| Err(Problem::invalid_at("/name", code, detail));
+    if !is_folder(name) {
+        return refuse("NOT_ALLOWED", "A skill's name is a folder's: no slashes, no dot at the beginning.");
+    }
+    let name = name.trim();
+    if name.len() > NAME_BYTES {
+        return refuse("TOO_LONG", "A skill's name is a folder's: at most 240 bytes.");
+    }
+    Ok(name.to_owned())
+}

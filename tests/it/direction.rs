@@ -1,0 +1,141 @@
+//! The law of one direction: each floor of the house may use those below it, and none above.
+//!
+//! Read as text: the paths of every `use` and every `crate::…` in `src`, without comments and unit tests.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The floors from the ground up. Rooms of one floor may use each other.
+const FLOORS: &[&[&str]] = &[
+    &["base"],
+    &["core"],
+    &["read"],
+    &["fields"],
+    &["slices"],
+    &["schema"],
+    &["faces::edge"],
+    &["faces"],
+    &["service", "rounds"],
+    &["seed", "cli"],
+];
+
+/// Imports that point up, as `file -> module`. This list only gets shorter.
+const EXCEPTIONS: &[&str] = &["core/mail/outbox.rs -> slices::people"];
+
+#[test]
+fn nothing_uses_what_stands_above_it() {
+    let mut upward = BTreeSet::new();
+    for (file, text) in sources() {
+        let own = floor(&module_of(&file)).unwrap_or_else(|| panic!("{file} is on no floor"));
+        for path in paths(&text, &module_of(&file)) {
+            if floor(&path).is_some_and(|used| used > own) {
+                upward.insert(format!("{file} -> {}", path[..path.len().min(2)].join("::")));
+            }
+        }
+    }
+    let excepted: BTreeSet<String> = EXCEPTIONS.iter().map(ToString::to_string).collect();
+    let new: Vec<_> = upward.difference(&excepted).collect();
+    assert!(new.is_empty(), "these imports point up; move what they need down, or hand it in: {new:#?}");
+    let stale: Vec<_> = excepted.difference(&upward).collect();
+    assert!(stale.is_empty(), "these are gone; take them off the list: {stale:#?}");
+}
+
+#[test]
+fn every_way_to_write_a_path_is_read() {
+    let text = "use crate::{a::{b, self}, c::D as E}; pub(crate) use super::f::{G}; fn x() { crate::h::i(); super::super::j::k() }";
+    let mut found: Vec<String> =
+        paths(text, &["m".to_owned(), "n".to_owned()]).iter().map(|path| path.join("::")).collect();
+    found.sort();
+    assert_eq!(found, ["a", "a::b", "c::D", "h::i", "j::k", "m::f::G"]);
+}
+
+/// How high the floor of a module is.
+fn floor(module: &[String]) -> Option<usize> {
+    let is_in =
+        |room: &str| room.split("::").zip(module).filter(|(a, b)| a == b).count() == room.split("::").count();
+    FLOORS.iter().position(|rooms| rooms.iter().any(|room| is_in(room)))
+}
+
+fn module_of(file: &str) -> Vec<String> {
+    let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
+    path.split('/').map(str::to_owned).collect()
+}
+
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    walk(&root, &mut files);
+    let name = |file: &Path| file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+    let read = |file: PathBuf| (name(&file), fs::read_to_string(&file).unwrap());
+    let sources =
+        files.into_iter().map(read).filter(|(name, _)| !matches!(name.as_str(), "lib.rs" | "main.rs"));
+    sources.filter(|(name, _)| !name.ends_with("tests.rs")).collect()
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            walk(&entry, files);
+        } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            files.push(entry);
+        }
+    }
+}
+
+/// Every path of the crate that the text names, from the crate's root; `own` is the module that the text is of.
+fn paths(text: &str, own: &[String]) -> Vec<Vec<String>> {
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
+    let code = code.join("\n");
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        tree(&code[at + "crate::".len()..], &[], &mut found);
+    }
+    for (at, _) in code.match_indices("super::") {
+        let before = &code[..at];
+        if before.ends_with("super::") {
+            continue; // the first of several has taken it
+        }
+        let rest = &code[at..];
+        let ups = rest.split("super::").take_while(|part| part.is_empty()).count();
+        let base = &own[..own.len().saturating_sub(ups)];
+        tree(&rest[ups * "super::".len()..], base, &mut found);
+    }
+    found
+}
+
+/// Reads one tree of a `use`, or one path: `a::b`, `a::{b, c::D}`. What is left of the text comes back.
+fn tree<'a>(mut text: &'a str, base: &[String], found: &mut Vec<Vec<String>>) -> &'a str {
+    let mut path = base.to_vec();
+    loop {
+        text = text.trim_start();
+        if let Some(mut inner) = text.strip_prefix('{') {
+            loop {
+                inner = inner.trim_start_matches([',', ' ', '\n']);
+                if let Some(rest) = inner.strip_prefix('}') {
+                    return rest;
+                }
+                inner = tree(inner, &path, found);
+            }
+        }
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '*').unwrap_or(text.len());
+        let (name, rest) = text.split_at(end);
+        if !matches!(name, "self" | "*" | "") {
+            path.push(name.to_owned());
+        }
+        if let Some(rest) = rest.strip_prefix("::") {
+            text = rest;
+            continue;
+        }
+        found.push(path);
+        // The name that it gets here says nothing.
+        return match rest.trim_start().strip_prefix("as ") {
+            Some(alias) => alias.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'),
+            None if end == 0 => &rest[rest.chars().next().map_or(0, char::len_utf8)..],
+            None => rest,
+        };
+    }
+}
