@@ -91,6 +91,4 @@ mod subscriptions;
 mod tenancy;
 mod throttling;
 mod traces;
-mod upgrades;
-mod upgrades_constraints;
 mod yardstick;
