@@ -192,7 +192,7 @@ END;
 CREATE INDEX attachments_unposted ON attachments (created_at) WHERE message_id IS NULL;
 
 CREATE TABLE audit_chains (
-    chain BIGINT PRIMARY KEY, -- The organization; 0 is the instance itself.
+    chain BIGINT PRIMARY KEY, -- The organization; 0 for the instance itself.
     last_seq BIGINT NOT NULL,
     last_hash BLOB NOT NULL,
     checkpoint_seq BIGINT NOT NULL DEFAULT 0,
@@ -220,11 +220,6 @@ SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name
        chain_seq
 FROM audit_log
 UNION ALL
-SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, credential_id,
-       credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, request_id, ip,
-       CAST(NULL AS BIGINT)
-FROM audit_waiting
-UNION ALL
 SELECT id, line ->> 'organization_id', line ->> 'at', line ->> 'last_at', line ->> 'count', line ->> 'actor_kind',
        line ->> 'actor_id', line ->> 'actor_name', line ->> 'credential_kind', line ->> 'credential_id',
        line ->> 'credential_hint', line ->> 'operation', line ->> 'permission', line ->> 'decided_by', line ->> 'outcome',
@@ -236,20 +231,27 @@ CREATE TABLE audit_log (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT, -- Null: concerns the whole instance.
     at BIGINT NOT NULL,
+    last_at BIGINT, -- When the last of a burst was; null for a single event.
+    count BIGINT NOT NULL DEFAULT 1, -- A burst of the same refusal is one line.
     actor_kind TEXT NOT NULL CHECK (actor_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
     actor_id BIGINT,
     actor_name TEXT,
+    credential_kind TEXT CHECK (credential_kind IN ('SESSION', 'SERVICE_TOKEN')),
+    credential_id BIGINT,
     credential_hint TEXT,
     operation TEXT NOT NULL,
     permission TEXT,
+    decided_by TEXT, -- The line of the policy that decided: file, line and text.
     outcome TEXT NOT NULL CHECK (outcome IN ('ALLOWED', 'REFUSED', 'FAILED')),
+    code TEXT, -- The problem's code, if it was refused.
     target_kind TEXT,
     target_id BIGINT,
     changes TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(changes)),
     request_id TEXT,
     ip TEXT,
-    prev_hash BLOB, -- For a chain over the rows; not used yet.
-    hash BLOB, credential_kind TEXT CHECK (credential_kind IN ('SESSION', 'SERVICE_TOKEN')), credential_id BIGINT, decided_by TEXT, code TEXT, count BIGINT NOT NULL DEFAULT 1, last_at BIGINT, chain_seq BIGINT,
+    chain_seq BIGINT, -- The place in the chain.
+    prev_hash BLOB,
+    hash BLOB,
     UNIQUE (organization_id, id),
     CONSTRAINT audit_log_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
@@ -265,32 +267,8 @@ CREATE INDEX audit_log_target ON audit_log (organization_id, target_kind, target
 CREATE INDEX audit_log_unsealed ON audit_log (id) WHERE chain_seq IS NULL;
 
 CREATE TABLE audit_unsealed (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, -- The one that the line has in the log.
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- The id that the line will have in the log.
     line TEXT NOT NULL -- The columns of audit_log that it has values for.
-);
-
-CREATE TABLE audit_waiting (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, -- The one that the line has in the log.
-    organization_id BIGINT,
-    at BIGINT NOT NULL,
-    last_at BIGINT,
-    count BIGINT NOT NULL,
-    actor_kind TEXT NOT NULL,
-    actor_id BIGINT,
-    actor_name TEXT,
-    credential_kind TEXT,
-    credential_id BIGINT,
-    credential_hint TEXT,
-    operation TEXT NOT NULL,
-    permission TEXT,
-    decided_by TEXT,
-    outcome TEXT NOT NULL,
-    code TEXT,
-    target_kind TEXT,
-    target_id BIGINT,
-    changes TEXT NOT NULL,
-    request_id TEXT,
-    ip TEXT
 );
 
 CREATE TABLE avatars (
@@ -549,10 +527,12 @@ CREATE TABLE email_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('CONFIRM', 'RESET')),
+    -- Where the link was sent. Using the link proves that address, which becomes the person's own if it was not.
+    email TEXT,
     token_hash BLOB NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
-    used_at BIGINT, email TEXT,
+    used_at BIGINT,
     CONSTRAINT email_tokens_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
 );
 
@@ -569,8 +549,9 @@ CREATE TABLE idempotency_keys (
     changed BOOLEAN NOT NULL DEFAULT FALSE CHECK (changed IN (0, 1)),
     status BIGINT, -- Null until it is answered.
     answer_sealed BLOB, -- Sealed, because an answer may show a token.
+    answer_bytes BIGINT, -- How much it takes, so that the answers of one caller can be added up.
     claimed_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL, answer_bytes BIGINT,
+    expires_at BIGINT NOT NULL,
     PRIMARY KEY (organization_id, caller, idempotency_key)
 );
 
@@ -631,7 +612,8 @@ CREATE TABLE invitations (
     expires_at BIGINT NOT NULL,
     accepted_at BIGINT,
     accepted_by BIGINT,
-    revoked_at BIGINT, sent_at BIGINT,
+    revoked_at BIGINT,
+    sent_at BIGINT, -- When the mail with the link last left.
     UNIQUE (organization_id, id),
     CONSTRAINT invitations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT invitations_invited_by_fk FOREIGN KEY (invited_by) REFERENCES users (id),
@@ -733,7 +715,7 @@ CREATE TABLE messages (
 
 CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
 
-CREATE INDEX messages_delivery ON messages (organization_id, id) where delivery_status IN ('PENDING', 'SENDING');
+CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
 
 CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WHERE via_identity_id IS NOT NULL;
 
@@ -790,8 +772,9 @@ CREATE TABLE organizations (
     server_alert_ram_pct BIGINT,
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
+    require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are kept out.
     created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL, require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)),
+    updated_at BIGINT NOT NULL,
     CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
     CONSTRAINT organizations_support_access_granted_by_fk FOREIGN KEY (support_access_granted_by) REFERENCES users (id),
     CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED
@@ -834,14 +817,22 @@ CREATE TABLE plans (
     min_mail_poll_minutes BIGINT NOT NULL,
     doctor_runs_per_month BIGINT NOT NULL,
     cron_llm_runs_per_month BIGINT NOT NULL,
-    file_versions BIGINT NOT NULL, max_stored_mib BIGINT NOT NULL DEFAULT 500, max_members BIGINT NOT NULL DEFAULT 25, max_open_invitations BIGINT NOT NULL DEFAULT 50, max_service_tokens BIGINT NOT NULL DEFAULT 25, max_images BIGINT NOT NULL DEFAULT 50, max_credentials BIGINT NOT NULL DEFAULT 100, max_mcp_servers BIGINT NOT NULL DEFAULT 100, max_skills BIGINT NOT NULL DEFAULT 100,
+    file_versions BIGINT NOT NULL,
+    max_stored_mib BIGINT NOT NULL DEFAULT 500,
+    max_members BIGINT NOT NULL DEFAULT 25,
+    max_open_invitations BIGINT NOT NULL DEFAULT 50,
+    max_service_tokens BIGINT NOT NULL DEFAULT 25,
+    max_images BIGINT NOT NULL DEFAULT 50,
+    max_credentials BIGINT NOT NULL DEFAULT 100,
+    max_mcp_servers BIGINT NOT NULL DEFAULT 100,
+    max_skills BIGINT NOT NULL DEFAULT 100,
     PRIMARY KEY (plan)
 );
 
 CREATE TABLE policy_versions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    organization_id BIGINT, -- Null: a file for every organization, which is the operator's.
-    file TEXT NOT NULL, -- From the policy folder on: policy.csv, orgs/7.csv.
+    organization_id BIGINT, -- Null: the operator's file, for every organization.
+    file TEXT NOT NULL, -- Relative to the policy folder: policy.csv, orgs/7.csv.
     text TEXT, -- Null: there was no such file.
     version TEXT NOT NULL, -- Identifies the text: what an edit is made against.
     author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'OPERATOR', 'FILE')),
@@ -899,7 +890,8 @@ CREATE TABLE servers (
     last_seen_at BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL, archived_at BIGINT,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT, -- Deleted: hidden from everybody. The row stays for deleted agents and approvals that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
@@ -922,7 +914,12 @@ CREATE TABLE service_tokens (
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
     last_used_at BIGINT,
-    revoked_at BIGINT, rotated_at BIGINT, previous_token_hash BLOB, previous_hint TEXT, previous_expires_at BIGINT, previous_last_used_at BIGINT,
+    revoked_at BIGINT,
+    rotated_at BIGINT,
+    previous_token_hash BLOB,
+    previous_hint TEXT,
+    previous_expires_at BIGINT,
+    previous_last_used_at BIGINT,
     UNIQUE (organization_id, id),
     CONSTRAINT service_tokens_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT service_tokens_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
@@ -988,8 +985,10 @@ CREATE TABLE signing_keys (
     public_key TEXT NOT NULL,
     private_key_sealed BLOB NOT NULL,
     created_at BIGINT NOT NULL,
+    activate_at BIGINT, -- When the next key becomes the active one.
     activated_at BIGINT,
-    retired_at BIGINT, activate_at BIGINT, verify_until BIGINT,
+    retired_at BIGINT,
+    verify_until BIGINT, -- How long a retired key still verifies.
     PRIMARY KEY (kid)
 );
 
@@ -1057,7 +1056,7 @@ CREATE TABLE user_identities (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
     provider TEXT NOT NULL, -- The provider's name in the configuration.
-    subject TEXT NOT NULL, -- Who it is there.
+    subject TEXT NOT NULL, -- The account's id there.
     email TEXT NOT NULL, -- The address there when it was last used.
     created_at BIGINT NOT NULL,
     last_used_at BIGINT NOT NULL,
@@ -1076,8 +1075,8 @@ CREATE TABLE users (
     email_confirmed_at BIGINT,
     avatar_version BIGINT,
     disabled_at BIGINT,
-    totp_secret_sealed BLOB, -- For a second factor; not used yet.
-    totp_confirmed_at BIGINT,
+    totp_secret_sealed BLOB, -- The second factor.
+    totp_confirmed_at BIGINT, -- Null: not in force yet.
     totp_last_step BIGINT, -- The last time step that was accepted, so that a code works once.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL

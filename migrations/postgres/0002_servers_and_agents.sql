@@ -34,6 +34,7 @@ CREATE TABLE servers (
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
+    archived_at BIGINT, -- Deleted: hidden from everybody. The row stays for deleted agents and approvals that refer to it.
     PRIMARY KEY (organization_id, id),
     CONSTRAINT servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
@@ -60,6 +61,7 @@ CREATE TABLE images (
     CONSTRAINT images_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
 );
 CREATE UNIQUE INDEX images_name ON images (organization_id, name) WHERE archived_at IS NULL;
+-- Here, because organizations and images refer to each other.
 ALTER TABLE organizations ADD CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED;
 
 -- The agents. Deleting one archives it: its conversations and approvals stay readable.

@@ -34,6 +34,7 @@ CREATE TABLE servers (
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
+    archived_at BIGINT, -- Deleted: hidden from everybody. The row stays for deleted agents and approvals that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)

@@ -44,7 +44,7 @@ CREATE INDEX conversations_transport ON conversations (organization_id, transpor
 CREATE INDEX conversations_model ON conversations (organization_id, model DESC, id);
 CREATE INDEX conversations_status ON conversations (organization_id, status, last_activity_at, id);
 
--- What was said. The unique index on seq is what pages of messages walk, whatever the length of the history.
+-- What was said. Pages of messages walk the unique index on seq, however long the conversation is.
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -75,12 +75,12 @@ CREATE TABLE messages (
 );
 CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
 CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WHERE via_identity_id IS NOT NULL;
-CREATE INDEX messages_delivery ON messages (organization_id, id) where delivery_status IN ('PENDING', 'SENDING');
+CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
 
--- The search index of messages: rowid is the message's id, tokens the folded words, separated by one space, and the
--- conversation's token `#<conversation_id>` (no word begins with `#`, so no text can pretend to be one). Folding is
--- done before: here only spaces separate, everything else belongs to a token, so that a quoted token is never taken
--- for a phrase, which detail=none could not answer. Nothing but row ids is stored (content='').
+-- The search index of messages. The row id is the message's. The tokens are the folded words, separated by one space, and
+-- the conversation's token `#<conversation_id>`; no word begins with `#`, so no text can pretend to be one. Words are folded
+-- before they come here: only spaces separate, so that a quoted token is never taken for a phrase, which detail=none could
+-- not answer. Only row ids are stored (content='').
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
     tokens, content='', contentless_delete=1, detail=none,
     tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cf Cn Cs'"
@@ -89,7 +89,7 @@ CREATE TRIGGER messages_unindex AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;
 END;
 
--- Files sent along with messages; the bytes are in attachment_blobs.
+-- Files sent with messages; their bytes are in attachment_blobs.
 CREATE TABLE attachments (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -111,7 +111,7 @@ CREATE INDEX attachments_message ON attachments (organization_id, message_id);
 CREATE INDEX attachments_agent ON attachments (organization_id, uploaded_by_agent_id) WHERE uploaded_by_agent_id IS NOT NULL;
 CREATE INDEX attachments_unposted ON attachments (created_at) WHERE message_id IS NULL;
 
--- The bytes of attachments, apart so that no list ever reads them.
+-- The bytes of attachments, apart from the rows that lists read.
 CREATE TABLE attachment_blobs (
     organization_id BIGINT NOT NULL,
     attachment_id BIGINT NOT NULL,

@@ -1,6 +1,6 @@
 -- What agents wait for a person to decide. Conventions: ../README.md
 
--- A decision that an agent waits for. Decided by one compare-and-set on status.
+-- Decisions that agents wait for. One compare-and-set on status decides.
 CREATE TABLE approvals (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,

@@ -1,11 +1,10 @@
--- What the policy files were, who changed them and why; and what was decided by them. Conventions: ../README.md
+-- The texts that policy files have had, and what they decided. Conventions: ../README.md
 
--- Every text that a policy file has had. The newest row of an organization is the truth about its own file; replicas
--- bring their folders to it.
+-- Every text that a policy file has had. An organization's newest row is the truth about its own file.
 CREATE TABLE policy_versions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    organization_id BIGINT, -- Null: a file for every organization, which is the operator's.
-    file TEXT NOT NULL, -- From the policy folder on: policy.csv, orgs/7.csv.
+    organization_id BIGINT, -- Null: the operator's file, for every organization.
+    file TEXT NOT NULL, -- Relative to the policy folder: policy.csv, orgs/7.csv.
     text TEXT, -- Null: there was no such file.
     version TEXT NOT NULL, -- Identifies the text: what an edit is made against.
     author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'OPERATOR', 'FILE')),
@@ -19,7 +18,7 @@ CREATE TABLE policy_versions (
 );
 CREATE INDEX policy_versions_file ON policy_versions (organization_id, file, id);
 
--- How often what was allowed and refused, a day a row. Written in batches beside the requests.
+-- How often which operation was allowed or refused, one row a day. Written in batches beside the requests.
 CREATE TABLE decisions (
     organization_id BIGINT NOT NULL,
     day BIGINT NOT NULL, -- Days since 1970.

@@ -1,16 +1,37 @@
--- Keys and tokens that are replaced while both the old and the new one are good. Conventions: ../README.md
+-- Signing keys, and the idempotency keys of requests. Conventions: ../README.md
 
--- A key is next (activated_at is null), active, or retired. Of a retired one the private half is gone: its column
--- holds no bytes.
-ALTER TABLE signing_keys ADD COLUMN activate_at BIGINT; -- When the next key becomes the active one.
-ALTER TABLE signing_keys ADD COLUMN verify_until BIGINT; -- Until when a retired key still verifies.
+-- Keys that sign access tokens. A key is next (activated_at is null), active, or retired. The private half of a retired one is
+-- gone: its column holds no bytes.
+CREATE TABLE signing_keys (
+    kid TEXT NOT NULL,
+    algorithm TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    private_key_sealed BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    activate_at BIGINT, -- When the next key becomes the active one.
+    activated_at BIGINT,
+    retired_at BIGINT,
+    verify_until BIGINT, -- How long a retired key still verifies.
+    PRIMARY KEY (kid)
+);
 CREATE UNIQUE INDEX signing_keys_one_active ON signing_keys (algorithm) WHERE activated_at IS NOT NULL AND retired_at IS NULL;
 CREATE UNIQUE INDEX signing_keys_one_next ON signing_keys (algorithm) WHERE activated_at IS NULL AND retired_at IS NULL;
 
--- The secret that a token had before it was rotated, which works until the overlap ends.
-ALTER TABLE service_tokens ADD COLUMN rotated_at BIGINT;
-ALTER TABLE service_tokens ADD COLUMN previous_token_hash BLOB;
-ALTER TABLE service_tokens ADD COLUMN previous_hint TEXT;
-ALTER TABLE service_tokens ADD COLUMN previous_expires_at BIGINT;
-ALTER TABLE service_tokens ADD COLUMN previous_last_used_at BIGINT;
-CREATE UNIQUE INDEX service_tokens_previous_hash ON service_tokens (previous_token_hash) WHERE previous_token_hash IS NOT NULL;
+-- Idempotency keys: what was asked under a key, and how it was answered. A row is claimed before the work, marked in the
+-- transaction of the change, and completed by the answer.
+CREATE TABLE idempotency_keys (
+    organization_id BIGINT NOT NULL, -- 0: a GraphQL request, which may be about several.
+    caller TEXT NOT NULL, -- `user:7` or `token:9`.
+    idempotency_key TEXT NOT NULL,
+    holder TEXT NOT NULL, -- The request that may write here: random.
+    request_hash BLOB NOT NULL,
+    changed BOOLEAN NOT NULL DEFAULT FALSE CHECK (changed IN (0, 1)),
+    status BIGINT, -- Null until it is answered.
+    answer_sealed BLOB, -- Sealed, because an answer may show a token.
+    answer_bytes BIGINT, -- How much it takes, so that the answers of one caller can be added up.
+    claimed_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, caller, idempotency_key)
+);
+CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
+CREATE INDEX idempotency_keys_answers ON idempotency_keys (caller, answer_bytes) WHERE answer_bytes IS NOT NULL;

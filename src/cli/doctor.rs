@@ -22,7 +22,7 @@ use crate::{
         keys::{self, Record, SEALED, SealedColumn},
         ledger, policy,
         sealing::{KeyFile, KeyFileError, Locator},
-        store::{Db, backup::database_file, takes_away},
+        store::{Db, backup::database_file},
     },
     slices::policies,
 };
@@ -365,14 +365,9 @@ async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
             )
         }
     });
-    let later = db.later().await?;
-    if let Some((newest, name)) = later.last() {
-        let found = format!("a later version has migrated it: {newest:04} {name}");
-        findings.push(if later.iter().any(|(_, name)| takes_away(name)) {
-            Finding::bad("migrations", found, "start that version: this one lacks what a step has taken away")
-        } else {
-            Finding::look("migrations", found, "good in the middle of an upgrade, and to go back")
-        });
+    if let Some(step) = db.later().await? {
+        let found = format!("a later version has migrated the database: {:04} {}", step.version, step.name);
+        findings.push(Finding::bad("migrations", found, "start that version"));
     }
     if !sqlite {
         findings.push(skew(db).await?);

@@ -3,12 +3,15 @@
 use serde_json::json;
 
 use super::{Cli, Failure, Output, doctor, load_keys, open};
-use crate::{base::numerals::counted, core::store::Owner};
+use crate::{
+    base::numerals::counted,
+    core::store::{Owner, Step},
+};
 
 /// Bring the database to what this version needs.
 #[derive(Debug, clap::Args)]
 pub struct Migrate {
-    /// Only show which steps the database lacks, and whether the version that serves now can go on
+    /// Only show which steps the database lacks
     #[arg(long)]
     plan: bool,
 }
@@ -26,8 +29,7 @@ impl Migrate {
         let (core, steps) = open::owned(config, &owner).await?;
         let core = load_keys(core).await?;
         core.shut_down().await;
-        let names: Vec<String> =
-            steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect();
+        let names = names(&steps);
         let text = match names.len() {
             0 => "The database was up to date already.".to_owned(),
             count => format!("The database is up to date: {} made.", counted(count, "step")),
@@ -41,20 +43,11 @@ async fn plan(cli: &Cli) -> Result<Output, Failure> {
     let pending = db.pending().await;
     db.close().await;
     let pending = pending?;
-    let mut text = String::new();
-    for step in &pending {
-        let may = if step.safe_while_serving {
-            "the old version may serve on"
-        } else {
-            "stop the old version first"
-        };
-        text.push_str(&format!("{:04} {}: {may}\n", step.version, step.name));
-        for what in &step.takes_away {
-            text.push_str(&format!("     {what}\n"));
-        }
-    }
-    if pending.is_empty() {
-        text.push_str("The database is up to date.");
-    }
+    let names = names(&pending);
+    let text = if names.is_empty() { "The database is up to date.".to_owned() } else { names.join("\n") };
     Ok(Output::with_text(json!({ "pending": pending }), text))
+}
+
+fn names(steps: &[Step]) -> Vec<String> {
+    steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect()
 }

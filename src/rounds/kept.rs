@@ -63,7 +63,6 @@ pub const KEPT: &[Kept] = &[
     stays("audit_checkpoints", "With the lines that they sign."),
     stays("audit_log", "`audit.retention_days`; for ever by default."),
     stays("audit_unsealed", "Until the line is sealed, a moment later."),
-    stays("audit_waiting", "Empty; only versions before step 0017 write here."),
     stays("avatars", "Until they are replaced or removed."),
     stays("channel_whitelist", "Until they are removed."),
     stays("channels", "For ever: a deleted channel is archived. The plan limits how many an agent has."),

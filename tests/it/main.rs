@@ -92,6 +92,4 @@ mod subscriptions;
 mod tenancy;
 mod throttling;
 mod traces;
-mod upgrades;
-mod upgrades_constraints;
 mod yardstick;

@@ -1,14 +1,20 @@
-//! The steps work on an empty database, twice is once, and the tables are what the entities say.
+//! The steps work on an empty database and run once, a database of another version is refused, and the tables are what the
+//! entities say.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
+    time::Duration,
 };
 
 use muster::core::store::Db;
+use sea_orm::{ConnectionTrait, DatabaseConnection};
+use serde_json::json;
+use sqlx::migrate::Migrator;
 
-use crate::harness::{TestApp, config, empty_database, is_postgres};
+use crate::harness::{TestApp, config, connect, empty_database, is_postgres};
 
 #[tokio::test]
 async fn an_empty_database_is_migrated_and_migrating_again_changes_nothing() {
@@ -26,13 +32,138 @@ async fn an_empty_database_is_migrated_and_migrating_again_changes_nothing() {
     again.close().await;
 }
 
+fn folder(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(kind)
+}
+
 #[test]
 fn both_databases_have_the_same_steps() {
     let steps = |kind: &str| -> BTreeSet<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(kind);
-        fs::read_dir(folder).unwrap().map(|step| step.unwrap().file_name().into_string().unwrap()).collect()
+        let files = fs::read_dir(folder(kind)).unwrap();
+        files.map(|step| step.unwrap().file_name().into_string().unwrap()).collect()
     };
     assert_eq!(steps("sqlite"), steps("postgres"));
+}
+
+/// Migrates as far as a version would that knows the steps up to this number and no others.
+async fn migrate_to(version: i64, database: &DatabaseConnection) {
+    let mut migrator =
+        Migrator::new(folder(if is_postgres() { "postgres" } else { "sqlite" })).await.unwrap();
+    migrator.migrations =
+        Cow::Owned(migrator.iter().filter(|step| step.version <= version).cloned().collect());
+    if is_postgres() {
+        migrator.run(database.get_postgres_connection_pool()).await.unwrap();
+    } else {
+        migrator.run(database.get_sqlite_connection_pool()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_step_is_added_to_a_database_of_the_version_before() {
+    let place = tempfile::tempdir().unwrap();
+    let url = empty_database(place.path()).await;
+    let db = Db::open(&config(place.path(), &url).database).await.unwrap();
+    let all = db.pending().await.unwrap();
+    let (last, before) = all.split_last().unwrap();
+    let database = connect(&url).await;
+    migrate_to(before.last().unwrap().version, &database).await;
+    let user = "INSERT INTO users (email, name, created_at, updated_at) VALUES ('a@example.org', 'A', 0, 0)";
+    database.execute_unprepared(user).await.unwrap();
+    assert_eq!(db.pending().await.unwrap(), std::slice::from_ref(last));
+    assert!(!db.is_migrated().await.unwrap());
+    db.migrate().await.unwrap();
+    assert!(db.pending().await.unwrap().is_empty() && db.is_migrated().await.unwrap());
+    let kept = database.execute_unprepared("DELETE FROM users").await.unwrap();
+    assert_eq!(kept.rows_affected(), 1);
+    db.close().await;
+}
+
+#[tokio::test]
+async fn a_database_of_a_later_version_is_refused() {
+    let app = TestApp::start().await;
+    let db = Db::open(&app.core.config.database).await.unwrap();
+    assert_eq!(db.later().await.unwrap(), None);
+    let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+               VALUES (9001, 'customers', TRUE, $1, 1)";
+    app.execute(sql, vec![vec![7_u8].into()]).await;
+    let refused = db.migrate().await.unwrap_err().to_string();
+    assert!(refused.contains("9001 customers") && refused.contains("start that version"), "{refused}");
+    db.close().await;
+    let ran = app.cli(&["doctor"]).await;
+    let findings = ran.out["findings"].as_array().unwrap();
+    let bad: Vec<_> =
+        findings.iter().filter(|it| it["check"] == "migrations" && it["level"] == "bad").collect();
+    assert_eq!(
+        (bad.len(), &bad[0]["found"]),
+        (1, &json!("a later version has migrated the database: 9001 customers"))
+    );
+    let refused = app.cli(&["org", "create", "--name", "N", "--owner-email", "n@example.org"]).await;
+    assert!(!refused.good() && refused.err.contains("later version"), "{}", refused.err);
+}
+
+#[tokio::test]
+async fn a_database_in_which_a_step_differs_is_refused() {
+    let app = TestApp::start().await;
+    let db = Db::open(&app.core.config.database).await.unwrap();
+    app.execute("UPDATE _sqlx_migrations SET checksum = $1 WHERE version = 2", vec![vec![7_u8].into()]).await;
+    let refused = format!("{:#}", db.migrate().await.unwrap_err());
+    assert!(refused.contains("migration 2") && refused.contains("modified"), "{refused}");
+    db.close().await;
+}
+
+#[tokio::test]
+async fn replicas_that_start_at_once_migrate_once() {
+    if !is_postgres() {
+        // SQLite is one process.
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let url = empty_database(place.path()).await;
+    let settings = config(place.path(), &url).database;
+    let replicas: Vec<Db> = futures::future::join_all((0..4).map(|_| Db::open(&settings)))
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    assert!(!replicas[0].pending().await.unwrap().is_empty());
+    let done = futures::future::join_all(replicas.iter().map(Db::migrate)).await;
+    assert!(done.iter().all(Result::is_ok), "{done:?}");
+    assert!(replicas[0].is_migrated().await.unwrap());
+    for db in replicas {
+        db.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_can_not_have_its_table_gives_up_and_says_so() {
+    if !is_postgres() {
+        // SQLite is one process, which does not serve while it migrates.
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let url = empty_database(place.path()).await;
+    let writer = connect(&url).await;
+    // The next step refers to organizations.
+    migrate_to(1, &writer).await;
+    let holder = connect(&url).await;
+    holder.execute_unprepared("BEGIN; LOCK TABLE organizations IN ROW EXCLUSIVE MODE").await.unwrap();
+    let db = Db::open(&config(place.path(), &url).database).await.unwrap();
+    let writing = async {
+        let waits = "SELECT 1 FROM pg_locks WHERE relation = 'organizations'::regclass AND NOT granted";
+        while writer.execute_unprepared(waits).await.unwrap().rows_affected() == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // Behind the step, which waits for the holder: it goes on when the step has given up.
+        writer.execute_unprepared("UPDATE organizations SET name = name").await.unwrap();
+    };
+    let (migrated, ()) = tokio::join!(db.migrate(), writing);
+    let said = format!("{:#}", migrated.unwrap_err());
+    assert!(said.contains("step 2") && said.contains("10 seconds") && said.contains("again"), "{said}");
+    assert_eq!(db.pending().await.unwrap()[0].version, 2, "the step has changed nothing");
+    holder.execute_unprepared("COMMIT").await.unwrap();
+    db.migrate().await.unwrap();
+    assert!(db.is_migrated().await.unwrap());
+    db.close().await;
 }
 
 /// Columns and whether each may be null, by table.

@@ -15,7 +15,7 @@ use std::{
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 
 use super::{
-    chain::{COLUMNS, Content, GENESIS, Row, hash},
+    chain::{Content, GENESIS, Row, hash},
     statement::{sign, statement},
 };
 use crate::{
@@ -79,9 +79,6 @@ async fn seal_all(core: &Core, others: Others) -> Result<u64> {
     let mut sealed = 0;
     while is_waiting(core).await? {
         let Some(tx) = begin(core, others).await? else { break };
-        if sealed == 0 {
-            fetch_left(core, &tx).await?;
-        }
         let now = seal_batch(core, tx).await?;
         sealed += now as u64;
         if now < BATCH {
@@ -92,7 +89,7 @@ async fn seal_all(core: &Core, others: Others) -> Result<u64> {
 }
 
 async fn is_waiting(core: &Core) -> Result<bool> {
-    let waiting = "SELECT id FROM audit_lines WHERE chain_seq IS NULL LIMIT 1";
+    let waiting = "SELECT id FROM audit_unsealed LIMIT 1";
     Ok(core.db.one(waiting.to_owned(), vec![]).await?.is_some())
 }
 
@@ -127,39 +124,6 @@ async fn take(core: &Core, tx: &Transaction) -> Result<Vec<(i64, String)>> {
     let mut lines = rows.iter().map(line).collect::<Result<Vec<_>>>()?;
     lines.sort_unstable_by_key(|(id, _)| *id);
     Ok(lines)
-}
-
-/// Lines that a version before step 0017 has written: into `audit_waiting`, or before step 0016 into the log itself. On SQLite,
-/// where ids are not the log's, they get new ones, and those that wait go on from where that version has brought the log.
-async fn fetch_left(core: &Core, tx: &Transaction) -> Result<()> {
-    let places = [("audit_waiting", "true"), ("audit_log", "chain_seq IS NULL")];
-    if core.db.backend() == DbBackend::Postgres {
-        for (table, left) in places {
-            let fetch = format!(
-                "WITH fetched AS (DELETE FROM {table} WHERE {left} RETURNING id, {COLUMNS}) \
-                 INSERT INTO audit_unsealed (id, line) \
-                 SELECT id, (SELECT row_to_json(l) FROM (SELECT {COLUMNS}) AS l) FROM fetched"
-            );
-            tx.execute_raw(sql(core, &fetch, vec![])).await?;
-        }
-        return Ok(());
-    }
-    let go_on = "UPDATE audit_unsealed SET id = id + (SELECT MAX(id) FROM audit_log) \
-                 WHERE (SELECT MIN(id) FROM audit_unsealed) <= (SELECT MAX(id) FROM audit_log)";
-    tx.execute_raw(sql(core, go_on, vec![])).await?;
-    let fields: Vec<String> = COLUMNS
-        .split(", ")
-        .map(|name| format!("'{name}', {}", if name == "changes" { "json(changes)" } else { name }))
-        .collect();
-    let line = format!("json_object({})", fields.join(", "));
-    for (table, left) in places {
-        let fetch =
-            format!("INSERT INTO audit_unsealed (line) SELECT {line} FROM {table} WHERE {left} ORDER BY id");
-        if tx.execute_raw(sql(core, &fetch, vec![])).await?.rows_affected() > 0 {
-            tx.execute_raw(sql(core, &format!("DELETE FROM {table} WHERE {left}"), vec![])).await?;
-        }
-    }
-    Ok(())
 }
 
 /// A transaction of the one who seals; none while another process does, unless that is awaited: then nobody waits with a

@@ -26,7 +26,7 @@ pub use owner::Owner;
 pub use patch::{patch, patch_required};
 pub use scoped::{TenantEntity, held};
 pub(crate) use scoped::{entity, tenant_entity};
-pub use steps::{CONTRACT, MARK, Step, breaking, takes_away};
+pub use steps::Step;
 pub use transaction::{NewRows, Transaction};
 pub use tx::{Precondition, Tx};
 pub use words::Unusable;

@@ -1,33 +1,32 @@
--- What bounds what a tenant keeps: limits of the plans, and the bytes in use. Conventions: ../README.md
+-- Pictures, and how many bytes each organization keeps. Conventions: ../README.md
 
--- A server that was deleted stays, since rows of deleted agents and approvals refer to it, and nobody sees it.
-ALTER TABLE servers ADD COLUMN archived_at BIGINT;
+-- Pictures of agents, organizations and people.
+CREATE TABLE avatars (
+    version BIGINT NOT NULL, -- Random: whoever knows a picture's address may see it.
+    organization_id BIGINT, -- Null: a person's picture.
+    agent_id BIGINT, -- Null: the organization's own picture, or a person's.
+    user_id BIGINT,
+    mime_type TEXT NOT NULL,
+    content BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (version),
+    CHECK ((organization_id IS NULL) <> (user_id IS NULL)),
+    CHECK (agent_id IS NULL OR organization_id IS NOT NULL),
+    CONSTRAINT avatars_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT avatars_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT avatars_user_fk FOREIGN KEY (user_id) REFERENCES users (id)
+);
+CREATE INDEX avatars_owner ON avatars (organization_id, agent_id);
+CREATE INDEX avatars_user ON avatars (user_id);
 
--- The service writes them at start from its configuration.
-ALTER TABLE plans ADD COLUMN max_stored_mib BIGINT NOT NULL DEFAULT 500;
-ALTER TABLE plans ADD COLUMN max_members BIGINT NOT NULL DEFAULT 25;
-ALTER TABLE plans ADD COLUMN max_open_invitations BIGINT NOT NULL DEFAULT 50;
-ALTER TABLE plans ADD COLUMN max_service_tokens BIGINT NOT NULL DEFAULT 25;
-ALTER TABLE plans ADD COLUMN max_images BIGINT NOT NULL DEFAULT 50;
-ALTER TABLE plans ADD COLUMN max_credentials BIGINT NOT NULL DEFAULT 100;
-ALTER TABLE plans ADD COLUMN max_mcp_servers BIGINT NOT NULL DEFAULT 100;
-ALTER TABLE plans ADD COLUMN max_skills BIGINT NOT NULL DEFAULT 100;
-
--- How many bytes of attachments, pictures and skills an organization keeps. Triggers keep the sum, so that nothing which
--- adds or removes such a row, a cascade included, can forget it. Its row is also what two who add at once wait for.
+-- How many bytes of attachments, pictures and skills an organization keeps. Triggers keep the sum, so that nothing that adds or
+-- removes such a row, a cascade included, can forget it. Two requests that add at once wait for each other at this row.
 CREATE TABLE stored_bytes (
     organization_id BIGINT NOT NULL,
     bytes BIGINT NOT NULL,
     PRIMARY KEY (organization_id),
     CONSTRAINT stored_bytes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
-
-INSERT INTO stored_bytes (organization_id, bytes)
-SELECT organization_id, SUM(bytes) FROM (
-    SELECT organization_id, size_bytes AS bytes FROM attachments
-    UNION ALL SELECT organization_id, length(content) FROM avatars WHERE organization_id IS NOT NULL
-    UNION ALL SELECT organization_id, length(CAST(content AS BLOB)) FROM skills
-) AS kept GROUP BY organization_id;
 
 CREATE TRIGGER attachments_stored AFTER INSERT ON attachments BEGIN
     INSERT INTO stored_bytes (organization_id, bytes) VALUES (new.organization_id, new.size_bytes)

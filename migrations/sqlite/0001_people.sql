@@ -1,7 +1,7 @@
--- Who there is: plans, organizations, users, members, sessions, tokens. Conventions: ../README.md
+-- Who there is: plans, organizations, users, members, sign-ins and tokens. Conventions: ../README.md
 
--- The limits of each plan. The service writes these rows at start from its configuration; the rows here are
--- the defaults, so that an organization's record is always one SELECT with a join.
+-- The limits of each plan. The service writes these rows at start from its configuration. They are here too, so that an
+-- organization's record is always one SELECT with a join.
 CREATE TABLE plans (
     plan TEXT NOT NULL CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
     max_agents BIGINT NOT NULL,
@@ -12,6 +12,14 @@ CREATE TABLE plans (
     doctor_runs_per_month BIGINT NOT NULL,
     cron_llm_runs_per_month BIGINT NOT NULL,
     file_versions BIGINT NOT NULL,
+    max_stored_mib BIGINT NOT NULL DEFAULT 500,
+    max_members BIGINT NOT NULL DEFAULT 25,
+    max_open_invitations BIGINT NOT NULL DEFAULT 50,
+    max_service_tokens BIGINT NOT NULL DEFAULT 25,
+    max_images BIGINT NOT NULL DEFAULT 50,
+    max_credentials BIGINT NOT NULL DEFAULT 100,
+    max_mcp_servers BIGINT NOT NULL DEFAULT 100,
+    max_skills BIGINT NOT NULL DEFAULT 100,
     PRIMARY KEY (plan)
 );
 
@@ -22,6 +30,23 @@ INSERT INTO plans (plan, max_agents, max_servers, channels_per_agent, min_cron_i
     ('PRO', 50, 10, 10, 5, 2, 100, 10000, 30),
     ('BUSINESS', 250, 50, 25, 1, 1, 500, 100000, 100),
     ('ENTERPRISE', 10000, 1000, 100, 1, 1, 10000, 1000000, 1000);
+
+-- People who can sign in. A person may belong to several organizations.
+CREATE TABLE users (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    email TEXT NOT NULL, -- As typed; unique in lower case.
+    name TEXT NOT NULL,
+    password_hash TEXT, -- Argon2id in PHC form; null until the person has set a password.
+    email_confirmed_at BIGINT,
+    avatar_version BIGINT,
+    disabled_at BIGINT,
+    totp_secret_sealed BLOB, -- The second factor.
+    totp_confirmed_at BIGINT, -- Null: not in force yet.
+    totp_last_step BIGINT, -- The last time step that was accepted, so that a code works once.
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX users_email ON users (lower(email));
 
 -- The tenants. Every other tenant table leads with organization_id.
 CREATE TABLE organizations (
@@ -68,29 +93,13 @@ CREATE TABLE organizations (
     server_alert_ram_pct BIGINT,
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
+    require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are kept out.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
     CONSTRAINT organizations_support_access_granted_by_fk FOREIGN KEY (support_access_granted_by) REFERENCES users (id),
     CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED
 );
-
--- People who can sign in. A person may belong to several organizations.
-CREATE TABLE users (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    email TEXT NOT NULL, -- As typed; unique in lower case.
-    name TEXT NOT NULL,
-    password_hash TEXT, -- Argon2id in PHC form; null until the person has set a password.
-    email_confirmed_at BIGINT,
-    avatar_version BIGINT,
-    disabled_at BIGINT,
-    totp_secret_sealed BLOB, -- For a second factor; not used yet.
-    totp_confirmed_at BIGINT,
-    totp_last_step BIGINT, -- The last time step that was accepted, so that a code works once.
-    created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL
-);
-CREATE UNIQUE INDEX users_email ON users (lower(email));
 
 -- Who belongs to which organization, and as what.
 CREATE TABLE members (
@@ -104,8 +113,8 @@ CREATE TABLE members (
 );
 CREATE INDEX members_user ON members (user_id);
 
--- A person's sign-ins. A refresh token is used once; its successor is the next generation of the same family,
--- and a second use of an old one revokes the family.
+-- A person's sign-ins. A refresh token works once. Its successor is the next generation of the same family, and a second
+-- use of an old one revokes the family: two people hold it then.
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
@@ -125,7 +134,7 @@ CREATE INDEX sessions_user ON sessions (user_id, created_at);
 CREATE INDEX sessions_family ON sessions (family);
 CREATE INDEX sessions_expiry ON sessions (expires_at);
 
--- Credentials for integrations. Only the hash is kept.
+-- Credentials for integrations. Only hashes are kept. After a rotation the previous secret works until the overlap ends.
 CREATE TABLE service_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -138,13 +147,19 @@ CREATE TABLE service_tokens (
     expires_at BIGINT,
     last_used_at BIGINT,
     revoked_at BIGINT,
+    rotated_at BIGINT,
+    previous_token_hash BLOB,
+    previous_hint TEXT,
+    previous_expires_at BIGINT,
+    previous_last_used_at BIGINT,
     UNIQUE (organization_id, id),
     CONSTRAINT service_tokens_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT service_tokens_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
 );
 CREATE UNIQUE INDEX service_tokens_hash ON service_tokens (token_hash);
+CREATE UNIQUE INDEX service_tokens_previous_hash ON service_tokens (previous_token_hash) WHERE previous_token_hash IS NOT NULL;
 
--- Invitations into an organization. Laid out, not used yet.
+-- Invitations into an organization. At most one is open for an address.
 CREATE TABLE invitations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -157,6 +172,7 @@ CREATE TABLE invitations (
     accepted_at BIGINT,
     accepted_by BIGINT,
     revoked_at BIGINT,
+    sent_at BIGINT, -- When the mail with the link last left.
     UNIQUE (organization_id, id),
     CONSTRAINT invitations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT invitations_invited_by_fk FOREIGN KEY (invited_by) REFERENCES users (id),
@@ -165,11 +181,13 @@ CREATE TABLE invitations (
 CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
 CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, lower(email)) WHERE accepted_at IS NULL AND revoked_at IS NULL;
 
--- Links sent by mail: to confirm an address, to set a password anew. Laid out, not used yet.
+-- Links sent by mail: to confirm an address, or to set a new password.
 CREATE TABLE email_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('CONFIRM', 'RESET')),
+    -- Where the link was sent. Using the link proves that address, which becomes the person's own if it was not.
+    email TEXT,
     token_hash BLOB NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
@@ -179,14 +197,52 @@ CREATE TABLE email_tokens (
 CREATE UNIQUE INDEX email_tokens_hash ON email_tokens (token_hash);
 CREATE INDEX email_tokens_user ON email_tokens (user_id, kind);
 
--- Keys that sign access tokens. Laid out, not used yet.
-CREATE TABLE signing_keys (
-    kid TEXT NOT NULL,
-    algorithm TEXT NOT NULL,
-    public_key TEXT NOT NULL,
-    private_key_sealed BLOB NOT NULL,
+-- Sign-ins that are not complete: a second factor is awaited, or a code waits to be exchanged.
+CREATE TABLE sign_in_challenges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('SECOND_FACTOR', 'CODE')),
+    token_hash BLOB NOT NULL,
     created_at BIGINT NOT NULL,
-    activated_at BIGINT,
-    retired_at BIGINT,
-    PRIMARY KEY (kid)
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT,
+    CONSTRAINT sign_in_challenges_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
 );
+CREATE UNIQUE INDEX sign_in_challenges_token ON sign_in_challenges (token_hash);
+CREATE INDEX sign_in_challenges_user ON sign_in_challenges (user_id);
+CREATE INDEX sign_in_challenges_expiry ON sign_in_challenges (expires_at);
+
+-- Codes that replace a lost second factor. Each works once.
+CREATE TABLE recovery_codes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    code_hash BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    used_at BIGINT,
+    CONSTRAINT recovery_codes_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX recovery_codes_code ON recovery_codes (user_id, code_hash);
+
+-- Accounts with other providers that a person signs in with.
+CREATE TABLE user_identities (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id BIGINT NOT NULL,
+    provider TEXT NOT NULL, -- The provider's name in the configuration.
+    subject TEXT NOT NULL, -- The account's id there.
+    email TEXT NOT NULL, -- The address there when it was last used.
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT NOT NULL,
+    CONSTRAINT user_identities_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX user_identities_subject ON user_identities (provider, subject);
+CREATE INDEX user_identities_user ON user_identities (user_id);
+
+-- Failed attempts, by account and by address. The key is a digest, because what somebody types may be anything.
+CREATE TABLE sign_in_throttle (
+    key_hash BLOB NOT NULL,
+    failures BIGINT NOT NULL,
+    blocked_until BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (key_hash)
+);
+CREATE INDEX sign_in_throttle_age ON sign_in_throttle (updated_at);

@@ -1,0 +1,82 @@
+-- The audit log: its lines, the hash chain of each organization, and signed checkpoints. Conventions: ../README.md
+
+-- Who did what, or was refused it, in chains: each line's hash covers the line before it. Rows are only ever added. They hold
+-- names as they were, and no foreign keys to what may be deleted.
+CREATE TABLE audit_log (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT, -- Null: concerns the whole instance.
+    at BIGINT NOT NULL,
+    last_at BIGINT, -- When the last of a burst was; null for a single event.
+    count BIGINT NOT NULL DEFAULT 1, -- A burst of the same refusal is one line.
+    actor_kind TEXT NOT NULL CHECK (actor_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    actor_id BIGINT,
+    actor_name TEXT,
+    credential_kind TEXT CHECK (credential_kind IN ('SESSION', 'SERVICE_TOKEN')),
+    credential_id BIGINT,
+    credential_hint TEXT,
+    operation TEXT NOT NULL,
+    permission TEXT,
+    decided_by TEXT, -- The line of the policy that decided: file, line and text.
+    outcome TEXT NOT NULL CHECK (outcome IN ('ALLOWED', 'REFUSED', 'FAILED')),
+    code TEXT, -- The problem's code, if it was refused.
+    target_kind TEXT,
+    target_id BIGINT,
+    changes TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(changes)),
+    request_id TEXT,
+    ip TEXT,
+    chain_seq BIGINT, -- The place in the chain.
+    prev_hash BLOB,
+    hash BLOB,
+    UNIQUE (organization_id, id),
+    CONSTRAINT audit_log_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
+CREATE INDEX audit_log_newest ON audit_log (organization_id, at DESC, id);
+CREATE INDEX audit_log_target ON audit_log (organization_id, target_kind, target_id, at DESC);
+CREATE INDEX audit_log_actor ON audit_log (organization_id, actor_kind, actor_id, at DESC);
+-- The chain of the instance itself has the organization 0.
+CREATE UNIQUE INDEX audit_log_chain ON audit_log (COALESCE(organization_id, 0), chain_seq) WHERE chain_seq IS NOT NULL;
+CREATE INDEX audit_log_unsealed ON audit_log (id) WHERE chain_seq IS NULL;
+
+-- Lines that wait for their place in a chain, which they get a moment after the change. There is no check or index here, so
+-- that a change pays little.
+CREATE TABLE audit_unsealed (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- The id that the line will have in the log.
+    line TEXT NOT NULL -- The columns of audit_log that it has values for.
+);
+
+-- Every line, sealed or not.
+CREATE VIEW audit_lines AS
+SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, credential_id,
+       credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, request_id, ip,
+       chain_seq
+FROM audit_log
+UNION ALL
+SELECT id, line ->> 'organization_id', line ->> 'at', line ->> 'last_at', line ->> 'count', line ->> 'actor_kind',
+       line ->> 'actor_id', line ->> 'actor_name', line ->> 'credential_kind', line ->> 'credential_id',
+       line ->> 'credential_hint', line ->> 'operation', line ->> 'permission', line ->> 'decided_by', line ->> 'outcome',
+       line ->> 'code', line ->> 'target_kind', line ->> 'target_id', line -> 'changes', line ->> 'request_id', line ->> 'ip',
+       CAST(NULL AS BIGINT)
+FROM audit_unsealed;
+
+-- The end of each chain, and how far its checkpoints reach.
+CREATE TABLE audit_chains (
+    chain BIGINT PRIMARY KEY, -- The organization; 0 for the instance itself.
+    last_seq BIGINT NOT NULL,
+    last_hash BLOB NOT NULL,
+    checkpoint_seq BIGINT NOT NULL DEFAULT 0,
+    checkpoint_at BIGINT NOT NULL
+);
+
+-- Signed statements about a chain: it was like this up to here (CHECKPOINT), or was removed up to here (TOMBSTONE).
+CREATE TABLE audit_checkpoints (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    chain BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('CHECKPOINT', 'TOMBSTONE')),
+    seq BIGINT NOT NULL,
+    hash BLOB NOT NULL,
+    at BIGINT NOT NULL,
+    key_id TEXT NOT NULL,
+    signature BLOB NOT NULL
+);
+CREATE UNIQUE INDEX audit_checkpoints_seq ON audit_checkpoints (chain, seq, kind);
+CREATE INDEX audit_checkpoints_at ON audit_checkpoints (at); -- Retention looks for old ones of all chains.
