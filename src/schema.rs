@@ -53,6 +53,7 @@ pub struct Subscription(
     crate::slices::agents::graphql::AgentSubscription,
     crate::slices::approvals::graphql::ApprovalSubscription,
     crate::slices::conversations::graphql::ConversationSubscription,
+    crate::slices::changes::ChangeSubscription,
 );
 
 /// The schema of the service.

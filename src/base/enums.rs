@@ -11,6 +11,65 @@ mod define;
 pub use self::define::UnknownValue;
 
 text_enum! {
+    /// A kind of record, as events and the audit log name it.
+    pub RecordKind {
+        Agent = "AGENT": "An agent.",
+        Approval = "APPROVAL": "An approval.",
+        Attachment = "ATTACHMENT": "A file of a conversation.",
+        Channel = "CHANNEL": "A channel.",
+        Contact = "CONTACT": "A contact.",
+        Conversation = "CONVERSATION": "A conversation.",
+        Credential = "CREDENTIAL": "A credential.",
+        Image = "IMAGE": "An image that agents run from.",
+        Invitation = "INVITATION": "An invitation.",
+        McpServer = "MCP_SERVER": "An MCP server.",
+        Member = "MEMBER": "A member; the id is the person's.",
+        Message = "MESSAGE": "A message of a conversation.",
+        Organization = "ORGANIZATION": "The organization itself.",
+        Policy = "POLICY": "The organization's policy; the id is a version's.",
+        Server = "SERVER": "A server.",
+        ServiceToken = "SERVICE_TOKEN": "A service token.",
+        Skill = "SKILL": "A skill.",
+    }
+}
+
+impl RecordKind {
+    /// The name in the audit log: `mcp_server`.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Approval => "approval",
+            Self::Attachment => "attachment",
+            Self::Channel => "channel",
+            Self::Contact => "contact",
+            Self::Conversation => "conversation",
+            Self::Credential => "credential",
+            Self::Image => "image",
+            Self::Invitation => "invitation",
+            Self::McpServer => "mcp_server",
+            Self::Member => "member",
+            Self::Message => "message",
+            Self::Organization => "organization",
+            Self::Policy => "policy",
+            Self::Server => "server",
+            Self::ServiceToken => "service_token",
+            Self::Skill => "skill",
+        }
+    }
+}
+
+text_enum! {
+    /// What happened to a record.
+    pub ChangeOp {
+        Created = "CREATED": "It is new.",
+        Updated = "UPDATED": "It is another than before; archived, or brought back, too.",
+        Deleted = "DELETED": "It is gone.",
+        Resync = "RESYNC": "Changes may have been missed: read again what matters.",
+    }
+}
+
+text_enum! {
     /// A server's state.
     pub ServerStatus {
         Pending = "PENDING": "Never connected.",

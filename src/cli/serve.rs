@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{Cli, Failure, Output, doctor, listen, load_keys, open};
 use crate::{
-    core::{Core, config::LogFormat, keys, store::Owner, telemetry::metrics},
+    core::{Core, config::LogFormat, events, keys, store::Owner, telemetry::metrics},
     faces::edge::{self, scrape},
     rounds,
     service::Service,
@@ -137,6 +137,7 @@ fn keep_house(core: &Arc<Core>) {
     core.tasks.spawn(async move {
         let _ = stopping.run_until_cancelled(keys).await;
     });
+    core.tasks.spawn(events::relay(Arc::clone(core)));
     if !core.mailer.is_on() {
         tracing::warn!("mail.off: mail.url is not set; nobody can be invited or reset a password by mail");
     }

@@ -36,7 +36,7 @@ use anyhow::Context;
 use self::{
     access::{Access, CREDENTIALS_KEPT, Permits, decisions, password::Cost},
     config::Config,
-    events::Events,
+    events::Hub,
     ledger::Ledger,
     limits::Limits,
     mail::Mailer,
@@ -47,7 +47,7 @@ use self::{
     telemetry::{metrics, traces},
 };
 pub use self::{
-    events::Event,
+    events::{Event, News},
     request::{ContextExt, Request},
 };
 use crate::base::time::{Clock, Timestamp};
@@ -75,7 +75,7 @@ pub struct Core {
     /// What the audit log needs: what was refused lately, and the key of its checkpoints.
     pub audit: audit::Recorder,
     /// Tells subscribers of changes.
-    pub events: Events,
+    pub events: Arc<Hub>,
     /// Work beside requests.
     pub tasks: Tasks,
     /// What the policies' slice keeps.
@@ -130,7 +130,7 @@ impl Core {
             limits: Limits::new(&config.rate_limits, &options.clock),
             ledger: Ledger::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),
-            events: Events::default(),
+            events: Arc::default(),
             tasks: Tasks::default(),
             policies: std::sync::OnceLock::new(),
             started_at: options.clock.now(),

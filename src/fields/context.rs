@@ -55,7 +55,7 @@ impl Enter for async_graphql::Context<'_> {
         match declared(self)? {
             Permit::Anyone => {}
             Permit::SignedIn => request.caller.require_identity()?,
-            Permit::InOrganization { .. } => return Err(undeclared(self)),
+            Permit::Member | Permit::InOrganization { .. } => return Err(undeclared(self)),
         }
         validate(self)?;
         Ok(&request.caller)
@@ -68,9 +68,10 @@ impl Enter for async_graphql::Context<'_> {
 /// # Errors
 /// `UNAUTHENTICATED`, `NOT_A_MEMBER`, `PERMISSION_DENIED`, `EMAIL_NOT_CONFIRMED`.
 pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, org: OrgId) -> Result<Scope> {
-    let (permission, _) = demanded(request, permit)?;
     let scope = scope_of(request, operation, org).await?;
-    count(&scope, permission);
+    if let Permit::InOrganization { permission, .. } = permit {
+        count(&scope, permission);
+    }
     admit(&scope, operation, permit)?;
     Ok(scope)
 }
@@ -90,32 +91,30 @@ pub(super) async fn authorize_again(
     Ok(scope)
 }
 
-fn demanded(request: &Request, permit: Permit) -> Result<(Permission, bool)> {
-    request.caller.require_identity()?;
-    match permit {
-        Permit::InOrganization { permission, confirmed_email } => Ok((permission, confirmed_email)),
-        Permit::Anyone | Permit::SignedIn => {
-            Err(Problem::internal(anyhow::anyhow!("a field of no organization was asked for one")))
-        }
-    }
-}
-
 /// The caller in the organization, whatever they may do there.
 async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result<Scope> {
+    request.caller.require_identity()?;
     let membership = membership(&request.core, &request.caller, org)
         .await
         .inspect_err(|problem| audit::refused(request, operation, Some((org, None)), problem))?;
     Ok(Scope::new(request, org, membership, request.core.access.permits.name(operation)))
 }
 
-fn admit(scope: &Scope, operation: &str, permit: Permit) -> Result<()> {
-    let (permission, confirmed_email) = demanded(&scope.request, permit)?;
-    let admitted = scope.require(permission).and_then(|()| {
-        if confirmed_email && !scope.request.caller.has_confirmed_email() {
-            return Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."));
+pub(super) fn admit(scope: &Scope, operation: &str, permit: Permit) -> Result<()> {
+    let admitted = match permit {
+        Permit::Member => Ok(()),
+        Permit::InOrganization { permission, confirmed_email } => {
+            scope.require(permission).and_then(|()| match confirmed_email {
+                true if !scope.request.caller.has_confirmed_email() => {
+                    Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."))
+                }
+                _ => Ok(()),
+            })
         }
-        Ok(())
-    });
+        Permit::Anyone | Permit::SignedIn => {
+            Err(Problem::internal(anyhow::anyhow!("a field of no organization was asked for one")))
+        }
+    };
     admitted.inspect_err(|problem| {
         audit::refused(&scope.request, operation, Some((scope.org, Some(&scope.membership))), problem);
     })

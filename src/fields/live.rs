@@ -1,27 +1,25 @@
-//! Subscriptions: from changes to what a subscriber may see of them.
+//! Subscriptions: from news to what a subscriber may see of them.
 //!
-//! A subscription outlives the moment in which it was permitted. So its right is asked again with every change,
-//! whenever this process forgets a credential or a membership, and every few seconds besides (expiry, and what
-//! other replicas have revoked). The first "no" is told, and ends it.
+//! A subscription outlives the moment in which it was permitted. So its right is asked for again with every event, whenever
+//! this process forgets a credential or a membership, and every few seconds (expiry, and what other replicas have revoked):
+//! each time once for all who hear. The first "no" is told, and ends it.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
-use tokio::{
-    sync::{broadcast, watch},
-    time::{Interval, MissedTickBehavior, interval},
-};
+use tokio::sync::watch;
 
-use super::context::authorize_again;
+use super::context::{admit, authorize_again};
 use crate::{
     base::{
-        ids::OrgId,
+        enums::RecordKind,
         permission::Permission,
         problem::{Code, Problem, Result},
     },
     core::{
-        Event, Request,
-        access::{Permit, Scope, still_good},
+        Event, News,
+        access::{Permit, Scope, admitted, still_good},
+        events::{Memo, Subscription},
         ledger::{Held, Holder},
     },
 };
@@ -29,31 +27,45 @@ use crate::{
 /// How often the right to watch is asked for again while nothing happens.
 pub const RECHECK: Duration = Duration::from_secs(5);
 
-/// The changes that `pick` takes, each with a scope made anew. Ends when the subscriber is no longer a member, has
-/// lost the permission, or holds a token that has ended; and when the service shuts down.
+/// The records of `kind` that change and that `pick` takes: the id of each, with the subscriber's scope as of now. Ends when
+/// they are no longer a member, have lost the permission, or hold a token that has ended; and when the service shuts down.
 ///
-/// A subscriber who is too slow to follow is told so and may ask again; nothing is left out in silence.
-pub fn watch<T: Send + 'static>(
+/// Where changes may have been missed, a subscriber is told so (`CONFLICT`), and hears on.
+pub fn watch(
     scope: &Scope,
     permission: Permission,
-    pick: impl Fn(Event) -> Option<T> + Send + 'static,
-) -> BoxStream<'static, Result<(Scope, T)>> {
+    kind: RecordKind,
+    pick: impl Fn(&Event) -> bool + Send + Sync + 'static,
+) -> BoxStream<'static, Result<(Scope, i64)>> {
+    let permit = Permit::InOrganization { permission, confirmed_email: false };
+    let is_wanted = move |event: &Event| event.kind == kind && pick(event);
+    let told = follow(scope, permit, is_wanted);
+    told.map(|told| match told? {
+        (scope, News::Changed(event)) => Ok((scope, event.id)),
+        (_, News::Resync | News::Recheck) => Err(missed()),
+    })
+    .boxed()
+}
+
+/// The news of the scope's organization that `is_wanted` takes, each with the subscriber's scope as of now, for as long as
+/// they meet `permit`.
+pub fn follow(
+    scope: &Scope,
+    permit: Permit,
+    is_wanted: impl Fn(&Event) -> bool + Send + Sync + 'static,
+) -> BoxStream<'static, Result<(Scope, News)>> {
     let holder = Holder::of(&scope.request.caller, scope.request.ip);
     let held = match scope.core.ledger.subscription(holder, scope.org) {
         Ok(held) => held,
         Err(problem) => return stream::once(async { Err(problem) }).boxed(),
     };
-    let mut recheck = interval(RECHECK);
-    recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let watcher = Watcher {
-        request: Arc::clone(&scope.request),
-        org: scope.org,
+        scope: scope.clone(),
         operation: scope.operation.clone().unwrap_or_default(),
-        permit: Permit::InOrganization { permission, confirmed_email: false },
-        changes: scope.core.events.subscribe(),
+        permit,
+        news: scope.core.events.subscribe(scope.org, &scope.request.caller),
         invalidated: scope.core.access.cache.invalidated(),
-        recheck,
-        pick,
+        is_wanted,
         _held: held,
     };
     stream::unfold(Some(watcher), |watcher| async move {
@@ -66,59 +78,59 @@ pub fn watch<T: Send + 'static>(
 }
 
 struct Watcher<P> {
-    request: Arc<Request>,
-    org: OrgId,
+    scope: Scope,
     operation: Arc<str>,
     permit: Permit,
-    changes: broadcast::Receiver<Event>,
-    invalidated: watch::Receiver<()>,
-    recheck: Interval,
-    pick: P,
+    news: Subscription,
+    invalidated: watch::Receiver<u64>,
+    is_wanted: P,
     _held: [Held; 2],
 }
 
-impl<P> Watcher<P> {
-    /// The next change that is picked; none at the end.
-    async fn next<T>(&mut self) -> Option<Result<(Scope, T)>>
-    where
-        P: Fn(Event) -> Option<T>,
-    {
-        let stopping = self.request.core.tasks.stopping.clone();
+impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
+    /// The next news that are wanted; none at the end.
+    async fn next(&mut self) -> Option<Result<(Scope, News)>> {
+        let stopping = self.scope.core.tasks.stopping.clone();
         loop {
-            let change = tokio::select! {
+            let (news, memo) = tokio::select! {
                 () = stopping.cancelled() => return None,
-                change = self.changes.recv() => Some(change),
-                _ = self.recheck.tick() => None,
-                _ = self.invalidated.changed() => None,
+                told = self.news.next() => told?,
+                _ = self.invalidated.changed() => {
+                    let times = *self.invalidated.borrow_and_update();
+                    (News::Recheck, self.news.forgotten(times))
+                }
             };
-            let picked = match change {
-                None => None,
-                Some(Ok(event)) => match (self.pick)(event) {
-                    Some(picked) => Some(picked),
-                    None => continue,
-                },
-                Some(Err(broadcast::error::RecvError::Lagged(missed))) => return Some(Err(too_slow(missed))),
-                Some(Err(broadcast::error::RecvError::Closed)) => return None,
-            };
-            match (self.admit().await, picked) {
-                (Ok(scope), Some(picked)) => return Some(Ok((scope, picked))),
-                (Ok(_), None) => {}
+            if let News::Changed(event) = &news
+                && !(self.is_wanted)(event)
+            {
+                continue;
+            }
+            match (self.admit(memo).await, news) {
+                (Ok(_), News::Recheck) => {}
+                (Ok(scope), news) => return Some(Ok((scope, news))),
                 (Err(problem), _) => return Some(Err(problem)),
             }
         }
     }
 
     /// A scope as of now. What the loaders know is from the change before.
-    async fn admit(&mut self) -> Result<Scope> {
-        self.request.changed();
-        still_good(&self.request.core, &self.request.caller).await?;
-        authorize_again(&self.request, &self.operation, self.permit, self.org).await
+    async fn admit(&self, memo: Arc<Memo>) -> Result<Scope> {
+        let (request, org) = (&self.scope.request, self.scope.org);
+        request.changed();
+        request.caller.require_current(request.core.clock.now())?;
+        let all = async { admitted(&request.core, org, &self.news.callers()).await };
+        let Some(membership) = memo.membership(&request.caller, all).await? else {
+            // Why not, or whether after all, is asked for by themselves.
+            still_good(&request.core, &request.caller).await?;
+            request.core.access.cache.invalidate_member(&request.caller, org);
+            return authorize_again(request, &self.operation, self.permit, org).await;
+        };
+        let scope = Scope::new(request, org, membership, self.scope.operation.clone());
+        admit(&scope, &self.operation, self.permit)?;
+        Ok(scope.sharing(memo))
     }
 }
 
-fn too_slow(missed: u64) -> Problem {
-    let detail = format!(
-        "Changes came faster than they were taken, and {missed} of them are lost; read the records again."
-    );
-    Problem::new(Code::Conflict, detail)
+fn missed() -> Problem {
+    Problem::new(Code::Conflict, "Changes may have been missed: read the records again.")
 }

@@ -28,6 +28,9 @@ pub(super) fn read(directives: &[MetaDirectiveInvocation]) -> Option<Permit> {
             confirmed_email: find("confirmedEmail").is_some(),
         });
     }
+    if find("member").is_some() {
+        return Some(Permit::Member);
+    }
     match find("open")?.args.get("to")? {
         Value::String(to) if to == "ANYONE" => Some(Permit::Anyone),
         Value::String(to) if to == "SIGNED_IN" => Some(Permit::SignedIn),
@@ -86,6 +89,30 @@ impl TypeDirective for confirmed_email {
 }
 
 impl Directive_At_FIELD_DEFINITION for confirmed_email {}
+
+/// `@member` on a root field.
+#[expect(non_camel_case_types, reason = "async-graphql names a directive by its type")]
+pub struct member;
+
+impl member {
+    /// The field needs a member of the organization that its argument `orgId` names.
+    #[must_use]
+    pub fn apply() -> MetaDirectiveInvocation {
+        invocation("member", [])
+    }
+}
+
+impl TypeDirective for member {
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("member")
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        register(registry, "member", "The caller has to belong to the organization named by `orgId`.", &[]);
+    }
+}
+
+impl Directive_At_FIELD_DEFINITION for member {}
 
 /// `@open(to:)` on a root field that belongs to no organization.
 #[expect(non_camel_case_types, reason = "async-graphql names a directive by its type")]

@@ -26,7 +26,7 @@ use crate::{
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, access::Scope},
+    core::{Core, access::Scope, events::Memo},
 };
 
 /// The rows that a root field answers with: always those of one organization.
@@ -164,14 +164,10 @@ impl<R: Record> Rows<R> {
         Ok(self.scope.core.db.all(sql, values).await?)
     }
 
-    /// The rows, if it is by keys alone that they are found: shared with whoever asks for the same just now.
+    /// The rows: shared with whoever hears of the same event, if it is by keys alone that they are found.
     pub(super) async fn fetch_shared(&self, plan: &Plan) -> Result<Vec<Arc<QueryResult>>> {
         let (sql, values) = self.statement(plan, false);
-        let key = |value: &Value| if let Value::BigInt(key) = value { *key } else { None };
-        match values.iter().map(key).collect::<Option<Vec<i64>>>() {
-            Some(keys) => Ok(self.scope.core.db.shared(sql, keys).await?),
-            None => Ok(shared(self.scope.core.db.all(sql, values).await?)),
-        }
+        find(&self.scope.core, self.scope.memo.as_deref(), sql, values).await
     }
 
     fn statement(&self, plan: &Plan, with_total: bool) -> (String, Vec<Value>) {
@@ -240,6 +236,23 @@ impl<R: Record> Rows<R> {
     /// Whether the window may have cut off rows before its first one.
     pub(super) fn is_offset(&self) -> bool {
         self.offset > 0
+    }
+}
+
+/// The rows of a statement, once for all who share `memo` where it finds them by keys alone.
+async fn find(
+    core: &Core,
+    memo: Option<&Memo>,
+    sql: String,
+    values: Vec<Value>,
+) -> Result<Vec<Arc<QueryResult>>> {
+    let key = |value: &Value| if let Value::BigInt(key) = value { *key } else { None };
+    let keys = values.iter().map(key).collect::<Option<Vec<i64>>>();
+    let question = memo.zip(keys).map(|(memo, keys)| (memo, (sql.clone(), keys)));
+    let read = async { Ok(shared(core.db.all(sql, values).await?)) };
+    match question {
+        Some((memo, question)) => memo.rows(question, read).await,
+        None => read.await,
     }
 }
 

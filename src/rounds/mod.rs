@@ -21,6 +21,7 @@ use crate::{
         mail, telemetry,
     },
     faces::edge::idempotency,
+    fields::RECHECK,
     slices::{approvals, conversations, policies},
 };
 
@@ -66,6 +67,14 @@ pub const ROUNDS: &[Round] = &[
         name: "search.merge",
         every: Duration::from_secs(3600),
         run: |core| conversations::merge_index(core).boxed(),
+    },
+    Round {
+        name: "events.recheck",
+        every: RECHECK,
+        run: |core| {
+            core.events.recheck();
+            futures::future::ready(Ok(0)).boxed()
+        },
     },
     Round { name: "mail.send", every: Duration::from_secs(2), run: |core| mail::deliver_due(core).boxed() },
     Round { name: "tables.sweep", every: Duration::from_mins(10), run: |core| kept::sweep(core).boxed() },

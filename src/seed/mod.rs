@@ -23,7 +23,10 @@ use serde_json::json;
 
 use self::{bulk::Bulk, random::Random};
 use crate::{
-    base::time::Timestamp,
+    base::{
+        enums::{ChangeOp, RecordKind},
+        time::Timestamp,
+    },
     core::{access::Scope, audit},
 };
 
@@ -101,8 +104,9 @@ async fn note(scope: &Scope, seeded: &Seeded) -> crate::base::problem::Result<()
     let tx = scope.begin().await?;
     let entry = audit::Entry {
         operation: "seed",
-        target_kind: "organization",
-        target_id: scope.org.0,
+        op: ChangeOp::Updated,
+        kind: RecordKind::Organization,
+        id: scope.org.0,
         changes: json!(seeded),
     };
     audit::record(&tx, entry);

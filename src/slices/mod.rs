@@ -8,6 +8,7 @@ pub mod agents;
 pub mod approvals;
 pub mod audit;
 pub mod avatars;
+pub mod changes;
 pub mod channels;
 pub mod conversations;
 pub mod credentials;

@@ -133,8 +133,9 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
     let late = app.scope().begin().await.unwrap();
     let entry = |n: i64| audit::Entry {
         operation: "startAgent",
-        target_kind: "agent",
-        target_id: agent,
+        op: muster::base::enums::ChangeOp::Updated,
+        kind: muster::base::enums::RecordKind::Agent,
+        id: agent,
         changes: json!({ "n": n }),
     };
     // Its line has its id before those of the others, as one that is long in being committed.
@@ -225,8 +226,17 @@ async fn where_lines_have_waited_does_not_grow() {
     for _ in 0..4 {
         let tx = app.scope().begin().await.unwrap();
         for n in 0..2_000 {
-            let (operation, target_kind, changes) = ("startAgent", "agent", json!({}));
-            audit::record(&tx, audit::Entry { operation, target_kind, target_id: n, changes });
+            let (operation, changes) = ("startAgent", json!({}));
+            audit::record(
+                &tx,
+                audit::Entry {
+                    operation,
+                    op: muster::base::enums::ChangeOp::Updated,
+                    kind: muster::base::enums::RecordKind::Agent,
+                    id: n,
+                    changes,
+                },
+            );
         }
         tx.commit().await.unwrap();
         audit::seal(&app.core).await.unwrap();
@@ -276,8 +286,17 @@ async fn an_export_verifies_by_itself_whole_and_in_part() {
     let tx = app.scope().begin().await.unwrap();
     for n in 0..540 {
         let changes = json!({ "n": n });
-        let (operation, target_kind) = ("startAgent", "agent");
-        audit::record(&tx, audit::Entry { operation, target_kind, target_id: n, changes });
+        let operation = "startAgent";
+        audit::record(
+            &tx,
+            audit::Entry {
+                operation,
+                op: muster::base::enums::ChangeOp::Updated,
+                kind: muster::base::enums::RecordKind::Agent,
+                id: n,
+                changes,
+            },
+        );
     }
     tx.commit().await.unwrap();
     let lines = export(&app, "").await;

@@ -8,9 +8,17 @@ use std::collections::BTreeSet;
 
 use async_graphql::registry::MetaField;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures::FutureExt;
 use muster::{
-    core::access::Permit,
-    core::access::token::{Token, TokenKind},
+    base::{enums::ChangeOp, ids::OrgId},
+    core::{
+        News,
+        access::{
+            Caller, Permit,
+            token::{Token, TokenKind},
+        },
+        events::Subscription,
+    },
 };
 use reqwest::Method;
 use secrecy::ExposeSecret;
@@ -50,7 +58,7 @@ impl Law {
     /// Runs a mutation that has to succeed and to leave its line; what it answers.
     async fn run(&mut self, app: &TestApp, (actor, by): (&Actor, By), name: &str, mut given: Value) -> Value {
         let (field, permit) = self.field(name);
-        let in_org = matches!(permit, Permit::InOrganization { .. });
+        let in_org = matches!(permit, Permit::Member | Permit::InOrganization { .. });
         if in_org {
             given["orgId"] = json!(app.org);
         }
@@ -67,13 +75,17 @@ impl Law {
         let key = format!("{name}-{before}");
         let asked = json!({ "query": document, "variables": given });
         let ask = || actor.request(Method::POST, "/graphql").header("idempotency-key", &key).json(&asked);
+        let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
         let answer = Answer::of(ask()).await;
         assert!(answer.body["errors"].is_null(), "{name}: {:#}", answer.body);
         let permission = match permit {
             Permit::InOrganization { permission, .. } => permission.as_str(),
-            Permit::Anyone | Permit::SignedIn => "-",
+            Permit::Anyone | Permit::SignedIn | Permit::Member => "-",
         };
         self.check(app, name, by, before, permission).await;
+        if in_org {
+            self.tells(app, name, before, &mut news).await;
+        }
         if !actor.bearer().is_empty() {
             let marked = "SELECT CAST(COUNT(*) AS BIGINT) FROM idempotency_keys WHERE idempotency_key = $1 AND changed";
             assert_eq!(
@@ -107,6 +119,35 @@ impl Law {
             }
         }
         format!("{{ {} }}", names.join(" "))
+    }
+
+    /// Whoever watches the organization hears of the record that the line is about.
+    async fn tells(&self, app: &TestApp, name: &str, before: i64, news: &mut Subscription) {
+        let sql = format!(
+            "SELECT target_kind || ' ' || CAST(target_id AS TEXT) FROM audit_lines WHERE id > {before} AND operation = '{name}'"
+        );
+        let target = app.column::<String>(&sql).await.remove(0);
+        let mut heard = Vec::new();
+        while let Some(Some((News::Changed(event), _))) = news.next().now_or_never() {
+            heard.push((format!("{} {}", event.kind.noun(), event.id), event.op));
+        }
+        let told = heard.iter().find(|(record, _)| *record == target);
+        let Some((_, op)) = told else { panic!("{name} tells nobody of {target}: {heard:?}") };
+        let expected = match name {
+            "addWhitelistOrigin" | "removeWhitelistOrigin" => ChangeOp::Updated,
+            name if ["create", "add", "invite", "upload", "start"]
+                .iter()
+                .any(|verb| name.starts_with(verb))
+                && name != "startAgent" =>
+            {
+                ChangeOp::Created
+            }
+            name if ["delete", "remove", "revoke", "leave"].iter().any(|verb| name.starts_with(verb)) => {
+                ChangeOp::Deleted
+            }
+            _ => ChangeOp::Updated,
+        };
+        assert_eq!(*op, expected, "{name}");
     }
 
     async fn check(&self, app: &TestApp, name: &str, by: By, before: i64, permission: &str) {

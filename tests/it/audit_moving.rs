@@ -14,8 +14,17 @@ const DAY: Duration = Duration::from_hours(24);
 async fn grow(app: &TestApp, lines: i64) {
     let tx = app.scope().begin().await.unwrap();
     for target_id in 0..lines {
-        let (operation, target_kind, changes) = ("startAgent", "agent", json!({}));
-        audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
+        let (operation, changes) = ("startAgent", json!({}));
+        audit::record(
+            &tx,
+            audit::Entry {
+                operation,
+                op: muster::base::enums::ChangeOp::Updated,
+                kind: muster::base::enums::RecordKind::Agent,
+                id: target_id,
+                changes,
+            },
+        );
     }
     tx.commit().await.unwrap();
     while audit::seal(&app.core).await.unwrap() > 0 {}

@@ -35,6 +35,7 @@ mod direction;
 mod docs;
 mod edge;
 mod etags;
+mod events;
 mod faults_clients;
 mod faults_database;
 mod faults_locks;

@@ -53,7 +53,7 @@ pub struct CredentialCache {
     proven: Cache<TokenHash, ()>,
     roles: Cache<(UserId, OrgId), Option<Belonging>>,
     /// Says that something was forgotten, to those who are still being served on the strength of it.
-    invalidated: watch::Sender<()>,
+    invalidated: watch::Sender<u64>,
 }
 
 impl CredentialCache {
@@ -74,7 +74,14 @@ impl CredentialCache {
         self.callers.invalidate_all();
         self.refused.invalidate_all();
         self.roles.invalidate_all();
-        self.invalidated.send_replace(());
+        self.invalidated.send_modify(|times| *times += 1);
+    }
+
+    /// Forgets what somebody is in an organization.
+    pub fn invalidate_member(&self, caller: &Caller, org: OrgId) {
+        if let Some(user) = caller.user() {
+            self.roles.invalidate(&(user, org));
+        }
     }
 
     /// The same as soon as `tx` is committed, even if whoever asked for it has gone by then.
@@ -86,7 +93,7 @@ impl CredentialCache {
     /// Hears each [`CredentialCache::invalidate_all`] from now on: whoever serves a caller for long then looks again
     /// ([`still_good`]).
     #[must_use]
-    pub fn invalidated(&self) -> watch::Receiver<()> {
+    pub fn invalidated(&self) -> watch::Receiver<u64> {
         self.invalidated.subscribe()
     }
 }

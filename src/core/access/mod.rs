@@ -4,6 +4,7 @@
 //! organization makes a [`Scope`]; the scope is asked for a permission. What a role may do is decided by casbin from the
 //! policy files ([`policy`](crate::core::policy)), never here.
 
+mod admitted;
 mod authn;
 mod caller;
 pub mod decisions;
@@ -14,6 +15,7 @@ mod scope;
 pub mod token;
 
 pub use self::{
+    admitted::{Admitted, Who, admitted, who},
     authn::{CREDENTIALS_KEPT, CredentialCache, Recognized, membership, recognize, still_good},
     caller::{Caller, Membership, Person, ServiceToken},
     permits::{Permit, Permits},

@@ -11,6 +11,8 @@ pub enum Permit {
     Anyone,
     /// A person with a session, of whatever organization.
     SignedIn,
+    /// Membership of the organization that the argument `orgId` names.
+    Member,
     /// A permission in the organization that the argument `orgId` names.
     InOrganization {
         /// The permission.

@@ -4,16 +4,16 @@ use std::{ops::Deref, sync::Arc};
 
 use super::{Caller, Membership};
 use crate::{
-    base::permission::Permission,
-    core::policy::{Explanation, NO_LINE, Subject},
-};
-
-use crate::{
     base::{
         ids::OrgId,
+        permission::Permission,
         problem::{Code, Problem, Result},
     },
-    core::{Core, Request},
+    core::{
+        Core, Request,
+        events::Memo,
+        policy::{Explanation, NO_LINE, Subject},
+    },
 };
 
 /// Who does it, where, and with which rights. Cheap to clone.
@@ -35,6 +35,8 @@ pub struct Inner {
     pub membership: Membership,
     /// The root field that was entered; none for the service's own work.
     pub operation: Option<Arc<str>>,
+    /// What it shares with others who hear of the same event.
+    pub(crate) memo: Option<Arc<Memo>>,
 }
 
 impl Deref for Scope {
@@ -54,7 +56,20 @@ impl Scope {
         operation: Option<Arc<str>>,
     ) -> Self {
         let (core, request) = (Arc::clone(&request.core), Arc::clone(request));
-        Self(Arc::new(Inner { core, request, org, membership, operation }))
+        Self(Arc::new(Inner { core, request, org, membership, operation, memo: None }))
+    }
+
+    /// The same for somebody who hears of an event together with others.
+    pub(crate) fn sharing(&self, memo: Arc<Memo>) -> Self {
+        let Inner { core, request, org, membership, operation, .. } = &**self;
+        Self(Arc::new(Inner {
+            core: Arc::clone(core),
+            request: Arc::clone(request),
+            org: *org,
+            membership: *membership,
+            operation: operation.clone(),
+            memo: Some(memo),
+        }))
     }
 
     /// The operator's own scope: the command line and the service's own work. No request leads here.

@@ -43,9 +43,13 @@ pub use self::{
     verify::{Broken, Fault, Report, Verifier},
 };
 use crate::{
-    base::{enums::CredentialUsed, ids::OrgId, permission::Permission},
+    base::{
+        enums::{ChangeOp, CredentialUsed, RecordKind},
+        ids::OrgId,
+        permission::Permission,
+    },
     core::{
-        Core,
+        Core, Event,
         access::{Caller, Membership, Permit},
         policy::{NO_LINE, Subject},
         sealing::KeyFile,
@@ -86,17 +90,21 @@ impl Recorder {
 pub struct Entry {
     /// The root field of the schema: `createServer`.
     pub operation: &'static str,
-    /// The kind of record that it concerns: `server`.
-    pub target_kind: &'static str,
+    /// What it does to the record.
+    pub op: ChangeOp,
+    /// The kind of record that it concerns.
+    pub kind: RecordKind,
     /// Which one.
-    pub target_id: i64,
+    pub id: i64,
     /// What changed: an object.
     pub changes: Value,
 }
 
-/// Writes a line as the transaction's caller, when it commits.
+/// Writes a line as the transaction's caller, when it commits, and tells those who watch the organization.
 pub fn record(tx: &Tx, entry: Entry) {
     let (scope, request) = (&tx.scope, &tx.scope.request);
+    let Entry { kind, id, op, .. } = entry;
+    tx.announce(Event { org: scope.org, kind, id, op, of: None });
     if !scope.core.audit.audited {
         return;
     }
@@ -111,8 +119,8 @@ pub fn record(tx: &Tx, entry: Entry) {
         organization_id: Some(scope.org),
         permission,
         decided_by,
-        target_kind: Some(entry.target_kind),
-        target_id: Some(entry.target_id),
+        target_kind: Some(kind.noun()),
+        target_id: Some(id),
         changes: entry.changes,
         ..Line::of(entry.operation, tx.now)
     };

@@ -1,6 +1,6 @@
 //! The database: connections to read with and connections to write with. SQLite has one writer.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{str::FromStr, time::Duration};
 
 use anyhow::Context;
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value, Values};
@@ -12,7 +12,6 @@ use sqlx::{
 
 use super::{
     connections::{Connections, Driver, Opener},
-    flights::Flights,
     transaction::Transaction,
     words::Unusable,
 };
@@ -20,9 +19,6 @@ use crate::core::{
     config::Database,
     telemetry::{metrics::Pool, traces},
 };
-
-/// Records that several may have asked for.
-type Found = Result<Vec<Arc<QueryResult>>, DbErr>;
 
 /// How many rows a sweep deletes at a time.
 const SWEPT: u64 = 500;
@@ -32,8 +28,6 @@ const SWEPT: u64 = 500;
 pub struct Db {
     read: Connections,
     write: Connections,
-    /// Who finds records by keys just now.
-    finding: Flights<(String, Vec<i64>), Found>,
 }
 
 impl Db {
@@ -59,7 +53,7 @@ impl Db {
         let write = Connections::new(writer, Pool::Write, writers, patience)?;
         // A database that is not there shows here.
         drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
-        Ok(Self { read, write, finding: Flights::default() })
+        Ok(Self { read, write })
     }
 
     /// The rows of one statement outside of a transaction: what requests read with.
@@ -76,19 +70,6 @@ impl Db {
     /// Those of [`Self::all`].
     pub async fn one(&self, sql: String, values: Vec<Value>) -> Result<Option<QueryResult>, DbErr> {
         Ok(self.all(sql, values).await?.into_iter().next())
-    }
-
-    /// The rows of a statement that finds records by their keys: whoever asks the same at the same time shares them.
-    ///
-    /// # Errors
-    /// Those of [`Self::all`].
-    pub async fn shared(&self, sql: String, keys: Vec<i64>) -> Found {
-        let (db, question) = (self.clone(), (sql.clone(), keys.clone()));
-        let ask = async move {
-            let rows = db.all(sql, keys.into_iter().map(Value::from).collect()).await?;
-            Ok(rows.into_iter().map(Arc::new).collect())
-        };
-        self.finding.share(question, ask).await
     }
 
     /// One writing statement that belongs to no transaction of a scope; how many rows it touched.
@@ -122,7 +103,6 @@ impl Db {
     pub fn trim(&self) {
         self.read.trim();
         self.write.trim();
-        self.finding.trim();
     }
 
     /// For sea-orm's finders outside of a transaction.
@@ -140,6 +120,14 @@ impl Db {
     /// A connection that is nobody else's, to write with.
     pub(super) async fn connect(&self) -> Result<Driver, sqlx::Error> {
         self.write.opener().open().await
+    }
+
+    /// How to reach it, where it is PostgreSQL: for a connection of another kind.
+    pub(crate) fn postgres(&self) -> Option<PgConnectOptions> {
+        match self.write.opener() {
+            Opener::Postgres(options) => Some(options.clone()),
+            Opener::Sqlite(_) => None,
+        }
     }
 
     /// What an error of the database means, for the operator.

@@ -7,7 +7,6 @@
 pub mod backup;
 mod connections;
 mod db;
-mod flights;
 mod links;
 mod names;
 mod owner;

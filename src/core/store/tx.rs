@@ -1,11 +1,13 @@
 //! A transaction opened as somebody. Only a [`Tx`] writes audit, enqueues commands and announces changes, so
 //! that all of it happens with the change or not at all.
 
+use std::sync::{Mutex, PoisonError};
+
 use futures::future::BoxFuture;
 
 use super::Transaction;
 use crate::{
-    base::{problem::Result, time::Timestamp},
+    base::{enums::ChangeOp, problem::Result, time::Timestamp},
     core::{Event, access::Scope},
 };
 
@@ -22,13 +24,13 @@ pub struct Tx {
     /// When: one instant for everything that the transaction writes.
     pub now: Timestamp,
     connection: Transaction,
-    events: Vec<Event>,
+    events: Mutex<Vec<Event>>,
 }
 
 impl Tx {
     pub(super) fn new(scope: Scope, connection: Transaction) -> Self {
         let now = scope.core.clock.now();
-        Self { scope, now, connection, events: Vec::new() }
+        Self { scope, now, connection, events: Mutex::default() }
     }
 
     /// What sea-orm's statements run on.
@@ -37,10 +39,17 @@ impl Tx {
         &self.connection
     }
 
-    /// Tells subscribers, once the change is committed; the same news once.
-    pub fn announce(&mut self, event: Event) {
-        if !self.events.contains(&event) {
-            self.events.push(event);
+    /// Tells subscribers, once the change is committed: of each record once, whatever was done to it.
+    pub fn announce(&self, event: Event) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        match events.iter_mut().find(|told| (told.kind, told.id) == (event.kind, event.id)) {
+            Some(told) => {
+                told.of = told.of.or(event.of);
+                if told.op != ChangeOp::Created || event.op == ChangeOp::Deleted {
+                    told.op = event.op;
+                }
+            }
+            None => events.push(event),
         }
     }
 
@@ -61,7 +70,7 @@ impl Tx {
         connection.afterwards(move || {
             // What the request has loaded may be changed now; its answer shows the new state.
             scope.request.changed();
-            for event in events {
+            for event in events.into_inner().unwrap_or_else(PoisonError::into_inner) {
                 scope.core.events.publish(event);
             }
         });

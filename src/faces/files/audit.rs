@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::{
     base::{
-        enums::DecidedVia,
+        enums::{ChangeOp, DecidedVia, RecordKind},
         ids::OrgId,
         problem::{Code, Problem, Result, Violation},
         time::Timestamp,
@@ -58,8 +58,16 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
     let exporting = Exporting::begin(core, scope.org)?;
     let tx = scope.begin().await?;
     let changes = json!({ "from": from, "to": to });
-    let (target_kind, target_id) = ("organization", scope.org.0);
-    audit::record(&tx, Entry { operation: "exportAudit", target_kind, target_id, changes });
+    audit::record(
+        &tx,
+        Entry {
+            operation: "exportAudit",
+            op: ChangeOp::Updated,
+            kind: RecordKind::Organization,
+            id: scope.org.0,
+            changes,
+        },
+    );
     tx.commit().await?;
     let lines = database::export(Arc::clone(core), scope.org.0, (from, to)).await?;
     let request_id = arrival.request_id.clone();

@@ -214,7 +214,7 @@ pub(crate) fn description(about: &str, permit: Permit) -> String {
             let confirmed = if confirmed_email { " and a confirmed e-mail address" } else { "" };
             format!("{about}\n\nNeeds the permission `{permission}`{confirmed}.")
         }
-        Permit::Anyone | Permit::SignedIn => about.to_owned(),
+        Permit::Anyone | Permit::SignedIn | Permit::Member => about.to_owned(),
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::AgentId,
         problem::{Code, Problem, Result, Violation},
         time::Timestamp,
@@ -30,7 +31,7 @@ pub trait Assignable: TenantEntity {
     type Assignments: Link<Owner = Self::Id, Member = AgentId>;
 
     /// What the audit log calls it, and messages, with spaces.
-    const KIND: &'static str;
+    const KIND: RecordKind;
     /// The column of the id.
     const ID: Self::Column;
     /// The column of the name, which is unique among what is not archived.
@@ -109,7 +110,12 @@ pub async fn assign<E: Assignable>(
     }
     touch::<E>(&tx, id).await?;
     super::mark_for_sync(&mut tx, &change.touched()).await?;
-    record::<E>(&tx, operation, id, json!({ "added": change.added, "removed": change.removed }));
+    record::<E>(
+        &tx,
+        (ChangeOp::Updated, operation),
+        id,
+        json!({ "added": change.added, "removed": change.removed }),
+    );
     tx.commit().await
 }
 
@@ -181,7 +187,7 @@ async fn set_archived<E: Assignable>(
         change.col_expr(E::ARCHIVED_AT, Expr::value(at)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
     mark_assigned::<E>(&mut tx, id).await?;
-    record::<E>(&tx, operation, id, json!({ "name": E::name(row) }));
+    record::<E>(&tx, (ChangeOp::Updated, operation), id, json!({ "name": E::name(row) }));
     tx.commit().await
 }
 
@@ -205,10 +211,10 @@ pub async fn touch<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
 }
 
 /// The audit line of a change to the record.
-pub fn record<E: Assignable>(tx: &Tx, operation: &'static str, id: E::Id, changes: Value) {
-    audit::record(tx, audit::Entry { operation, target_kind: E::KIND, target_id: id.into(), changes });
+pub fn record<E: Assignable>(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: E::Id, changes: Value) {
+    audit::record(tx, audit::Entry { operation, op, kind: E::KIND, id: id.into(), changes });
 }
 
 fn spoken<E: Assignable>() -> String {
-    E::KIND.replace('_', " ")
+    E::KIND.noun().replace('_', " ")
 }

@@ -9,8 +9,8 @@ use super::{check, entity::agents, finish, load, mark_for_sync, require_free_nam
 use crate::{
     base::{
         enums::{
-            BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType, OverrideMode,
-            ResponseFormat, ResponseStyle,
+            BackupSchedule, ChangeOp, CostGuardAction, CredentialChoice, Effort, ModelCredentialType,
+            OverrideMode, ResponseFormat, ResponseStyle,
         },
         ids::{AgentId, ImageId, ServerId},
         problem::{Problem, Result},
@@ -97,7 +97,7 @@ pub async fn update(scope: &Scope, id: AgentId, edit: AgentEdit) -> Result<()> {
     if is_for_host {
         mark_for_sync(&mut tx, &[id]).await?;
     }
-    finish(tx, "updateAgent", id, changes).await
+    finish(tx, (ChangeOp::Updated, "updateAgent"), id, changes).await
 }
 
 /// Whether an edit changes what the agent's host works with. Some columns are for people alone, and where it lives and what

@@ -9,11 +9,11 @@ pub use super::{
 };
 use crate::{
     base::{
+        enums::RecordKind,
         ids::{AgentId, OrgId},
         permission::Permission,
         problem::Result,
     },
-    core::Event,
     fields::{
         Answer, Enter, answer,
         bounds::{bounds, from, range},
@@ -160,9 +160,8 @@ impl AgentSubscription {
         id: Option<AgentId>,
     ) -> Result<impl Stream<Item = Result<One<Agent>>> + use<>> {
         let scope = ctx.enter(org_id).await?;
-        let changes = watch(&scope, Permission::AgentView, move |event| match event {
-            Event::Agent(org, changed) if org == org_id && id.is_none_or(|id| id == changed) => Some(changed),
-            _ => None,
+        let changes = watch(&scope, Permission::AgentView, RecordKind::Agent, move |event| {
+            id.is_none_or(|id| id.0 == event.id)
         });
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }

@@ -26,7 +26,7 @@ use self::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, CommandKind},
+        enums::{AgentStatus, ChangeOp, CommandKind, RecordKind},
         ids::{AgentId, ImageId, ServerId},
         problem::{Code, Problem, Result, Violation},
     },
@@ -89,7 +89,7 @@ pub async fn create(scope: &Scope, new: NewAgent) -> Result<AgentId> {
     }
     .insert(tx.connection())
     .await?;
-    finish(tx, "createAgent", agent.id, json!({ "name": name })).await?;
+    finish(tx, (ChangeOp::Created, "createAgent"), agent.id, json!({ "name": name })).await?;
     Ok(agent.id)
 }
 
@@ -140,7 +140,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     outbox::enqueue(&tx, Command::new(command, server, id, generation));
-    finish(tx, operation, id, json!({ "status": [was, status] })).await
+    finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": [was, status] })).await
 }
 
 /// Deletes an agent that does not run: it is hidden, and its name is free again.
@@ -160,7 +160,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     crate::slices::channels::deactivate_for_archived_agent(&tx, id).await?;
-    finish(tx, "deleteAgent", id, json!({ "name": name })).await
+    finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 
 /// Notes an agent's picture.
@@ -172,7 +172,7 @@ pub async fn set_avatar(tx: &mut Tx, id: AgentId, version: Option<i64>) -> Resul
     agent.avatar_version = Set(version);
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    tx.announce(Event::Agent(tx.scope.org, id));
+    announce(tx, id);
     Ok(())
 }
 
@@ -198,9 +198,20 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
             let (server, generation) = (agent.server_id, agent.launch_generation);
             outbox::enqueue(tx, Command::new(CommandKind::Sync, server, agent.id, generation));
         }
-        tx.announce(Event::Agent(tx.scope.org, agent.id));
+        announce(tx, agent.id);
     }
     Ok(())
+}
+
+/// Tells those who watch that the agent has changed.
+pub fn announce(tx: &Tx, id: AgentId) {
+    tx.announce(Event {
+        org: tx.scope.org,
+        kind: RecordKind::Agent,
+        id: id.0,
+        op: ChangeOp::Updated,
+        of: None,
+    });
 }
 
 /// Sends a command that is about an agent and not about its lifecycle: an answer, a turn. A stopped agent finds it when it
@@ -287,8 +298,12 @@ async fn require_free_name(tx: &Tx, name: &str, except: Option<AgentId>) -> Resu
     if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("agent", name)) }
 }
 
-async fn finish(mut tx: Tx, operation: &'static str, id: AgentId, changes: serde_json::Value) -> Result<()> {
-    audit::record(&tx, audit::Entry { operation, target_kind: "agent", target_id: id.0, changes });
-    tx.announce(Event::Agent(tx.scope.org, id));
+async fn finish(
+    tx: Tx,
+    (op, operation): (ChangeOp, &'static str),
+    id: AgentId,
+    changes: serde_json::Value,
+) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, op, kind: RecordKind::Agent, id: id.0, changes });
     tx.commit().await
 }

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ApprovalOutcome, ApprovalStatus, CommandKind},
+        enums::{ApprovalOutcome, ApprovalStatus, ChangeOp, CommandKind, RecordKind},
         ids::ApprovalId,
         problem::{Problem, Result},
     },
-    core::{Event, access::Scope, audit, store::Tx},
+    core::{access::Scope, audit, store::Tx},
     slices::{agents, conversations},
 };
 
@@ -158,7 +158,13 @@ pub(super) async fn follow(
     end: &End,
 ) -> Result<()> {
     let changes = changes(end);
-    let entry = audit::Entry { operation, target_kind: "approval", target_id: approval.id.0, changes };
+    let entry = audit::Entry {
+        operation,
+        op: ChangeOp::Updated,
+        kind: RecordKind::Approval,
+        id: approval.id.0,
+        changes,
+    };
     audit::record(tx, entry);
     if let Some(agent) = approval.agent_id.filter(|_| is_awaited(approval.kind)) {
         let payload = json!({ "approval_id": approval.id });
@@ -167,7 +173,6 @@ pub(super) async fn follow(
     if let Some(conversation) = approval.conversation_id {
         conversations::decided(tx, conversation).await?;
     }
-    tx.announce(Event::Approval(tx.scope.org, approval.id));
     Ok(())
 }
 

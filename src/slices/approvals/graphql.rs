@@ -8,13 +8,13 @@ use futures::{Stream, StreamExt};
 use super::expiry::overdue;
 use crate::{
     base::{
-        enums::{ActorKind, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, Severity},
+        enums::{ActorKind, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, RecordKind, Severity},
         ids::{AgentId, ApprovalId, ChannelId, ConversationId, Id, OrgId, ServerId},
         permission::Permission,
         problem::Result,
         time::Timestamp,
     },
-    core::{Event, access::Scope},
+    core::access::Scope,
     fields::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, list, range, said},
@@ -280,10 +280,7 @@ impl ApprovalSubscription {
         org_id: OrgId,
     ) -> Result<impl Stream<Item = Result<One<Approval>>> + use<>> {
         let scope = ctx.enter(org_id).await?;
-        let changes = watch(&scope, Permission::ApprovalView, move |event| match event {
-            Event::Approval(org, changed) if org == org_id => Some(changed),
-            _ => None,
-        });
-        Ok(changes.map(|change| change.map(|(scope, id)| shown(&scope, id))))
+        let changes = watch(&scope, Permission::ApprovalView, RecordKind::Approval, |_| true);
+        Ok(changes.map(|change| change.map(|(scope, id)| shown(&scope, ApprovalId(id)))))
     }
 }

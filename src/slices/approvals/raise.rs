@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::{entity::approvals, question::Question};
 use crate::{
     base::{
-        enums::{ApprovalKind, ApprovalStatus, Severity},
+        enums::{ApprovalKind, ApprovalStatus, ChangeOp, RecordKind, Severity},
         ids::{AgentId, ApprovalId, ChannelId, ConversationId, ServerId},
         problem::{Problem, Result},
         time::Timestamp,
@@ -118,7 +118,8 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     if let Some(conversation) = approval.conversation_id {
         conversations::await_decision(tx, conversation).await?;
     }
-    tx.announce(Event::Approval(tx.scope.org, approval.id));
+    let (kind, op) = (RecordKind::Approval, ChangeOp::Created);
+    tx.announce(Event { org: tx.scope.org, kind, id: approval.id.0, op, of: None });
     Ok(approval.id)
 }
 

@@ -14,6 +14,7 @@ use serde_json::json;
 use self::entity::avatars;
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::{AgentId, OrgId, UserId},
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -94,7 +95,7 @@ pub async fn set_agent(scope: &Scope, id: AgentId, picture: Option<Picture>) -> 
     agents::set_avatar(&mut tx, id, version).await?;
     replace(tx.connection(), Owner::Agent(scope.org, id), version.zip(picture), tx.now).await?;
     orgs::check_stored(&tx, size).await?;
-    finish(tx, "setAgentAvatar", "agent", id.0).await
+    finish(tx, "setAgentAvatar", RecordKind::Agent, id.0).await
 }
 
 /// Sets the organization's picture, or takes it away.
@@ -107,7 +108,7 @@ pub async fn set_organization(scope: &Scope, picture: Option<Picture>) -> Result
     orgs::set_avatar(&tx, version).await?;
     replace(tx.connection(), Owner::Organization(scope.org), version.zip(picture), tx.now).await?;
     orgs::check_stored(&tx, size).await?;
-    finish(tx, "setOrganizationAvatar", "organization", scope.org.0).await
+    finish(tx, "setOrganizationAvatar", RecordKind::Organization, scope.org.0).await
 }
 
 /// Sets a person's picture, or takes it away.
@@ -131,8 +132,9 @@ fn size(picture: Option<&Picture>) -> i64 {
     picture.map_or(0, |picture| picture.content.len().cast_signed() as i64)
 }
 
-async fn finish(tx: Tx, operation: &'static str, target_kind: &'static str, target_id: i64) -> Result<()> {
-    audit::record(&tx, Entry { operation, target_kind, target_id, changes: json!({ "avatar": "changed" }) });
+async fn finish(tx: Tx, operation: &'static str, kind: RecordKind, id: i64) -> Result<()> {
+    let (op, changes) = (ChangeOp::Updated, json!({ "avatar": "changed" }));
+    audit::record(&tx, Entry { operation, op, kind, id, changes });
     tx.commit().await
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChannelDirection, ChannelScope, ListenScope, Transport},
+        enums::{ChangeOp, ChannelDirection, ChannelScope, ListenScope, Transport},
         ids::{AgentId, ChannelId},
         problem::{Problem, Result, Violation},
     },
@@ -44,7 +44,7 @@ pub async fn create(scope: &Scope, input: CreateChannelInput) -> Result<ChannelI
     if sealed.is_changed() {
         sealed.update(tx.connection()).await?;
     }
-    finish(tx, "createChannel", id, agent, changes).await?;
+    finish(tx, (ChangeOp::Created, "createChannel"), id, agent, changes).await?;
     Ok(id)
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::ChannelScope,
+        enums::{ChangeOp, ChannelScope},
         ids::{AgentId, ChannelId},
         problem::{Code, Problem, Result},
         secret::SecretText,
@@ -54,7 +54,7 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let changes = audit::changed(&row);
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
-    finish(tx, "updateChannel", id, agent, changes).await
+    finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
 }
 
 /// A channel that comes back into use, or becomes external, needs a living agent and room in the plan.

@@ -31,16 +31,16 @@ pub use self::{
 };
 use crate::{
     base::{
-        enums::InactiveReason,
+        enums::{ChangeOp, InactiveReason, RecordKind},
         ids::{AgentId, ChannelId, UserId},
         problem::{Problem, Result},
     },
     core::{
-        Event,
         access::Scope,
         audit,
         store::{Tx, held},
     },
+    slices::agents,
 };
 
 /// Deletes a channel: it is hidden, its secrets, its path and its whitelist are gone, and its conversations stay.
@@ -66,7 +66,7 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     row.update(tx.connection()).await?;
     let origins = tx.scope.delete::<channel_whitelist::Entity>();
     origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
-    finish(tx, "deleteChannel", id, agent, json!({ "name": name })).await
+    finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await
 }
 
 /// Switches off the channels of an agent that is deleted. Those that are off keep their reason.
@@ -118,13 +118,13 @@ async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
 
 /// Writes the audit line and commits. Those who watch the agent see its channels anew.
 async fn finish(
-    mut tx: Tx,
-    operation: &'static str,
+    tx: Tx,
+    (op, operation): (ChangeOp, &'static str),
     id: ChannelId,
     agent: AgentId,
     changes: serde_json::Value,
 ) -> Result<()> {
-    audit::record(&tx, audit::Entry { operation, target_kind: "channel", target_id: id.0, changes });
-    tx.announce(Event::Agent(tx.scope.org, agent));
+    audit::record(&tx, audit::Entry { operation, op, kind: RecordKind::Channel, id: id.0, changes });
+    agents::announce(&tx, agent);
     tx.commit().await
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{entity::channel_whitelist, finish, load};
 use crate::{
     base::{
+        enums::ChangeOp,
         ids::ChannelId,
         problem::{Code, Problem, Result},
     },
@@ -72,5 +73,5 @@ async fn changed(
     let mut channel = channel.into_active_model();
     channel.updated_at = Set(tx.now);
     channel.update(tx.connection()).await?;
-    finish(tx, operation, id, agent, json!({ "origin_id": origin })).await
+    finish(tx, (ChangeOp::Updated, operation), id, agent, json!({ "origin_id": origin })).await
 }

@@ -19,7 +19,7 @@ use crate::{
         problem::Result,
         time::Timestamp,
     },
-    core::{Event, store::Tx},
+    core::store::Tx,
 };
 
 /// How many characters of a message its conversation shows.
@@ -106,8 +106,8 @@ pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
     summarize(tx, &conversation, seq, (&new, at, preview), status).await?;
     let id = insert(tx, new, seq, at).await?;
     index(tx, id, conversation_id, seq, tokens(&text)).await?;
-    tx.announce(Event::Message(tx.scope.org, conversation_id, id));
-    tx.announce(Event::Conversation(tx.scope.org, agent, conversation_id));
+    super::announce_message(tx, conversation_id, id);
+    super::announce(tx, agent, conversation_id);
     Ok(id)
 }
 

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::entity::{attachment_blobs, attachments};
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::{AgentId, AttachmentId, MessageId},
         problem::{Code, Problem, Result, Violation},
     },
@@ -97,8 +98,13 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
     };
     blob.insert(tx.connection()).await?;
     let changes = json!({ "filename": filename, "size_bytes": size });
-    let entry =
-        audit::Entry { operation: "uploadAttachment", target_kind: "attachment", target_id: id.0, changes };
+    let entry = audit::Entry {
+        operation: "uploadAttachment",
+        op: ChangeOp::Created,
+        kind: RecordKind::Attachment,
+        id: id.0,
+        changes,
+    };
     audit::record(&tx, entry);
     tx.commit().await?;
     let url = format!("/v1/org/{}/attachment/{id}", scope.org);

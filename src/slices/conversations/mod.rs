@@ -34,7 +34,8 @@ pub use self::{
 };
 use crate::{
     base::{
-        ids::ConversationId,
+        enums::{ChangeOp, RecordKind},
+        ids::{AgentId, ConversationId, MessageId},
         problem::{Problem, Result},
     },
     core::{
@@ -92,6 +93,18 @@ pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
     if waiting > 0 { Ok(()) } else { happen(tx, id, Happening::Decided).await }
 }
 
+/// Tells those who watch that a conversation of `agent` has changed.
+fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
+    let (kind, op) = (RecordKind::Conversation, ChangeOp::Updated);
+    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(agent.0) });
+}
+
+/// Tells them of a new message.
+fn announce_message(tx: &Tx, conversation: ConversationId, id: MessageId) {
+    let (kind, op) = (RecordKind::Message, ChangeOp::Created);
+    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0) });
+}
+
 /// Moves the conversation as the table says.
 async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result<()> {
     let conversation = load(tx, id).await?;
@@ -107,7 +120,7 @@ async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result
         .col_expr(conversations::Column::UpdatedAt, Expr::value(tx.now.0))
         .exec(tx.connection())
         .await?;
-    tx.announce(Event::Conversation(tx.scope.org, conversation.agent_id, id));
+    announce(tx, conversation.agent_id, id);
     Ok(())
 }
 

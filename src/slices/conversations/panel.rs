@@ -14,13 +14,13 @@ use super::{
 use crate::{
     base::{
         enums::{
-            CommandKind, ConversationStatus, MessageKind, MessageRole, MessageStatus, TextFormat, Transport,
+            ChangeOp, CommandKind, ConversationStatus, MessageKind, MessageRole, MessageStatus, RecordKind,
+            TextFormat, Transport,
         },
         ids::{AgentId, AttachmentId, ConversationId, MessageId},
         problem::{Code, Problem, Result, Violation},
     },
     core::{
-        Event,
         access::Scope,
         audit,
         sealing::random_bytes,
@@ -88,14 +88,19 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     }
     .insert(tx.connection())
     .await?;
-    record(&tx, "startConversation", conversation.id, json!({ "ref": reference, "agent_id": new.agent }));
+    record(
+        &tx,
+        (ChangeOp::Created, "startConversation"),
+        conversation.id,
+        json!({ "ref": reference, "agent_id": new.agent }),
+    );
     match new.text {
         Some(text) => {
             let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
             write(&mut tx, &conversation, post).await?;
         }
         // The message would have told.
-        None => tx.announce(Event::Conversation(tx.scope.org, new.agent, conversation.id)),
+        None => super::announce(&tx, new.agent, conversation.id),
     }
     tx.commit().await?;
     Ok(conversation.id)
@@ -109,7 +114,7 @@ pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<Messa
     let mut tx = scope.begin().await?;
     let conversation = load(&tx, id).await?;
     let message = write(&mut tx, &conversation, post).await?;
-    record(&tx, "postMessage", id, json!({ "message_id": message }));
+    record(&tx, (ChangeOp::Updated, "postMessage"), id, json!({ "message_id": message }));
     tx.commit().await?;
     Ok(message)
 }
@@ -140,7 +145,7 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` unless the edit opens it; `VALIDATION_FAILED` for a state that can't be set.
 pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let conversation = load(&tx, id).await?;
     let agent = conversation.agent_id;
     let status = match edit.status.value() {
@@ -172,8 +177,8 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     conversation.updated_at = Set(tx.now);
     let changes = audit::changed(&conversation);
     conversation.update(tx.connection()).await?;
-    record(&tx, "updateConversation", id, changes);
-    tx.announce(Event::Conversation(tx.scope.org, agent, id));
+    record(&tx, (ChangeOp::Updated, "updateConversation"), id, changes);
+    super::announce(&tx, agent, id);
     tx.commit().await
 }
 
@@ -198,8 +203,13 @@ pub fn reference(random: [u8; 5]) -> String {
     (0..8).rev().map(|place| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize])).collect()
 }
 
-fn record(tx: &Tx, operation: &'static str, id: ConversationId, changes: serde_json::Value) {
-    audit::record(tx, audit::Entry { operation, target_kind: "conversation", target_id: id.0, changes });
+fn record(
+    tx: &Tx,
+    (op, operation): (ChangeOp, &'static str),
+    id: ConversationId,
+    changes: serde_json::Value,
+) {
+    audit::record(tx, audit::Entry { operation, op, kind: RecordKind::Conversation, id: id.0, changes });
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub mod credentials {
 
         const ARCHIVED_AT: Column = Column::ArchivedAt;
         const ID: Column = Column::Id;
-        const KIND: &'static str = "credential";
+        const KIND: crate::base::enums::RecordKind = crate::base::enums::RecordKind::Credential;
         const NAME: Column = Column::Name;
         const UPDATED_AT: Column = Column::UpdatedAt;
 

@@ -17,7 +17,7 @@ use self::entity::{credential_members, credentials};
 pub use self::fields::{FieldInput, place};
 use crate::{
     base::{
-        enums::CredentialKind,
+        enums::{ChangeOp, CredentialKind},
         ids::{AgentId, CredentialId, UserId},
         problem::Result,
     },
@@ -89,7 +89,12 @@ pub async fn create(scope: &Scope, new: NewCredential) -> Result<CredentialId> {
     .await?;
     let fields = fields::replace(&tx, credential.id, new.fields).await?;
     let changes = json!({ "name": name, "kind": new.kind, "fields": fields });
-    assignments::record::<credentials::Entity>(&tx, "createCredential", credential.id, changes);
+    assignments::record::<credentials::Entity>(
+        &tx,
+        (ChangeOp::Created, "createCredential"),
+        credential.id,
+        changes,
+    );
     tx.commit().await?;
     Ok(credential.id)
 }
@@ -124,7 +129,7 @@ pub async fn update(scope: &Scope, id: CredentialId, edit: CredentialEdit) -> Re
     credential.updated_at = Set(tx.now);
     credential.update(tx.connection()).await?;
     assignments::mark_assigned::<credentials::Entity>(&mut tx, id).await?;
-    assignments::record::<credentials::Entity>(&tx, "updateCredential", id, changes);
+    assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "updateCredential"), id, changes);
     tx.commit().await
 }
 
@@ -150,7 +155,7 @@ pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> R
     }
     assignments::touch::<credentials::Entity>(&tx, id).await?;
     let changes = json!({ "added": change.added, "removed": change.removed });
-    assignments::record::<credentials::Entity>(&tx, "setCredentialMembers", id, changes);
+    assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "setCredentialMembers"), id, changes);
     tx.commit().await
 }
 

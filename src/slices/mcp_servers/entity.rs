@@ -40,7 +40,7 @@ pub mod mcp_servers {
 
         const ARCHIVED_AT: Column = Column::ArchivedAt;
         const ID: Column = Column::Id;
-        const KIND: &'static str = "mcp_server";
+        const KIND: crate::base::enums::RecordKind = crate::base::enums::RecordKind::McpServer;
         const NAME: Column = Column::Name;
         const UPDATED_AT: Column = Column::UpdatedAt;
 

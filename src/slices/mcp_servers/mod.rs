@@ -14,7 +14,7 @@ use serde_json::json;
 use self::entity::mcp_servers;
 use crate::{
     base::{
-        enums::McpTransport,
+        enums::{ChangeOp, McpTransport},
         ids::{AgentId, McpServerId},
         problem::{Problem, Result, Violation},
     },
@@ -97,7 +97,12 @@ pub async fn create(scope: &Scope, new: NewMcpServer) -> Result<McpServerId> {
     .insert(tx.connection())
     .await?;
     let changes = json!({ "name": name, "transport": new.transport });
-    assignments::record::<mcp_servers::Entity>(&tx, "createMcpServer", server.id, changes);
+    assignments::record::<mcp_servers::Entity>(
+        &tx,
+        (ChangeOp::Created, "createMcpServer"),
+        server.id,
+        changes,
+    );
     tx.commit().await?;
     Ok(server.id)
 }
@@ -134,7 +139,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: McpServerEdit) -> Resu
     let changes = audit::changed(&server);
     server.update(tx.connection()).await?;
     assignments::mark_assigned::<mcp_servers::Entity>(&mut tx, id).await?;
-    assignments::record::<mcp_servers::Entity>(&tx, "updateMcpServer", id, changes);
+    assignments::record::<mcp_servers::Entity>(&tx, (ChangeOp::Updated, "updateMcpServer"), id, changes);
     tx.commit().await
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{CostGuardAction, CustomerType, VersionRetention},
+        enums::{ChangeOp, CostGuardAction, CustomerType, RecordKind, VersionRetention},
         ids::ImageId,
         plain::{NAME_RULE, is_name},
         problem::{Problem, Result, Violation},
@@ -105,8 +105,13 @@ pub async fn update(scope: &Scope, edit: OrganizationEdit) -> Result<()> {
     organization.updated_at = Set(tx.now);
     let changes = audit::changed(&organization);
     organization.update(tx.connection()).await?;
-    let (target_kind, target_id) = ("organization", scope.org.0);
-    let entry = audit::Entry { operation: "updateOrganization", target_kind, target_id, changes };
+    let entry = audit::Entry {
+        operation: "updateOrganization",
+        op: ChangeOp::Updated,
+        kind: RecordKind::Organization,
+        id: scope.org.0,
+        changes,
+    };
     audit::record(&tx, entry);
     // Who may come in at all may have changed.
     scope.core.access.cache.invalidate_after(tx.connection());

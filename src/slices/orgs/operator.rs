@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{entity::organizations, load};
 use crate::{
     base::{
-        enums::Plan,
+        enums::{ChangeOp, Plan, RecordKind},
         ids::{OrgId, UserId},
         permission::Role,
         plain::{NAME_RULE, is_name},
@@ -116,8 +116,16 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
     organization.default_image_id = Set(Some(image));
     organization.update(tx.connection()).await?;
     let changes = json!({ "name": name, "plan": new.plan });
-    let (target_kind, target_id) = ("organization", scope.org.0);
-    audit::record(&tx, audit::Entry { operation: "createOrganization", target_kind, target_id, changes });
+    audit::record(
+        &tx,
+        audit::Entry {
+            operation: "createOrganization",
+            op: ChangeOp::Created,
+            kind: RecordKind::Organization,
+            id: scope.org.0,
+            changes,
+        },
+    );
     tx.commit().await?;
     Ok(scope.org)
 }

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::{InvitationId, OrgId, UserId},
         permission::Role,
         plain::{NAME_RULE, is_name},
@@ -102,7 +103,7 @@ pub async fn invite(
     if delivery == Delivery::Mail {
         post(&tx, &row).await?;
     }
-    record(&tx, "inviteMember", row.id, json!({ "email": email, "role": role }));
+    record(&tx, (ChangeOp::Created, "inviteMember"), row.id, json!({ "email": email, "role": role }));
     tx.commit().await?;
     Ok((row.id, (delivery == Delivery::ByHand).then_some(token)))
 }
@@ -187,7 +188,7 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     row.invited_by = Set(scope.request.caller.user());
     let row = row.update(tx.connection()).await?;
     post(&tx, &row).await?;
-    record(&tx, "resendInvitation", id, json!({ "expires_at": row.expires_at }));
+    record(&tx, (ChangeOp::Updated, "resendInvitation"), id, json!({ "expires_at": row.expires_at }));
     tx.commit().await
 }
 
@@ -200,7 +201,7 @@ pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
     let row = load(scope, tx.connection(), id).await?;
     require_reach(&tx, row.role)?;
     end(&tx, row).await?;
-    record(&tx, "revokeInvitation", id, json!({ "revoked_at": tx.now }));
+    record(&tx, (ChangeOp::Deleted, "revokeInvitation"), id, json!({ "revoked_at": tx.now }));
     tx.commit().await
 }
 
@@ -209,8 +210,8 @@ async fn load(scope: &Scope, db: &impl ConnectionTrait, id: InvitationId) -> Res
     found.one(db).await?.ok_or_else(|| Problem::not_found("open invitation", id))
 }
 
-fn record(tx: &Tx, operation: &'static str, id: InvitationId, changes: Value) {
-    audit::record(tx, audit::Entry { operation, target_kind: "invitation", target_id: id.0, changes });
+fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: InvitationId, changes: Value) {
+    audit::record(tx, audit::Entry { operation, op, kind: RecordKind::Invitation, id: id.0, changes });
 }
 
 /// The token of an invitation that is just being sent; none if it is over.

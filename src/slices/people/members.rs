@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::entity::members;
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::UserId,
         permission::Role,
         problem::{Code, Problem, Result},
@@ -96,7 +97,7 @@ pub async fn add_to(tx: &Tx, user: UserId, role: Role) -> Result<()> {
         created_at: Set(tx.now),
     };
     member.insert(tx.connection()).await?;
-    record(tx, "addMember", user, json!({ "role": role }));
+    record(tx, (ChangeOp::Created, "addMember"), user, json!({ "role": role }));
     Ok(())
 }
 
@@ -117,7 +118,7 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
     let mut member = member.into_active_model();
     member.role = Set(role);
     member.update(tx.connection()).await?;
-    record(&tx, "updateMember", user, json!({ "role": role, "was": was }));
+    record(&tx, (ChangeOp::Updated, "updateMember"), user, json!({ "role": role, "was": was }));
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(())
@@ -151,7 +152,7 @@ async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Resul
     let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
     rows.exec(tx.connection()).await?;
     channels::forget_recipient(&tx, user).await?;
-    record(&tx, operation, user, json!({ "was": member.role }));
+    record(&tx, (ChangeOp::Deleted, operation), user, json!({ "was": member.role }));
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(())
@@ -188,6 +189,6 @@ async fn load(tx: &Tx, user: UserId) -> Result<members::Model> {
     find(tx, user).await?.ok_or_else(|| Problem::not_found("member", user))
 }
 
-fn record(tx: &Tx, operation: &'static str, user: UserId, changes: Value) {
-    audit::record(tx, audit::Entry { operation, target_kind: "member", target_id: user.0, changes });
+fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), user: UserId, changes: Value) {
+    audit::record(tx, audit::Entry { operation, op, kind: RecordKind::Member, id: user.0, changes });
 }

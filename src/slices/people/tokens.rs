@@ -14,6 +14,7 @@ use serde_json::json;
 use super::entity::service_tokens;
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::TokenId,
         numerals::counted,
         permission::{Permission, PermissionSet},
@@ -106,7 +107,7 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
     .insert(tx.connection())
     .await?;
     let changes = json!({ "name": name, "permissions": permissions, "expires_at": expires_at });
-    record(&tx, "createServiceToken", row.id, changes);
+    record(&tx, (ChangeOp::Created, "createServiceToken"), row.id, changes);
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok((row.id, token))
@@ -148,7 +149,7 @@ pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Resu
     row.previous_expires_at = Set(Some(ends));
     row.previous_last_used_at = Set(old_use);
     row.update(tx.connection()).await?;
-    record(&tx, "rotateServiceToken", id, changes);
+    record(&tx, (ChangeOp::Updated, "rotateServiceToken"), id, changes);
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(token)
@@ -191,7 +192,7 @@ pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result
         return Ok(());
     }
     row.update(tx.connection()).await?;
-    record(&tx, "updateServiceToken", id, changes);
+    record(&tx, (ChangeOp::Updated, "updateServiceToken"), id, changes);
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(())
@@ -210,7 +211,7 @@ pub async fn revoke_token(scope: &Scope, id: TokenId) -> Result<()> {
     let mut row = row.into_active_model();
     row.revoked_at = Set(Some(tx.now));
     row.update(tx.connection()).await?;
-    record(&tx, "revokeServiceToken", id, json!({ "revoked_at": tx.now }));
+    record(&tx, (ChangeOp::Deleted, "revokeServiceToken"), id, json!({ "revoked_at": tx.now }));
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(())
@@ -300,6 +301,6 @@ fn check_end(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Violat
     }
 }
 
-fn record(tx: &Tx, operation: &'static str, id: TokenId, changes: serde_json::Value) {
-    audit::record(tx, audit::Entry { operation, target_kind: "service token", target_id: id.0, changes });
+fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: TokenId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, op, kind: RecordKind::ServiceToken, id: id.0, changes });
 }

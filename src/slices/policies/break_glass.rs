@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::{OrgId, UserId},
         permission::{Permission, Role},
         problem::Result,
@@ -90,8 +91,11 @@ pub async fn break_glass(
         "reason": reason, "user": user, "role": Role::Owner, "was": was, "file_set_aside": file_set_aside,
         "from": version_of(before.as_deref()),
     });
-    let (operation, target_kind, target_id) = ("breakGlass", "policy", org.0);
-    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
+    let (operation, target_id) = ("breakGlass", org.0);
+    audit::record(
+        &tx,
+        audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: target_id, changes },
+    );
     tx.commit().await?;
     if let Some(prepared) = prepared {
         place::publish(core, prepared).await;

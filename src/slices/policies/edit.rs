@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::PolicyAuthor,
+        enums::{ChangeOp, PolicyAuthor, RecordKind},
         ids::{OrgId, PolicyVersionId},
         permission::{Permission, Role},
         plain,
@@ -174,8 +174,11 @@ async fn change(
     if let Some(to) = new.reverts_to {
         changes["reverts_to"] = to.0.into();
     }
-    let (target_kind, target_id) = ("policy", row.id.0);
-    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
+    let target_id = row.id.0;
+    audit::record(
+        &tx,
+        audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: target_id, changes },
+    );
     tx.commit().await?;
     place::publish(core, prepared).await;
     Ok(true)

@@ -37,6 +37,7 @@ use super::{
 };
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::{OrgId, PolicyVersionId},
         problem::{Problem, Result},
     },
@@ -222,8 +223,11 @@ async fn adopt(tx: Tx, before: Option<String>, text: Option<String>) -> Result<P
     changes["reason"] = json!(null);
     changes["author"] = "file".into();
     let row = versions::add(&tx, text, Author::file()).await?;
-    let (operation, target_kind, target_id) = ("policyFileEdited", "policy", row.id.0);
-    audit::record(&tx, audit::Entry { operation, target_kind, target_id, changes });
+    let (operation, target_id) = ("policyFileEdited", row.id.0);
+    audit::record(
+        &tx,
+        audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: target_id, changes },
+    );
     let org = tx.scope.org;
     tx.commit().await?;
     tracing::info!(organization = org.0, version = row.id.0, "policy.file_edited_by_hand");

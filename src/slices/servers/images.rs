@@ -7,6 +7,7 @@ use serde_json::json;
 use super::entity::images;
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::ImageId,
         problem::{Code, Problem, Result},
     },
@@ -78,7 +79,7 @@ pub async fn add_image(tx: &Tx, new: NewImage) -> Result<ImageId> {
     }
     .insert(tx.connection())
     .await?;
-    record(tx, "createImage", image.id, json!({ "name": name }));
+    record(tx, (ChangeOp::Created, "createImage"), image.id, json!({ "name": name }));
     Ok(image.id)
 }
 
@@ -106,7 +107,7 @@ pub async fn update_image(scope: &Scope, id: ImageId, edit: ImageEdit) -> Result
     image.updated_at = Set(tx.now);
     let changed = audit::changed(&image);
     image.update(tx.connection()).await?;
-    record(&tx, "updateImage", id, changed);
+    record(&tx, (ChangeOp::Updated, "updateImage"), id, changed);
     tx.commit().await
 }
 
@@ -130,7 +131,7 @@ pub async fn archive_image(scope: &Scope, id: ImageId) -> Result<()> {
     image.archived_at = Set(Some(tx.now));
     image.updated_at = Set(tx.now);
     image.update(tx.connection()).await?;
-    record(&tx, "archiveImage", id, json!({}));
+    record(&tx, (ChangeOp::Updated, "archiveImage"), id, json!({}));
     tx.commit().await
 }
 
@@ -164,6 +165,6 @@ async fn require_free_name(tx: &Tx, name: &str, except: Option<ImageId>) -> Resu
     if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("image", name)) }
 }
 
-fn record(tx: &Tx, operation: &'static str, id: ImageId, changes: serde_json::Value) {
-    audit::record(tx, audit::Entry { operation, target_kind: "image", target_id: id.0, changes });
+fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: ImageId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, op, kind: RecordKind::Image, id: id.0, changes });
 }

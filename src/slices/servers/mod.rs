@@ -22,7 +22,7 @@ pub use self::images::{
 };
 use crate::{
     base::{
-        enums::ServerStatus,
+        enums::{ChangeOp, RecordKind, ServerStatus},
         ids::ServerId,
         problem::{Code, Problem, Result},
     },
@@ -103,7 +103,7 @@ pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretSt
     }
     .insert(tx.connection())
     .await?;
-    record(&tx, "createServer", server.id, json!({ "name": name }));
+    record(&tx, (ChangeOp::Created, "createServer"), server.id, json!({ "name": name }));
     tx.commit().await?;
     Ok((server.id, token))
 }
@@ -130,7 +130,7 @@ pub async fn update(scope: &Scope, id: ServerId, edit: ServerEdit) -> Result<()>
     server.updated_at = Set(tx.now);
     let changed = audit::changed(&server);
     server.update(tx.connection()).await?;
-    record(&tx, "updateServer", id, changed);
+    record(&tx, (ChangeOp::Updated, "updateServer"), id, changed);
     tx.commit().await
 }
 
@@ -147,7 +147,12 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
     server.host_token_hash = Set(None);
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;
-    record(&tx, "regenerateProvisioningToken", id, json!({ "provisioning_token": "changed" }));
+    record(
+        &tx,
+        (ChangeOp::Updated, "regenerateProvisioningToken"),
+        id,
+        json!({ "provisioning_token": "changed" }),
+    );
     tx.commit().await?;
     Ok(token)
 }
@@ -179,7 +184,7 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     server.archived_at = Set(Some(tx.now));
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;
-    record(&tx, "deleteServer", id, json!({ "name": name }));
+    record(&tx, (ChangeOp::Deleted, "deleteServer"), id, json!({ "name": name }));
     tx.commit().await
 }
 
@@ -210,6 +215,6 @@ async fn require_free_name(tx: &Tx, name: &str, except: Option<ServerId>) -> Res
     if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("server", name)) }
 }
 
-fn record(tx: &Tx, operation: &'static str, id: ServerId, changes: serde_json::Value) {
-    audit::record(tx, audit::Entry { operation, target_kind: "server", target_id: id.0, changes });
+fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: ServerId, changes: serde_json::Value) {
+    audit::record(tx, audit::Entry { operation, op, kind: RecordKind::Server, id: id.0, changes });
 }

@@ -39,7 +39,7 @@ pub mod skills {
 
         const ARCHIVED_AT: Column = Column::ArchivedAt;
         const ID: Column = Column::Id;
-        const KIND: &'static str = "skill";
+        const KIND: crate::base::enums::RecordKind = crate::base::enums::RecordKind::Skill;
         const NAME: Column = Column::Name;
         const UPDATED_AT: Column = Column::UpdatedAt;
 

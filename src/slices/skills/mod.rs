@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use self::entity::skills;
 use crate::{
     base::{
-        enums::Effort,
+        enums::{ChangeOp, Effort},
         ids::{AgentId, SkillId},
         problem::{Problem, Result},
     },
@@ -92,7 +92,12 @@ pub async fn create(scope: &Scope, new: NewSkill) -> Result<SkillId> {
     .insert(tx.connection())
     .await?;
     orgs::check_stored(&tx, length(&skill.content)).await?;
-    assignments::record::<skills::Entity>(&tx, "createSkill", skill.id, json!({ "name": name }));
+    assignments::record::<skills::Entity>(
+        &tx,
+        (ChangeOp::Created, "createSkill"),
+        skill.id,
+        json!({ "name": name }),
+    );
     tx.commit().await?;
     Ok(skill.id)
 }
@@ -136,7 +141,7 @@ pub async fn update(scope: &Scope, id: SkillId, edit: SkillEdit) -> Result<()> {
         return Ok(());
     }
     assignments::mark_assigned::<skills::Entity>(&mut tx, id).await?;
-    assignments::record::<skills::Entity>(&tx, "updateSkill", id, changes);
+    assignments::record::<skills::Entity>(&tx, (ChangeOp::Updated, "updateSkill"), id, changes);
     tx.commit().await
 }
 

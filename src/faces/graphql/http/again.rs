@@ -54,7 +54,7 @@ impl Session {
             match self.graphql.core.access.permits.of(name) {
                 None | Some(Permit::Anyone) => {}
                 Some(Permit::SignedIn) => request.caller.require_identity()?,
-                Some(permit @ Permit::InOrganization { .. }) => {
+                Some(permit @ (Permit::Member | Permit::InOrganization { .. })) => {
                     authorize(&request, name, permit, org_of(&field.node, &variables)).await?;
                 }
             }

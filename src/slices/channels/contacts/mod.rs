@@ -12,6 +12,7 @@ use serde_json::json;
 use super::entity::contacts;
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::ContactId,
         problem::{Code, Problem, Result},
     },
@@ -46,7 +47,7 @@ pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<(
     contact.updated_at = Set(tx.now);
     let changes = audit::changed(&contact);
     contact.update(tx.connection()).await?;
-    finish(tx, "updateContact", id, changes).await
+    finish(tx, (ChangeOp::Updated, "updateContact"), id, changes).await
 }
 
 /// Deletes a contact who has no conversations, with all addresses.
@@ -58,7 +59,7 @@ pub async fn delete(scope: &Scope, id: ContactId) -> Result<()> {
     let name = load(&tx, id).await?.name;
     let deleted = scope.delete::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
     deleted.exec(tx.connection()).await.map_err(in_use)?;
-    finish(tx, "deleteContact", id, json!({ "name": name })).await
+    finish(tx, (ChangeOp::Deleted, "deleteContact"), id, json!({ "name": name })).await
 }
 
 /// The database knows best who still refers to a contact: conversations, and messages by an address.
@@ -77,7 +78,12 @@ async fn load(tx: &Tx, id: ContactId) -> Result<contacts::Model> {
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("contact", id))
 }
 
-async fn finish(tx: Tx, operation: &'static str, id: ContactId, changes: serde_json::Value) -> Result<()> {
-    audit::record(&tx, audit::Entry { operation, target_kind: "contact", target_id: id.0, changes });
+async fn finish(
+    tx: Tx,
+    (op, operation): (ChangeOp, &'static str),
+    id: ContactId,
+    changes: serde_json::Value,
+) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, op, kind: RecordKind::Contact, id: id.0, changes });
     tx.commit().await
 }

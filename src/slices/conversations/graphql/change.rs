@@ -7,12 +7,12 @@ use futures::{Stream, StreamExt};
 use super::{Attachment, Conversation, Message};
 use crate::{
     base::{
-        enums::{ConversationStatus, TextFormat},
+        enums::{ConversationStatus, RecordKind, TextFormat},
         ids::{AgentId, AttachmentId, ConversationId, OrgId},
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{Event, access::Scope},
+    core::access::Scope,
     fields::{
         Answer, Enter, answer,
         bounds::{bounds, items, length, name, not_null, said},
@@ -200,11 +200,8 @@ impl ConversationSubscription {
     ) -> Result<impl Stream<Item = Result<One<Message>>> + use<>> {
         let scope = ctx.enter(org_id).await?;
         conversations::require(&scope, conversation_id).await?;
-        let changes = watch(&scope, Permission::AgentOutputView, move |event| match event {
-            Event::Message(org, changed, message) if org == org_id && changed == conversation_id => {
-                Some(message)
-            }
-            _ => None,
+        let changes = watch(&scope, Permission::AgentOutputView, RecordKind::Message, move |event| {
+            event.of == Some(conversation_id.0)
         });
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }
@@ -216,10 +213,8 @@ fn changed(
     permission: Permission,
     agent: Option<AgentId>,
 ) -> impl Stream<Item = Result<One<Conversation>>> + use<> {
-    let org = scope.org;
-    let changes = watch(scope, permission, move |event| match event {
-        Event::Conversation(of, by, id) if of == org && agent.is_none_or(|agent| agent == by) => Some(id),
-        _ => None,
+    let changes = watch(scope, permission, RecordKind::Conversation, move |event| {
+        agent.is_none_or(|agent| event.of == Some(agent.0))
     });
     changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id)))
 }

@@ -1,0 +1,120 @@
+//! Who of many callers may still come in: two statements, however many they are.
+
+use std::collections::HashMap;
+
+use sea_orm::{DbBackend, Value};
+
+use super::{Caller, Membership, ServiceToken, token::TokenHash};
+use crate::{
+    base::{
+        ids::{OrgId, SessionId, TokenId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::Core,
+};
+
+/// A credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Who {
+    /// A person's session.
+    Session(SessionId),
+    /// A service token, and the secret of it that was shown: there are two while one replaces the other.
+    Token(TokenId, TokenHash),
+}
+
+/// What callers are in one organization, by their credentials. Whoever is missing has to be looked at by themselves.
+pub type Admitted = HashMap<Who, Membership>;
+
+/// The credential of a caller.
+#[must_use]
+pub fn who(caller: &Caller) -> Option<Who> {
+    match caller {
+        Caller::Person(person) => Some(Who::Session(person.session)),
+        Caller::Token(token) => Some(Who::Token(token.id, token.secret)),
+        Caller::Anonymous | Caller::System => None,
+    }
+}
+
+/// What these callers are in `org`, as of now: asked of the database, not of what is kept.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn admitted(core: &Core, org: OrgId, callers: &[Caller]) -> Result<Admitted> {
+    let mut admitted = Admitted::new();
+    let sessions: Vec<i64> = callers.iter().filter_map(session).collect();
+    if !sessions.is_empty() {
+        of_sessions(core, org, sessions, &mut admitted).await?;
+    }
+    let tokens: Vec<&ServiceToken> = callers.iter().filter_map(|caller| token(caller, org)).collect();
+    if !tokens.is_empty() {
+        of_tokens(core, org, &tokens, &mut admitted).await?;
+    }
+    Ok(admitted)
+}
+
+fn session(caller: &Caller) -> Option<i64> {
+    if let Caller::Person(person) = caller { Some(person.session.0) } else { None }
+}
+
+fn token(caller: &Caller, org: OrgId) -> Option<&ServiceToken> {
+    if let Caller::Token(token) = caller { Some(&**token).filter(|token| token.org == org) } else { None }
+}
+
+async fn of_sessions(core: &Core, org: OrgId, sessions: Vec<i64>, admitted: &mut Admitted) -> Result<()> {
+    let sql = format!(
+        "SELECT s.id, m.role FROM sessions s JOIN users u ON u.id = s.user_id \
+         JOIN members m ON m.organization_id = $1 AND m.user_id = u.id JOIN organizations o ON o.id = $1 \
+         WHERE s.id {} AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
+         AND NOT (o.require_second_factor AND u.totp_confirmed_at IS NULL)",
+        any(core)
+    );
+    for row in core.db.all(sql, vec![org.0.into(), keys(core, sessions)]).await? {
+        let role = row.try_get_by::<String, _>(1)?.parse().map_err(Problem::internal)?;
+        let permissions = core.policy.role_permissions(org, role);
+        let session = SessionId(row.try_get_by(0)?);
+        admitted.insert(Who::Session(session), Membership { role: Some(role), permissions });
+    }
+    Ok(())
+}
+
+async fn of_tokens(core: &Core, org: OrgId, tokens: &[&ServiceToken], admitted: &mut Admitted) -> Result<()> {
+    let sql = format!(
+        "SELECT id, token_hash, previous_token_hash, previous_expires_at, expires_at FROM service_tokens \
+         WHERE organization_id = $1 AND id {} AND revoked_at IS NULL",
+        any(core)
+    );
+    let ids = tokens.iter().map(|token| token.id.0).collect();
+    let (now, cap) = (core.clock.now(), core.policy.token_cap());
+    for row in core.db.all(sql, vec![org.0.into(), keys(core, ids)]).await? {
+        let id = TokenId(row.try_get_by(0)?);
+        let (current, previous): (Vec<u8>, Option<Vec<u8>>) = (row.try_get_by(1)?, row.try_get_by(2)?);
+        let (overlap, end): (Option<Timestamp>, Option<Timestamp>) = (row.try_get_by(3)?, row.try_get_by(4)?);
+        let is_live = |end: Option<Timestamp>| end.is_none_or(|end| end > now);
+        for token in tokens.iter().filter(|token| token.id == id) {
+            let secret = token.secret.as_bytes();
+            let is_current = current == secret;
+            let is_previous = previous.as_deref() == Some(secret) && overlap.is_some_and(|end| end > now);
+            if is_live(end) && (is_current || is_previous) {
+                let permissions = token.permissions.intersection(cap);
+                admitted.insert(Who::Token(id, token.secret), Membership { role: None, permissions });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One of the keys in `$2`.
+fn any(core: &Core) -> &'static str {
+    match core.db.backend() {
+        DbBackend::Postgres => "= ANY($2)",
+        _ => "IN (SELECT value FROM json_each($2))",
+    }
+}
+
+fn keys(core: &Core, keys: Vec<i64>) -> Value {
+    match core.db.backend() {
+        DbBackend::Postgres => keys.into(),
+        _ => serde_json::Value::from(keys).to_string().into(),
+    }
+}

@@ -1,0 +1,104 @@
+//! What all subscribers of one event need: who of them may still hear of it, and the record. Fetched by the first who asks.
+//!
+//! A memo is shared by those who hear of the event at about the same time and not kept for anybody who comes later: what it
+//! says was true after the event, but only for a moment.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use sea_orm::QueryResult;
+use tokio::{sync::OnceCell, time::Instant};
+
+use crate::{
+    base::problem::Result,
+    core::access::{Admitted, Caller, Membership, who},
+};
+
+/// How long what was read for an event is given to others who hear of it.
+const FRESH: Duration = Duration::from_millis(250);
+/// The events whose memos are kept at a time.
+const KEPT: usize = 8;
+
+/// What the subscribers of one event share.
+pub struct Memo {
+    made: Instant,
+    admitted: OnceCell<Admitted>,
+    reads: Mutex<HashMap<Question, Arc<OnceCell<Rows>>>>,
+}
+
+/// A statement and its keys.
+type Question = (String, Vec<i64>);
+
+/// Rows that several look at.
+pub type Rows = Vec<Arc<QueryResult>>;
+
+impl Default for Memo {
+    fn default() -> Self {
+        Self { made: Instant::now(), admitted: OnceCell::new(), reads: Mutex::default() }
+    }
+}
+
+impl Memo {
+    /// What `caller` is in the organization, if `all` tells (it is asked once for everybody) and tells of them.
+    ///
+    /// # Errors
+    /// The database is out of reach.
+    pub async fn membership(
+        &self,
+        caller: &Caller,
+        all: impl Future<Output = Result<Admitted>> + Send,
+    ) -> Result<Option<Membership>> {
+        if !self.is_fresh() {
+            return Ok(None);
+        }
+        let admitted = self.admitted.get_or_try_init(|| all).await?;
+        Ok(who(caller).and_then(|who| admitted.get(&who)).copied())
+    }
+
+    /// The rows of a statement that finds records by keys: of `read`, once for all who ask the same.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub async fn rows(
+        &self,
+        question: Question,
+        read: impl Future<Output = Result<Rows>> + Send,
+    ) -> Result<Rows> {
+        if !self.is_fresh() {
+            return read.await;
+        }
+        let cell = {
+            let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(reads.entry(question).or_default())
+        };
+        cell.get_or_try_init(|| read).await.cloned()
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.made.elapsed() < FRESH
+    }
+}
+
+/// The memos of the last events of an organization.
+#[derive(Default)]
+pub(super) struct Memos(Mutex<VecDeque<(u64, Arc<Memo>)>>);
+
+impl Memos {
+    /// The memo of the event with this number.
+    pub fn of(&self, number: u64) -> Arc<Memo> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(_, memo)| memo.is_fresh());
+        if let Some((_, memo)) = kept.iter().find(|(of, _)| *of == number) {
+            return Arc::clone(memo);
+        }
+        let memo = Arc::<Memo>::default();
+        if kept.len() == KEPT {
+            kept.pop_front();
+        }
+        kept.push_back((number, Arc::clone(&memo)));
+        memo
+    }
+}

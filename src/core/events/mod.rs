@@ -1,0 +1,239 @@
+//! News of changes, for subscribers: of one organization each, and across replicas.
+//!
+//! ```text
+//! commit ─► Hub::publish ─► the organization's room ─► its subscribers
+//!                │                    ▲
+//!                └─► relay ─ NOTIFY ──┘ of every other replica (PostgreSQL)
+//! ```
+//!
+//! News are ids: what a subscriber may see is read for them. Each organization has a [`Room`] of its own, and each subscriber
+//! a bounded place in it, so a burst in one organization costs nobody else anything. Whoever is too slow, and everybody after
+//! a gap between replicas, is told [`News::Resync`] and reads again: nothing is stale in silence.
+//!
+//! - `memo.rs`: what all subscribers of one event need, fetched once for all of them.
+//! - `relay.rs`: from replica to replica.
+
+mod memo;
+mod relay;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+
+pub use self::{memo::Memo, relay::relay};
+use self::{memo::Memos, relay::Outgoing};
+use super::access::Caller;
+use crate::base::{
+    enums::{ChangeOp, RecordKind},
+    ids::OrgId,
+};
+
+/// How many events a subscriber may be behind.
+const BEHIND: usize = 1024;
+
+/// A change, after its commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Whose record.
+    pub org: OrgId,
+    /// What kind of record.
+    pub kind: RecordKind,
+    /// Which; of a member, the person.
+    pub id: i64,
+    /// What happened to it.
+    pub op: ChangeOp,
+    /// The record that it is part of, where watchers ask for that: a conversation's agent, a message's conversation.
+    pub of: Option<i64>,
+}
+
+/// What a subscriber hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A record has changed.
+    Changed(Event),
+    /// Something may have been missed: read again what matters.
+    Resync,
+    /// Nothing, but time has passed: is the subscriber still somebody who may hear?
+    Recheck,
+}
+
+/// Hands news to whoever has subscribed.
+#[derive(Default)]
+pub struct Hub {
+    rooms: Mutex<HashMap<OrgId, Arc<Room>>>,
+    outgoing: Outgoing,
+}
+
+/// The subscribers of one organization.
+struct Room {
+    org: OrgId,
+    news: broadcast::Sender<(u64, News)>,
+    told: AtomicU64,
+    places: AtomicU64,
+    callers: Mutex<HashMap<u64, Caller>>,
+    memos: Memos,
+}
+
+/// A place among the subscribers of an organization. Dropping it leaves.
+pub struct Subscription {
+    hub: Arc<Hub>,
+    room: Arc<Room>,
+    place: u64,
+    news: broadcast::Receiver<(u64, News)>,
+}
+
+impl Hub {
+    /// Tells subscribers here and on every other replica.
+    pub fn publish(&self, event: Event) {
+        self.tell(event);
+        self.outgoing.add(event);
+    }
+
+    /// What `caller` has to hear of `org` from now on.
+    #[must_use]
+    pub fn subscribe(self: &Arc<Self>, org: OrgId, caller: &Caller) -> Subscription {
+        let mut rooms = self.rooms();
+        let room = Arc::clone(rooms.entry(org).or_insert_with(|| Arc::new(Room::new(org))));
+        let place = room.places.fetch_add(1, Ordering::Relaxed);
+        room.callers().insert(place, caller.clone());
+        let news = room.news.subscribe();
+        drop(rooms);
+        Subscription { hub: Arc::clone(self), room, place, news }
+    }
+
+    /// Lets everybody look again whether they may hear.
+    pub fn recheck(&self) {
+        self.tell_all(News::Recheck);
+    }
+
+    /// Tells the subscribers of this process.
+    fn tell(&self, event: Event) {
+        let room = self.rooms().get(&event.org).cloned();
+        if let Some(room) = room {
+            room.tell(News::Changed(event));
+        }
+    }
+
+    /// Tells everybody here that something may have been missed.
+    fn resync(&self) {
+        self.tell_all(News::Resync);
+    }
+
+    fn tell_all(&self, news: News) {
+        let rooms: Vec<_> = self.rooms().values().cloned().collect();
+        for room in rooms {
+            room.tell(news);
+        }
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<OrgId, Arc<Room>>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Room {
+    fn new(org: OrgId) -> Self {
+        Self {
+            org,
+            news: broadcast::Sender::new(BEHIND),
+            told: AtomicU64::new(0),
+            places: AtomicU64::new(0),
+            callers: Mutex::default(),
+            memos: Memos::default(),
+        }
+    }
+
+    fn tell(&self, news: News) {
+        let number = self.told.fetch_add(1, Ordering::Relaxed);
+        // Nobody listening is no failure.
+        let _ = self.news.send((number, news));
+    }
+
+    fn callers(&self) -> MutexGuard<'_, HashMap<u64, Caller>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscription {
+    /// The next news, with what everybody who hears them shares. None when the hub is gone.
+    pub async fn next(&mut self) -> Option<(News, Arc<Memo>)> {
+        let (number, news) = match self.news.recv().await {
+            Ok(told) => told,
+            Err(broadcast::error::RecvError::Lagged(_)) => return Some((News::Resync, Arc::default())),
+            Err(broadcast::error::RecvError::Closed) => return None,
+        };
+        Some((news, self.room.memos.of(number)))
+    }
+
+    /// What everybody shares who looks again because of the same forgetting of credentials, the n-th of the process.
+    #[must_use]
+    pub fn forgotten(&self, n: u64) -> Arc<Memo> {
+        self.room.memos.of(u64::MAX - n)
+    }
+
+    /// Everybody who is subscribed to the organization just now.
+    #[must_use]
+    pub fn callers(&self) -> Vec<Caller> {
+        self.room.callers().values().cloned().collect()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // In this order: whoever subscribes takes the rooms first, too.
+        let mut rooms = self.hub.rooms();
+        let mut callers = self.room.callers();
+        callers.remove(&self.place);
+        if callers.is_empty() {
+            rooms.remove(&self.room.org);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(org: i64, id: i64) -> Event {
+        Event { org: OrgId(org), kind: RecordKind::Agent, id, op: ChangeOp::Updated, of: None }
+    }
+
+    #[tokio::test]
+    async fn a_burst_reaches_no_other_organization_and_ends_nothing() {
+        let hub = Arc::new(Hub::default());
+        let mut ours = hub.subscribe(OrgId(1), &Caller::System);
+        let mut theirs = hub.subscribe(OrgId(2), &Caller::System);
+        for id in 0..10_000 {
+            hub.publish(event(1, id));
+        }
+        hub.publish(event(2, 7));
+        assert_eq!(theirs.next().await.unwrap().0, News::Changed(event(2, 7)));
+        assert_eq!(ours.next().await.unwrap().0, News::Resync);
+        let mut left = 0;
+        while left < BEHIND {
+            assert!(matches!(ours.next().await.unwrap().0, News::Changed(_)));
+            left += 1;
+        }
+        hub.publish(event(1, 8));
+        assert_eq!(ours.next().await.unwrap().0, News::Changed(event(1, 8)));
+    }
+
+    #[tokio::test]
+    async fn a_room_is_kept_as_long_as_somebody_is_in_it() {
+        let hub = Arc::new(Hub::default());
+        let one = hub.subscribe(OrgId(1), &Caller::System);
+        let two = hub.subscribe(OrgId(1), &Caller::Anonymous);
+        assert_eq!((hub.rooms().len(), one.callers().len()), (1, 2));
+        drop(one);
+        assert_eq!((hub.rooms().len(), two.callers().len()), (1, 1));
+        drop(two);
+        assert_eq!(hub.rooms().len(), 0);
+    }
+}

@@ -1,0 +1,78 @@
+//! `changes`: one subscription for a whole panel.
+
+use async_graphql::{Context, SimpleObject, Subscription};
+use futures::{Stream, StreamExt};
+
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::{Id, OrgId},
+        permission::Permission,
+        problem::Result,
+    },
+    core::{News, access::Permit},
+    fields::{Enter, follow, permit::member},
+};
+
+/// A change of a record. What it has become is asked for by whoever shows it.
+#[derive(SimpleObject)]
+pub struct Change {
+    /// The kind of record; null where changes may have been missed.
+    pub kind: Option<RecordKind>,
+    /// Which record; null where changes may have been missed.
+    pub id: Option<Id>,
+    /// What happened.
+    pub op: ChangeOp,
+}
+
+/// What it takes to hear of records of a kind.
+#[must_use]
+pub const fn needed(kind: RecordKind) -> Permission {
+    match kind {
+        RecordKind::Agent | RecordKind::Channel => Permission::AgentView,
+        RecordKind::Approval => Permission::ApprovalView,
+        RecordKind::Attachment | RecordKind::Conversation | RecordKind::Message => {
+            Permission::ConversationView
+        }
+        RecordKind::Contact => Permission::ContactView,
+        RecordKind::Credential => Permission::CredentialView,
+        RecordKind::Image => Permission::ImageView,
+        RecordKind::Invitation | RecordKind::Member => Permission::MemberView,
+        RecordKind::McpServer => Permission::McpView,
+        RecordKind::Organization => Permission::OrganizationView,
+        RecordKind::Policy => Permission::PolicyView,
+        RecordKind::Server => Permission::ServerView,
+        RecordKind::ServiceToken => Permission::TokenView,
+        RecordKind::Skill => Permission::SkillView,
+    }
+}
+
+/// Watching everything.
+#[derive(Default)]
+pub struct ChangeSubscription;
+
+#[Subscription]
+impl ChangeSubscription {
+    /// Every change of the organization's records of these kinds that the caller may view; of all kinds if none are named.
+    /// `RESYNC` says that changes may have been missed.
+    #[graphql(directive = member::apply())]
+    async fn changes(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        kinds: Option<Vec<RecordKind>>,
+    ) -> Result<impl Stream<Item = Result<Change>> + use<>> {
+        let scope = ctx.enter(org_id).await?;
+        let is_wanted = move |kind| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind));
+        let told = follow(&scope, Permit::Member, move |event| is_wanted(event.kind));
+        Ok(told.filter_map(async |told| match told {
+            Ok((scope, News::Changed(event))) => scope
+                .may(needed(event.kind))
+                .then(|| Ok(Change { kind: Some(event.kind), id: Some(Id(event.id)), op: event.op })),
+            Ok((_, News::Resync | News::Recheck)) => {
+                Some(Ok(Change { kind: None, id: None, op: ChangeOp::Resync }))
+            }
+            Err(problem) => Some(Err(problem)),
+        }))
+    }
+}

@@ -1,0 +1,205 @@
+//! The event hub: who hears of what, what an event costs, and what happens when somebody is too slow.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use async_graphql::Request as Operation;
+use futures::{FutureExt, StreamExt, stream::BoxStream};
+use muster::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::OrgId,
+    },
+    core::{Event, Request},
+    read::Reading,
+    slices::changes::needed,
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::harness::{Actor, Program, Socket, TestApp, empty_database, is_postgres};
+
+const CHANGES: &str =
+    "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { kind id op } }";
+
+/// Waits until what was sent before has reached the service.
+async fn settled(client: &mut Socket) {
+    client.subscribe("settled", "{ __typename }", json!({})).await;
+    while client.next().await["type"] != "complete" {}
+}
+
+async fn watching(app: &TestApp, actor: &Actor, kinds: Value) -> Socket {
+    let mut client = Socket::of(actor).await;
+    client.subscribe("1", CHANGES, json!({ "o": app.org, "k": kinds })).await;
+    settled(&mut client).await;
+    client
+}
+
+async fn told(client: &mut Socket) -> (String, Option<i64>, String) {
+    let next = client.next().await;
+    let change = &next["payload"]["data"]["changes"];
+    let text = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
+    assert!(change["op"].is_string(), "{next}");
+    (text("kind"), change["id"].as_i64(), text("op"))
+}
+
+fn event(org: i64, kind: RecordKind, id: i64) -> Event {
+    Event { org: OrgId(org), kind, id, op: ChangeOp::Updated, of: None }
+}
+
+#[tokio::test]
+async fn one_subscription_hears_of_every_kind_that_its_caller_may_view() {
+    let app = TestApp::start().await;
+    let mut viewer = watching(&app, &app.viewer, Value::Null).await;
+    let mut skills = watching(&app, &app.owner, json!(["SKILL"])).await;
+    let mut token = watching(&app, &app.token(&["skill.view"]).await, Value::Null).await;
+    let create = "mutation($o: Id!) { createServer(orgId: $o, input: { name: \"s\" }) { id } }";
+    let server = app.admin.gql(create, json!({ "o": app.org })).await.data()["createServer"]["id"].as_i64();
+    // Not for a viewer: `token.view` is needed.
+    app.core.events.publish(event(app.org, RecordKind::ServiceToken, 1));
+    app.core.events.publish(event(app.other_org, RecordKind::Skill, 5));
+    let create =
+        "mutation($o: Id!) { createSkill(orgId: $o, input: { name: \"k\", content: \"c\" }) { id } }";
+    let skill = app.admin.gql(create, json!({ "o": app.org })).await.data()["createSkill"]["id"].as_i64();
+    let (of_server, of_skill) = (
+        ("SERVER".to_owned(), server, "CREATED".to_owned()),
+        ("SKILL".to_owned(), skill, "CREATED".to_owned()),
+    );
+    assert_eq!(told(&mut viewer).await, of_server);
+    for client in [&mut viewer, &mut skills, &mut token] {
+        assert_eq!(told(client).await, of_skill);
+    }
+    let delete = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
+    app.admin.gql(delete, json!({ "o": app.org, "i": server })).await.data();
+    assert_eq!(told(&mut viewer).await, ("SERVER".to_owned(), server, "DELETED".to_owned()));
+
+    let mut stranger = Socket::of(&app.stranger).await;
+    stranger.subscribe("1", CHANGES, json!({ "o": app.org })).await;
+    assert_eq!(stranger.next().await["payload"]["errors"][0]["extensions"]["code"], "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn who_is_removed_hears_nothing_more() {
+    let app = TestApp::start().await;
+    let gone = app.person("VIEWER", true).await;
+    let mut client = watching(&app, &gone, Value::Null).await;
+    app.execute("DELETE FROM members WHERE user_id = $1", vec![gone.user.unwrap().into()]).await;
+    app.core.events.publish(event(app.org, RecordKind::Skill, 1));
+    // The service has not heard of it: the event is what makes it look.
+    let next = client.next().await;
+    let code = &next["payload"]["errors"][0]["extensions"]["code"];
+    assert_eq!(code, "NOT_A_MEMBER", "{next}");
+    assert_eq!(client.next().await["type"], "complete");
+}
+
+#[tokio::test]
+async fn a_burst_in_one_organization_ends_no_subscription_of_another() {
+    let app = TestApp::start().await;
+    let theirs = "subscription($o: Id!) { changes(orgId: $o) { id op } }";
+    let mut stranger = Socket::of(&app.stranger).await;
+    stranger.subscribe("1", theirs, json!({ "o": app.other_org })).await;
+    settled(&mut stranger).await;
+    let mut ours = watching(&app, &app.owner, Value::Null).await;
+    for id in 1..=10_000 {
+        app.core.events.publish(event(app.org, RecordKind::Skill, id));
+    }
+    app.core.events.publish(event(app.other_org, RecordKind::Skill, 7));
+    let next = stranger.next().await;
+    assert_eq!(next["payload"]["data"]["changes"], json!({ "id": 7, "op": "UPDATED" }), "{next}");
+    // Whoever was too slow is told, and hears the rest and what comes.
+    let mut seen = BTreeSet::new();
+    loop {
+        let (_, id, op) = told(&mut ours).await;
+        seen.insert(op);
+        if id == Some(10_000) {
+            break;
+        }
+    }
+    assert!(seen.contains("RESYNC"), "{seen:?}");
+    app.core.events.publish(event(app.org, RecordKind::Skill, 1));
+    assert_eq!(told(&mut ours).await.1, Some(1));
+}
+
+#[tokio::test]
+async fn an_event_costs_three_statements_however_many_hear_of_it() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let watch =
+        format!("subscription {{ agentChanged(orgId: {}, id: {agent}) {{ id name status }} }}", app.org);
+    let mut streams: Vec<BoxStream<'static, async_graphql::Response>> = Vec::new();
+    for n in 0..100 {
+        let actor =
+            if n % 2 == 0 { app.person("VIEWER", true).await } else { app.token(&["agent.view"]).await };
+        let mut request = Request::system(&app.core);
+        request.caller = app.caller(&actor).await;
+        let operation = Operation::new(&watch).data(Arc::new(request)).data(Arc::new(Reading::default()));
+        let mut stream = app.service.graphql.schema.execute_stream(operation).boxed();
+        assert!(stream.next().now_or_never().is_none());
+        // Until it listens.
+        let _ = timeout(Duration::from_millis(50), stream.next()).await;
+        streams.push(stream);
+    }
+    for status in ["first", "second"] {
+        app.execute("UPDATE agents SET name = $1 WHERE id = $2", vec![status.into(), agent.into()]).await;
+        let before = app.core.db.statements();
+        app.core.events.publish(event(app.org, RecordKind::Agent, agent));
+        let answers = futures::future::join_all(streams.iter_mut().map(StreamExt::next)).await;
+        for answer in answers {
+            let answer = answer.unwrap();
+            assert!(answer.errors.is_empty(), "{:?}", answer.errors);
+            assert_eq!(answer.data.into_json().unwrap()["agentChanged"]["name"], status);
+        }
+        assert_eq!(app.core.db.statements() - before, 3);
+    }
+}
+
+#[test]
+fn every_kind_of_record_says_what_it_takes_to_hear_of_it() {
+    // Whoever may view nothing hears nothing: there is no kind without a permission to view it.
+    for kind in RecordKind::ALL {
+        assert!(needed(*kind).as_str().ends_with(".view"), "{kind}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_on_one_replica_is_heard_on_the_other() {
+    if !is_postgres() {
+        // An SQLite database has one process.
+        return;
+    }
+    let shared = tempfile::tempdir().unwrap();
+    let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));
+    let program = || {
+        Program::new(&[
+            ("MUSTER_DATABASE_URL", &url),
+            ("MUSTER_KEYS_FILE", keys.to_str().unwrap()),
+            ("MUSTER_LOG", "off"),
+        ])
+    };
+    let (one, two) = (program(), program());
+    let house = one.house();
+    let (first, second) = (one.serve(), two.serve());
+    let (here, there) = (first.actor(&house), second.actor(&house));
+    let mut client = Socket::of(&there).await;
+    client.subscribe("1", CHANGES, json!({ "o": house.org })).await;
+    settled(&mut client).await;
+    let create = "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }";
+    let mut missed = 0;
+    for n in 0..50 {
+        let made = here.gql(create, json!({ "o": house.org, "n": format!("s{n}") })).await.data();
+        loop {
+            match told(&mut client).await {
+                // The second replica may have begun to listen just now.
+                (_, None, op) if op == "RESYNC" => missed += 1,
+                heard => {
+                    let id = made["createSkill"]["id"].as_i64();
+                    assert_eq!(heard, ("SKILL".to_owned(), id, "CREATED".to_owned()));
+                    break;
+                }
+            }
+        }
+    }
+    assert!(missed <= 2, "{missed}");
+    // A replica that dies without a goodbye may have said something that nobody has heard.
+    drop(first);
+    assert_eq!(told(&mut client).await.2, "RESYNC");
+}
