@@ -1,8 +1,9 @@
 //! Channels: connecting them, who may, and what comes back. What happens to them later: `channels_edited.rs`.
 
+use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, TestApp};
+use crate::harness::{Actor, TestApp, is_postgres};
 
 /// The keys of the specification's record, in its order.
 const RECORD: &[&str] = &[
@@ -254,6 +255,32 @@ async fn an_agent_or_conversation_or_member_of_another_organization_is_not_found
     assert_eq!(answer.violations(), [("/alert_recipient_user_ids/1", "NOT_FOUND")]);
     let body = json!({"alert_recipient_user_ids": [owner, owner]});
     assert_eq!(sets(&app, &channel, body).await["alert_recipient_user_ids"], json!([owner]));
+}
+
+#[tokio::test]
+async fn who_leaves_is_told_no_more_and_waits_for_no_channel_that_does_not_name_them() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let (leaving, staying) = (app.person("VIEWER", true).await, app.owner.user.unwrap());
+    let (named, other) = (connect(&app, bot(agent)).await, connect(&app, bot(agent)).await);
+    let body = json!({"alert_recipient_user_ids": [leaving.user.unwrap(), staying]});
+    sets(&app, &named, body).await;
+    sets(&app, &other, json!({"alert_recipient_user_ids": [staying]})).await;
+    // Somebody is at work on the other channel. SQLite has one writer, so nobody else is.
+    let busy = app.database.begin().await.unwrap();
+    if is_postgres() {
+        let lock = format!("SELECT 1 FROM channels WHERE id = {} FOR UPDATE", other["id"]);
+        busy.execute_unprepared(&lock).await.unwrap();
+    }
+    let leave = "mutation($o: Id!) { leaveOrganization(orgId: $o) }";
+    let left = leaving.gql(leave, json!({ "o": app.org }));
+    tokio::time::timeout(std::time::Duration::from_secs(8), left).await.expect("nobody is waited for").data();
+    busy.rollback().await.unwrap();
+    let recipients = "SELECT CAST(alert_recipient_user_ids AS TEXT) FROM channels WHERE id = $1";
+    for channel in [&named, &other] {
+        let told: String = app.one(recipients, vec![channel["id"].as_i64().unwrap().into()]).await;
+        assert_eq!(told, format!("[{staying}]"));
+    }
 }
 
 #[tokio::test]

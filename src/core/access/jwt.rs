@@ -14,8 +14,8 @@ use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
 
+use super::eddsa;
 use crate::{
     base::{
         ids::{SessionId, UserId},
@@ -30,8 +30,6 @@ const TYPE: &str = "at+jwt";
 const AUDIENCE: &str = "muster";
 /// The longest text that is looked at. Ours have about 300 characters.
 const MAX_LENGTH: usize = 2048;
-/// PKCS #8 of an Ed25519 seed (RFC 8410): these bytes, then the seed.
-const PKCS8: [u8; 16] = [0x30, 0x2e, 0x02, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
 /// What an access token says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +133,11 @@ impl Current {
             .verifying
             .iter()
             .map(|key| (key.kid.clone(), (DecodingKey::from_ed_der(&key.bytes), key.clone())));
-        Self { header, signing: signing_key(&set.active), verifying: verifying.collect() }
+        Self {
+            header,
+            signing: EncodingKey::from_ed_der(&set.active.seed[..]),
+            verifying: verifying.collect(),
+        }
     }
 }
 
@@ -154,6 +156,7 @@ impl JwtKeys {
     /// # Errors
     /// See [`KeySet::of_file`].
     pub fn new(keys: &KeyFile, issuer: &str) -> Result<Self, JwtError> {
+        eddsa::provide();
         let current = ArcSwap::from_pointee(Current::of(&KeySet::of_file(keys)?));
         Ok(Self { issuer: issuer.to_owned(), validation: validation(issuer), current })
     }
@@ -250,13 +253,6 @@ impl Wire {
     }
 }
 
-fn signing_key(key: &SigningKey) -> EncodingKey {
-    let mut der = Zeroizing::new([0; 48]);
-    der[..16].copy_from_slice(&PKCS8);
-    der[16..].copy_from_slice(&key.seed[..]);
-    EncodingKey::from_ed_der(&der[..])
-}
-
 /// The header, if it is that of an access token.
 fn header_of(token: &str) -> Option<Header> {
     if token.len() > MAX_LENGTH {
@@ -286,8 +282,10 @@ fn validation(issuer: &str) -> Validation {
 
 #[cfg(test)]
 mod tests {
+    use hmac::{Hmac, KeyInit, Mac};
     use proptest::prelude::*;
     use serde_json::{Value, json};
+    use sha2::Sha256;
 
     use super::*;
 
@@ -403,10 +401,13 @@ mod tests {
         // The classic: the public key as the secret of a MAC.
         let current = keys.current.load();
         let public = &current.verifying[&kid].1.bytes;
-        let mut header = Header { alg: Algorithm::HS256, ..keys.current.load().header.clone() };
-        let mac = jsonwebtoken::encode(&header, &claims, &EncodingKey::from_secret(public)).unwrap();
+        let header = json!({"typ": "at+jwt", "alg": "HS256", "kid": kid}).to_string();
+        let signed =
+            format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims.to_string()));
+        let mut mac = Hmac::<Sha256>::new_from_slice(public).unwrap();
+        mac.update(signed.as_bytes());
+        let mac = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()));
         assert_eq!(keys.verify(&mac, NOW), Err(JwtError::Invalid));
-        header.alg = Algorithm::EdDSA;
         let none = json!({"typ": "at+jwt", "alg": "none", "kid": kid}).to_string();
         let unsigned = format!("{}.{}.", URL_SAFE_NO_PAD.encode(none), token.split('.').nth(1).unwrap());
         assert_eq!(keys.verify(&unsigned, NOW), Err(JwtError::Invalid));

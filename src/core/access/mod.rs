@@ -8,6 +8,7 @@ mod admitted;
 mod authn;
 mod caller;
 pub mod decisions;
+mod eddsa;
 pub mod jwt;
 pub mod password;
 mod permits;

@@ -15,7 +15,10 @@ mod merge;
 mod record;
 mod whitelist;
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Select, Set, sea_query::Expr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryFilter, Select, Set,
+    sea_query::Expr,
+};
 use serde_json::json;
 
 use self::entity::{channel_whitelist, channels};
@@ -91,13 +94,16 @@ pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()
 /// # Errors
 /// The database refused.
 pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
-    let rows = held(tx.scope.find::<channels::Entity>()).all(tx.connection()).await?;
+    // Only these are locked: somebody may be at work on any other channel.
+    let names_them = match tx.connection().get_database_backend() {
+        DbBackend::Postgres => "CAST(alert_recipient_user_ids AS JSONB) @> CAST($1 AS TEXT)::JSONB",
+        _ => "EXISTS (SELECT 1 FROM json_each(alert_recipient_user_ids) WHERE value = CAST($1 AS BIGINT))",
+    };
+    let names_them = Expr::cust_with_values(names_them, [user.0.to_string()]);
+    let rows = held(tx.scope.find::<channels::Entity>().filter(names_them)).all(tx.connection()).await?;
     for channel in rows {
         let recipients = channel.alert_recipient_user_ids.as_array().cloned().unwrap_or_default();
-        let left: Vec<_> = recipients.iter().filter(|id| id.as_i64() != Some(user.0)).cloned().collect();
-        if left.len() == recipients.len() {
-            continue;
-        }
+        let left: Vec<_> = recipients.into_iter().filter(|id| id.as_i64() != Some(user.0)).collect();
         let mut row = channel.into_active_model();
         row.alert_recipient_user_ids = Set(json!(left));
         row.updated_at = Set(tx.now);
