@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_graphql::{InputType, MaybeUndefined};
-use secrecy::SecretString;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,17 +14,18 @@ use crate::{
         },
         ids::{AgentId, ConversationId, ServerId},
         problem::{Problem, Result},
+        secret::SecretText,
     },
     core::access::Scope,
     slices::{
-        agents::{self, AgentEdit, NewAgent},
+        agents::{self, CreateAgentInput, UpdateAgentInput},
         approvals::{self, Choice, NewApproval, Question, ToolRequest},
         channels::{self, CreateChannelInput},
         conversations::{self, NewConversation, NewMessage},
-        credentials::{self, FieldInput, NewCredential},
-        mcp_servers::{self, NewMcpServer},
-        servers::{self, NewServer},
-        skills::{self, NewSkill},
+        credentials::{self, CreateCredentialInput, CredentialFieldInput},
+        mcp_servers::{self, CreateMcpServerInput},
+        servers::{self, CreateServerInput, Labels},
+        skills::{self, CreateSkillInput},
     },
 };
 
@@ -36,12 +37,12 @@ pub async fn furnish(scope: &Scope) -> Result<()> {
         agent(scope, server, ("Marlow", "Customer support", "Answers customers about orders.")).await?;
     let reviewer =
         agent(scope, server, ("Redline", "Code review", "Reads changes before people do.")).await?;
-    let style = AgentEdit {
+    let style = UpdateAgentInput {
         response_style: MaybeUndefined::Value(ResponseStyle::Friendly),
         approval_ask_threshold: MaybeUndefined::Value(40),
         approval_categories: MaybeUndefined::Value(vec!["payments".to_owned()]),
         timezone: MaybeUndefined::Value("Europe/Berlin".to_owned()),
-        ..AgentEdit::default()
+        ..UpdateAgentInput::default()
     };
     agents::update(scope, support, style).await?;
     agents::start(scope, support).await?;
@@ -51,13 +52,13 @@ pub async fn furnish(scope: &Scope) -> Result<()> {
 }
 
 async fn server(scope: &Scope, name: &str, region: &str) -> Result<ServerId> {
-    let new = NewServer {
+    let new = CreateServerInput {
         name: name.to_owned(),
         description: Some("Runs agents.".to_owned()),
         hostname: Some(format!("{name}.example.net")),
         address: None,
         region: Some(region.to_owned()),
-        labels: BTreeMap::from([("tier".to_owned(), "production".to_owned())]),
+        labels: Some(Labels(BTreeMap::from([("tier".to_owned(), "production".to_owned())]))),
     };
     Ok(servers::create(scope, new).await?.0)
 }
@@ -71,7 +72,7 @@ async fn agent(
     server_id: ServerId,
     (name, role, about): (&str, &str, &str),
 ) -> Result<AgentId> {
-    let new = NewAgent {
+    let new = CreateAgentInput {
         name: name.to_owned(),
         description: Some(about.to_owned()),
         role: Some(role.to_owned()),
@@ -116,17 +117,17 @@ fn channel(input: Value) -> Result<CreateChannelInput> {
 }
 
 async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
-    let field = |label: &str, kind, value: &str| FieldInput {
+    let field = |label: &str, kind, value: &str| CredentialFieldInput {
         label: label.to_owned(),
-        kind: Some(kind),
-        value: MaybeUndefined::Value(SecretString::from(value.to_owned())),
+        r#type: Some(kind),
+        value: MaybeUndefined::Value(SecretText(value.to_owned().into())),
         position: None,
     };
-    let credential = NewCredential {
+    let credential = CreateCredentialInput {
         name: "Shop API".to_owned(),
         description: Some("Reads orders and makes refunds.".to_owned()),
         kind: CredentialKind::ApiKey,
-        destinations: vec!["shop.example.org".to_owned()],
+        destinations: Some(vec!["shop.example.org".to_owned()]),
         fields: vec![
             field("account", FieldType::Text, "northwind"),
             field("key", FieldType::Secret, "demo-key-that-opens-nothing"),
@@ -134,18 +135,18 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     };
     let credential = credentials::create(scope, credential).await?;
     credentials::set_agents(scope, credential, agents).await?;
-    let browser = NewMcpServer {
+    let browser = CreateMcpServerInput {
         name: "Browser".to_owned(),
         description: Some("Opens pages and reads them.".to_owned()),
         transport: McpTransport::Stdio,
         command: Some("npx".to_owned()),
-        args: vec!["@playwright/mcp".to_owned(), "--headless".to_owned()],
+        args: Some(vec!["@playwright/mcp".to_owned(), "--headless".to_owned()]),
         url: None,
-        auth: Vec::new(),
+        auth: None,
     };
     let browser = mcp_servers::create(scope, browser).await?;
     mcp_servers::set_agents(scope, browser, agents).await?;
-    let skill = NewSkill {
+    let skill = CreateSkillInput {
         name: "refund-policy".to_owned(),
         description: Some("When a refund may be given, and when somebody has to be asked.".to_owned()),
         content: "# Refunds\n\nUp to 50 EUR: refund at once.\nAbove: ask.\nAfter 30 days: offer a voucher.\n"

@@ -22,6 +22,7 @@ pub use db::Db;
 pub use links::{Link, Relinked, linked, relink};
 pub use names::Word;
 pub use owner::Owner;
+pub(crate) use patch::patch_all;
 pub use patch::{patch, patch_required};
 pub use scoped::{TenantEntity, held};
 pub(crate) use scoped::{entity, tenant_entity};

@@ -27,3 +27,12 @@ pub fn patch_required<T: PartialEq + Into<sea_orm::Value>>(
         column.set_if_not_equals(value);
     }
 }
+
+/// Applies fields of an edit to the columns of the same names: those that are never null, and those that may be.
+macro_rules! patch_all {
+    ($row:ident, $edit:ident; required $($required:ident),+; optional $($optional:ident),+ $(,)?) => {
+        $( $crate::core::store::patch_required(&mut $row.$required, $edit.$required); )+
+        $( $crate::core::store::patch(&mut $row.$optional, $edit.$optional); )+
+    };
+}
+pub(crate) use patch_all;

@@ -5,7 +5,7 @@ use async_graphql::MaybeUndefined;
 use icu_locale_core::subtags::{Language, Region, Script, Variant};
 use sea_orm::TryIntoModel;
 
-use super::{AgentEdit, entity::agents};
+use super::{UpdateAgentInput, entity::agents};
 use crate::{
     base::{
         enums::{AgentStatus, BackupSchedule, CredentialChoice, OverrideMode},
@@ -25,7 +25,7 @@ const LEAST_CPU: f64 = 0.01;
 ///
 /// # Errors
 /// `AGENT_ALREADY_RUNNING`.
-pub(super) fn at_rest(agent: &agents::Model, edit: &AgentEdit) -> Result<()> {
+pub(super) fn at_rest(agent: &agents::Model, edit: &UpdateAgentInput) -> Result<()> {
     let moves = edit.server_id.value().is_some_and(|server| *server != agent.server_id)
         || edit.image_id.value().is_some_and(|image| *image != agent.image_id);
     if !moves || matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
@@ -39,7 +39,11 @@ pub(super) fn at_rest(agent: &agents::Model, edit: &AgentEdit) -> Result<()> {
 ///
 /// # Errors
 /// The database is out of reach.
-pub(super) async fn values(tx: &Tx, agent: &agents::Model, edit: &AgentEdit) -> Result<Vec<Violation>> {
+pub(super) async fn values(
+    tx: &Tx,
+    agent: &agents::Model,
+    edit: &UpdateAgentInput,
+) -> Result<Vec<Violation>> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(server) = edit.server_id
         && server != agent.server_id

@@ -67,7 +67,7 @@ impl AgentMutation {
     ) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create(&scope, input.into()).await?;
+            let id = super::create(&scope, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -84,7 +84,7 @@ impl AgentMutation {
     ) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input.into()).await?;
+            super::update(&scope, id, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

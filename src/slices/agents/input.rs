@@ -1,8 +1,7 @@
-//! What agents are given: the input objects of the schema.
+//! What agents are given: the input objects of the schema, which edits take as they are.
 
 use async_graphql::{InputObject, MaybeUndefined};
 
-use super::{AgentEdit, NewAgent};
 use crate::{
     base::{
         enums::{
@@ -45,7 +44,7 @@ pub struct CreateAgentInput {
 }
 
 /// What an edit of an agent changes: absent is untouched, null clears what may be empty.
-#[derive(InputObject)]
+#[derive(InputObject, Default)]
 pub struct UpdateAgentInput {
     /// The name, unique in the organization.
     #[graphql(directive = bounds::apply(name(80).not_null()))]
@@ -164,64 +163,4 @@ pub struct UpdateAgentInput {
     /// Tokens at which a session starts over. Not in force yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
-}
-
-impl From<CreateAgentInput> for NewAgent {
-    fn from(input: CreateAgentInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            role: input.role,
-            server_id: input.server_id,
-            image_id: input.image_id,
-            model_override: input.model_override,
-        }
-    }
-}
-
-impl From<UpdateAgentInput> for AgentEdit {
-    fn from(input: UpdateAgentInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            role: input.role,
-            server_id: input.server_id,
-            image_id: input.image_id,
-            model_override: input.model_override,
-            model_credential_type: input.model_credential_type,
-            model_credential_provider: input.model_credential_provider,
-            model_credential_base_url: input.model_credential_base_url,
-            model_credential: input.model_credential.map_value(|secret| secret.0),
-            credential_choice: input.credential_choice,
-            effort_override: input.effort_override,
-            thinking_enabled: input.thinking_enabled,
-            language: input.language,
-            mcp_http_bridge: input.mcp_http_bridge,
-            response_style: input.response_style,
-            response_format: input.response_format,
-            single_message: input.single_message,
-            no_emoji: input.no_emoji,
-            approval_ask_threshold: input.approval_ask_threshold,
-            approval_block_threshold: input.approval_block_threshold,
-            approval_timeout_minutes: input.approval_timeout_minutes,
-            approval_categories: input.approval_categories,
-            disabled_tool_groups: input.disabled_tool_groups,
-            memory_mb_override: input.memory_mb_override,
-            cpu_override: input.cpu_override,
-            hub_available: input.hub_available,
-            voice_enabled: input.voice_enabled,
-            network_privileged: input.network_privileged,
-            voice_id: input.voice_id,
-            backup_schedule: input.backup_schedule,
-            timezone: input.timezone,
-            backup_cron: input.backup_cron,
-            backup_retention: input.backup_retention,
-            backup_freeze: input.backup_freeze,
-            cost_guard_mode: input.cost_guard_mode,
-            cost_guard_tokens_per_hour: input.cost_guard_tokens_per_hour,
-            cost_guard_action: input.cost_guard_action,
-            session_reset_mode: input.session_reset_mode,
-            session_reset_tokens: input.session_reset_tokens,
-        }
-    }
 }

@@ -19,7 +19,10 @@ use sea_orm::{
 };
 use serde_json::json;
 
-pub use self::edit::{AgentEdit, update};
+pub use self::{
+    edit::update,
+    input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
+};
 use self::{
     entity::agents,
     state::{Action, Step},
@@ -43,29 +46,12 @@ use crate::{
     },
 };
 
-/// What a new agent is given (specification, agent create body).
-#[derive(Clone, Debug)]
-pub struct NewAgent {
-    /// The name, unique in the organization.
-    pub name: String,
-    /// For people.
-    pub description: Option<String>,
-    /// A free label.
-    pub role: Option<String>,
-    /// Where it lives.
-    pub server_id: ServerId,
-    /// What it runs from; the organization's default if none is named.
-    pub image_id: Option<ImageId>,
-    /// The model, if not the image's.
-    pub model_override: Option<String>,
-}
-
 /// Creates a stopped agent (specification, operation 13).
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a server or image that the organization does not have, `PLAN_LIMIT_REACHED`,
 /// `NAME_TAKEN`.
-pub async fn create(scope: &Scope, new: NewAgent) -> Result<AgentId> {
+pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
     let tx = scope.begin().await?;
     let image_id = require_home(&tx, new.server_id, new.image_id).await?;
     orgs::check_limit(&tx, Limit::Agents, living(scope)).await?;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, Set};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use serde::Serialize;
 
 use super::entity::credential_fields;
@@ -17,25 +17,14 @@ use crate::{
         enums::FieldType,
         ids::{CredentialFieldId, CredentialId, OrgId},
         problem::{Problem, Result, Violation},
+        secret::SecretText,
     },
     core::{sealing::SealContext, store::Tx},
+    slices::credentials::CredentialFieldInput,
 };
 
 /// The largest value, in bytes.
 const VALUE_BYTES: usize = 64 * 1024;
-
-/// One field of the list.
-#[derive(Clone, Debug)]
-pub struct FieldInput {
-    /// What it is called; unique in the credential.
-    pub label: String,
-    /// What it holds. Left out: what it held so far, or a secret.
-    pub kind: Option<FieldType>,
-    /// The secret itself. Absent: the stored one is kept; null: it is cleared.
-    pub value: MaybeUndefined<SecretString>,
-    /// Where it stands among the others. Left out: where it stood, and for a new one where it stands in the list.
-    pub position: Option<i64>,
-}
 
 /// What setting the fields changed: labels, never values.
 #[derive(Debug, Default, Serialize)]
@@ -62,7 +51,11 @@ pub fn place(org: OrgId, field: CredentialFieldId) -> SealContext<'static> {
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a label that comes twice, or a value that is too large or not of its type.
-pub async fn replace(tx: &Tx, credential: CredentialId, fields: Vec<FieldInput>) -> Result<Replaced> {
+pub async fn replace(
+    tx: &Tx,
+    credential: CredentialId,
+    fields: Vec<CredentialFieldInput>,
+) -> Result<Replaced> {
     let own = credential_fields::Column::CredentialId.eq(credential);
     let stored =
         tx.scope.find::<credential_fields::Entity>().filter(own.clone()).all(tx.connection()).await?;
@@ -100,10 +93,15 @@ pub async fn replace(tx: &Tx, credential: CredentialId, fields: Vec<FieldInput>)
 }
 
 /// Changes a field whose label is listed again; whether anything changed.
-async fn keep(tx: &Tx, row: credential_fields::Model, position: i64, field: FieldInput) -> Result<bool> {
+async fn keep(
+    tx: &Tx,
+    row: credential_fields::Model,
+    position: i64,
+    field: CredentialFieldInput,
+) -> Result<bool> {
     let sealed = seal(tx, row.id, field.value);
     let mut row = row.into_active_model();
-    if let Some(kind) = field.kind {
+    if let Some(kind) = field.r#type {
         row.r#type.set_if_not_equals(kind);
     }
     row.position.set_if_not_equals(position);
@@ -115,13 +113,13 @@ async fn keep(tx: &Tx, row: credential_fields::Model, position: i64, field: Fiel
     Ok(changed)
 }
 
-async fn add(tx: &Tx, credential: CredentialId, position: i64, field: FieldInput) -> Result<()> {
+async fn add(tx: &Tx, credential: CredentialId, position: i64, field: CredentialFieldInput) -> Result<()> {
     let row = credential_fields::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
         credential_id: Set(credential),
         label: Set(field.label),
-        r#type: Set(field.kind.unwrap_or(FieldType::Secret)),
+        r#type: Set(field.r#type.unwrap_or(FieldType::Secret)),
         position: Set(position),
         value_sealed: Set(None),
     }
@@ -135,16 +133,16 @@ async fn add(tx: &Tx, credential: CredentialId, position: i64, field: FieldInput
     Ok(())
 }
 
-fn seal(tx: &Tx, id: CredentialFieldId, value: MaybeUndefined<SecretString>) -> MaybeUndefined<Vec<u8>> {
-    value.map_value(|secret| tx.scope.core.keys.seal(&secret, &place(tx.scope.org, id)))
+fn seal(tx: &Tx, id: CredentialFieldId, value: MaybeUndefined<SecretText>) -> MaybeUndefined<Vec<u8>> {
+    value.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &place(tx.scope.org, id)))
 }
 
 /// The fields with their labels trimmed, if each label comes once and each value is one of its type.
 fn checked(
     tx: &Tx,
-    mut fields: Vec<FieldInput>,
+    mut fields: Vec<CredentialFieldInput>,
     stored: &HashMap<String, credential_fields::Model>,
-) -> Result<Vec<FieldInput>> {
+) -> Result<Vec<CredentialFieldInput>> {
     let mut violations = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (n, field) in fields.iter_mut().enumerate() {
@@ -154,7 +152,7 @@ fn checked(
             violations.push(Violation::at(format!("/fields/{n}/label"), "DUPLICATE", detail));
         }
         let row = stored.get(&field.label);
-        let kind = field.kind.or(row.map(|row| row.r#type)).unwrap_or(FieldType::Secret);
+        let kind = field.r#type.or(row.map(|row| row.r#type)).unwrap_or(FieldType::Secret);
         if let Some(row) = row.filter(|row| row.r#type != kind && field.value.is_undefined())
             && !stored_fits(tx, row, kind)?
         {
@@ -162,7 +160,7 @@ fn checked(
             violations.push(Violation::at(format!("/fields/{n}/type"), "NOT_ALLOWED", detail));
         }
         if let MaybeUndefined::Value(value) = &field.value
-            && let Some((code, detail)) = flaw(kind, value.expose_secret())
+            && let Some((code, detail)) = flaw(kind, value.0.expose_secret())
         {
             violations.push(Violation::at(format!("/fields/{n}/value"), code, detail));
         }

@@ -2,20 +2,19 @@
 
 use std::sync::LazyLock;
 
-use async_graphql::{Context, InputObject, MaybeUndefined, Object};
+use async_graphql::{Context, Object};
 
-use super::{CredentialEdit, FieldInput, NewCredential};
+use super::{CreateCredentialInput, SetMembersInput, UpdateCredentialInput};
 use crate::{
     base::{
         enums::{CredentialKind, FieldType},
         ids::{CredentialFieldId, CredentialId, OrgId, UserId},
         permission::Permission,
-        secret::SecretText,
         time::Timestamp,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, length, list, name, not_null, range},
+        bounds::{bounds, from, range},
         permit::permit,
     },
     read::{Many, One, Page, Record, Rows, Spec},
@@ -121,106 +120,6 @@ impl Record for CredentialMember {
     }
 }
 
-/// A field of a credential, as it is set.
-#[derive(InputObject)]
-pub struct CredentialFieldInput {
-    /// What it is called; unique in the credential.
-    #[graphql(directive = bounds::apply(name(120)))]
-    pub label: String,
-    /// What it holds. Left out: what it held so far, and `secret` in a new field.
-    pub r#type: Option<FieldType>,
-    /// The secret itself, at most 64 KiB. It is never shown again. Left out: the stored one is kept; null: it is
-    /// cleared.
-    #[graphql(directive = bounds::apply(length(1, 65_536)))]
-    pub value: MaybeUndefined<SecretText>,
-    /// Where it stands among the others. Left out: where it stood before, and for a new field where it stands in this list,
-    /// counted from 0.
-    #[graphql(directive = bounds::apply(range(0, 10_000)))]
-    pub position: Option<i64>,
-}
-
-/// What a new credential is given.
-#[derive(InputObject)]
-pub struct CreateCredentialInput {
-    /// The name, unique in the organization.
-    #[graphql(directive = bounds::apply(name(80)))]
-    pub name: String,
-    /// For people.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: Option<String>,
-    /// What it is.
-    pub kind: CredentialKind,
-    /// Hosts or addresses that it may be used for.
-    #[graphql(directive = bounds::apply(list(100, length(1, 2000))))]
-    pub destinations: Option<Vec<String>>,
-    /// The fields; may be empty.
-    #[graphql(directive = bounds::apply(items(100)))]
-    pub fields: Vec<CredentialFieldInput>,
-}
-
-/// What an edit of a credential changes: absent is untouched, null clears what may be empty.
-#[derive(InputObject)]
-pub struct UpdateCredentialInput {
-    /// The name, unique in the organization.
-    #[graphql(directive = bounds::apply(name(80).not_null()))]
-    pub name: MaybeUndefined<String>,
-    /// For people.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: MaybeUndefined<String>,
-    /// What it is.
-    #[graphql(directive = bounds::apply(not_null()))]
-    pub kind: MaybeUndefined<CredentialKind>,
-    /// Hosts or addresses that it may be used for; the whole list.
-    #[graphql(directive = bounds::apply(list(100, length(1, 2000)).not_null()))]
-    pub destinations: MaybeUndefined<Vec<String>>,
-    /// The fields; the whole list, matched by label. A label that is left out is deleted with its value.
-    #[graphql(directive = bounds::apply(items(100).not_null()))]
-    pub fields: MaybeUndefined<Vec<CredentialFieldInput>>,
-}
-
-/// The members who may use a credential from now on.
-#[derive(InputObject)]
-pub struct SetMembersInput {
-    /// The complete list: members who are not named lose it. Naming one twice is naming them once.
-    #[graphql(directive = bounds::apply(items(5000)))]
-    pub user_ids: Vec<UserId>,
-}
-
-impl From<CredentialFieldInput> for FieldInput {
-    fn from(input: CredentialFieldInput) -> Self {
-        Self {
-            label: input.label,
-            kind: input.r#type,
-            value: input.value.map_value(|secret| secret.0),
-            position: input.position,
-        }
-    }
-}
-
-impl From<CreateCredentialInput> for NewCredential {
-    fn from(input: CreateCredentialInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            kind: input.kind,
-            destinations: input.destinations.unwrap_or_default(),
-            fields: input.fields.into_iter().map(Into::into).collect(),
-        }
-    }
-}
-
-impl From<UpdateCredentialInput> for CredentialEdit {
-    fn from(input: UpdateCredentialInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            kind: input.kind,
-            destinations: input.destinations,
-            fields: input.fields.map_value(|fields| fields.into_iter().map(Into::into).collect()),
-        }
-    }
-}
-
 /// Reading credentials.
 #[derive(Default)]
 pub struct CredentialQuery;
@@ -273,7 +172,7 @@ impl CredentialMutation {
     ) -> Answer<One<Credential>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create(&scope, input.into()).await?;
+            let id = super::create(&scope, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -290,7 +189,7 @@ impl CredentialMutation {
     ) -> Answer<One<Credential>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input.into()).await?;
+            super::update(&scope, id, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

@@ -8,16 +8,20 @@ mod destinations;
 mod entity;
 mod fields;
 pub mod graphql;
+mod input;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
 use serde_json::json;
 
 use self::entity::{credential_members, credentials};
-pub use self::fields::{FieldInput, place};
+pub use self::{
+    fields::place,
+    input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
+};
 use crate::{
     base::{
-        enums::{ChangeOp, CredentialKind},
+        enums::ChangeOp,
         ids::{AgentId, CredentialId, UserId},
         problem::Result,
     },
@@ -33,42 +37,12 @@ use crate::{
     },
 };
 
-/// What a new credential is given.
-#[derive(Clone, Debug)]
-pub struct NewCredential {
-    /// The name, unique in the organization.
-    pub name: String,
-    /// For people.
-    pub description: Option<String>,
-    /// What it is.
-    pub kind: CredentialKind,
-    /// Hosts or addresses that it may be used for.
-    pub destinations: Vec<String>,
-    /// The secrets.
-    pub fields: Vec<FieldInput>,
-}
-
-/// What an edit changes: absent is untouched, null clears what may be empty.
-#[derive(Clone, Debug, Default)]
-pub struct CredentialEdit {
-    /// The name, unique in the organization.
-    pub name: MaybeUndefined<String>,
-    /// For people.
-    pub description: MaybeUndefined<String>,
-    /// What it is.
-    pub kind: MaybeUndefined<CredentialKind>,
-    /// Hosts or addresses that it may be used for; the whole list.
-    pub destinations: MaybeUndefined<Vec<String>>,
-    /// The secrets; the whole list, matched by label.
-    pub fields: MaybeUndefined<Vec<FieldInput>>,
-}
-
 /// Creates a credential that nobody may use yet (specification, operation 20).
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a destination, label or value that is none, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn create(scope: &Scope, new: NewCredential) -> Result<CredentialId> {
-    let destinations = destinations::checked(new.destinations)?;
+pub async fn create(scope: &Scope, new: CreateCredentialInput) -> Result<CredentialId> {
+    let destinations = destinations::checked(new.destinations.unwrap_or_default())?;
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::Credentials, scope.find::<credentials::Entity>()).await?;
     let name = new.name.trim().to_owned();
@@ -103,7 +77,7 @@ pub async fn create(scope: &Scope, new: NewCredential) -> Result<CredentialId> {
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for a destination, label or value that is none.
-pub async fn update(scope: &Scope, id: CredentialId, edit: CredentialEdit) -> Result<()> {
+pub async fn update(scope: &Scope, id: CredentialId, edit: UpdateCredentialInput) -> Result<()> {
     let mut tx = scope.begin().await?;
     let mut credential = assignments::load_active::<credentials::Entity>(&tx, id).await?.into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use async_graphql::{Context, InputObject, MaybeUndefined, Object};
+use async_graphql::{Context, Object};
 
-use super::{McpServerEdit, NewMcpServer};
+use super::{CreateMcpServerInput, UpdateMcpServerInput};
 use crate::{
     base::{
         enums::McpTransport,
@@ -14,7 +14,7 @@ use crate::{
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, list, name, not_null, range},
+        bounds::{bounds, from, range},
         permit::permit,
     },
     read::{One, Page, Record, Rows, Spec},
@@ -66,85 +66,6 @@ impl Record for McpServer {
     }
 }
 
-/// What a new MCP server is given.
-#[derive(InputObject)]
-pub struct CreateMcpServerInput {
-    /// The name, unique in the organization.
-    #[graphql(directive = bounds::apply(name(80)))]
-    pub name: String,
-    /// For people.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: Option<String>,
-    /// How it is reached.
-    pub transport: McpTransport,
-    /// What to run; required with STDIO, refused otherwise.
-    #[graphql(directive = bounds::apply(name(1000)))]
-    pub command: Option<String>,
-    /// The command's arguments.
-    #[graphql(directive = bounds::apply(list(100, length(0, 4000))))]
-    pub args: Option<Vec<String>>,
-    /// Where it is; required with HTTP and SSE, refused with STDIO.
-    #[graphql(directive = bounds::apply(length(1, 2000)))]
-    pub url: Option<String>,
-    /// The names of the secrets that it needs.
-    #[graphql(directive = bounds::apply(list(50, name(120))))]
-    pub auth: Option<Vec<String>>,
-}
-
-/// What an edit of an MCP server changes: absent is untouched, null clears what may be empty.
-#[derive(InputObject)]
-pub struct UpdateMcpServerInput {
-    /// The name, unique in the organization.
-    #[graphql(directive = bounds::apply(name(80).not_null()))]
-    pub name: MaybeUndefined<String>,
-    /// For people.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: MaybeUndefined<String>,
-    /// How it is reached. With another one, clear what goes with the old one.
-    #[graphql(directive = bounds::apply(not_null()))]
-    pub transport: MaybeUndefined<McpTransport>,
-    /// What to run, for STDIO.
-    #[graphql(directive = bounds::apply(name(1000)))]
-    pub command: MaybeUndefined<String>,
-    /// The command's arguments; the whole list.
-    #[graphql(directive = bounds::apply(list(100, length(0, 4000)).not_null()))]
-    pub args: MaybeUndefined<Vec<String>>,
-    /// Where it is, for HTTP and SSE.
-    #[graphql(directive = bounds::apply(length(1, 2000)))]
-    pub url: MaybeUndefined<String>,
-    /// The names of the secrets that it needs; the whole list.
-    #[graphql(directive = bounds::apply(list(50, name(120)).not_null()))]
-    pub auth: MaybeUndefined<Vec<String>>,
-}
-
-impl From<CreateMcpServerInput> for NewMcpServer {
-    fn from(input: CreateMcpServerInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            transport: input.transport,
-            command: input.command,
-            args: input.args.unwrap_or_default(),
-            url: input.url,
-            auth: input.auth.unwrap_or_default(),
-        }
-    }
-}
-
-impl From<UpdateMcpServerInput> for McpServerEdit {
-    fn from(input: UpdateMcpServerInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            transport: input.transport,
-            command: input.command,
-            args: input.args,
-            url: input.url,
-            auth: input.auth,
-        }
-    }
-}
-
 /// Reading MCP servers.
 #[derive(Default)]
 pub struct McpQuery;
@@ -192,7 +113,7 @@ impl McpMutation {
     ) -> Answer<One<McpServer>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create(&scope, input.into()).await?;
+            let id = super::create(&scope, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -209,7 +130,7 @@ impl McpMutation {
     ) -> Answer<One<McpServer>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input.into()).await?;
+            super::update(&scope, id, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

@@ -6,12 +6,14 @@
 
 mod entity;
 pub mod graphql;
+mod input;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
 use serde_json::json;
 
 use self::entity::mcp_servers;
+pub use self::input::{CreateMcpServerInput, UpdateMcpServerInput};
 use crate::{
     base::{
         enums::{ChangeOp, McpTransport},
@@ -29,51 +31,13 @@ use crate::{
     },
 };
 
-/// What a new MCP server is given.
-#[derive(Clone, Debug)]
-pub struct NewMcpServer {
-    /// The name, unique in the organization.
-    pub name: String,
-    /// For people.
-    pub description: Option<String>,
-    /// How it is reached.
-    pub transport: McpTransport,
-    /// What to run, for STDIO.
-    pub command: Option<String>,
-    /// The command's arguments.
-    pub args: Vec<String>,
-    /// Where it is, for HTTP and SSE.
-    pub url: Option<String>,
-    /// The names of the secrets that it needs.
-    pub auth: Vec<String>,
-}
-
-/// What an edit changes: absent is untouched, null clears what may be empty.
-#[derive(Clone, Debug, Default)]
-pub struct McpServerEdit {
-    /// The name, unique in the organization.
-    pub name: MaybeUndefined<String>,
-    /// For people.
-    pub description: MaybeUndefined<String>,
-    /// How it is reached.
-    pub transport: MaybeUndefined<McpTransport>,
-    /// What to run, for STDIO.
-    pub command: MaybeUndefined<String>,
-    /// The command's arguments; the whole list.
-    pub args: MaybeUndefined<Vec<String>>,
-    /// Where it is, for HTTP and SSE.
-    pub url: MaybeUndefined<String>,
-    /// The names of the secrets that it needs; the whole list.
-    pub auth: MaybeUndefined<Vec<String>>,
-}
-
 /// Creates an MCP server that no agent may call yet.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a command or address that does not go with the transport, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn create(scope: &Scope, new: NewMcpServer) -> Result<McpServerId> {
-    let args = json!(new.args);
-    let auth = secret_names(&new.auth)?;
+pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServerId> {
+    let args = json!(new.args.unwrap_or_default());
+    let auth = secret_names(&new.auth.unwrap_or_default())?;
     check_endpoint(new.transport, new.command.as_deref(), &args, new.url.as_deref())?;
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::McpServers, scope.find::<mcp_servers::Entity>()).await?;
@@ -111,7 +75,7 @@ pub async fn create(scope: &Scope, new: NewMcpServer) -> Result<McpServerId> {
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` when the result does not go with its transport.
-pub async fn update(scope: &Scope, id: McpServerId, edit: McpServerEdit) -> Result<()> {
+pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) -> Result<()> {
     let mut tx = scope.begin().await?;
     let mut server = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?.into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {

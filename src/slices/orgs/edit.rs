@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
-use secrecy::SecretString;
 
 use super::{
     Limit,
@@ -15,86 +14,29 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, CostGuardAction, CustomerType, RecordKind, VersionRetention},
-        ids::ImageId,
+        enums::{ChangeOp, RecordKind},
         plain::{NAME_RULE, is_name},
         problem::{Problem, Result, Violation},
+        secret::SecretText,
         time::Timestamp,
     },
     core::{
         access::Scope,
         audit,
         sealing::SealContext,
-        store::{Tx, patch, patch_required},
+        store::{Tx, patch, patch_all, patch_required},
     },
-    slices::{people, servers},
+    slices::{orgs::UpdateOrganizationInput, people, servers},
 };
 
 /// The longest that support may be let in at a time.
 const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 
-/// What an edit changes: absent is untouched, null clears what may be empty.
-#[derive(Clone, Debug, Default)]
-pub struct OrganizationEdit {
-    /// The name.
-    pub name: MaybeUndefined<String>,
-    /// The time zone of its schedules: Europe/Berlin.
-    pub timezone: MaybeUndefined<String>,
-    /// What agents run from whose creator names no image.
-    pub default_image_id: MaybeUndefined<ImageId>,
-    /// The key by which agents speak. It is never shown again.
-    pub voice_key: MaybeUndefined<SecretString>,
-    /// The key by which voice messages are transcribed. It is never shown again.
-    pub transcription_key: MaybeUndefined<SecretString>,
-    /// The client id of an OAuth application of its own at the model provider.
-    pub provider_oauth_client_id: MaybeUndefined<String>,
-    /// That application's secret. It is never shown again.
-    pub provider_oauth_secret: MaybeUndefined<SecretString>,
-    /// Until when the operator's support may look in: at most ninety days; null ends it.
-    pub support_access_until: MaybeUndefined<Timestamp>,
-    /// Whether members without a second factor are kept out.
-    pub require_second_factor: MaybeUndefined<bool>,
-    /// A business or a person.
-    pub customer_type: MaybeUndefined<CustomerType>,
-    /// The name for invoices.
-    pub tax_name: MaybeUndefined<String>,
-    /// The tax number.
-    pub tax_id: MaybeUndefined<String>,
-    /// The country: a code of two letters.
-    pub tax_country: MaybeUndefined<String>,
-    /// Street and number.
-    pub tax_address: MaybeUndefined<String>,
-    /// The postal code.
-    pub tax_postal_code: MaybeUndefined<String>,
-    /// The city.
-    pub tax_city: MaybeUndefined<String>,
-    /// How many backups of an agent are kept.
-    pub backup_retention: MaybeUndefined<i64>,
-    /// When agents are backed up: a cron line of five fields.
-    pub backup_cron: MaybeUndefined<String>,
-    /// Tokens an hour from which the guard acts.
-    pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
-    /// What the guard does.
-    pub cost_guard_action: MaybeUndefined<CostGuardAction>,
-    /// Tokens at which a session starts over.
-    pub session_reset_tokens: MaybeUndefined<i64>,
-    /// How long transcripts are kept, in days; null: for good.
-    pub transcript_retention_days: MaybeUndefined<i64>,
-    /// Which versions of a file are kept.
-    pub version_retention: MaybeUndefined<VersionRetention>,
-    /// Memory use that raises an alert, in percent.
-    pub server_alert_ram_pct: MaybeUndefined<i64>,
-    /// Processor use that raises an alert, in percent.
-    pub server_alert_cpu_pct: MaybeUndefined<i64>,
-    /// Load for each core that raises an alert.
-    pub server_alert_load_factor: MaybeUndefined<f64>,
-}
-
 /// Edits the organization, unless nothing changes.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a time zone, cron line or country that is none, for an image that can't be the default.
-pub async fn update(scope: &Scope, edit: OrganizationEdit) -> Result<()> {
+pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> {
     let tx = scope.begin().await?;
     let mut organization = load(&tx).await?.into_active_model();
     check(&tx, &edit).await?;
@@ -119,7 +61,7 @@ pub async fn update(scope: &Scope, edit: OrganizationEdit) -> Result<()> {
     Ok(())
 }
 
-async fn check(tx: &Tx, edit: &OrganizationEdit) -> Result<()> {
+async fn check(tx: &Tx, edit: &UpdateOrganizationInput) -> Result<()> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(name) = &edit.name
         && !is_name(name.trim())
@@ -168,7 +110,7 @@ fn check_support_access(until: Timestamp, now: Timestamp) -> Option<Violation> {
     Some(Violation::at("/support_access_until", code, detail))
 }
 
-fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: OrganizationEdit) {
+fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: UpdateOrganizationInput) {
     let scope = &tx.scope;
     match edit.support_access_until {
         MaybeUndefined::Undefined => {}
@@ -187,40 +129,27 @@ fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: Organizat
         organization.vat_validated_at = Set(None);
     }
     patch_required(&mut organization.name, edit.name.map_value(|name| name.trim().to_owned()));
-    patch_required(&mut organization.timezone, edit.timezone);
-    patch(&mut organization.default_image_id, edit.default_image_id);
     patch(&mut organization.voice_key_sealed, seal(scope, "voice_key", edit.voice_key));
     patch(
         &mut organization.transcription_key_sealed,
         seal(scope, "transcription_key", edit.transcription_key),
     );
-    patch(&mut organization.provider_oauth_client_id, edit.provider_oauth_client_id);
     patch(
         &mut organization.provider_oauth_secret_sealed,
         seal(scope, "provider_oauth_secret", edit.provider_oauth_secret),
     );
-    patch(&mut organization.support_access_until, edit.support_access_until);
-    patch_required(&mut organization.require_second_factor, edit.require_second_factor);
-    patch_required(&mut organization.customer_type, edit.customer_type);
-    patch(&mut organization.tax_name, edit.tax_name);
-    patch(&mut organization.tax_id, edit.tax_id);
-    patch(&mut organization.tax_country, edit.tax_country);
-    patch(&mut organization.tax_address, edit.tax_address);
-    patch(&mut organization.tax_postal_code, edit.tax_postal_code);
-    patch(&mut organization.tax_city, edit.tax_city);
-    patch(&mut organization.backup_retention, edit.backup_retention);
-    patch(&mut organization.backup_cron, edit.backup_cron);
-    patch(&mut organization.cost_guard_tokens_per_hour, edit.cost_guard_tokens_per_hour);
-    patch_required(&mut organization.cost_guard_action, edit.cost_guard_action);
-    patch(&mut organization.session_reset_tokens, edit.session_reset_tokens);
-    patch(&mut organization.transcript_retention_days, edit.transcript_retention_days);
-    patch_required(&mut organization.version_retention, edit.version_retention);
-    patch(&mut organization.server_alert_ram_pct, edit.server_alert_ram_pct);
-    patch(&mut organization.server_alert_cpu_pct, edit.server_alert_cpu_pct);
-    patch(&mut organization.server_alert_load_factor, edit.server_alert_load_factor);
+    patch_all!(organization, edit;
+        required timezone, require_second_factor, customer_type, cost_guard_action,
+            version_retention;
+        optional default_image_id, provider_oauth_client_id, support_access_until, tax_name,
+            tax_id, tax_country, tax_address, tax_postal_code, tax_city, backup_retention,
+            backup_cron, cost_guard_tokens_per_hour, session_reset_tokens,
+            transcript_retention_days, server_alert_ram_pct, server_alert_cpu_pct,
+            server_alert_load_factor,
+    );
 }
 
-fn seal(scope: &Scope, field: &str, secret: MaybeUndefined<SecretString>) -> MaybeUndefined<Vec<u8>> {
+fn seal(scope: &Scope, field: &str, secret: MaybeUndefined<SecretText>) -> MaybeUndefined<Vec<u8>> {
     let context = SealContext::new(scope.org, "organizations", scope.org.0, field);
-    secret.map_value(|secret| scope.core.keys.seal(&secret, &context))
+    secret.map_value(|secret| scope.core.keys.seal(&secret.0, &context))
 }

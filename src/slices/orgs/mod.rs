@@ -7,6 +7,7 @@ mod check;
 mod edit;
 mod entity;
 pub mod graphql;
+mod input;
 mod limits;
 mod operator;
 
@@ -15,7 +16,8 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
 use self::entity::organizations;
 pub use self::{
     check::{check_cron, check_cron_interval, check_timezone, check_url, is_nobodys},
-    edit::{OrganizationEdit, update},
+    edit::update,
+    input::UpdateOrganizationInput,
     limits::{Limit, check_limit, check_stored, lock, store_plans, value as limit},
     operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
 };

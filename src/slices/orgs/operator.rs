@@ -21,7 +21,7 @@ use crate::{
     core::{Core, access::Scope, audit, store::Db},
     slices::{
         people,
-        servers::{self, NewImage},
+        servers::{self, CreateImageInput},
     },
 };
 
@@ -105,7 +105,7 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
     let tx = scope.begin().await?;
     people::add_to(&tx, new.owner, Role::Owner).await?;
     let (image, reference) = FIRST_IMAGE;
-    let image = NewImage {
+    let image = CreateImageInput {
         name: image.to_owned(),
         reference: reference.to_owned(),
         description: None,

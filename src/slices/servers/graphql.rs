@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use async_graphql::{Context, InputObject, Json, MaybeUndefined, Object};
+use async_graphql::{Context, Json, Object};
 
-use super::{ImageEdit, NewImage, NewServer, ServerEdit};
+use super::{CreateImageInput, CreateServerInput, UpdateImageInput, UpdateServerInput};
 use crate::{
     base::{
         enums::{Runtime, ServerStatus},
@@ -14,7 +14,7 @@ use crate::{
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, length, name, not_null, range},
+        bounds::{bounds, from, range},
         permit::permit,
     },
     read::{List, Many, One, Page, Record, Rows, Spec},
@@ -128,126 +128,6 @@ impl Record for Image {
     }
 }
 
-/// What a new server is given.
-#[derive(InputObject)]
-pub struct CreateServerInput {
-    /// The name, unique in the organization.
-    #[graphql(directive = bounds::apply(name(80)))]
-    pub name: String,
-    /// For people.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: Option<String>,
-    /// The host's name.
-    #[graphql(directive = bounds::apply(length(0, 255)))]
-    pub hostname: Option<String>,
-    /// The host's address.
-    #[graphql(directive = bounds::apply(length(0, 255)))]
-    pub address: Option<String>,
-    /// Where it stands.
-    #[graphql(directive = bounds::apply(length(0, 80)))]
-    pub region: Option<String>,
-    /// Free labels: an object of strings.
-    #[graphql(directive = bounds::apply(items(50)))]
-    pub labels: Option<Labels>,
-}
-
-/// What an edit of a server changes: absent is untouched, null clears.
-#[derive(InputObject)]
-pub struct UpdateServerInput {
-    /// The name, unique in the organization.
-    #[graphql(directive = bounds::apply(name(80).not_null()))]
-    pub name: MaybeUndefined<String>,
-    /// For people.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: MaybeUndefined<String>,
-    /// The host's name.
-    #[graphql(directive = bounds::apply(length(0, 255)))]
-    pub hostname: MaybeUndefined<String>,
-    /// The host's address.
-    #[graphql(directive = bounds::apply(length(0, 255)))]
-    pub address: MaybeUndefined<String>,
-    /// Where it stands.
-    #[graphql(directive = bounds::apply(length(0, 80)))]
-    pub region: MaybeUndefined<String>,
-    /// Free labels: an object of strings; the whole set.
-    #[graphql(directive = bounds::apply(not_null()))]
-    pub labels: MaybeUndefined<Labels>,
-}
-
-/// What a new image is given.
-#[derive(InputObject)]
-pub struct CreateImageInput {
-    /// The name, unique in the organization.
-    #[graphql(directive = bounds::apply(name(80)))]
-    pub name: String,
-    /// As a registry names it.
-    #[graphql(directive = bounds::apply(name(500)))]
-    pub reference: String,
-    /// For people.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: Option<String>,
-    /// The model of agents that choose none.
-    #[graphql(directive = bounds::apply(name(120)))]
-    pub default_model: Option<String>,
-}
-
-/// What an edit of an image changes: absent is untouched, null clears.
-#[derive(InputObject)]
-pub struct UpdateImageInput {
-    /// The name, unique in the organization.
-    #[graphql(directive = bounds::apply(name(80).not_null()))]
-    pub name: MaybeUndefined<String>,
-    /// As a registry names it.
-    #[graphql(directive = bounds::apply(name(500).not_null()))]
-    pub reference: MaybeUndefined<String>,
-    /// For people.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: MaybeUndefined<String>,
-    /// The model of agents that choose none.
-    #[graphql(directive = bounds::apply(name(120)))]
-    pub default_model: MaybeUndefined<String>,
-}
-
-impl From<CreateServerInput> for NewServer {
-    fn from(input: CreateServerInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            hostname: input.hostname,
-            address: input.address,
-            region: input.region,
-            labels: input.labels.map(|labels| labels.0).unwrap_or_default(),
-        }
-    }
-}
-
-impl From<UpdateServerInput> for ServerEdit {
-    fn from(input: UpdateServerInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            hostname: input.hostname,
-            address: input.address,
-            region: input.region,
-            labels: input.labels.map_value(|labels| labels.0),
-        }
-    }
-}
-
-impl From<CreateImageInput> for NewImage {
-    fn from(input: CreateImageInput) -> Self {
-        let CreateImageInput { name, reference, description, default_model } = input;
-        Self { name, reference, description, default_model }
-    }
-}
-
-impl From<UpdateImageInput> for ImageEdit {
-    fn from(input: UpdateImageInput) -> Self {
-        let UpdateImageInput { name, reference, description, default_model } = input;
-        Self { name, reference, description, default_model }
-    }
-}
-
 /// Reading servers and images.
 #[derive(Default)]
 pub struct ServerQuery;
@@ -315,7 +195,7 @@ impl ServerMutation {
     ) -> Answer<One<ProvisionedServer>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let (id, token) = super::create(&scope, input.into()).await?;
+            let (id, token) = super::create(&scope, input).await?;
             Ok(One::by_id(&scope, id).with_secret(token))
         })
         .await
@@ -332,7 +212,7 @@ impl ServerMutation {
     ) -> Answer<One<Server>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input.into()).await?;
+            super::update(&scope, id, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -374,7 +254,7 @@ impl ServerMutation {
     ) -> Answer<One<Image>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create_image(&scope, input.into()).await?;
+            let id = super::create_image(&scope, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -391,7 +271,7 @@ impl ServerMutation {
     ) -> Answer<One<Image>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update_image(&scope, id, input.into()).await?;
+            super::update_image(&scope, id, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -406,29 +286,5 @@ impl ServerMutation {
             Ok(One::by_id(&scope, id))
         })
         .await
-    }
-}
-
-/// Free labels: at most fifty keys and values, each a string of at most 255 characters.
-pub struct Labels(pub BTreeMap<String, String>);
-
-/// Free labels: at most fifty keys and values, each a string of at most 255 characters.
-#[async_graphql::Scalar]
-impl async_graphql::ScalarType for Labels {
-    fn parse(value: async_graphql::Value) -> async_graphql::InputValueResult<Self> {
-        let labels: BTreeMap<String, String> = async_graphql::from_value(value)?;
-        let fits = |text: &String| text.chars().count() <= 255 && !text.contains('\0');
-        if labels.len() > 50 || !labels.iter().all(|(key, value)| fits(key) && fits(value)) {
-            return Err("labels are at most fifty strings of at most 255 characters".into());
-        }
-        Ok(Self(labels))
-    }
-
-    fn is_valid(value: &async_graphql::Value) -> bool {
-        Self::parse(value.clone()).is_ok()
-    }
-
-    fn to_value(&self) -> async_graphql::Value {
-        async_graphql::to_value(&self.0).unwrap_or_default()
     }
 }

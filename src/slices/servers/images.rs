@@ -16,40 +16,17 @@ use crate::{
         audit,
         store::{Tx, held, patch, patch_required},
     },
-    slices::orgs::{self, Limit},
+    slices::{
+        orgs::{self, Limit},
+        servers::{CreateImageInput, UpdateImageInput},
+    },
 };
-
-/// What a new image is given.
-#[derive(Clone, Debug)]
-pub struct NewImage {
-    /// The name, unique in the organization.
-    pub name: String,
-    /// As a registry names it.
-    pub reference: String,
-    /// For people.
-    pub description: Option<String>,
-    /// The model of agents that choose none.
-    pub default_model: Option<String>,
-}
-
-/// What an edit changes.
-#[derive(Clone, Debug, Default)]
-pub struct ImageEdit {
-    /// The name, unique in the organization.
-    pub name: MaybeUndefined<String>,
-    /// As a registry names it.
-    pub reference: MaybeUndefined<String>,
-    /// For people.
-    pub description: MaybeUndefined<String>,
-    /// The model of agents that choose none.
-    pub default_model: MaybeUndefined<String>,
-}
 
 /// Creates an image.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn create_image(scope: &Scope, new: NewImage) -> Result<ImageId> {
+pub async fn create_image(scope: &Scope, new: CreateImageInput) -> Result<ImageId> {
     let tx = scope.begin().await?;
     let id = add_image(&tx, new).await?;
     tx.commit().await?;
@@ -60,7 +37,7 @@ pub async fn create_image(scope: &Scope, new: NewImage) -> Result<ImageId> {
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn add_image(tx: &Tx, new: NewImage) -> Result<ImageId> {
+pub async fn add_image(tx: &Tx, new: CreateImageInput) -> Result<ImageId> {
     orgs::check_limit(tx, Limit::Images, tx.scope.find::<images::Entity>()).await?;
     let name = new.name.trim().to_owned();
     require_free_name(tx, &name, None).await?;
@@ -87,7 +64,7 @@ pub async fn add_image(tx: &Tx, new: NewImage) -> Result<ImageId> {
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`.
-pub async fn update_image(scope: &Scope, id: ImageId, edit: ImageEdit) -> Result<()> {
+pub async fn update_image(scope: &Scope, id: ImageId, edit: UpdateImageInput) -> Result<()> {
     let tx = scope.begin().await?;
     let image = load(&tx, id).await?;
     if image.archived_at.is_some() {

@@ -7,6 +7,7 @@
 mod entity;
 pub mod graphql;
 mod images;
+mod input;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{
@@ -17,8 +18,9 @@ use secrecy::SecretString;
 use serde_json::json;
 
 use self::entity::servers;
-pub use self::images::{
-    ImageEdit, NewImage, add_image, archive_image, create_image, image_is_usable, update_image,
+pub use self::{
+    images::{add_image, archive_image, create_image, image_is_usable, update_image},
+    input::{CreateImageInput, CreateServerInput, Labels, UpdateImageInput, UpdateServerInput},
 };
 use crate::{
     base::{
@@ -40,45 +42,11 @@ use crate::{
 /// How long a provisioning token lets a host connect.
 const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_hours(24);
 
-/// What a new server is given.
-#[derive(Clone, Debug)]
-pub struct NewServer {
-    /// The name, unique in the organization.
-    pub name: String,
-    /// For people.
-    pub description: Option<String>,
-    /// The host's name.
-    pub hostname: Option<String>,
-    /// The host's address.
-    pub address: Option<String>,
-    /// Where it stands.
-    pub region: Option<String>,
-    /// Free labels.
-    pub labels: std::collections::BTreeMap<String, String>,
-}
-
-/// What an edit changes.
-#[derive(Clone, Debug, Default)]
-pub struct ServerEdit {
-    /// The name, unique in the organization.
-    pub name: MaybeUndefined<String>,
-    /// For people.
-    pub description: MaybeUndefined<String>,
-    /// The host's name.
-    pub hostname: MaybeUndefined<String>,
-    /// The host's address.
-    pub address: MaybeUndefined<String>,
-    /// Where it stands.
-    pub region: MaybeUndefined<String>,
-    /// Free labels; the whole set.
-    pub labels: MaybeUndefined<std::collections::BTreeMap<String, String>>,
-}
-
 /// Creates a server (specification, operation 2). The token in the answer is shown this once.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretString)> {
+pub async fn create(scope: &Scope, new: CreateServerInput) -> Result<(ServerId, SecretString)> {
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::Servers, living(scope)).await?;
     let name = new.name.trim().to_owned();
@@ -92,7 +60,7 @@ pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretSt
         hostname: Set(new.hostname),
         address: Set(new.address),
         region: Set(new.region),
-        labels: Set(json!(new.labels)),
+        labels: Set(json!(new.labels.unwrap_or_default().0)),
         status: Set(ServerStatus::Pending),
         provisioning_token_hash: Set(Some(hash.as_bytes().to_vec())),
         provisioning_token_expires_at: Set(Some(tx.now.plus(PROVISIONING_TOKEN_TTL))),
@@ -112,7 +80,7 @@ pub async fn create(scope: &Scope, new: NewServer) -> Result<(ServerId, SecretSt
 ///
 /// # Errors
 /// `NOT_FOUND`, `NAME_TAKEN`.
-pub async fn update(scope: &Scope, id: ServerId, edit: ServerEdit) -> Result<()> {
+pub async fn update(scope: &Scope, id: ServerId, edit: UpdateServerInput) -> Result<()> {
     let tx = scope.begin().await?;
     let mut server = load(&tx, id).await?.into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
@@ -123,7 +91,7 @@ pub async fn update(scope: &Scope, id: ServerId, edit: ServerEdit) -> Result<()>
     patch(&mut server.hostname, edit.hostname);
     patch(&mut server.address, edit.address);
     patch(&mut server.region, edit.region);
-    patch_required(&mut server.labels, edit.labels.map_value(|labels| json!(labels)));
+    patch_required(&mut server.labels, edit.labels.map_value(|labels| json!(labels.0)));
     if !server.is_changed() {
         return Ok(());
     }

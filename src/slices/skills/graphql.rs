@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use async_graphql::{Context, InputObject, MaybeUndefined, Object};
+use async_graphql::{Context, Object};
 
-use super::{NewSkill, SkillEdit};
+use super::{CreateSkillInput, UpdateSkillInput};
 use crate::{
     base::{
         enums::Effort,
@@ -14,7 +14,7 @@ use crate::{
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, folder, from, length, name, range},
+        bounds::{bounds, from, range},
         permit::permit,
     },
     read::{One, Page, Record, Rows, Spec},
@@ -58,71 +58,6 @@ impl Record for Skill {
                 )
         });
         &SPEC
-    }
-}
-
-/// What a new skill is given.
-#[derive(InputObject)]
-pub struct CreateSkillInput {
-    /// The name, unique in the organization. It is a folder's as well: no slashes, no dot at the beginning.
-    #[graphql(directive = bounds::apply(folder(80)))]
-    pub name: String,
-    /// What it is good for.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: Option<String>,
-    /// The know-how itself.
-    #[graphql(directive = bounds::apply(length(0, 500_000)))]
-    pub content: String,
-    /// The model that it wants.
-    #[graphql(directive = bounds::apply(name(120)))]
-    pub model: Option<String>,
-    /// The effort that it wants.
-    pub effort: Option<Effort>,
-}
-
-/// What an edit of a skill changes: absent is untouched, null clears what may be empty.
-#[derive(InputObject)]
-pub struct UpdateSkillInput {
-    /// The name, unique in the organization. It is a folder's as well: no slashes, no dot at the beginning.
-    #[graphql(directive = bounds::apply(folder(80).not_null()))]
-    pub name: MaybeUndefined<String>,
-    /// What it is good for.
-    #[graphql(directive = bounds::apply(length(0, 2000)))]
-    pub description: MaybeUndefined<String>,
-    /// The know-how itself.
-    #[graphql(directive = bounds::apply(length(0, 500_000).not_null()))]
-    pub content: MaybeUndefined<String>,
-    /// The model that it wants.
-    #[graphql(directive = bounds::apply(name(120)))]
-    pub model: MaybeUndefined<String>,
-    /// The effort that it wants.
-    pub effort: MaybeUndefined<Effort>,
-    /// Whether the assigned agents are marked as needing synchronization although nothing changes.
-    pub force: Option<bool>,
-}
-
-impl From<CreateSkillInput> for NewSkill {
-    fn from(input: CreateSkillInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            content: input.content,
-            model: input.model,
-            effort: input.effort,
-        }
-    }
-}
-
-impl From<UpdateSkillInput> for SkillEdit {
-    fn from(input: UpdateSkillInput) -> Self {
-        Self {
-            name: input.name,
-            description: input.description,
-            content: input.content,
-            model: input.model,
-            effort: input.effort,
-            force: input.force.unwrap_or_default(),
-        }
     }
 }
 
@@ -173,7 +108,7 @@ impl SkillMutation {
     ) -> Answer<One<Skill>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create(&scope, input.into()).await?;
+            let id = super::create(&scope, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -190,7 +125,7 @@ impl SkillMutation {
     ) -> Answer<One<Skill>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input.into()).await?;
+            super::update(&scope, id, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

@@ -6,6 +6,7 @@
 
 mod entity;
 pub mod graphql;
+mod input;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
@@ -13,9 +14,10 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use self::entity::skills;
+pub use self::input::{CreateSkillInput, UpdateSkillInput};
 use crate::{
     base::{
-        enums::{ChangeOp, Effort},
+        enums::ChangeOp,
         ids::{AgentId, SkillId},
         problem::{Problem, Result},
     },
@@ -34,43 +36,11 @@ use crate::{
 /// The longest name in bytes: it is the name of a folder, and file systems take 255.
 const NAME_BYTES: usize = 240;
 
-/// What a new skill is given.
-#[derive(Clone, Debug)]
-pub struct NewSkill {
-    /// The name, unique in the organization.
-    pub name: String,
-    /// What it is good for.
-    pub description: Option<String>,
-    /// The know-how itself.
-    pub content: String,
-    /// The model that it wants.
-    pub model: Option<String>,
-    /// The effort that it wants.
-    pub effort: Option<Effort>,
-}
-
-/// What an edit changes: absent is untouched, null clears what may be empty.
-#[derive(Clone, Debug, Default)]
-pub struct SkillEdit {
-    /// The name, unique in the organization.
-    pub name: MaybeUndefined<String>,
-    /// What it is good for.
-    pub description: MaybeUndefined<String>,
-    /// The know-how itself.
-    pub content: MaybeUndefined<String>,
-    /// The model that it wants.
-    pub model: MaybeUndefined<String>,
-    /// The effort that it wants.
-    pub effort: MaybeUndefined<Effort>,
-    /// Whether the assigned agents are marked although nothing changes.
-    pub force: bool,
-}
-
 /// Creates a skill that no agent has yet.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a name that is no folder's, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn create(scope: &Scope, new: NewSkill) -> Result<SkillId> {
+pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
     let name = folder_name(&new.name)?;
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::Skills, scope.find::<skills::Entity>()).await?;
@@ -107,7 +77,7 @@ pub async fn create(scope: &Scope, new: NewSkill) -> Result<SkillId> {
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `PLAN_LIMIT_REACHED`, `VALIDATION_FAILED` for a name that is no folder's.
-pub async fn update(scope: &Scope, id: SkillId, edit: SkillEdit) -> Result<()> {
+pub async fn update(scope: &Scope, id: SkillId, edit: UpdateSkillInput) -> Result<()> {
     let name = match edit.name {
         MaybeUndefined::Value(name) => MaybeUndefined::Value(folder_name(&name)?),
         unchanged => unchanged,
@@ -127,7 +97,7 @@ pub async fn update(scope: &Scope, id: SkillId, edit: SkillEdit) -> Result<()> {
     let added = length(skill.content.as_ref()) - before;
     patch(&mut skill.model, edit.model);
     patch(&mut skill.effort, edit.effort);
-    let mut changes = json!({ "force": edit.force });
+    let mut changes = json!({ "force": edit.force.unwrap_or_default() });
     if skill.is_changed() {
         if skill.content.is_set() {
             // Before the agents, as whoever stores a picture of one does: they never wait for each other.
@@ -137,7 +107,7 @@ pub async fn update(scope: &Scope, id: SkillId, edit: SkillEdit) -> Result<()> {
         changes = changed(&skill);
         skill.update(tx.connection()).await?;
         orgs::check_stored(&tx, added).await?;
-    } else if !edit.force {
+    } else if !edit.force.unwrap_or_default() {
         return Ok(());
     }
     assignments::mark_assigned::<skills::Entity>(&mut tx, id).await?;

@@ -6,9 +6,9 @@ use muster::{
     base::ids::{ImageId, ServerId},
     core::access::token::{Token, TokenKind},
     slices::{
-        agents::{self, NewAgent},
+        agents::{self, CreateAgentInput},
         people::{self, NewUser},
-        servers::{self, NewImage, NewServer},
+        servers::{self, CreateImageInput, CreateServerInput},
     },
 };
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement, TryGetable, Value};
@@ -199,7 +199,7 @@ impl TestApp {
     }
 
     async fn agent_in(&self, scope: &muster::core::access::Scope) -> i64 {
-        let new = NewAgent {
+        let new = CreateAgentInput {
             name: self.name("agent"),
             description: None,
             role: None,
@@ -244,13 +244,19 @@ impl TestApp {
 }
 
 async fn server(scope: &muster::core::access::Scope, name: String) -> ServerId {
-    let labels = std::collections::BTreeMap::new();
-    let new = NewServer { name, description: None, hostname: None, address: None, region: None, labels };
+    let new = CreateServerInput {
+        name,
+        description: None,
+        hostname: None,
+        address: None,
+        region: None,
+        labels: None,
+    };
     servers::create(scope, new).await.unwrap().0
 }
 
 async fn image(scope: &muster::core::access::Scope, name: String) -> ImageId {
-    let new = NewImage {
+    let new = CreateImageInput {
         name,
         reference: "registry.example/agent:1".into(),
         description: None,
