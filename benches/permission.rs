@@ -47,7 +47,7 @@ fn lines(org: i64, turned: bool) -> String {
 }
 
 fn write_large(dir: &Path) -> std::io::Result<()> {
-    policy::write_defaults(dir)?;
+    muster::cli::write_defaults(dir)?;
     (1..=ORGANIZATIONS).try_for_each(|org| fs::write(dir.join(format!("orgs/{org}.csv")), lines(org, false)))
 }
 

@@ -1,22 +1,21 @@
--- The texts that policy files have had, and what they decided. Conventions: ../README.md
+-- Organizations' own rules, what policies decided, and which replicas serve. Conventions: ../README.md
 
--- Every text that a policy file has had. An organization's newest row is the truth about its own file.
+-- Every text that an organization's own rules have had in the database. The newest row decides where the policy folder has no
+-- file of the organization.
 CREATE TABLE policy_versions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    organization_id BIGINT, -- Null: the operator's file, for every organization.
-    file TEXT NOT NULL, -- Relative to the policy folder: policy.csv, orgs/7.csv.
-    text TEXT, -- Null: there was no such file.
+    organization_id BIGINT NOT NULL,
+    text TEXT, -- Null: no rules of its own.
     version TEXT NOT NULL, -- Identifies the text: what an edit is made against.
-    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'OPERATOR', 'FILE')),
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'OPERATOR')),
     author_id BIGINT,
     author_name TEXT,
-    reason TEXT,
+    reason TEXT NOT NULL,
     reverts_to BIGINT, -- The earlier version whose text this is again.
     at BIGINT NOT NULL,
     UNIQUE (organization_id, id),
     CONSTRAINT policy_versions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
-CREATE INDEX policy_versions_file ON policy_versions (organization_id, file, id);
 
 -- How often which operation was allowed or refused, one row a day. Written in batches beside the requests.
 CREATE TABLE decisions (
@@ -32,3 +31,13 @@ CREATE TABLE decisions (
     CONSTRAINT decisions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
 CREATE INDEX decisions_day ON decisions (day);
+
+-- The replicas that serve. A row of one that is gone ends by its age.
+CREATE TABLE replicas (
+    id TEXT NOT NULL, -- Made up at the start.
+    address TEXT NOT NULL, -- The machine, and where it listens there.
+    started_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    policy_folder TEXT NOT NULL, -- Identifies the content of its policy folder.
+    PRIMARY KEY (id)
+);

@@ -476,11 +476,10 @@ text_enum! {
 }
 
 text_enum! {
-    /// Who gave a policy file its text.
+    /// Who stored a version of an organization's rules.
     pub PolicyAuthor {
         User = "USER": "A member, through the schema.",
         Operator = "OPERATOR": "The installation's operator, at the command line.",
-        File = "FILE": "Whoever edits the files in the policy folder.",
     }
 }
 

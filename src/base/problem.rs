@@ -95,6 +95,9 @@ codes! {
         "Other records refer to this one. Remove those first.";
     PolicyLocksOut = "POLICY_LOCKS_OUT", CONFLICT, "Policy locks out",
         "After the change nobody in the organization could edit its policy, so nobody could take it back.";
+    PolicyOwnedByFile = "POLICY_OWNED_BY_FILE", CONFLICT, "Policy owned by a file",
+        "The organization's rules are in a file of the policy folder, which `details.file` names. The operator edits the file, \
+         or publishes it and deletes it; then the organization can edit its rules.";
     LastOwner = "LAST_OWNER", CONFLICT, "Last owner",
         "An organization keeps at least one OWNER.";
     IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS", CONFLICT, "Idempotency key in progress",
@@ -119,9 +122,6 @@ codes! {
         "Too many requests. `Retry-After` tells when to come back.";
     StorageFull = "STORAGE_FULL", INSUFFICIENT_STORAGE, "Storage full",
         "The database has no room for the change (the disk, a quota); nothing was changed. Reading goes on; the operator has to make room.";
-    PolicyNotWritable = "POLICY_NOT_WRITABLE", INSUFFICIENT_STORAGE, "Policy not writable",
-        "The policy folder can't be written, so the policy was not changed. `details.file` names the file; the operator has to \
-         let the service write it, then the edit can be repeated.";
     Internal = "INTERNAL", INTERNAL_SERVER_ERROR, "Internal error",
         "The service failed. The log has the cause under the request id.";
     Unavailable = "UNAVAILABLE", SERVICE_UNAVAILABLE, "Unavailable",

@@ -15,14 +15,14 @@ use sea_orm::{ConnectionTrait, Statement};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
-use super::{Cli, Failure, Output, doctor, listen, load_keys, open, serve};
+use super::{Cli, Failure, Output, doctor, listen, load, open, serve, write_defaults};
 use crate::{
     base::{enums::Plan, files, ids::OrgId, problem::Result},
     core::{
         Core,
         access::{Scope, recognize},
         config::Config,
-        mail, policy,
+        mail,
         store::Owner,
     },
     seed::{self, Volume},
@@ -72,9 +72,9 @@ impl Demo {
         let mut owner = Owner::take(&config, "muster demo")?;
         // A folder of its own, so that editing policies can be tried: docs/policies.md does.
         if let Some(policies) = &config.policy_dir {
-            policy::write_defaults(policies)?;
+            write_defaults(policies)?;
         }
-        let core = load_keys(open::owned(config, &owner).await?.0).await?;
+        let core = load(open::owned(config, &owner).await?.0).await?;
         let org = organization(&core).await?;
         let scope = Scope::system(&core, org);
         if is_empty(&scope).await? {

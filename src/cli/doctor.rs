@@ -2,6 +2,8 @@
 //!
 //! A check answers with a finding; none of them changes anything, and none stops the others.
 
+mod policies;
+
 use std::{
     fmt,
     net::TcpListener,
@@ -24,15 +26,12 @@ use crate::{
         sealing::{KeyFile, KeyFileError, Locator},
         store::{Db, backup::database_file},
     },
-    slices::policies,
 };
 
 /// How long anything that is asked may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The least room on the disk, in bytes: below it is bad, below ten times as much is worth a look.
 const LEAST_ROOM: u64 = 100 << 20;
-/// How many files a finding names.
-const NAMED: usize = 10;
 /// How far the database's clock may be away, in milliseconds.
 const SKEW: i64 = 2_000;
 
@@ -293,54 +292,10 @@ async fn database(config: &Config) -> Vec<Finding> {
                     .unwrap_or_else(|error| Finding::bad("sealed values", error.to_string(), advice)),
             );
         }
-        if let Some(dir) = config.policy_dir() {
-            findings.push(policy_files(&db, dir).await);
-            findings.extend(stray_files(&db, dir).await);
-        }
+        findings.extend(policies::found(&db, config).await);
     }
     db.close().await;
     findings
-}
-
-/// Whether the folder has what is in force. A service that could not write a file decides by the newest version all the
-/// same, so nobody notices until the folder is copied or edited.
-async fn policy_files(db: &Db, dir: &Path) -> Finding {
-    const CHECK: &str = "policy files";
-    let unwritten = match policies::unwritten(db, dir).await {
-        Ok(unwritten) => unwritten,
-        Err(problem) => return Finding::bad(CHECK, problem.to_string(), "check the database"),
-    };
-    if unwritten.is_empty() {
-        return Finding::good(CHECK, "each organization's own has its newest version");
-    }
-    let found = unwritten.iter().map(|it| format!("{} does not have version {}", it.file, it.version));
-    let found: Vec<String> = found.take(NAMED).collect();
-    let more = match unwritten.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    let advice = format!(
-        "let the service write and replace files in {}: rights, a read-only mount, a file that is mounted by itself, room \
-         (its log says why: policy.file_not_written). It tries again within a minute; where none is running, the next start \
-         writes them. The versions are in force all the same; don't edit these files until then",
-        dir.join("orgs").display()
-    );
-    Finding::look(CHECK, format!("{}{more}", found.join("; ")), advice)
-}
-
-/// Rules that hold for nobody.
-async fn stray_files(db: &Db, dir: &Path) -> Option<Finding> {
-    const CHECK: &str = "policy files";
-    match policies::of_no_organization(db, dir).await {
-        Ok(strays) if strays.is_empty() => None,
-        Ok(strays) => {
-            let found = format!("there is no organization for {}", strays.join(", "));
-            let advice = "give the file the number of its organization, or remove it: an organization that gets this number \
-                          would get these rules";
-            Some(Finding::look(CHECK, found, advice))
-        }
-        Err(problem) => Some(Finding::bad(CHECK, problem.to_string(), "check the database")),
-    }
 }
 
 async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Cli, Failure, Output, doctor, load_keys, open};
+use super::{Cli, Failure, Output, doctor, load, open};
 use crate::{
     base::numerals::counted,
     core::store::{Owner, Step},
@@ -27,7 +27,7 @@ impl Migrate {
         open::make_folder(&config)?;
         let owner = Owner::take(&config, "muster migrate")?;
         let (core, steps) = open::owned(config, &owner).await?;
-        let core = load_keys(core).await?;
+        let core = load(core).await?;
         core.shut_down().await;
         let names = names(&steps);
         let text = match names.len() {

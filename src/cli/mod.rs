@@ -32,11 +32,12 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use clap::{Parser, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
-pub use self::{failure::Failure, output::Output, serve::serve};
+pub use self::{failure::Failure, output::Output, policy::write_defaults, serve::serve};
 use crate::{
     base::{ids::OrgId, time::Timestamp},
     core::{
         Core,
+        access::rules,
         config::{Config, ConfigError},
         keys,
         store::Db,
@@ -156,7 +157,7 @@ impl Cli {
     /// # Errors
     /// Whatever is wrong with the settings, the keys, the policy files or the database; there is no installation.
     pub async fn open(&self) -> Result<Arc<Core>, Failure> {
-        load_keys(open::found(self.settings()?).await?).await
+        load(open::found(self.settings()?).await?).await
     }
 
     /// The same, and an installation is made where there is none: for the commands that begin one.
@@ -164,7 +165,7 @@ impl Cli {
     /// # Errors
     /// Whatever is wrong with the settings, the keys, the policy files or the database.
     async fn open_or_make(&self) -> Result<Arc<Core>, Failure> {
-        load_keys(open::made(self.settings()?).await?).await
+        load(open::made(self.settings()?).await?).await
     }
 
     /// The service of an installation that is there, even where the signing keys do not open: the commands that mend that.
@@ -232,12 +233,14 @@ impl Cli {
     /// # Errors
     /// Those of [`Self::open`].
     pub async fn open_as_is(&self) -> Result<Arc<Core>, Failure> {
-        load_keys(open::as_is(self.settings()?).await?).await
+        load(open::as_is(self.settings()?).await?).await
     }
 }
 
-async fn load_keys(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
+/// What a service has to know before anybody is served: its keys, and the organizations' rules in the database.
+async fn load(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
     keys::load(&core).await?;
+    rules::follow(&core).await?;
     Ok(core)
 }
 

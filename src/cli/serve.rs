@@ -13,7 +13,7 @@ use tokio::{
     time::{interval, timeout},
 };
 
-use super::{Cli, Failure, Output, doctor, listen, load_keys, open};
+use super::{Cli, Failure, Output, doctor, listen, load, open};
 use crate::{
     core::{Core, config::LogFormat, events, keys, store::Owner, telemetry::metrics},
     faces::edge::{self, scrape},
@@ -52,7 +52,7 @@ impl Serve {
         let mut owner = Owner::take(&config, "muster serve")?;
         let core =
             if self.no_migrate { open::as_is(config).await? } else { open::owned(config, &owner).await?.0 };
-        let core = load_keys(core).await?;
+        let core = load(core).await?;
         let listener = taken.listen(LISTEN)?;
         let address = listener.local_addr()?;
         owner.serves_at(&format!("http://{address}"))?;

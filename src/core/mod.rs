@@ -3,7 +3,7 @@
 //! - [`config`], [`telemetry`]: settings in; log, metrics and traces out
 //! - [`store`]: the database, always in the scope of one organization
 //! - [`policy`]: who may do what, as casbin reads it from the policy files
-//! - [`access`]: who is asking, and what may they do here
+//! - [`access`]: who is asking, and what may they do here · [`replicas`]: which others serve, with which policy folder
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for what was changed and for what was refused
 //! - [`events`], [`outbox`], [`mail`]: what leaves a change: news for subscribers, work for others, letters
@@ -23,6 +23,7 @@ pub mod mail;
 pub mod outbound;
 pub mod outbox;
 pub mod policy;
+pub mod replicas;
 pub mod request;
 pub mod sealing;
 pub mod store;
@@ -41,6 +42,7 @@ use self::{
     limits::Limits,
     mail::Mailer,
     policy::Policy,
+    replicas::Replicas,
     sealing::LiveRing,
     store::Db,
     tasks::Tasks,
@@ -78,8 +80,8 @@ pub struct Core {
     pub events: Arc<Hub>,
     /// Work beside requests.
     pub tasks: Tasks,
-    /// What the policies' slice keeps.
-    pub(crate) policies: std::sync::OnceLock<Arc<dyn std::any::Any + Send + Sync>>,
+    /// This replica, and those whose policy folder differs.
+    pub replicas: Replicas,
     /// When the service was made.
     pub started_at: Timestamp,
 }
@@ -122,8 +124,10 @@ impl Core {
         let db = Db::open(&config.database).await?;
         keys::require_presence(&config, &db).await?;
         let keys = config.keys().context("key file")?;
+        let dir = config.policy_dir().map(Path::to_owned);
+        let policy = tokio::task::spawn_blocking(move || load_policy(dir.as_deref())).await??;
         Ok(Arc::new(Self {
-            policy: load_policy(config.policy_dir())?,
+            policy,
             access: Access::new(&config, &keys, &options, permits)?,
             keys: LiveRing::new(keys.ring().clone()),
             mailer: Mailer::new(&config).context("mail")?,
@@ -132,7 +136,7 @@ impl Core {
             audit: audit::Recorder::new(&keys, options.audited),
             events: Arc::default(),
             tasks: Tasks::default(),
-            policies: std::sync::OnceLock::new(),
+            replicas: Replicas::default(),
             started_at: options.clock.now(),
             clock: options.clock,
             config,
@@ -150,6 +154,9 @@ impl Core {
         if let Err(problem) = decisions::flush(self).await {
             tracing::error!(%problem, "decisions.not_written");
         }
+        if let Err(problem) = replicas::leave(self).await {
+            tracing::warn!(%problem, "replica.not_signed_off");
+        }
         self.db.close().await;
         traces::finish().await;
     }
@@ -160,8 +167,10 @@ fn load_policy(dir: Option<&Path>) -> anyhow::Result<Policy> {
         Some(dir) => Policy::load(dir),
         None => Policy::embedded(),
     };
-    loaded.map_err(|problems| {
+    let policy = loaded.map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("the policy is refused:\n{}", lines.join("\n"))
-    })
+    })?;
+    policy.log(&policy.status().problems);
+    Ok(policy)
 }

@@ -31,7 +31,7 @@ enum Past {
 }
 
 const DAY: Duration = Duration::from_hours(24);
-/// How many versions of a policy file are kept.
+/// How many versions of an organization's rules are kept.
 const VERSIONS: i64 = 200;
 
 const fn stays(table: &'static str, what: &'static str) -> Kept {
@@ -101,14 +101,15 @@ pub const KEPT: &[Kept] = &[
     stays("plans", "The plans of the settings."),
     goes(
         "policy_versions",
-        "The newest 200 of each file.",
+        "The newest 200 of each organization.",
         &[Goes {
-            rows: "id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY organization_id, file \
+            rows: "id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY organization_id \
                    ORDER BY id DESC) AS place FROM policy_versions) placed WHERE place > $1)",
             past: Past::Newest(VERSIONS),
         }],
     ),
     stays("recovery_codes", "Until they are used or replaced."),
+    goes("replicas", "An hour after it was last seen.", &[after("seen_at <= $1", Duration::from_hours(1))]),
     stays(
         "servers",
         "For ever: a deleted server is archived, since older rows name it. The plan limits how many are not.",

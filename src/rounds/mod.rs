@@ -15,14 +15,14 @@ use crate::{
     base::problem::Result,
     core::{
         Core,
-        access::decisions,
+        access::{decisions, rules},
         audit, keys,
         limits::{Limits, SWEEP_EVERY},
-        mail, telemetry,
+        mail, replicas, telemetry,
     },
     faces::edge::idempotency,
     fields::RECHECK,
-    slices::{approvals, conversations, policies},
+    slices::{approvals, conversations},
 };
 
 /// A kind of recurring work.
@@ -38,15 +38,11 @@ pub struct Round {
 /// The table.
 pub const ROUNDS: &[Round] = &[
     Round {
-        name: "policies.sync",
+        name: "policies.follow",
         every: Duration::from_millis(400),
-        run: |core| policies::sync(core).boxed(),
+        run: |core| rules::follow(core).boxed(),
     },
-    Round {
-        name: "policies.remove_leftovers",
-        every: Duration::from_mins(10),
-        run: |core| policies::sweep(core).boxed(),
-    },
+    Round { name: "replicas.report", every: replicas::EVERY, run: |core| replicas::report(core).boxed() },
     Round {
         name: "policies.write_decisions",
         every: Duration::from_secs(5),

@@ -20,7 +20,7 @@ async fn a_policy_file_that_is_replaced_meanwhile_does_not_spoil_the_backup() {
     let (app, policies) = TestApp::with_policy_folder().await;
     let orgs = policies.path().join("orgs");
     fs::create_dir_all(&orgs).unwrap();
-    for hidden in [".synced.json", "orgs/.t1.csv"] {
+    for hidden in [".notes.json", "orgs/.t1.csv"] {
         fs::write(policies.path().join(hidden), "{}").unwrap();
     }
     let (file, next) = (orgs.join("1.csv"), orgs.join(".t2.csv"));

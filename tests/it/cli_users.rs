@@ -365,7 +365,7 @@ async fn an_account_is_locked_out_while_the_policy_is_broken() {
     let program = Program::new(&base);
     program.house();
     let folder = shared.path().join("policies");
-    muster::core::policy::write_defaults(&folder).unwrap();
+    muster::cli::write_defaults(&folder).unwrap();
     fs::write(folder.join("policy.csv"), "p, OWNER, no such thing\n").unwrap();
     let broken = Program::new(&[&base[..], &[("MUSTER_POLICY_DIR", folder.to_str().unwrap())]].concat());
     let invite =

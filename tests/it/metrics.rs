@@ -2,12 +2,10 @@
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
-use muster::{
-    base::ids::OrgId,
-    core::{
-        config::Config,
-        telemetry::{self, metrics},
-    },
+use muster::core::{
+    config::Config,
+    replicas,
+    telemetry::{self, metrics},
 };
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
@@ -171,33 +169,31 @@ async fn everything_shown_is_in_the_table_with_the_labels_that_it_says() {
 }
 
 #[tokio::test]
-async fn readings_of_the_policy_and_files_that_could_not_be_written_are_counted() {
+async fn readings_of_the_policy_are_counted_and_replicas_with_another_folder() {
     let dir = policy_folder();
     let (app, page) = measured_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
     let counted = async || {
         let scraped = scrape(&page).await;
         let read = |outcome| value(&scraped, "muster_policy_reloads_total", json!({ "outcome": outcome }));
-        let plain = |name| value(&scraped, name, json!({}));
-        let failed = plain("muster_policy_file_writes_failed_total");
-        [read("taken"), read("refused"), failed, plain("muster_policy_unwritten_files")]
+        [read("taken"), read("refused"), value(&scraped, "muster_policy_replicas_differing", json!({}))]
     };
-    assert_eq!(counted().await, [0; 4], "the start is no reading again");
-    let (file, org, policy) = (dir.path().join("orgs/7.csv"), OrgId(7), &app.core.policy);
+    assert_eq!(counted().await, [0; 3], "the start is no reading again");
+    let file = dir.path().join("orgs/7.csv");
     fs::write(&file, "nonsense\n").unwrap();
-    assert!(policy.reload().is_err());
+    assert!(app.core.policy.reload().is_err());
     fs::remove_file(&file).unwrap();
-    policy.reload().unwrap();
-    assert_eq!(counted().await, [1, 1, 0, 0]);
-    let text = Some("p, VIEWER, 7, contact.view, allow\n".to_owned());
-    let prepared = policy.prepare(org, text.clone()).unwrap();
-    fs::create_dir(&file).unwrap();
-    assert!(policy.prepare(org, text.clone()).is_err());
-    policy.put(prepared, None).unwrap();
-    assert_eq!(counted().await, [2, 1, 2, 1]);
-    fs::remove_dir(&file).unwrap();
-    policy.put_org(org, text, None).unwrap();
-    assert_eq!(counted().await, [3, 1, 2, 0]);
-    assert_eq!(app.stranger.get("/metrics").await.problem(), (404, "NOT_FOUND"));
+    app.core.policy.reload().unwrap();
+    assert_eq!(counted().await, [1, 1, 0]);
+    let own = policy_folder();
+    fs::write(own.path().join("orgs/7.csv"), "p, VIEWER, 7, contact.view, allow\n").unwrap();
+    let other = app.replica(Some(own.path())).await;
+    for replica in [&other, &app.core] {
+        replicas::report(replica).await.unwrap();
+    }
+    assert_eq!(counted().await, [1, 1, 1]);
+    other.shut_down().await;
+    replicas::report(&app.core).await.unwrap();
+    assert_eq!(counted().await, [1, 1, 0]);
 }
 
 #[tokio::test]

@@ -9,7 +9,6 @@ use std::{
     },
 };
 
-use muster::core::policy;
 use serde_json::{Value, json};
 
 use crate::harness::{Ran, TestApp, is_postgres, muster};
@@ -163,7 +162,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     // Rules for an organization that there is not.
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("strays");
-    policy::write_defaults(&folder).unwrap();
+    muster::cli::write_defaults(&folder).unwrap();
     let mut strays = app.variables();
     strays.push(("MUSTER_POLICY_DIR".into(), folder.to_str().unwrap().into()));
     fs::write(

@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn a_policy_file_is_taken_or_its_lines_are_named(text in near(POLICY), org in near("p, VIEWER, agent.edit, allow\n")) {
         let folder = tempfile::tempdir().unwrap();
-        policy::write_defaults(folder.path()).unwrap();
+        muster::cli::write_defaults(folder.path()).unwrap();
         fs::write(folder.path().join("policy.csv"), &text).unwrap();
         fs::create_dir_all(folder.path().join("orgs")).unwrap();
         fs::write(folder.path().join("orgs/7.csv"), org).unwrap();

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use muster::{base::permission::Permission, core::policy};
+use muster::base::permission::Permission;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ struct Installation {
 async fn installation() -> Installation {
     let room = tempfile::tempdir().unwrap();
     let (url, live) = (empty_database(room.path()).await, room.path().join("live"));
-    policy::write_defaults(&live).unwrap();
+    muster::cli::write_defaults(&live).unwrap();
     let program = Program::new(&[
         ("MUSTER_DATABASE_URL", &url),
         ("MUSTER_POLICY_DIR", live.to_str().unwrap()),
@@ -68,7 +68,7 @@ impl Installation {
     /// A copy of the shipped policy with this as House's own file.
     fn candidate(&self, name: &str, own: &str) -> String {
         let dir = self.room.path().join(name);
-        policy::write_defaults(&dir).unwrap();
+        muster::cli::write_defaults(&dir).unwrap();
         fs::write(self.own(&dir), own).unwrap();
         dir.display().to_string()
     }
@@ -91,7 +91,7 @@ impl Installation {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_published() {
+async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_in_force() {
     let house = installation().await;
     let ask = |org: &str, more: &[&str]| {
         house.json(&[&["explain", "--org", org, "--role", "VIEWER", "contact.view"], more].concat())
@@ -105,21 +105,26 @@ async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_publis
     let of_user = ["explain", "--org", "House", "--user", "owner@example.org", "policy.edit"];
     assert_eq!(house.json(&of_user)["subject"], "OWNER");
     assert!(house.text(&of_user).starts_with("OWNER may policy.edit"), "{}", house.text(&of_user));
-    // Published, and the folder says something else.
+    // In the database, where the folder has no file.
     house.publish(&house.candidate("candidate", &house.line("contact.view")));
-    fs::remove_file(house.own(&house.live)).unwrap();
-    assert_eq!(ask("House", &["--live"])["allowed"], true);
-    assert_eq!(ask("House", &["--live"])["decided_by"]["file"], format!("orgs/{}.csv", house.id));
+    let live = house.live.display().to_string();
+    assert_eq!(ask("House", &[])["allowed"], true);
+    assert_eq!(ask("House", &[])["decided_by"]["file"], format!("orgs/{}.csv", house.id));
+    assert_eq!(ask("House", &["--dir", &live])["allowed"], false, "the files alone");
+    fs::write(house.own(&house.live), house.line("skill.edit")).unwrap();
+    assert_eq!(ask("House", &[])["allowed"], false, "a file decides");
+    // A wrong file of another organization is not in the way; its own one is.
+    fs::write(house.live.join("orgs/77.csv"), "nonsense\n").unwrap();
     assert_eq!(ask("House", &[])["allowed"], false);
+    fs::write(house.own(&house.live), "nonsense\n").unwrap();
+    house.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "orgs/1.csv:1: ");
     house.refused(
         &["explain", "--org", "99", "--role", "VIEWER", "contact.view"],
         1,
         "NOT_FOUND",
         "There is no organization `99`",
     );
-    // The folder need not be good for that.
     fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
-    assert_eq!(ask(&house.id, &["--live"])["allowed"], true);
     house.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "policy.csv:1: ");
 
     let role = ["--role", "VIEWER"];
@@ -130,14 +135,7 @@ async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_publis
     refused(&["--role", "KING", "agent.edit"], 2, "USAGE", "KING");
     refused(&["agent.edit"], 2, "USAGE", "--role");
     refused(&["--user", "owner@example.org"], 2, "USAGE", "--org");
-    refused(&[&role[..], &["--live", "--dir", "x"]].concat(), 2, "USAGE", "cannot be used with");
     refused(&[&role[..], &["--org", "Nobody"]].concat(), 1, "NOT_FOUND", "There is no organization `Nobody`");
-    refused(
-        &[&role[..], &["--org", "99", "--live"]].concat(),
-        1,
-        "NOT_FOUND",
-        "There is no organization `99`",
-    );
     refused(&[&role[..], &["--dir", "nowhere"]].concat(), 1, "FAILED", "nowhere: there is no such folder");
     refused(
         &["--org", "House", "--user", "x@example.org"],
@@ -149,7 +147,7 @@ async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_publis
         &["--org", "House", "--user", "stranger@example.org"],
         1,
         "FAILED",
-        "is no member of organization",
+        "is not a member of organization",
     );
 }
 
@@ -196,7 +194,7 @@ async fn check_and_test_name_every_mistake_of_a_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn diff_compares_folders_with_each_other_and_with_what_is_published() {
+async fn diff_compares_folders_and_versions_with_what_is_in_force() {
     let house = installation().await;
     let candidate = house.candidate("candidate", &house.line("contact.view"));
     let live = house.live.display().to_string();
@@ -209,25 +207,36 @@ async fn diff_compares_folders_with_each_other_and_with_what_is_published() {
     let lost = (json!(house.org), json!("contact.view"), json!(false));
     assert_eq!(change(&house.json(&["diff", "--dir", &candidate])), gained);
     assert_eq!(change(&house.json(&["diff", "--dir", &live, "--against", &candidate])), lost);
-    assert_eq!(
-        change(&house.json(&["diff", "--dir", &candidate, "--live"])),
-        gained,
-        "nothing is published yet"
-    );
     let text = house.text(&["diff", "--dir", &candidate]);
     assert!(
         text.starts_with("+ VIEWER contact.view in organization ") && text.ends_with("1 cell changed\n"),
         "{text}"
     );
+    let published = house.publish(&candidate);
+    assert_eq!(house.json(&["diff", "--dir", &candidate])["changes"], json!([]), "in force by the database");
+    assert_eq!(
+        house.json(&["diff", "--dir", &live])["changes"],
+        json!([]),
+        "the database has it then as well"
+    );
+    house.publish(&house.candidate("empty", ""));
+    let number = published["id"].to_string();
+    assert_eq!(change(&house.json(&["diff", "--version", &number])), gained, "as if it were reverted to");
+    // A folder that a version in the database is not good with.
     house.publish(&candidate);
-    let same = house.json(&["diff", "--live"]);
-    assert_eq!((&same["changes"], &same["before"]), (&json!([]), &same["after"]), "the service's own folder");
-    // Edited by hand, and not taken yet.
-    fs::remove_file(house.own(&house.live)).unwrap();
-    assert_eq!(change(&house.json(&["diff", "--live"])), lost);
+    let ceiling = house.candidate("ceiling", "");
+    fs::remove_file(house.own(Path::new(&ceiling))).unwrap();
+    let policy = Path::new(&ceiling).join("policy.csv");
+    let text = fs::read_to_string(&policy).unwrap() + "p, VIEWER, *, contact.view, deny\n";
+    fs::write(&policy, text).unwrap();
+    let found = house.json(&["diff", "--dir", &ceiling]);
+    assert_eq!(change(&found), lost);
+    assert_eq!(found["problems"].as_array().unwrap().len(), 1, "{found:#}");
+    assert!(house.text(&["diff", "--dir", &ceiling]).contains("only what these rules deny"));
 
     house.refused(&["diff"], 2, "USAGE", "--dir");
-    house.refused(&["diff", "--live", "--against", "x"], 2, "USAGE", "cannot be used with");
+    house.refused(&["diff", "--version", "1", "--against", "x"], 2, "USAGE", "cannot be used with");
+    house.refused(&["diff", "--version", "999999"], 1, "NOT_FOUND", "There is no policy version 999999");
     house.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: there is no such folder");
     house.refused(
         &["diff", "--dir", &candidate, "--against", "nowhere"],
@@ -238,24 +247,27 @@ async fn diff_compares_folders_with_each_other_and_with_what_is_published() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_published_is_asked_of_no_database_that_is_not_there() {
+async fn where_there_is_no_database_the_files_alone_are_asked_and_none_is_made() {
     let room = tempfile::tempdir().unwrap();
     let file = room.path().join("none.db");
     let url = format!("sqlite://{}", file.display());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let asked = program.run(&["policy", "explain", "--live", "--token-cap", "--json"]).refused(1, "FAILED");
-    assert!(asked.starts_with("There is no database") && asked.contains("none.db"), "{asked}");
     let folder = tempfile::tempdir().unwrap();
-    policy::write_defaults(folder.path()).unwrap();
-    let diff = ["policy", "diff", "--live", "--dir", folder.path().to_str().unwrap(), "--json"];
-    assert_eq!(program.run(&diff).refused(1, "FAILED"), asked);
-    // Of a folder, which needs no database, an id is believed.
+    muster::cli::write_defaults(folder.path()).unwrap();
     let folder = folder.path().to_str().unwrap();
-    let of = |org| {
-        ["policy", "explain", "--role", "VIEWER", "--dir", folder, "contact.view", "--org", org, "--json"]
-    };
-    assert_eq!(program.run(&of("99")).out["allowed"], false);
-    assert_eq!(program.run(&of("House")).refused(1, "FAILED"), asked);
+    assert_eq!(program.json(&["policy", "check"])["ok"], true);
+    // Of what is not there an id is believed.
+    let of = |org| ["policy", "explain", "--role", "VIEWER", "contact.view", "--org", org, "--json"];
+    for more in [&[][..], &["--dir", folder]] {
+        assert_eq!(program.run(&[&of("99"), more].concat()).out["allowed"], false);
+        let asked = program.run(&[&of("House"), more].concat()).refused(1, "FAILED");
+        assert!(asked.starts_with("There is no database") && asked.contains("none.db"), "{asked}");
+    }
+    for more in [&[][..], &["--against", folder]] {
+        let diff = [&["policy", "diff", "--dir", folder], more].concat();
+        assert_eq!(program.json(&diff)["changes"], json!([]));
+    }
+    program.run(&["policy", "diff", "--version", "1", "--json"]).refused(1, "FAILED");
     assert!(!file.exists(), "asking makes none");
 }
 
@@ -274,8 +286,10 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     };
     let published = against(&first, "none");
     let published = house.json(&published.each_ref().map(String::as_str));
-    assert_eq!(published["organization_id"], house.org);
-    assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0], "the service's folder has it");
+    assert_eq!(
+        (&published["organization_id"], &published["owned_by_file"]),
+        (&json!(house.org), &Value::Null)
+    );
     let stale = against(&second, "none");
     house.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "read it again");
     let by_number = ["publish", "--org", "House", "--dir", &second, "--reason", "because", "--version"];
@@ -283,8 +297,7 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     house.refused(&unknown, 1, "NOT_FOUND", "There is no policy version 999999");
     let number = published["id"].to_string();
     assert_eq!(house.json(&[&by_number[..], &[&number]].concat())["changed"], true);
-    assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[1]);
-    assert_eq!(house.publish(&second)["changed"], false, "it is in force as it is");
+    assert_eq!(house.publish(&second)["changed"], false, "it is the newest already");
     house.refused(&[&by_number[..], &[&number]].concat(), 1, "CONFLICT", "by now");
     let versions = house.versions();
     let shown: Vec<_> = versions.iter().map(|it| (it["text"].as_str().unwrap(), &it["reason"])).collect();
@@ -296,23 +309,15 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
         shown.contains("asked for") != shown.contains("because") && shown.contains("    # both\n"),
         "{shown}"
     );
-    let operators = house.json(&["history"]);
-    assert_eq!(
-        operators["versions"].as_array().unwrap().len(),
-        2,
-        "policy.csv and expectations.csv: {operators:#}"
-    );
-
     let id = published["id"].to_string();
     let reverted = house.json(&["revert", &id, "--reason", "too wide"]);
     assert_eq!(
         reverted,
         json!({
-            "reverted_to": published["id"], "organization_id": house.org, "file": format!("orgs/{}.csv", house.org),
-            "changed": true
+            "reverted_to": published["id"], "organization_id": house.org, "changed": true, "owned_by_file": null
         })
     );
-    assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0]);
+    assert_eq!(house.versions()[0]["text"], texts[0]);
     assert_eq!(house.versions()[0]["reverts_to"], published["id"]);
 
     let publish = |org: &str, dir: &str, reason: &str| {
@@ -324,13 +329,14 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     let wrong = house.candidate("wrong", &house.line("agent.edti"));
     let locked = house.candidate("locked", &format!("p, OWNER, {}, policy.edit, deny\n", house.org));
     refused(publish("Nobody", &first, "x"), "NOT_FOUND", "There is no organization `Nobody`");
-    refused(publish("Elsewhere", &first, "x"), "FAILED", "make it empty");
+    refused(publish("Elsewhere", &first, "x"), "FAILED", "publish an empty file");
     refused(publish("House", "nowhere", "x"), "FAILED", "nowhere/orgs/");
     refused(publish("House", &second, " "), "VALIDATION_FAILED", "Say why");
     refused(publish("House", &wrong, "x"), "VALIDATION_FAILED", "did you mean \"agent.edit\"");
     refused(publish("House", &locked, "x"), "VALIDATION_FAILED", "could edit its policy");
     house.refused(&["publish", "--org", "House", "--dir", &first], 2, "USAGE", "--reason");
     house.refused(&["history", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
+    house.refused(&["history"], 2, "USAGE", "--org");
     house.refused(
         &["revert", "999999", "--reason", "x"],
         1,
@@ -340,18 +346,62 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     house.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "Say why");
     house.refused(&["revert", "one", "--reason", "x"], 2, "USAGE", "one");
     assert_eq!(house.versions().len(), 3, "none of that was a version");
-    assert_eq!(fs::read_to_string(house.own(&house.live)).unwrap(), texts[0]);
-    // A folder that can't be written is told, by whatever would write.
-    fs::remove_file(house.own(&house.live)).unwrap();
-    house.publish(&house.candidate("empty", ""));
-    fs::remove_dir_all(house.live.join("orgs")).unwrap();
-    std::os::unix::fs::symlink("nowhere", house.live.join("orgs")).unwrap();
-    refused(publish("House", &second, "x"), "POLICY_NOT_WRITABLE", "nothing was changed");
-    house.refused(&["revert", &id, "--reason", "x"], 1, "POLICY_NOT_WRITABLE", "nothing was changed");
-    assert_eq!(
-        house.json(&["history", "--org", "House", "--limit", "1"])["versions"][0]["text"],
-        Value::Null
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_move_from_a_file_into_the_database_and_back() {
+    let house = installation().await;
+    let file = house.own(&house.live);
+    let path = file.to_str().unwrap();
+    fs::write(&file, house.line("contact.view")).unwrap();
+    let asked = |permission: &str| {
+        house.json(&["explain", "--org", "House", "--role", "VIEWER", permission])["allowed"].clone()
+    };
+    // Without a folder it is the service's own file that is published.
+    let publish = ["publish", "--org", "House", "--reason", "to the panel"];
+    let published = house.json(&publish);
+    assert_eq!((&published["changed"], &published["owned_by_file"]), (&json!(true), &json!(path)));
+    let told = house.text(&publish);
+    assert!(
+        told.contains(path) && told.contains("delete that file") && told.contains("every replica"),
+        "{told}"
     );
+    assert!(
+        house
+            .text(&["history", "--org", "House"])
+            .contains(&format!("Not in force: the rules are in {path}"))
+    );
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        house.line("contact.view"),
+        "it is the operator's to delete"
+    );
+    fs::write(&file, house.line("skill.edit")).unwrap();
+    assert_eq!((asked("contact.view"), asked("skill.edit")), (json!(false), json!(true)));
+    // A wrong file is in nobody's way: not in that of another one's version, nor of its own.
+    fs::write(&file, "nonsense\n").unwrap();
+    let newer = house.candidate("newer", &house.line("mcp.edit"));
+    assert_eq!(house.publish(&newer)["owned_by_file"], path);
+    let back = house.json(&["revert", &published["id"].to_string(), "--reason", "back"]);
+    assert_eq!((&back["changed"], &back["owned_by_file"]), (&json!(true), &json!(path)));
+    assert_eq!(house.versions().len(), 3);
+    fs::remove_file(&file).unwrap();
+    assert_eq!((asked("contact.view"), asked("mcp.edit")), (json!(true), json!(false)));
+    // And back. What is there is not written over.
+    let taken = house.room.path().join("taken.csv");
+    let export = ["export", "--org", "House", "--out", taken.to_str().unwrap()];
+    house.json(&export);
+    assert_eq!(fs::read_to_string(&taken).unwrap(), house.line("contact.view"));
+    house.refused(&export, 1, "FAILED", "taken.csv can't be written");
+    assert_eq!(house.text(&["export", "--org", "House"]), house.line("contact.view"));
+    let third = house.versions()[1]["id"].to_string();
+    assert_eq!(house.text(&["export", "--org", "House", "--version", &third]), house.line("mcp.edit"));
+    fs::rename(&taken, &file).unwrap();
+    fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
+    assert_eq!(house.text(&["export", "--org", "House"]), house.line("contact.view"), "whatever is wrong");
+    house.refused(&["export", "--org", "Elsewhere"], 1, "FAILED", "has no rules of its own");
+    house.refused(&["export", "--org", "Elsewhere", "--version", &third], 1, "NOT_FOUND", "no version");
+    house.refused(&["export", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -370,10 +420,11 @@ async fn simulate_replays_what_was_called() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn break_glass_takes_an_organizations_name_and_touches_nothing_when_it_is_refused() {
+async fn break_glass_works_whatever_the_files_are_like_and_says_which_one_to_move_away() {
     let house = installation().await;
     let own = house.own(&house.live);
     fs::write(&own, "nonsense\n").unwrap();
+    fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
     let ask = |org: &'static str, user: &'static str, reason: &'static str| {
         ["break-glass", "--org", org, "--user", user, "--reason", reason]
     };
@@ -382,19 +433,24 @@ async fn break_glass_takes_an_organizations_name_and_touches_nothing_when_it_is_
     house.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
     house.refused(&ask("House", user, " "), 1, "FAILED", "--reason: say why");
     house.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
-    assert_eq!(fs::read_to_string(&own).unwrap(), "nonsense\n");
     // What reads the database alone goes on.
-    assert_eq!(house.json(&["history"])["versions"], json!([]));
+    assert_eq!(house.versions(), Vec::<Value>::new());
     let broken = house.json(&ask("House", user, "the owner has left"));
     assert_eq!((&broken["organization_id"], &broken["was"]), (&json!(house.org), &Value::Null), "{broken:#}");
-    assert!(!own.exists() && own.with_file_name(format!(".{}.csv.aside-1", house.id)).exists());
-    assert_eq!(broken["file_set_aside"], true);
-    let explained = house.json(&["explain", "--live", "--org", "House", "--user", user, "policy.edit"]);
+    assert_eq!(broken["owned_by_file"], own.to_str().unwrap());
+    let told = house.text(&ask("House", user, "once more"));
+    assert!(told.contains("move that file out of the policy folder of every replica"), "{told}");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "nonsense\n", "it is the operator's to move");
+    fs::remove_file(&own).unwrap();
+    fs::write(house.live.join("policy.csv"), muster::core::policy::DEFAULTS[1].1).unwrap();
+    let explained = house.json(&["explain", "--org", "House", "--user", user, "policy.edit"]);
     assert_eq!((&explained["subject"], &explained["allowed"]), (&json!("OWNER"), &json!(true)));
-    // Again, by the number: the person is OWNER already, and there is no file to set aside.
-    let again = ["break-glass", "--org", &house.id, "--user", user, "--reason", "sure", "--set-file-aside"];
+    // Rules in the database go if that is asked for.
+    house.publish(&house.candidate("candidate", &house.line("contact.view")));
+    let again = ["break-glass", "--org", &house.id, "--user", user, "--reason", "sure", "--drop-rules"];
     let again = house.json(&again);
-    assert_eq!((&again["was"], &again["file_set_aside"]), (&json!("OWNER"), &json!(false)));
+    assert_eq!((&again["was"], &again["rules_dropped"]), (&json!("OWNER"), &json!(true)));
+    assert_eq!(house.versions()[0]["text"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -403,7 +459,7 @@ async fn a_name_that_several_organizations_have_is_no_name() {
     let namesake = ["org", "create", "--name", "House", "--owner-email", "owner@example.org", "--same-name"];
     let other = house.program.json(&namesake)["id"].as_i64().unwrap();
     let ids = format!("use the id ({}, {other})", house.org);
-    for command in [&["history"][..], &["explain", "--token-cap"], &["explain", "--token-cap", "--live"]] {
+    for command in [&["history"][..], &["explain", "--token-cap"], &["export"]] {
         house.refused(&[command, &["--org", "House"]].concat(), 1, "CONFLICT", &ids);
     }
     house.program.json(&["seed", "--org", "Elsewhere", "--agents", "1"]);
@@ -426,7 +482,6 @@ async fn without_a_folder_the_commands_work_on_the_built_in_policy_and_init_writ
     assert_eq!(program.json(&["policy", "test"])["ok"], true);
     let asked = program.json(&["policy", "explain", "--org", &org, "--role", "VIEWER", "contact.view"]);
     assert_eq!(asked["allowed"], false);
-    assert_eq!(program.json(&["policy", "diff", "--live"])["changes"], json!([]));
     let dir = room.path().join("mine");
     let dir = dir.to_str().unwrap();
     let written = program.json(&["policy", "init", dir])["written"].as_array().unwrap().len();

@@ -1,12 +1,11 @@
 //! Two running programs over one database, each with a policy folder of its own: an edit through one of them is live
-//! on the other.
+//! on the other, and rules move between the folders and the database.
 
 use std::{
     fs,
-    time::{Duration, Instant, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
-use muster::core::policy;
 use serde_json::json;
 
 use crate::harness::{Actor, Program, empty_database, is_postgres};
@@ -30,7 +29,7 @@ async fn until(actor: &Actor, path: &str, status: u16) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_through_one_replica_is_live_on_the_other() {
+async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_have_them() {
     if !is_postgres() {
         // An SQLite database has one owner (`installation.rs`).
         return;
@@ -39,7 +38,7 @@ async fn an_edit_through_one_replica_is_live_on_the_other() {
     let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));
     let folders = ["one", "two"].map(|name| shared.path().join(name));
     let programs = folders.each_ref().map(|folder| {
-        policy::write_defaults(folder).unwrap();
+        muster::cli::write_defaults(folder).unwrap();
         Program::new(&[
             ("MUSTER_DATABASE_URL", &url),
             ("MUSTER_KEYS_FILE", keys.to_str().unwrap()),
@@ -54,18 +53,12 @@ async fn an_edit_through_one_replica_is_live_on_the_other() {
         ["user", "create", "--email", "o@example.org", "--name", "O", "--password-stdin", "--confirmed"];
     programs[0].json_told(&person, "correct horse\n");
     json(&["member", "add", "--org", &org, "--email", "o@example.org", "--role", "OPERATOR"]);
-    json(&["org", "create", "--name", "Other", "--owner-email", "s@example.org"]);
     let session =
         |email| json(&["session", "create", "--email", email])["access_token"].as_str().unwrap().to_owned();
-    let [owner, operator, stranger] = ["a@example.org", "o@example.org", "s@example.org"].map(session);
-    // What a process that was killed long ago has left, and what one has prepared just now.
-    let [old, fresh] = [0x0123, 0x4567].map(|n| folders[0].join(format!("orgs/.new-{n:016x}")));
-    fs::write(&fresh, "").unwrap();
-    fs::File::create(&old).unwrap().set_modified(UNIX_EPOCH).unwrap();
+    let [owner, operator] = ["a@example.org", "o@example.org"].map(session);
     let [first, second] = programs.each_ref().map(Program::serve);
     let owner = first.actor(&house).with_bearer(owner);
     let operator = second.actor(&house).with_bearer(operator);
-    let stranger = second.actor(&house).with_bearer(stranger);
     let path = format!("/v1/org/{org}/conversation?limit=10&offset=0");
     let files = folders.each_ref().map(|folder| folder.join(format!("orgs/{org}.csv")));
 
@@ -74,34 +67,42 @@ async fn an_edit_through_one_replica_is_live_on_the_other() {
         owner.gql(LINE, json!({ "o": house.org, "allow": allow })).await.data();
         let took = until(&operator, &path, status).await;
         println!("{status} on the other replica after {took:?}");
-        let [here, there] = files.each_ref().map(|file| fs::read_to_string(file).ok());
-        assert_eq!(here, there, "each folder has the file");
-        assert_eq!(here.is_some(), allow);
-        assert_eq!(stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
     }
-    // A third process, which shares its folder with the second.
-    let candidate = shared.path().join("candidate");
-    fs::create_dir_all(candidate.join("orgs")).unwrap();
+    assert!(!files.iter().any(|file| file.exists()), "no replica writes a folder");
+    // In every folder: live on each, and the operator's.
     let text = format!("p, OPERATOR, {org}, conversation.view, allow\n");
-    fs::write(candidate.join(format!("orgs/{org}.csv")), &text).unwrap();
-    let candidate = candidate.to_str().unwrap();
-    programs[1].json(&[
-        "policy",
-        "publish",
-        "--org",
-        "House",
-        "--dir",
-        candidate,
-        "--reason",
-        "by the command",
-    ]);
+    fs::write(&files[0], &text).unwrap();
+    let differing = async || {
+        let health = second.actor(&house).get("/health").await.expect(200);
+        health["policy"]["differing_replicas"].as_array().unwrap().len()
+    };
+    let began = Instant::now();
+    while differing().await == 0 {
+        assert!(began.elapsed() < Duration::from_secs(30), "the folder that differs is told");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    fs::write(&files[1], &text).unwrap();
     for replica in [&first, &second] {
-        let took = until(&operator.at(&replica.base), &path, 200).await;
-        println!("published by a command, live after {took:?}");
+        until(&operator.at(&replica.base), &path, 200).await;
+        let edited = owner.at(&replica.base).gql(LINE, json!({ "o": house.org, "allow": false })).await;
+        assert_eq!(edited.code(), "POLICY_OWNED_BY_FILE");
+    }
+    // Back into the database: in force when the file is gone from both.
+    programs[1].json(&["policy", "publish", "--org", "House", "--reason", "to the panel"]);
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    for replica in [&first, &second] {
+        until(&owner.at(&replica.base), &path, 200).await;
+        let began = Instant::now();
+        let document = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: VIEWER, \
+                        permission: \"contact.view\", reason: \"so\" }) { text } }";
+        while owner.at(&replica.base).gql(document, json!({ "o": house.org })).await.body["data"].is_null() {
+            assert!(began.elapsed() < Duration::from_secs(10), "the database owns the rules again");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(operator.at(&replica.base).get(&path).await.status, 200);
     }
     let history = json(&["policy", "history", "--org", &org]);
     let authors: Vec<_> =
         history["versions"].as_array().unwrap().iter().map(|it| &it["author_kind"]).collect();
-    assert_eq!(authors, ["OPERATOR", "USER", "USER"], "what a replica writes is no hand edit");
-    assert!(!old.exists() && fresh.exists(), "the start has swept");
+    assert_eq!(authors, ["USER", "OPERATOR", "USER", "USER"]);
 }

@@ -4,10 +4,7 @@ use super::{Cli, Failure, Output};
 use crate::{
     base::plain::is_line,
     cli::open,
-    slices::{
-        orgs, people,
-        policies::{self, Aside},
-    },
+    slices::{orgs, people, policies},
 };
 
 /// What `muster policy break-glass` takes.
@@ -19,12 +16,12 @@ pub struct BreakGlass {
     /// Who becomes its OWNER: the e-mail address of a user
     #[arg(long, value_name = "EMAIL")]
     user: String,
-    /// Why: the audit log and the history show it
+    /// Why: the audit log shows it
     #[arg(long)]
     reason: String,
-    /// Take the organization's own file out of force in any case
+    /// Take the organization's own rules in the database out of force, too
     #[arg(long)]
-    set_file_aside: bool,
+    drop_rules: bool,
 }
 
 impl BreakGlass {
@@ -42,22 +39,19 @@ impl BreakGlass {
         let (org, user) = (orgs::find_in(&db, &self.org).await, people::find_user_in(&db, &self.user).await);
         db.close().await;
         let (org, user) = (org?, user?);
-        // A file that the folder is refused for keeps everything else from starting, this command too.
-        let kept = match cli.settings()?.policy_dir {
-            Some(dir) => policies::set_aside(&dir, org)?,
-            None => None,
-        };
-        let core = cli.open().await?;
-        let aside = match kept {
-            Some(kept) => {
-                tracing::warn!(organization = org.0, kept = %kept.display(), "policy.file_set_aside");
-                Aside::Done
-            }
-            None if self.set_file_aside => Aside::Always,
-            None => Aside::IfNeeded,
-        };
-        let broken = policies::break_glass(&core, org, user, reason, aside).await;
+        // Whatever is wrong with the policy files.
+        let core = cli.open_unbound().await?;
+        let broken = policies::break_glass(&core, org, user, reason, self.drop_rules).await;
         core.shut_down().await;
-        Ok(Output::of(serde_json::to_value(broken?)?))
+        let mut json = serde_json::to_value(broken?)?;
+        let file = super::own_file(cli, org)?;
+        json["owned_by_file"] = super::shown(file.as_deref());
+        let output = Output::of(json);
+        let Some(file) = file else { return Ok(output) };
+        Ok(output.and(&format!(
+            "The rules are in {}, which is left alone. If they are what is wrong, move that file out of the policy folder of \
+             every replica now; then what `muster policy history --org {org}` shows first is in force.\n",
+            file.display()
+        )))
     }
 }

@@ -8,14 +8,17 @@ use crate::{base::plain::plain_lines, core::policy};
 /// What `muster policy check` takes.
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// The folder [default: the setting policy_dir, or the built-in policy]
+    /// A folder, to read its files alone [default: the service's files, or the built-in ones, and the rules in the database]
     #[arg(long)]
     dir: Option<PathBuf>,
 }
 
 impl Check {
-    pub(super) fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let report = policy::check(super::folder(cli, self.dir)?.as_deref());
+    pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let report = match &self.dir {
+            Some(dir) => policy::check(dir.as_path()),
+            None => policy::check_with(cli.settings()?.policy_dir.as_deref(), &super::stored(cli).await?),
+        };
         let text = plain_lines(&report.to_string());
         Ok(Output::with_text(serde_json::to_value(&report)?, text).failed_if(!report.ok))
     }

@@ -4,41 +4,57 @@ use std::{fmt::Write, path::PathBuf};
 
 use serde_json::json;
 
-use super::{Cli, Failure, Output};
-use crate::{base::plain::plain, core::policy::Candidate};
+use super::{
+    Cli, Failure, Output,
+    candidate::{Candidate, whole},
+};
+use crate::{
+    base::{numerals::counted, plain::plain},
+    core::policy::{Compiled, Given},
+};
 
 /// What `muster policy diff` takes.
 #[derive(Debug, clap::Args)]
 pub struct Diff {
-    /// The folder with the change [default, with --live: the setting policy_dir, or the built-in policy]
-    #[arg(long, value_name = "CANDIDATE", required_unless_present = "live")]
-    dir: Option<PathBuf>,
-    /// The folder that it is compared with [default: the setting policy_dir, or the built-in policy]
-    #[arg(long, value_name = "DIR")]
+    #[command(flatten)]
+    candidate: Candidate,
+    /// The folder that the candidate is compared with, files alone [default: what is in force]
+    #[arg(long, value_name = "DIR", conflicts_with = "version")]
     against: Option<PathBuf>,
-    /// Compare with what is published, as the database has it, in place of a folder
-    #[arg(long, conflicts_with = "against")]
-    live: bool,
 }
 
 impl Diff {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let dir = super::folder(cli, self.dir)?;
-        let after = Candidate::read(dir.as_deref()).map_err(|problems| super::refused(&problems))?;
-        let before = if self.live {
-            super::live(cli).await?
-        } else {
-            super::load(super::folder(cli, self.against)?.as_deref())?
-        };
+        let (before, after) = self.compared(cli).await?;
         let changes = after.changes(&before);
         let mut text = String::new();
         for change in &changes {
             let _ = writeln!(text, "{}", plain(&change.to_string()));
         }
-        let _ = write!(text, "{} cell{} changed", changes.len(), if changes.len() == 1 { "" } else { "s" });
+        for problem in after.problems() {
+            let _ = writeln!(
+                text,
+                "{} (in the database; with this policy, only what these rules deny would hold)",
+                plain(&problem.to_string())
+            );
+        }
+        let _ = write!(text, "{} changed", counted(changes.len(), "cell"));
         let json = json!({
-            "before": before.status().version, "after": after.version(), "changes": changes,
+            "before": before.version(), "after": after.version(), "changes": changes, "problems": after.problems(),
         });
         Ok(Output::with_text(json, text))
+    }
+
+    async fn compared(&self, cli: &Cli) -> Result<(Compiled, Compiled), Failure> {
+        if let (Some(dir), Some(against)) = (&self.candidate.dir, &self.against) {
+            return Ok((whole(against, &Given::new())?, whole(dir, &Given::new())?));
+        }
+        let service = cli.settings()?.policy_dir;
+        let db = super::database(cli).await?;
+        let compared = self.candidate.read(db.as_ref(), service.as_deref()).await;
+        if let Some(db) = db {
+            db.close().await;
+        }
+        compared
     }
 }

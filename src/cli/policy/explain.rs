@@ -2,14 +2,14 @@
 
 use std::{fmt::Write, path::PathBuf};
 
-use super::{Cli, Failure, Output};
+use super::{Cli, Failure, Output, candidate::whole};
 use crate::{
     base::{
         ids::OrgId,
         permission::{Permission, Role},
         plain::plain,
     },
-    core::policy::{Explanation, Subject},
+    core::policy::{Explanation, Given, Subject},
     slices::people,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 pub struct Explain {
     /// The permission, such as agent.edit [default: every one]
     permission: Option<Permission>,
-    /// The organization: its id or its name [default: any that has no file of its own]
+    /// The organization: its id or its name [default: any that has no rules of its own]
     #[arg(long)]
     org: Option<String>,
     /// What a member with this role may do
@@ -31,18 +31,14 @@ pub struct Explain {
     /// What this member may do: an e-mail address
     #[arg(long, value_name = "EMAIL", requires = "org")]
     user: Option<String>,
-    /// The folder [default: the setting policy_dir, or the built-in policy]
+    /// A folder, to ask its files alone [default: what is in force, by files and database]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Ask what is published, as the database has it, in place of a folder
-    #[arg(long, conflicts_with = "dir")]
-    live: bool,
 }
 
 impl Explain {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let org = match &self.org {
-            Some(org) if self.live => Some(super::live_organization(cli, org).await?),
             Some(org) => Some(cli.organization(org).await?),
             None => None,
         };
@@ -51,10 +47,9 @@ impl Explain {
             (None, Some(email), Some(org)) => Subject::Role(role_of(cli, org, email).await?),
             _ => Subject::ServiceToken,
         };
-        let policy = if self.live {
-            super::live(cli).await?
-        } else {
-            super::load(super::folder(cli, self.dir)?.as_deref())?
+        let policy = match &self.dir {
+            Some(dir) => whole(dir, &Given::new())?,
+            None => super::in_force(cli, org).await?,
         };
         let asked = match self.permission {
             Some(permission) => vec![permission],
@@ -70,6 +65,9 @@ impl Explain {
         for answer in &answers {
             let _ = writeln!(text, "{}", plain(&answer.reason));
         }
+        for problem in policy.problems().iter().filter(|problem| problem.org == org) {
+            let _ = writeln!(text, "{} (so only what these rules deny holds)", plain(&problem.to_string()));
+        }
         Ok(Output::with_text(json, text))
     }
 }
@@ -78,5 +76,5 @@ async fn role_of(cli: &Cli, org: OrgId, email: &str) -> Result<Role, Failure> {
     let db = cli.database().await?;
     let role = people::find_role_in(&db, org, email).await;
     db.close().await;
-    role?.ok_or_else(|| Failure::new(format!("{email} is no member of organization {org}")))
+    role?.ok_or_else(|| Failure::new(format!("{email} is not a member of organization {org}")))
 }

@@ -14,9 +14,9 @@ use crate::{
 /// What `muster policy history` takes.
 #[derive(Debug, clap::Args)]
 pub struct History {
-    /// The organization: its id or its name [default: the files for every organization]
+    /// The organization: its id or its name
     #[arg(long)]
-    org: Option<String>,
+    org: String,
     /// How many versions
     #[arg(long, default_value_t = 20)]
     limit: u64,
@@ -28,35 +28,34 @@ pub struct History {
 impl History {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open_unbound().await?;
-        let versions = match &self.org {
-            Some(org) => {
-                let scope = Scope::system(&core, orgs::find(&core, org).await?);
-                policies::history(&scope, self.limit).await?
-            }
-            None => policies::operator_history(&core, self.limit).await?,
+        let found = async {
+            let org = orgs::find(&core, &self.org).await?;
+            Ok::<_, Failure>((org, policies::history(&Scope::system(&core, org), self.limit).await?))
         };
+        let found = found.await;
         core.shut_down().await;
-        let mut text = String::from("number, time, file, hash, author: reason\n");
+        let (org, versions) = found?;
+        let file = super::own_file(cli, org)?;
+        let mut text = String::from("number, time, hash, author: reason\n");
         for version in &versions {
             let author = version.author_name.as_deref().unwrap_or(version.author_kind.as_str());
-            let reason = version.reason.as_deref().unwrap_or("(edited by hand)");
-            let (id, at, file) = (version.id, version.at, &version.file);
-            let _ = writeln!(
-                text,
-                "{id} {at} {file} {} by {}: {}",
-                version.version,
-                plain(author),
-                plain(reason)
-            );
-            let lines = version.text.as_deref().unwrap_or("(no file)").lines();
+            let (id, at, hash, reason) = (version.id, version.at, &version.version, &version.reason);
+            let _ = writeln!(text, "{id} {at} {hash} by {}: {}", plain(author), plain(reason));
+            let lines = version.text.as_deref().unwrap_or("(no rules of its own)").lines();
             for line in lines.filter(|_| self.text) {
                 let _ = writeln!(text, "    {}", plain(line));
             }
         }
         if versions.is_empty() {
-            text.clear();
-            text.push_str("No version yet: the file was never changed while the service ran.");
+            text = "The database has no version of this organization's rules.\n".to_owned();
         }
-        Ok(Output::with_text(json!({ "versions": versions }), text))
+        if let Some(file) = &file {
+            let _ =
+                writeln!(text, "Not in force: the rules are in {}, which has no versions.", file.display());
+        }
+        Ok(Output::with_text(
+            json!({ "versions": versions, "owned_by_file": super::shown(file.as_deref()) }),
+            text,
+        ))
     }
 }

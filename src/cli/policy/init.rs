@@ -1,6 +1,11 @@
 //! `muster policy init`.
 
-use std::{fmt::Write, path::PathBuf};
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 use serde_json::json;
 
@@ -17,8 +22,7 @@ pub struct Init {
 impl Init {
     pub(super) fn run(self) -> Result<Output, Failure> {
         let dir = self.dir.display();
-        let files =
-            policy::write_defaults(&self.dir).map_err(|error| Failure::new(format!("{dir}: {error}")))?;
+        let files = write_defaults(&self.dir).map_err(|error| Failure::new(format!("{dir}: {error}")))?;
         let mut text = String::new();
         for (name, written) in &files {
             let what = if *written { "written" } else { "there already, and left as it is" };
@@ -32,4 +36,25 @@ impl Init {
             files.iter().filter(|(_, written)| *written).map(|(name, _)| *name).collect();
         Ok(Output::with_text(json!({ "dir": self.dir, "written": written }), text))
     }
+}
+
+/// Writes the policy files that the program was built with into `dir`; files that are there are left as they are. Each
+/// file's name, and whether it was written.
+///
+/// # Errors
+/// The folder can't be written.
+pub fn write_defaults(dir: &Path) -> io::Result<Vec<(&'static str, bool)>> {
+    fs::create_dir_all(dir.join("orgs"))?;
+    let mut files = Vec::new();
+    for (name, text) in policy::DEFAULTS {
+        match fs::File::create_new(dir.join(name)) {
+            Ok(mut file) => {
+                file.write_all(text.as_bytes())?;
+                files.push((name, true));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.push((name, false)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(files)
 }

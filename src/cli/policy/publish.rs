@@ -20,11 +20,12 @@ pub struct Publish {
     /// The organization: its id or its name
     #[arg(long)]
     org: String,
-    /// The folder with the change; of it, the organization's own file is published. An empty file removes the one in force
+    /// The folder whose file of the organization is stored; an empty file stands for no rules of its own [default: the
+    /// service's]
     #[arg(long, value_name = "CANDIDATE")]
-    dir: PathBuf,
+    dir: Option<PathBuf>,
     /// The version that the change was made against, by its number or its hash in `muster policy history`: refused if another
-    /// is in force
+    /// is the newest
     #[arg(long)]
     version: Option<String>,
     /// Why: the history shows it
@@ -35,30 +36,49 @@ pub struct Publish {
 impl Publish {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open().await?;
-        let org = orgs::find(&core, &self.org).await?;
-        let path = self.dir.join(org_file(org));
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            let path = path.display();
-            Failure::new(format!(
-                "{path}: {error}. To take the organization's file out of force, make it empty."
-            ))
-        })?;
-        let scope = Scope::system(&core, org);
-        let published = publish(&scope, self.version, text, self.reason).await;
+        let stored = async {
+            let org = orgs::find(&core, &self.org).await?;
+            let text = self.text(cli, &org_file(org))?;
+            let scope = Scope::system(&core, org);
+            Ok::<_, Failure>((org, publish(&scope, self.version, text, self.reason).await?))
+        };
+        let stored = stored.await;
         core.shut_down().await;
-        let (newest, changed) = published?;
+        let (org, (newest, changed)) = stored?;
         let (id, version) = match &newest {
             Some(newest) => (Some(newest.id), newest.version.as_str()),
-            None => (None, policies::NO_FILE),
+            None => (None, policies::NONE),
         };
-        let json = json!({ "id": id, "organization_id": org, "version": version, "changed": changed });
-        if changed {
-            return Ok(Output::of(json));
-        }
-        Ok(Output::with_text(
-            json,
-            format!("Nothing was changed: {} is in force as it is already.", org_file(org)),
-        ))
+        let file = super::own_file(cli, org)?;
+        let json = json!({
+            "id": id, "organization_id": org, "version": version, "changed": changed,
+            "owned_by_file": super::shown(file.as_deref()),
+        });
+        let text = if changed {
+            format!("Stored as the newest version ({version}).")
+        } else {
+            "Nothing was changed: the newest version has this text already.".to_owned()
+        };
+        Ok(Output::with_text(json, format!("{text} {}", super::in_force_when(file.as_deref()))))
+    }
+
+    fn text(&self, cli: &Cli, file: &str) -> Result<String, Failure> {
+        let folder = match &self.dir {
+            Some(dir) => Some(dir.clone()),
+            None => cli.settings()?.policy_dir,
+        };
+        let Some(folder) = folder else {
+            return Err(Failure::new(
+                "--dir: name the folder with the file; the service itself has none (policy_dir)",
+            ));
+        };
+        let path = folder.join(file);
+        std::fs::read_to_string(&path).map_err(|error| {
+            let path = path.display();
+            Failure::new(format!(
+                "{path}: {error}. To take the organization's own rules out of force, publish an empty file."
+            ))
+        })
     }
 }
 
@@ -74,5 +94,5 @@ async fn publish(
         None => None,
     };
     let changed = policies::edit(scope, Edit { version, text, reason }).await?;
-    Ok((policies::history(scope, 1).await?.into_iter().next(), changed))
+    Ok((policies::newest(scope).await?, changed))
 }

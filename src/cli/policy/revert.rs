@@ -8,7 +8,7 @@ use crate::{base::ids::PolicyVersionId, core::access::Scope, slices::policies};
 /// What `muster policy revert` takes.
 #[derive(Debug, clap::Args)]
 pub struct Revert {
-    /// The version, as `muster policy history` names it
+    /// The version, as `muster policy history` numbers it
     version: i64,
     /// Why: the history shows it
     #[arg(long)]
@@ -19,18 +19,26 @@ impl Revert {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open().await?;
         let version = PolicyVersionId(self.version);
-        let (org, file) = policies::owner_of(&core, version).await?;
-        let reverted = match org {
-            Some(org) => policies::revert(&Scope::system(&core, org), version, &self.reason).await,
-            None => policies::revert_operators(&core, version, &self.reason).await,
+        let reverted = async {
+            let (org, _) = policies::text_of(&core.db, version).await?;
+            Ok::<_, Failure>((
+                org,
+                policies::revert(&Scope::system(&core, org), version, &self.reason).await?,
+            ))
         };
+        let reverted = reverted.await;
         core.shut_down().await;
-        let changed = reverted?;
-        let json =
-            json!({ "reverted_to": version, "organization_id": org, "file": file, "changed": changed });
-        if changed {
-            return Ok(Output::of(json));
-        }
-        Ok(Output::with_text(json, format!("Nothing was changed: {file} has that text already.")))
+        let (org, changed) = reverted?;
+        let file = super::own_file(cli, org)?;
+        let json = json!({
+            "reverted_to": version, "organization_id": org, "changed": changed,
+            "owned_by_file": super::shown(file.as_deref()),
+        });
+        let text = if changed {
+            format!("The text of version {version} is the newest again.")
+        } else {
+            "Nothing was changed: the newest version has that text already.".to_owned()
+        };
+        Ok(Output::with_text(json, format!("{text} {}", super::in_force_when(file.as_deref()))))
     }
 }

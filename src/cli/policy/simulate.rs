@@ -1,12 +1,15 @@
 //! `muster policy simulate`.
 
-use std::{fmt::Write, path::PathBuf};
+use std::fmt::Write;
 
-use super::{Cli, Failure, Output};
+use super::{Cli, Failure, Output, candidate::Candidate};
 use crate::{
     base::{numerals::counted, plain::plain},
-    core::policy::{Candidate, NO_LINE},
-    slices::{orgs, policies},
+    core::{Core, policy::NO_LINE},
+    slices::{
+        orgs,
+        policies::{self, Simulation},
+    },
 };
 
 /// How many of the lines that nothing asked for are named: there are many before everything was asked once.
@@ -15,9 +18,8 @@ const SHOWN: usize = 10;
 /// What `muster policy simulate` takes.
 #[derive(Debug, clap::Args)]
 pub struct Simulate {
-    /// The folder with the change
-    #[arg(long, value_name = "CANDIDATE")]
-    dir: PathBuf,
+    #[command(flatten)]
+    candidate: Candidate,
     /// How many days, this one included
     #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(i64).range(1..=3650))]
     days: i64,
@@ -31,14 +33,10 @@ pub struct Simulate {
 
 impl Simulate {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let candidate = Candidate::read(self.dir.as_path()).map_err(|problems| super::refused(&problems))?;
         let core = cli.open().await?;
-        let org = match &self.org {
-            Some(org) => Some(orgs::find(&core, org).await?),
-            None => None,
-        };
-        let found = policies::simulate(&core, &candidate, org, self.days).await?;
+        let found = self.tried(&core).await;
         core.shut_down().await;
+        let found = found?;
         let mut text = String::new();
         for flip in &found.flips {
             let sign = if flip.allowed { '+' } else { '-' };
@@ -67,5 +65,14 @@ impl Simulate {
         }
         let _ = write!(text, "{flipped} of {} in {days} would end otherwise", counted(calls, "call"));
         Ok(Output::with_text(serde_json::to_value(&found)?, text))
+    }
+
+    async fn tried(&self, core: &Core) -> Result<Simulation, Failure> {
+        let (_, candidate) = self.candidate.read(Some(&core.db), core.config.policy_dir()).await?;
+        let org = match &self.org {
+            Some(org) => Some(orgs::find(core, org).await?),
+            None => None,
+        };
+        Ok(policies::simulate(core, &candidate, org, self.days).await?)
     }
 }

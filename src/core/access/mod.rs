@@ -12,6 +12,7 @@ mod eddsa;
 pub mod jwt;
 pub mod password;
 mod permits;
+pub mod rules;
 mod scope;
 pub mod token;
 
@@ -22,7 +23,7 @@ pub use self::{
     permits::{Permit, Permits},
     scope::Scope,
 };
-use self::{decisions::Decisions, jwt::JwtKeys, password::Passwords};
+use self::{decisions::Decisions, jwt::JwtKeys, password::Passwords, rules::Rules};
 use super::{Options, config::Config, keys::Lookups, sealing::KeyFile};
 
 /// What the service keeps to recognize callers and to answer what they may do.
@@ -37,6 +38,8 @@ pub struct Access {
     pub passwords: Passwords,
     /// What the schema's root fields demand.
     pub permits: Permits,
+    /// Which versions of organizations' own rules are in force here.
+    pub rules: Rules,
     /// What was decided lately.
     pub decisions: Decisions,
 }
@@ -58,6 +61,7 @@ impl Access {
             lookups: Lookups::default(),
             passwords: Passwords::new(options.password_cost)?,
             permits,
+            rules: Rules::default(),
             decisions: Decisions::default(),
         })
     }

@@ -7,7 +7,7 @@
 //! - `r.act == p.act`: a line has no say in a question about another permission. So casbin is asked about one
 //!   permission at a time, with only the lines that name it.
 //! - `p.dom == "*" || p.dom == r.dom`: a line has no say in another organization. So an organization is asked
-//!   only about the permissions that its own file names; for all others it has the answers of `*`.
+//!   only about the permissions that its own rules name; for all others it has the answers of `*`.
 //!
 //! - the matcher compares domains for equality and knows no other fact about them: two organizations whose files say
 //!   the same about a permission get the same answer, and casbin is asked for the first of them. So however many
@@ -22,9 +22,9 @@ use casbin::{CoreApi, DefaultModel, Enforcer, StringAdapter};
 use futures::FutureExt;
 
 use super::{
-    lint::Rules,
-    reader::{Effect, Grant, SERVICE_TOKEN, Subject},
-    source::MODEL,
+    line::{Effect, Grant, LintProblem, SERVICE_TOKEN, Subject},
+    rules::{OWNER_KEEPS, Rules},
+    source::{MODEL, Sources},
 };
 use crate::base::{
     ids::OrgId,
@@ -38,7 +38,7 @@ type Row = [PermissionSet; Role::ALL.len()];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     base: Row,
-    /// Organizations with a file of their own.
+    /// Organizations with rules of their own.
     overrides: HashMap<OrgId, Row>,
     token_cap: PermissionSet,
 }
@@ -50,13 +50,13 @@ impl Table {
         self.overrides.get(&org).unwrap_or(&self.base)[role.index()]
     }
 
-    /// Everything that `role` may do in an organization without a file of its own.
+    /// Everything that `role` may do in an organization without rules of its own.
     #[must_use]
     pub fn base_permissions(&self, role: Role) -> PermissionSet {
         self.base[role.index()]
     }
 
-    /// Everything that `subject` may do in `org`; without one, in organizations without a file of their own.
+    /// Everything that `subject` may do in `org`; without one, in organizations without rules of their own.
     pub(super) fn row(&self, org: Option<OrgId>, subject: Subject) -> PermissionSet {
         match (subject, org) {
             (Subject::ServiceToken, _) => self.token_cap,
@@ -69,7 +69,7 @@ impl Table {
         self.row(org, subject).contains(permission)
     }
 
-    /// The organizations with a file of their own.
+    /// The organizations with rules of their own.
     pub(super) fn overridden(&self) -> Vec<OrgId> {
         let mut orgs: Vec<OrgId> = self.overrides.keys().copied().collect();
         orgs.sort_unstable();
@@ -82,14 +82,14 @@ impl Table {
         self.token_cap
     }
 
-    /// How many organizations have a file of their own.
+    /// How many organizations have rules of their own.
     #[must_use]
     pub fn organizations(&self) -> usize {
         self.overrides.len()
     }
 }
 
-/// The domain of organizations without a file of their own.
+/// The domain of organizations without rules of their own.
 const EVERYWHERE: &str = "*";
 
 /// Asks every question; what was asked before, of the very same lines, is not asked again.
@@ -109,7 +109,8 @@ pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin
         table.token_cap.set(permission, judge.ask(SERVICE_TOKEN, EVERYWHERE, permission)?);
     }
     let mut asked = Known::new();
-    for (org, grants) in &rules.orgs {
+    for own in &rules.orgs {
+        let (org, grants) = (&own.org, &own.grants);
         let known =
             before.and_then(|(old, known)| known.overrides.get(org).filter(|_| same(old.own(*org), grants)));
         if let Some(row) = known {
@@ -120,6 +121,34 @@ pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin
         table.overrides.insert(*org, row);
     }
     Ok(table)
+}
+
+/// The organizations in which nobody could edit the policy, and so nobody could repair it.
+pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<LintProblem> {
+    let edits = |role: &Role| table.base_permissions(*role).contains(Permission::PolicyEdit);
+    if !Role::ALL.iter().any(edits) {
+        let reason = "no role has policy.edit: nobody could edit an organization's policy";
+        return vec![LintProblem::of_file(&sources.policy.name, reason)];
+    }
+    let mut problems = Vec::new();
+    for (own, (org, file)) in rules.orgs.iter().zip(&sources.orgs) {
+        // A higher role has everything that a lower one has: what the OWNER lacks, nobody has.
+        let owner = table.role_permissions(*org, Role::Owner);
+        let lost = OWNER_KEEPS
+            .into_iter()
+            .filter(|kept| !owner.contains(*kept) && table.base_permissions(Role::Owner).contains(*kept));
+        problems.extend(lost.map(|lost| {
+            let reason = if lost == Permission::PolicyEdit {
+                format!("nobody in organization {org} could edit its policy: no role keeps policy.edit")
+            } else {
+                format!("an OWNER of organization {org} would lose {lost}, which every OWNER keeps")
+            };
+            let takes = |grant: &&Grant| grant.permission == lost && grant.effect == Effect::Deny;
+            let line = own.grants.iter().find(takes).map(|grant| grant.line);
+            LintProblem { line, ..LintProblem::of_file(&file.name, reason).of(Some(*org)) }
+        }));
+    }
+    problems
 }
 
 /// What an organization's file says about a permission, role by role.

@@ -5,7 +5,11 @@ use std::fmt;
 use async_graphql::SimpleObject;
 use serde::Serialize;
 
-use super::{Compiled, Line, NO_LINE, Subject, compile::Table};
+use super::{
+    compile::Table,
+    explain::{Book, Line, NO_LINE},
+    line::Subject,
+};
 use crate::base::{
     ids::OrgId,
     permission::{Permission, Role},
@@ -15,7 +19,7 @@ use crate::base::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicyCellChange")]
 pub struct CellChange {
-    /// The organization; none stands for all that have no file of their own.
+    /// The organization; none stands for all that have no rules of their own.
     pub organization_id: Option<OrgId>,
     /// A role, or `service_token` for what a token may carry at most.
     pub subject: String,
@@ -34,7 +38,7 @@ impl fmt::Display for CellChange {
         match self.organization_id {
             Some(org) => write!(f, " in organization {org}")?,
             None if self.subject == Subject::ServiceToken.as_str() => {}
-            None => f.write_str(" in organizations without a file of their own")?,
+            None => f.write_str(" in organizations without rules of their own")?,
         }
         match &self.decided_by {
             Some(line) => write!(f, "   ({line})"),
@@ -49,23 +53,23 @@ fn subjects() -> impl Iterator<Item = Subject> {
 }
 
 /// The cells in which two policies differ.
-pub(super) fn cells(before: &Table, after: &Compiled) -> Vec<CellChange> {
+pub(super) fn cells(before: &Table, (after, book): (&Table, &Book)) -> Vec<CellChange> {
     let mut places: Vec<Option<OrgId>> =
-        before.overridden().into_iter().chain(after.table.overridden()).map(Some).collect();
+        before.overridden().into_iter().chain(after.overridden()).map(Some).collect();
     places.push(None);
     places.sort_unstable();
     places.dedup();
     let mut changes = Vec::new();
     for org in places {
         for subject in subjects().filter(|subject| org.is_none() || *subject != Subject::ServiceToken) {
-            let (was, is) = (before.row(org, subject), after.table.row(org, subject));
+            let (was, is) = (before.row(org, subject), after.row(org, subject));
             let differing = was.difference(is).union(is.difference(was));
             changes.extend(differing.iter().map(|permission| CellChange {
                 organization_id: org,
                 subject: subject.as_str().to_owned(),
                 permission,
                 allowed: is.contains(permission),
-                decided_by: after.book.deciding_line(org, subject, permission),
+                decided_by: book.deciding_line(org, subject, permission),
             }));
         }
     }

@@ -1,46 +1,23 @@
 //! Expectations: what the policy has to come to, written down beside it and checked before any edit takes effect.
 //!
 //! `expectations.csv`, a line each: `<who>, <where>, <permission>, <allow or deny>`. *Where* is `*` (every
-//! organization, whatever its own file says), `default` (organizations without a file of their own) or an
+//! organization, whatever its own file says), `default` (organizations without rules of their own) or an
 //! organization's id. A policy that falls short of one is refused as a whole, like one that can't be read.
 
 use std::collections::HashMap;
 
 use super::{
     compile::Table,
-    explain::{Book, POLICY_CSV},
-    lint::LintProblem,
-    reader::{
-        Effect, Subject, effect_of, noted, numbered, shown, subject_of, unknown, without_mark, wrong_count,
-    },
+    explain::Book,
+    line::{Effect, LintProblem, POLICY_CSV, Subject, numbered},
+    reader::{effect_of, noted, shown, subject_of, unknown, without_mark, wrong_count},
+    rules::{Expectation, Place},
     source::{File, Sources},
 };
 use crate::base::{
     ids::{MAX_ID, OrgId},
-    numerals::counted,
     permission::Permission,
 };
-
-/// Where an expectation holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
-    Everywhere,
-    Default,
-    Organization(OrgId),
-}
-
-/// A line of `expectations.csv`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Expectation {
-    line: usize,
-    subject: Subject,
-    place: Place,
-    permission: Permission,
-    effect: Effect,
-}
-
-/// In how many organizations one expectation is shown to fail; the rest is counted.
-const SHOWN: usize = 3;
 
 /// Reads the file, if there is one.
 pub(super) fn read(sources: &Sources, problems: &mut Vec<LintProblem>) -> Vec<Expectation> {
@@ -48,7 +25,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<LintProblem>) -> Vec<Ex
     let text = match &file.text {
         Ok(text) => text,
         Err(reason) => {
-            problems.push(LintProblem::of_file(&file.name, reason.clone()));
+            problems.push(LintProblem::of_file(&file.name, reason.as_str()));
             return Vec::new();
         }
     };
@@ -68,8 +45,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<LintProblem>) -> Vec<Ex
         match found {
             Ok(one) => read.push(one),
             Err(reasons) => {
-                let problem = |reason| LintProblem { file: file.name.clone(), line: Some(line), reason };
-                problems.extend(reasons.into_iter().map(problem));
+                problems.extend(reasons.into_iter().map(|reason| LintProblem::at(&file.name, line, reason)));
             }
         }
     }
@@ -116,21 +92,15 @@ fn place_of(text: &str) -> Result<Place, String> {
     }
 }
 
-/// The expectations that the table falls short of, each with the line that decides otherwise.
-pub(super) fn unmet(expectations: &[Expectation], table: &Table, book: &Book) -> Vec<LintProblem> {
+/// The expectations that the table falls short of, each with the line that decides otherwise. Whose rules fall short is
+/// told with each.
+pub(super) fn unmet(table: &Table, book: &Book) -> Vec<LintProblem> {
     let Some(File { name, .. }) = &book.sources.expectations else { return Vec::new() };
     let mut problems = Vec::new();
-    for one in expectations {
-        let failing: Vec<Option<OrgId>> = places(one.place, table)
-            .filter(|org| table.allows(*org, one.subject, one.permission) != (one.effect == Effect::Allow))
-            .collect();
-        for org in failing.iter().take(SHOWN) {
-            let reason = shortfall(one, *org, book);
-            problems.push(LintProblem { file: name.clone(), line: Some(one.line), reason });
-        }
-        if failing.len() > SHOWN {
-            let reason = format!("and so in {}", counted(failing.len() - SHOWN, "more organization"));
-            problems.push(LintProblem { file: name.clone(), line: Some(one.line), reason });
+    for one in &book.rules.expectations {
+        let is_met = |org| table.allows(org, one.subject, one.permission) == (one.effect == Effect::Allow);
+        for org in places(one.place, table).filter(|org| !is_met(*org)) {
+            problems.push(LintProblem::at(name, one.line, shortfall(one, org, book)).of(org));
         }
     }
     problems
@@ -149,7 +119,7 @@ fn shortfall(one: &Expectation, org: Option<OrgId>, book: &Book) -> String {
     let place = match (org, one.subject) {
         (Some(org), _) => format!(" in organization {org}"),
         (None, Subject::ServiceToken) => String::new(),
-        (None, Subject::Role(_)) => " in organizations without a file of their own".to_owned(),
+        (None, Subject::Role(_)) => " in organizations without rules of their own".to_owned(),
     };
     let may = if one.effect == Effect::Allow { "may not" } else { "may" };
     let why = match book.deciding_line(org, one.subject, permission) {

@@ -12,8 +12,8 @@ use async_graphql::{Enum, SimpleObject};
 use serde::Serialize;
 
 use super::{
-    lint::{Inheritance, Rules},
-    reader::{Effect, Grant, Subject},
+    line::{Effect, Grant, POLICY_CSV, Subject, org_file},
+    rules::{Inheritance, Rules},
     source::Sources,
 };
 use crate::base::{
@@ -85,7 +85,7 @@ impl std::fmt::Display for Remedy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicyExplanation")]
 pub struct Explanation {
-    /// The organization; none stands for all that have no file of their own.
+    /// The organization; none stands for all that have no rules of their own.
     pub organization_id: Option<OrgId>,
     /// A role, or `service_token` for what a token may carry at most.
     pub subject: String,
@@ -113,15 +113,6 @@ pub(super) struct Book {
 
 /// What decides where no line speaks.
 pub const NO_LINE: &str = "no line allows it";
-
-/// The name of the file for every organization.
-pub(super) const POLICY_CSV: &str = "policy.csv";
-
-/// The name of an organization's file.
-#[must_use]
-pub fn org_file(org: OrgId) -> String {
-    format!("orgs/{org}.csv")
-}
 
 /// A line that speaks of the question: in `policy.csv` (none) or in an organization's file.
 #[derive(Clone, Copy)]
@@ -209,8 +200,13 @@ impl Book {
     /// Every `p` line of every file.
     pub fn all_lines(&self) -> Vec<Line> {
         let base = self.rules.base.iter().map(|grant| (None, grant));
-        let own = self.rules.orgs.iter().flat_map(|(org, own)| own.iter().map(|grant| (Some(*org), grant)));
-        base.chain(own).map(|(org, grant)| self.line(&Spoken { org, grant, distance: 0 })).collect()
+        let own =
+            self.rules.orgs.iter().flat_map(|own| own.grants.iter().map(|grant| (Some(own.org), grant)));
+        let mut lines: Vec<Line> =
+            base.chain(own).map(|(org, grant)| self.line(&Spoken { org, grant, distance: 0 })).collect();
+        // Where a line can't be read, it denies many things.
+        lines.dedup();
+        lines
     }
 }
 

@@ -3,13 +3,14 @@
 use proptest::prelude::*;
 
 use super::{source::Sources, *};
+use crate::base::{
+    ids::OrgId,
+    permission::{Permission, Role},
+};
 
 /// What each subject may do, by the table.
-fn table_says(policy: &Policy, org: OrgId, subject: Subject, permission: Permission) -> bool {
-    match subject {
-        Subject::Role(role) => policy.allows(org, role, permission),
-        Subject::ServiceToken => policy.token_cap().contains(permission),
-    }
+fn table_says(policy: &Compiled, org: OrgId, subject: Subject, permission: Permission) -> bool {
+    policy.permissions(Some(org), subject).contains(permission)
 }
 
 fn subjects() -> impl Iterator<Item = Subject> {
@@ -17,7 +18,7 @@ fn subjects() -> impl Iterator<Item = Subject> {
 }
 
 /// Compares the two on every cell of an organization.
-fn agree(policy: &Policy, org: OrgId) {
+fn agree(policy: &Compiled, org: OrgId) {
     for subject in subjects() {
         for permission in Permission::ALL {
             let explained = policy.explain(Some(org), subject, permission);
@@ -34,12 +35,9 @@ fn agree(policy: &Policy, org: OrgId) {
 }
 
 /// The built-in policy, and this as the file of organization 7.
-fn with_own(own: &str) -> Result<Policy, Vec<LintProblem>> {
-    let mut sources = Sources::embedded();
-    if !own.is_empty() {
-        sources = sources.with_org(OrgId(7), Some(own.to_owned()));
-    }
-    Policy::new(None, sources)
+fn with_own(own: &str) -> Result<Compiled, Vec<LintProblem>> {
+    let built_in = Compiled::build(Sources::embedded(), None).unwrap();
+    built_in.with_org(OrgId(7), Some(own).filter(|own| !own.is_empty()))
 }
 
 #[test]

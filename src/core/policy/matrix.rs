@@ -3,19 +3,19 @@
 
 use std::fmt::Write;
 
-use super::Policy;
+use super::live::Policy;
 use crate::base::permission::{Permission, Role};
 
 const HEADER: &str = "\
-# Who may do what in an organization without a file of its own, and what a service token may carry at most.
-# Generated from policy.csv by a test: UPDATE=1 writes it anew.
+# Who may do what in an organization without rules of its own, and what a service token may carry at most.
+# Generated from policy.csv by a test: UPDATE=1 writes it.
 
 ";
 
 /// The base policy of `policy`, role by permission.
 #[must_use]
 pub fn matrix(policy: &Policy) -> String {
-    let table = &policy.0.live.load().table;
+    let table = &policy.now().table;
     let width = Permission::ALL.iter().map(|permission| permission.as_str().len()).max().unwrap_or(0);
     let mark = |present: bool| if present { "✓" } else { "·" };
     let mut out = format!("{HEADER}{:width$}", "");

@@ -4,64 +4,14 @@
 
 use std::collections::HashMap;
 
-use super::{lint::LintProblem, source::File};
+use super::{
+    line::{Effect, Grant, LintProblem, SERVICE_TOKEN, Subject, numbered},
+    source::File,
+};
 use crate::base::{
     ids::OrgId,
     permission::{Permission, Role, UnknownName, closest, did_you_mean},
 };
-
-/// The subject whose lines cap what a service token may carry.
-pub(super) const SERVICE_TOKEN: &str = "service_token";
-
-/// Whom a line, or a question, is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Subject {
-    /// A member with this role.
-    Role(Role),
-    /// What a service token may carry at most.
-    ServiceToken,
-}
-
-impl Subject {
-    /// As it stands in a file.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Role(role) => role.as_str(),
-            Self::ServiceToken => SERVICE_TOKEN,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Effect {
-    Allow,
-    Deny,
-}
-
-impl Effect {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-/// A `p` line.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Grant {
-    pub line: usize,
-    pub subject: Subject,
-    pub permission: Permission,
-    pub effect: Effect,
-}
-
-/// The lines that are neither blank nor a comment.
-pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-}
 
 /// Reads one file of lines.
 pub(super) struct Reader<'a> {
@@ -71,6 +21,8 @@ pub(super) struct Reader<'a> {
     domain: String,
     pub grants: Vec<Grant>,
     pub inherits: Vec<(Role, Role)>,
+    /// The first line that can't be read.
+    pub unread: Option<usize>,
     /// Where a line was first seen, by its fields without the effect.
     seen: HashMap<(Subject, Permission), (usize, Effect)>,
     problems: &'a mut Vec<LintProblem>,
@@ -79,21 +31,27 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub fn new(file: &'a File, org: Option<OrgId>, problems: &'a mut Vec<LintProblem>) -> Self {
         let domain = org.map_or_else(|| "*".to_owned(), |org| org.to_string());
-        Self { file, org, domain, grants: Vec::new(), inherits: Vec::new(), seen: HashMap::new(), problems }
+        let (grants, inherits, seen) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { file, org, domain, grants, inherits, unread: None, seen, problems }
+    }
+
+    fn problem(&mut self, line: Option<usize>, reason: impl Into<String>) {
+        self.unread = self.unread.or(line).or(Some(1));
+        let problem = LintProblem::of_file(&self.file.name, reason).of(self.org);
+        self.problems.push(LintProblem { line, ..problem });
     }
 
     pub fn read_all(&mut self) {
         let file = self.file;
         let text = match &file.text {
             Ok(text) => text,
-            Err(reason) => return self.problems.push(LintProblem::of_file(&file.name, reason.clone())),
+            Err(reason) => return self.problem(None, reason.as_str()),
         };
         let mut empty = true;
         for (line, text) in numbered(text) {
             empty = false;
             if let Err(reasons) = self.read_line(line, text) {
-                let problem = |reason| LintProblem { file: file.name.clone(), line: Some(line), reason };
-                self.problems.extend(reasons.into_iter().map(problem));
+                reasons.into_iter().for_each(|reason| self.problem(Some(line), reason));
             }
         }
         if empty {
@@ -101,7 +59,7 @@ impl<'a> Reader<'a> {
                 None => "no line in it: an empty policy lets nobody do anything",
                 Some(_) => "no line in it: delete the file if the organization has no rules of its own",
             };
-            self.problems.push(LintProblem::of_file(&file.name, reason.to_owned()));
+            self.problem(None, reason);
         }
     }
 

@@ -1,24 +1,28 @@
-//! The bytes of a policy: all files at one moment, from a folder or from the program itself.
+//! The texts of a policy: all of them at one moment, from a folder, from the program itself, or given by the caller.
 //!
-//! Reading never fails; a file that can't be read is a file with a problem, so that it is reported with the rest.
+//! Reading never fails; a file that can't be read is a file with a problem, so that it is reported with the rest. Nothing
+//! here writes.
 
-use std::{
-    fs, io,
-    io::{Read, Write},
-    path::Path,
-};
+use std::{collections::BTreeMap, fs, io, io::Read, path::Path, sync::Arc};
 
 use sha2::{Digest, Sha256};
 
-use super::{explain::org_file, lint::LintProblem};
+use super::line::{LintProblem, POLICY_CSV, org_file};
 use crate::base::ids::{MAX_ID, OrgId};
 
 /// The model that the rest of this module is written for.
 pub(super) const MODEL: &str = include_str!("../../../policies/model.conf");
 const POLICY: &str = include_str!("../../../policies/policy.csv");
 const EXPECTATIONS: &str = include_str!("../../../policies/expectations.csv");
-const README: &str = include_str!("../../../policies/README.md");
-const ORGS_README: &str = include_str!("../../../policies/orgs/README.md");
+
+/// The files that the program was built with, by their names in a folder.
+pub const DEFAULTS: [(&str, &str); 5] = [
+    ("model.conf", MODEL),
+    (POLICY_CSV, POLICY),
+    (EXPECTATIONS_CSV, EXPECTATIONS),
+    ("README.md", include_str!("../../../policies/README.md")),
+    ("orgs/README.md", include_str!("../../../policies/orgs/README.md")),
+];
 
 /// The name of the file of expectations.
 pub(super) const EXPECTATIONS_CSV: &str = "expectations.csv";
@@ -29,10 +33,31 @@ const MAX_BYTES: u64 = 1 << 20;
 /// One file: its text, or why there is none.
 #[derive(Clone)]
 pub(super) struct File {
-    /// How problems name it.
+    /// How problems name it: from the policy folder on.
     pub name: String,
-    pub text: Result<String, String>,
+    pub text: Result<Arc<str>, String>,
+    /// Whether it is no file: the caller has given the text.
+    pub given: bool,
+    digest: [u8; 32],
 }
+
+impl File {
+    fn new(name: impl Into<String>, text: Result<Arc<str>, String>, given: bool) -> Self {
+        let digest = Sha256::digest(text.as_deref().unwrap_or_else(|reason| reason)).into();
+        Self { name: name.into(), text, given, digest }
+    }
+
+    fn built_in(name: &str, text: &str) -> Self {
+        Self::new(name, Ok(text.into()), false)
+    }
+
+    fn given(org: OrgId, text: Arc<str>) -> Self {
+        Self::new(org_file(org), Ok(text), true)
+    }
+}
+
+/// Organizations' own rules that are kept elsewhere than in the folder.
+pub type Given = BTreeMap<OrgId, Arc<str>>;
 
 /// All files of a policy.
 #[derive(Clone)]
@@ -52,50 +77,38 @@ pub(super) struct Sources {
 impl Sources {
     /// The files that the program was built with.
     pub fn embedded() -> Self {
-        let file =
-            |name: &str, text: &str| File { name: format!("(built in) {name}"), text: Ok(text.to_owned()) };
-        let expectations = Some(file(EXPECTATIONS_CSV, EXPECTATIONS));
-        Self::new(file("model.conf", MODEL), file("policy.csv", POLICY), expectations, Vec::new(), Vec::new())
+        let expectations = Some(File::built_in(EXPECTATIONS_CSV, EXPECTATIONS));
+        let (model, policy) = (File::built_in("model.conf", MODEL), File::built_in(POLICY_CSV, POLICY));
+        Self::new(model, policy, expectations, Vec::new(), Vec::new())
     }
 
-    /// The files in `dir`, or those that the program was built with.
-    pub fn of(dir: Option<&Path>) -> Self {
-        dir.map_or_else(Self::embedded, Self::read)
-    }
-
-    /// The files in `dir`.
-    pub fn read(dir: &Path) -> Self {
-        let (mut orgs, mut strays) = (Vec::new(), Vec::new());
+    /// The files in `dir`, each of them by `read`, which is told where the file is and how it is named.
+    pub fn read(dir: &Path, read: &mut dyn FnMut(&Root<'_>, &str) -> File) -> Self {
         if !dir.is_dir() {
             // One mistake, and not one of each file.
             let reason = "there is no such folder: name one with policy_dir (MUSTER_POLICY_DIR) or --dir";
-            let missing = LintProblem::of_file(&dir.display().to_string(), reason.to_owned());
-            return Self { strays: vec![missing], ..Self::embedded() };
+            let missing = LintProblem::of_file(&dir.display().to_string(), reason);
+            let Self { model, policy, expectations, .. } = Self::embedded();
+            return Self::new(model, policy, expectations, Vec::new(), vec![missing]);
         }
-        let root = Root(dir);
-        read_orgs(&root, &mut orgs, &mut strays);
+        let (root, mut orgs, mut strays) = (Root(dir), Vec::new(), Vec::new());
+        for name in org_names(&root, &mut strays) {
+            match org_of(&name) {
+                Some(org) => orgs.push((org, read(&root, &org_file(org)))),
+                None if is_ignored(&name) => {}
+                None => {
+                    let reason = "not the name of an organization's file, which is <organization id>.csv";
+                    strays.push(LintProblem::of_file(&format!("orgs/{name}"), reason));
+                }
+            }
+        }
         orgs.sort_by_key(|(org, _)| *org);
         strays.sort();
-        let expectations = dir.join(EXPECTATIONS_CSV);
         // Nothing is there, or something that can't be read: two different things.
-        let expectations =
-            if fs::symlink_metadata(&expectations).is_ok() { Some(root.read(&expectations)) } else { None };
-        let [model, policy] = ["model.conf", "policy.csv"].map(|name| root.read(&dir.join(name)));
+        let expected = fs::symlink_metadata(dir.join(EXPECTATIONS_CSV)).is_ok();
+        let expectations = expected.then(|| read(&root, EXPECTATIONS_CSV));
+        let [model, policy] = ["model.conf", POLICY_CSV].map(|name| read(&root, name));
         Self::new(model, policy, expectations, orgs, strays)
-    }
-
-    /// The texts that the database has: of the operator's two files (those of the program, where it has none), and of
-    /// each organization's own one.
-    pub fn published(operators: Option<(String, Option<String>)>, orgs: Vec<(OrgId, String)>) -> Self {
-        let file = |name: &str, text: String| File { name: name.to_owned(), text: Ok(text) };
-        let built_in = || (POLICY.to_owned(), Some(EXPECTATIONS.to_owned()));
-        let (policy, expectations) = operators.unwrap_or_else(built_in);
-        let expectations = expectations.map(|text| file(EXPECTATIONS_CSV, text));
-        let mut orgs: Vec<(OrgId, File)> =
-            orgs.into_iter().map(|(org, text)| (org, file(&org_file(org), text))).collect();
-        orgs.sort_by_key(|(org, _)| *org);
-        let model = file("model.conf", MODEL.to_owned());
-        Self::new(model, file("policy.csv", policy), expectations, orgs, Vec::new())
     }
 
     fn new(
@@ -106,55 +119,43 @@ impl Sources {
         strays: Vec<LintProblem>,
     ) -> Self {
         let mut hash = Sha256::new();
-        let mut add = |part: &str| {
-            // With its length, so that no two sets of files run into the same bytes.
-            hash.update(part.len().to_le_bytes());
-            hash.update(part.as_bytes());
-        };
         // By organization, not by path: replicas with the same rules show the same version.
         let of_orgs = orgs.iter().map(|(org, file)| (org.0, file));
         let of_all = [(0, &model), (0, &policy)].into_iter().chain(expectations.iter().map(|file| (0, file)));
         for (org, file) in of_all.chain(of_orgs) {
-            add(&org.to_string());
-            match &file.text {
-                Ok(text) => add(text),
-                Err(reason) => add(reason),
-            }
+            hash.update(org.to_le_bytes());
+            hash.update(file.digest);
         }
         for stray in &strays {
-            add(&stray.to_string());
+            hash.update(stray.to_string());
         }
         let version = hex::encode(&hash.finalize()[..8]);
         Self { model, policy, expectations, orgs, strays, version }
     }
 
-    /// The same with another text as an organization's own file, or without one.
-    pub fn with_org(mut self, org: OrgId, text: Option<String>) -> Self {
-        let at = self.orgs.binary_search_by_key(&org, |(org, _)| *org);
-        match (at, text) {
-            (Ok(at), Some(text)) => self.orgs[at].1.text = Ok(text),
-            (Err(at), Some(text)) => {
-                let name = org_file(org);
-                self.orgs.insert(at, (org, File { name, text: Ok(text) }));
+    /// The same with the rules that are given, for organizations without a file.
+    pub fn completed(mut self, given: &Given) -> Self {
+        let files = self.orgs.len();
+        for (org, text) in given {
+            if self.orgs[..files].binary_search_by_key(org, |(org, _)| *org).is_err() {
+                self.orgs.push((*org, File::given(*org, Arc::clone(text))));
             }
-            (Ok(at), None) => drop(self.orgs.remove(at)),
-            (Err(_), None) => {}
+        }
+        self.orgs.sort_by_key(|(org, _)| *org);
+        Self::new(self.model, self.policy, self.expectations, self.orgs, self.strays)
+    }
+
+    /// The same with other rules of an organization, or without any.
+    pub fn with_org(mut self, org: OrgId, text: Option<Arc<str>>) -> Self {
+        self.orgs.retain(|(other, _)| *other != org);
+        if let Some(text) = text {
+            let at = self.orgs.partition_point(|(other, _)| *other < org);
+            self.orgs.insert(at, (org, File::given(org, text)));
         }
         Self::new(self.model, self.policy, self.expectations, self.orgs, self.strays)
     }
 
-    /// The same with another text as one of the files for every organization.
-    pub fn with_operators(mut self, file: &str, text: Option<&str>) -> Self {
-        let text = text.map(str::to_owned);
-        if file == EXPECTATIONS_CSV {
-            self.expectations = text.map(|text| File { name: file.to_owned(), text: Ok(text) });
-        } else {
-            self.policy.text = text.ok_or_else(|| "can't be read: there is no such file".to_owned());
-        }
-        Self::new(self.model, self.policy, self.expectations, self.orgs, self.strays)
-    }
-
-    /// An organization's own file.
+    /// An organization's own rules.
     pub fn org(&self, org: OrgId) -> Option<&File> {
         let at = self.orgs.binary_search_by_key(&org, |(org, _)| *org).ok()?;
         Some(&self.orgs[at].1)
@@ -168,15 +169,20 @@ impl Sources {
 
 /// The folder. Links in it may lead to other places in it (that is how volumes are mounted), and nowhere else: who may write
 /// a policy file is not to show what another user may read.
-struct Root<'a>(&'a Path);
+pub(super) struct Root<'a>(&'a Path);
 
 impl Root<'_> {
-    fn read(&self, path: &Path) -> File {
-        let text = self.stays_inside(path).and_then(|()| read_text(path));
-        File {
-            name: path.display().to_string(),
-            text: text.map_err(|error| format!("can't be read: {error}")),
-        }
+    /// Reads one file.
+    pub fn read(&self, name: &str) -> File {
+        let path = self.0.join(name);
+        let text = self.stays_inside(&path).and_then(|()| read_text(&path));
+        let text = text.map(Arc::from).map_err(|error| format!("can't be read: {error}"));
+        File::new(name, text, false)
+    }
+
+    /// What the folder tells of a file without reading it.
+    pub fn about(&self, name: &str) -> Option<fs::Metadata> {
+        fs::metadata(self.0.join(name)).ok()
     }
 
     fn stays_inside(&self, path: &Path) -> io::Result<()> {
@@ -202,33 +208,27 @@ fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8; save it as that"))
 }
 
-fn read_orgs(root: &Root<'_>, orgs: &mut Vec<(OrgId, File)>, strays: &mut Vec<LintProblem>) {
+fn org_names(root: &Root<'_>, strays: &mut Vec<LintProblem>) -> Vec<String> {
     let dir = root.0.join("orgs");
-    let mut unreadable = |error: io::Error| {
-        strays.push(LintProblem::of_file(&dir.display().to_string(), format!("can't be read: {error}")));
-    };
+    let mut unreadable =
+        |error: io::Error| strays.push(LintProblem::of_file("orgs", format!("can't be read: {error}")));
     let entries = match root.stays_inside(&dir).and_then(|()| fs::read_dir(&dir)) {
         Ok(entries) => entries,
-        // No organization has rules of its own.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-        Err(error) => return unreadable(error),
+        // No organization has a file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => {
+            unreadable(error);
+            return Vec::new();
+        }
     };
     let mut names = Vec::new();
     for entry in entries {
         match entry {
-            Ok(entry) => names.push(entry.file_name()),
+            Ok(entry) => names.push(entry.file_name().to_string_lossy().into_owned()),
             Err(error) => unreadable(error),
         }
     }
-    for name in names {
-        let (name, path) = (name.to_string_lossy(), dir.join(&name));
-        if let Some(org) = org_of(&name) {
-            orgs.push((org, root.read(&path)));
-        } else if !is_ignored(&name) {
-            let reason = "not the name of an organization's file, which is <organization id>.csv";
-            strays.push(LintProblem::of_file(&path.display().to_string(), reason.to_owned()));
-        }
-    }
+    names
 }
 
 /// The organization whose file has this name: its id as it is written elsewhere, without a leading zero.
@@ -242,28 +242,4 @@ fn org_of(name: &str) -> Option<OrgId> {
 /// in `7.CSV` would silently not hold.
 fn is_ignored(name: &str) -> bool {
     name == "README.md" || name.starts_with('.') || name.ends_with('~')
-}
-
-/// Writes the files that the program was built with into `dir`; files that are there are left as they are. Each file's name,
-/// and whether it was written.
-pub(super) fn write_defaults(dir: &Path) -> io::Result<Vec<(&'static str, bool)>> {
-    fs::create_dir_all(dir.join("orgs"))?;
-    let mut files = Vec::new();
-    for (name, text) in [
-        ("model.conf", MODEL),
-        ("policy.csv", POLICY),
-        (EXPECTATIONS_CSV, EXPECTATIONS),
-        ("README.md", README),
-        ("orgs/README.md", ORGS_README),
-    ] {
-        match fs::File::create_new(dir.join(name)) {
-            Ok(mut file) => {
-                file.write_all(text.as_bytes())?;
-                files.push((name, true));
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => files.push((name, false)),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(files)
 }

@@ -1,46 +1,49 @@
 //! What needs the inside of the module; what needs only the files stands in `tests/it/policy_files.rs`.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{line::LintProblem, rules::OWNER_KEEPS, *};
+use crate::base::{
+    ids::OrgId,
+    permission::{Permission, PermissionSet, Role},
+};
 
 /// A folder with the built-in files and these beside them.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(super) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    write_defaults(dir.path()).unwrap();
-    for (name, text) in files {
+    fs::create_dir(dir.path().join("orgs")).unwrap();
+    for (name, text) in DEFAULTS.iter().chain(files) {
         fs::write(dir.path().join(name), text).unwrap();
     }
     dir
 }
 
-/// The problems of such a folder, the folder's own name taken out.
+/// The problems of such a folder.
 fn problems(files: &[(&str, &str)]) -> Vec<String> {
-    let dir = folder(files);
-    let prefix = format!("{}/", dir.path().display());
-    check(dir.path()).problems.iter().map(|problem| problem.to_string().replace(&prefix, "")).collect()
+    shown(&check(folder(files).path()).problems)
+}
+
+fn shown(problems: &[LintProblem]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
 }
 
 /// The built-in policy with more lines at the end, which begin at the returned line.
 fn policy_and(lines: &str) -> (String, usize) {
     let text = source::Sources::embedded().policy.text.unwrap();
     let first = text.lines().count() + 1;
-    (text + lines, first)
+    (format!("{text}{lines}"), first)
 }
 
 #[test]
-fn the_built_in_files_are_good_and_are_not_written_over() {
+fn the_built_in_files_are_good() {
     let dir = folder(&[]);
     assert_eq!(check(dir.path()).problems, []);
     assert_eq!(
         Policy::load(dir.path()).unwrap().status().version,
         Policy::embedded().unwrap().status().version
     );
-    fs::write(dir.path().join("policy.csv"), "mine").unwrap();
-    write_defaults(dir.path()).unwrap();
-    assert_eq!(fs::read_to_string(dir.path().join("policy.csv")).unwrap(), "mine");
 }
 
 #[test]
@@ -133,9 +136,7 @@ fn a_bad_file_of_an_organization_is_named() {
         assert_eq!(problems(&[("orgs/7.csv", line)]), [format!("orgs/7.csv{reason}")], "{line}");
     }
     let dir = folder(&[("orgs/7.csv", "p, VIEWER, 7, member.edit, allow")]);
-    let policy_csv = dir.path().join("policy.csv");
-    let reason =
-        format!("VIEWER can't be given member.edit: {}:{ceiling} denies it everywhere", policy_csv.display());
+    let reason = format!("VIEWER can't be given member.edit: policy.csv:{ceiling} denies it everywhere");
     assert_eq!(check(dir.path()).problems[0].reason, reason);
 }
 
@@ -214,7 +215,7 @@ fn a_bad_reload_keeps_the_last_good_policy_and_says_so() {
     fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, agent.edti, allow").unwrap();
     assert_eq!(policy.reload().unwrap_err(), policy.status().problems);
     assert_eq!((policy.status().version, policy.status().problems.len()), (before.version.clone(), 1));
-    assert!(policy.reload_if_changed().is_none(), "a refused change is looked at once");
+    assert!(policy.look().is_none(), "a refused change is looked at once");
     fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, agent.edit, allow").unwrap();
     assert_eq!(policy.reload(), Ok(()));
     assert!(policy.allows(org, Role::Viewer, Permission::AgentEdit));
@@ -281,10 +282,12 @@ fn a_policy_that_falls_short_of_an_expectation_is_refused_with_the_line_that_dec
 
 #[test]
 fn a_diff_names_every_cell_that_changes_and_no_other() {
-    let before = Policy::load(folder(&[("orgs/7.csv", "p, VIEWER, 7, agent.edit, allow\n")]).path()).unwrap();
+    let before = folder(&[("orgs/7.csv", "p, VIEWER, 7, agent.edit, allow\n")]);
+    let read = |dir: &Path| Compiled::read(dir, &Given::new()).unwrap();
+    let before = read(before.path());
     let own = "p, OPERATOR, 7, conversation.view, allow\np, OPERATOR, 7, agent.create, deny\n";
     let dir = folder(&[("orgs/7.csv", own)]);
-    let after = Candidate::read(dir.path()).unwrap();
+    let after = read(dir.path());
     let changes: Vec<String> = after.changes(&before).iter().map(ToString::to_string).collect();
     assert_eq!(
         changes,
@@ -294,30 +297,129 @@ fn a_diff_names_every_cell_that_changes_and_no_other() {
             "- VIEWER agent.edit in organization 7   (no line allows it)",
         ]
     );
-    assert!(Candidate::read(dir.path()).unwrap().changes(&Policy::load(dir.path()).unwrap()).is_empty());
+    assert!(read(dir.path()).changes(&after).is_empty());
+}
+
+/// Rules that are given.
+fn given(org: i64, text: &str) -> Given {
+    Given::from([(OrgId(org), text.into())])
 }
 
 #[test]
-fn an_edit_of_one_file_is_put_in_force_and_written_with_its_comments() {
-    for in_folder in [true, false] {
-        let dir = folder(&[]);
-        let policy = if in_folder { Policy::load(dir.path()).unwrap() } else { Policy::embedded().unwrap() };
-        let text = "# why\np, VIEWER, 7, agent.edit, allow\n";
-        let candidate = policy.with_org(OrgId(7), Some(text)).unwrap();
-        assert_eq!(candidate.changes(&policy).len(), 1);
-        assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
-        policy.put_org(OrgId(7), Some(text.to_owned()), None).unwrap();
-        assert!(policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
-        assert_eq!(policy.org_text(OrgId(7)).as_deref(), Some(text));
-        let wrong = policy.with_org(OrgId(7), Some("p, VIEWER, 7, member.edit, allow")).err().unwrap();
-        assert!(
-            wrong[0].to_string().starts_with("orgs/7.csv:1: VIEWER can't be given member.edit: policy.csv:"),
-            "{wrong:?}"
-        );
-        policy.put_org(OrgId(7), None, Some(text)).unwrap();
-        assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::AgentEdit));
-        assert_eq!(policy.org_text(OrgId(7)), None);
+fn rules_that_are_given_decide_where_there_is_no_file() {
+    let dir = folder(&[]);
+    let (policy, file) = (Policy::load(dir.path()).unwrap(), dir.path().join("orgs/7.csv"));
+    let may = |permission| policy.allows(OrgId(7), Role::Viewer, permission);
+    let text = "# why\np, VIEWER, 7, contact.view, allow\n";
+    assert!(policy.give([(OrgId(7), Some(text.to_owned()))]) && may(Permission::ContactView));
+    assert!(!policy.give([(OrgId(7), Some(text.to_owned()))]), "nothing new");
+    assert_eq!(policy.now().org_text(OrgId(7)).as_deref(), Some(text));
+    assert!(!policy.has_file(OrgId(7)));
+    // A file takes over, whatever is given meanwhile, and gives back what is the newest then.
+    fs::write(&file, "p, VIEWER, 7, skill.edit, allow\n").unwrap();
+    policy.reload().unwrap();
+    assert!(policy.has_file(OrgId(7)) && may(Permission::SkillEdit) && !may(Permission::ContactView));
+    let newer = "p, VIEWER, 7, mcp.edit, allow\n";
+    assert!(!policy.give([(OrgId(7), Some(newer.to_owned()))]) && !may(Permission::McpEdit));
+    fs::remove_file(&file).unwrap();
+    policy.reload().unwrap();
+    assert!(!policy.has_file(OrgId(7)) && may(Permission::McpEdit) && !may(Permission::SkillEdit));
+    // The same text in a file is the file's all the same.
+    fs::write(&file, newer).unwrap();
+    policy.reload().unwrap();
+    assert!(policy.has_file(OrgId(7)));
+    fs::remove_file(&file).unwrap();
+    policy.reload().unwrap();
+    assert!(!policy.has_file(OrgId(7)));
+    assert!(policy.give([(OrgId(7), None)]) && !may(Permission::McpEdit));
+    assert_eq!(policy.now().org_text(OrgId(7)), None);
+}
+
+#[test]
+fn what_is_wrong_in_one_organizations_file_keeps_its_last_good_rules_and_no_other_from_being_read() {
+    let dir = folder(&[("orgs/7.csv", "p, VIEWER, 7, contact.view, allow\n")]);
+    let policy = Policy::load(dir.path()).unwrap();
+    fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, skill.edti, allow\n").unwrap();
+    fs::write(dir.path().join("orgs/8.csv"), "p, VIEWER, 8, skill.edit, allow\n").unwrap();
+    fs::write(dir.path().join("orgs/9.csv"), "nonsense\n").unwrap();
+    let problems = policy.reload().unwrap_err();
+    let wrong: Vec<_> = problems.iter().map(|problem| problem.org).collect();
+    assert_eq!(wrong, [Some(OrgId(7)), Some(OrgId(9))], "{problems:?}");
+    assert!(policy.allows(OrgId(8), Role::Viewer, Permission::SkillEdit));
+    assert!(policy.allows(OrgId(7), Role::Viewer, Permission::ContactView));
+    assert_eq!(policy.role_permissions(OrgId(9), Role::Viewer), policy.role_permissions(ANY, Role::Viewer));
+    // Another file for every organization holds for all, the one with the wrong file among them.
+    let (text, _) = policy_and("p, VIEWER, *, contact.view, deny\n");
+    fs::write(dir.path().join("policy.csv"), text).unwrap();
+    assert!(policy.reload().is_err());
+    assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::ContactView));
+    // Something wrong there, and nothing is taken, though what is given still is.
+    fs::write(dir.path().join("policy.csv"), "nonsense\n").unwrap();
+    fs::remove_file(dir.path().join("orgs/8.csv")).unwrap();
+    assert!(policy.reload().unwrap_err().iter().any(|problem| problem.org.is_none()));
+    assert!(policy.allows(OrgId(8), Role::Viewer, Permission::SkillEdit));
+    assert!(policy.has_file(OrgId(8)), "what decides is not given by anybody else");
+    let given = Some("p, VIEWER, 10, skill.edit, allow\n".to_owned());
+    assert!(policy.give([(OrgId(10), given)]));
+    assert!(policy.allows(OrgId(10), Role::Viewer, Permission::SkillEdit));
+}
+
+/// No organization has this one.
+const ANY: OrgId = OrgId(1);
+
+#[test]
+fn a_start_with_a_wrong_file_locks_that_organization_and_no_other() {
+    let unread = "p, VIEWER, 7, skill.edit, allow\np, OPERATOR, 7, agent.create, dney\n";
+    let policy = Policy::load(folder(&[("orgs/7.csv", unread)]).path()).unwrap();
+    assert_eq!(policy.status().problems.len(), 1);
+    // Who knows what it was to deny.
+    let owner: PermissionSet = OWNER_KEEPS.into_iter().collect();
+    assert_eq!(policy.role_permissions(OrgId(7), Role::Owner), owner);
+    for role in [Role::Admin, Role::Operator, Role::Viewer] {
+        assert!(policy.role_permissions(OrgId(7), role).is_empty(), "{role}");
     }
+    let why = policy.explain(Some(OrgId(7)), Subject::Role(Role::Admin), Permission::AgentView);
+    assert_eq!(why.decided_by.unwrap().to_string(), "orgs/7.csv:2: p, OPERATOR, 7, agent.create, dney");
+    assert!(policy.allows(OrgId(8), Role::Viewer, Permission::AgentView));
+    assert!(Policy::load(folder(&[("policy.csv", unread)]).path()).is_err());
+}
+
+#[test]
+fn of_given_rules_that_are_no_longer_good_only_the_denials_hold() {
+    let text = "p, VIEWER, 7, contact.view, allow\np, OPERATOR, 7, agent.create, deny\n";
+    let (ceiling, _) = policy_and("p, VIEWER, *, contact.view, deny\n");
+    let expected = "VIEWER, *, contact.view, deny\n";
+    for (file, changed) in [("policy.csv", ceiling.as_str()), ("expectations.csv", expected)] {
+        let dir = folder(&[]);
+        let policy = Policy::load(dir.path()).unwrap();
+        policy.give([(OrgId(7), Some(text.to_owned()))]);
+        assert!(policy.allows(OrgId(7), Role::Viewer, Permission::ContactView));
+        fs::write(dir.path().join(file), changed).unwrap();
+        let problems = policy.reload().unwrap_err();
+        assert!(problems.iter().all(|problem| problem.org == Some(OrgId(7))), "{problems:?}");
+        assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::ContactView), "{file}");
+        assert!(!policy.allows(OrgId(7), Role::Operator, Permission::AgentCreate), "{file}");
+        assert!(policy.allows(OrgId(7), Role::Operator, Permission::AgentEdit), "{file}");
+        assert_eq!(policy.now().org_text(OrgId(7)).as_deref(), Some(text), "it is still what can be edited");
+        let read = Compiled::read(dir.path(), &given(7, text)).unwrap();
+        assert_eq!((shown(read.problems()), read.problems_of_files().len()), (shown(&problems), 0));
+        assert_eq!(read.version(), policy.status().version);
+    }
+}
+
+#[test]
+fn a_candidate_is_judged_for_its_own_organization_alone() {
+    let policy = Policy::load(folder(&[("orgs/8.csv", "nonsense\n")]).path()).unwrap().now();
+    let text = "p, VIEWER, 7, agent.edit, allow\n";
+    let candidate = policy.with_org(OrgId(7), Some(text)).unwrap();
+    assert_eq!(candidate.changes(&policy).len(), 1);
+    let wrong = policy.with_org(OrgId(7), Some("p, VIEWER, 7, member.edit, allow")).err().unwrap();
+    assert!(
+        wrong[0].to_string().starts_with("orgs/7.csv:1: VIEWER can't be given member.edit: policy.csv:"),
+        "{wrong:?}"
+    );
+    assert_eq!(wrong.len(), 1);
+    assert!(policy.with_org(OrgId(8), Some("p, VIEWER, 8, agent.edit, allow\n")).is_ok());
 }
 
 proptest! {

@@ -1,26 +1,33 @@
 //! Puts a saved file in force within a second.
 //!
-//! The system's notices make it fast; a poll by content hash makes it sure, because notices don't come from
-//! every network file system, get lost when the folder itself is replaced, and can run out. Every replica watches
-//! for itself.
+//! The system's notices make it fast; a poll makes it sure, because notices don't come from every network file system,
+//! get lost when the folder itself is replaced, and can run out. The poll asks the file system what was changed, and reads
+//! nothing else (`folder`). Every replica watches for itself.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::AccessKind};
 use tokio::{sync::Notify, time};
 
-use super::Policy;
+use super::{line::LintProblem, live::Policy};
 
 /// How long after a notice the files are read: a save is often several writes.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How often the files are read without a notice.
+/// How often the folder is looked at without a notice.
 const POLL: Duration = Duration::from_millis(700);
 
-pub(super) async fn watch(policy: Policy) {
-    let Some(dir) = policy.0.dir.clone() else { return };
+impl Policy {
+    /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer.
+    pub fn watch(&self) -> impl Future<Output = ()> + Send + use<> {
+        watch(self.clone())
+    }
+}
+
+async fn watch(policy: Policy) {
+    let Some(dir) = policy.dir() else { return };
     let saved = Arc::new(Notify::new());
     // Kept for as long as we watch: dropped, it gives no more notices.
-    let _notices = notices(&dir, Arc::clone(&saved));
+    let _notices = notices(dir, Arc::clone(&saved));
     loop {
         if time::timeout(POLL, saved.notified()).await.is_ok() {
             time::sleep(SETTLE).await;
@@ -35,15 +42,31 @@ pub(super) async fn watch(policy: Policy) {
 
 /// Reads the files if they have changed and says in the log what came of it.
 fn look(policy: &Policy) {
-    match policy.reload_if_changed() {
-        None => {}
-        Some(Ok(())) => tracing::info!(version = policy.status().version, "the policy was reloaded"),
-        Some(Err(problems)) => {
-            for problem in problems.iter().take(20) {
-                tracing::warn!(%problem, "the policy has a problem");
-            }
-            let problems = problems.len();
-            tracing::error!(problems, "the policy was refused; the last good one stays in force");
+    let Some(problems) = policy.look() else { return };
+    tracing::info!(version = policy.status().version, "policy.reloaded");
+    policy.log(&problems);
+}
+
+/// How many problems the log names.
+const LOGGED: usize = 20;
+
+impl Policy {
+    /// Tells the log what is wrong, and what that means.
+    pub fn log(&self, problems: &[LintProblem]) {
+        for problem in problems.iter().take(LOGGED) {
+            tracing::error!(%problem, "policy.problem");
+        }
+        if problems.iter().any(|it| it.org.is_none()) {
+            tracing::error!(
+                problems = problems.len(),
+                "policy.folder_refused; the last good one stays in force"
+            );
+        } else if !problems.is_empty() {
+            let count = problems.len();
+            tracing::error!(
+                problems = count,
+                "policy.rules_refused; these organizations keep their last good file, or only what their rules deny"
+            );
         }
     }
 }

@@ -75,13 +75,11 @@ families! {
     POLICY_INFO = "muster_policy_info", "gauge", ["version"], "1; the policy in force.";
     POLICY_LOADED = "muster_policy_loaded_timestamp_seconds", "gauge", [], "Since when that policy is in force.";
     POLICY_PROBLEMS = "muster_policy_problems", "gauge", [],
-        "What is wrong with the files now; above 0, they are not in force.";
+        "What is wrong with the policy files, and with organizations' rules in the database.";
     POLICY_READS = "muster_policy_reloads_total", "counter", ["outcome"],
-        "Readings of policy files that were changed: `taken`, or `refused` for their problems.";
-    POLICY_WRITE_FAILED = "muster_policy_file_writes_failed_total", "counter", [],
-        "Tries to write a policy file that failed; of one file, again and again until it can be written.";
-    POLICY_UNWRITTEN = "muster_policy_unwritten_files", "gauge", [],
-        "Published policy files that could not be written yet; they are in force, from memory.";
+        "Readings of policy files that were changed: `taken`, or `refused` where anything was wrong.";
+    POLICY_DIFFERING = "muster_policy_replicas_differing", "gauge", [],
+        "Other replicas whose policy folder is not this replica's.";
     BUILD_INFO = "muster_build_info", "gauge", ["version", "database"], "1; what runs.";
     CPU = "process_cpu_seconds_total", "counter", [], "Time that the process has computed.";
     RESIDENT = "process_resident_memory_bytes", "gauge", [], "Memory that the process holds.";
@@ -120,9 +118,6 @@ pub struct Meters {
     /// Subscriptions that are open.
     pub subscriptions: Gauge,
     limited: Table<Counter>,
-    policy_reads: [Counter; 2],
-    /// Policy files that could not be written.
-    pub policy_write_failed: Counter,
     sql: [Sql; 2],
 }
 
@@ -192,9 +187,6 @@ impl Meters {
             problems,
             operations: [operation("query"), operation("mutation"), operation("subscription")],
             subscriptions: to.gauge(SUBSCRIPTIONS, &[]),
-            policy_reads: ["refused", "taken"]
-                .map(|outcome| to.counter(POLICY_READS, &[("outcome", outcome)])),
-            policy_write_failed: to.counter(POLICY_WRITE_FAILED, &[]),
             sql: POOLS.map(sql),
             routes: Table::default(),
             fields: Table::default(),
@@ -248,11 +240,6 @@ impl Meters {
         self.limited
             .get(class, || Registry(&self.recorder).counter(RATE_LIMITED, &[("class", class)]))
             .increment(1);
-    }
-
-    /// Changed policy files were read, and taken or refused.
-    pub fn policy_read(&self, taken: bool) {
-        self.policy_reads[usize::from(taken)].increment(1);
     }
 
     /// A statement has ended.

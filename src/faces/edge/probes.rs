@@ -16,17 +16,20 @@ use crate::{
     faces::edge::problem_response,
 };
 
-/// The process lives. Says nothing about the database, whose loss no restart mends; a refused policy shows here, and one
-/// that is in force and could not be written.
+/// The process lives. Says nothing about the database, whose loss no restart mends; what is wrong with the policy shows here,
+/// and which replicas have other policy files.
 pub async fn health(State(core): State<Arc<Core>>) -> Response {
     let policy = core.policy.status();
+    let differing: Vec<String> = core.replicas.differing().into_iter().map(|it| it.id).collect();
     Json(json!({
         "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
         "policy": {
             "version": policy.version, "loaded_at": policy.loaded_at,
             // How many, not which and whose: anybody may ask. The log and `muster policy check` say it.
-            "problems": policy.problems.len(), "unwritten": policy.unwritten,
+            "problems": policy.problems.len(),
+            // Names that the replicas have made up; where they are, `muster doctor` tells.
+            "replica": core.replicas.own_id(), "differing_replicas": differing,
         },
     }))
     .into_response()

@@ -7,8 +7,8 @@ use http::header;
 
 use crate::core::telemetry::metrics::{
     AUDIT_CHECKPOINT_AGE, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, MAX_FDS, Meters,
-    OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS, POLICY_UNWRITTEN,
-    POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP, VIRTUAL, begin,
+    OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS,
+    POLICY_READS, POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP, VIRTUAL, begin,
 };
 use crate::{
     base::time::Timestamp,
@@ -52,7 +52,11 @@ pub async fn page(core: &Core, meters: &Meters) -> String {
     page.value(POLICY_INFO, &[("version", &policy.version)], 1.0);
     page.value(POLICY_LOADED, &[], seconds(policy.loaded_at));
     page.value(POLICY_PROBLEMS, &[], policy.problems.len() as f64);
-    page.value(POLICY_UNWRITTEN, &[], policy.unwritten as f64);
+    let (taken, refused) = core.policy.readings();
+    for (outcome, count) in [("taken", taken), ("refused", refused)] {
+        page.value(POLICY_READS, &[("outcome", outcome)], count as f64);
+    }
+    page.value(POLICY_DIFFERING, &[], core.replicas.differing().len() as f64);
     let database = if core.config.database.is_sqlite() { "sqlite" } else { "postgres" };
     page.value(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION")), ("database", database)], 1.0);
     process(&mut page);

@@ -80,7 +80,7 @@ pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
     Ok(())
 }
 
-/// [`add_member`] as a part of something larger, which calls `sessions.forget_after` before its end.
+/// [`add_member`] as a part of something larger, which calls `cache.invalidate_after` before its end.
 ///
 /// # Errors
 /// As [`add_member`].
@@ -114,13 +114,35 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
     if member.role == Role::Owner && role != Role::Owner {
         require_another_owner(&tx, user).await?;
     }
+    set_role(&tx, member, role).await?;
+    scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Makes a user an OWNER, whatever they were; says what that was. A part of something larger, which holds the
+/// organization and calls `cache.invalidate_after` before its end.
+///
+/// # Errors
+/// As [`add_member`].
+pub async fn make_owner(tx: &Tx, user: UserId) -> Result<Option<Role>> {
+    let Some(member) = find(tx, user).await? else {
+        add_to(tx, user, Role::Owner).await?;
+        return Ok(None);
+    };
     let was = member.role;
+    if was != Role::Owner {
+        set_role(tx, member, Role::Owner).await?;
+    }
+    Ok(Some(was))
+}
+
+async fn set_role(tx: &Tx, member: members::Model, role: Role) -> Result<()> {
+    let (user, was) = (member.user_id, member.role);
     let mut member = member.into_active_model();
     member.role = Set(role);
     member.update(tx.connection()).await?;
-    record(&tx, (ChangeOp::Updated, "updateMember"), user, json!({ "role": role, "was": was }));
-    scope.core.access.cache.invalidate_after(tx.connection());
-    tx.commit().await?;
+    record(tx, (ChangeOp::Updated, "updateMember"), user, json!({ "role": role, "was": was }));
     Ok(())
 }
 

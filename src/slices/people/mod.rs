@@ -47,7 +47,10 @@ pub use self::{
         revoke as revoke_invitation,
     },
     letters::compose,
-    members::{add_member, add_to, has_member_with, leave, missing, remove_member, role_of, update_member},
+    members::{
+        add_member, add_to, has_member_with, leave, make_owner, missing, remove_member, role_of,
+        update_member,
+    },
     operator::{
         Disabled, Enabled, House, NewLink, WithoutFactor, disable as disable_user, enable as enable_user,
         reset_password as reset_user_password, reset_second_factor,

@@ -1,14 +1,18 @@
-//! Editing an organization's own file: against a version, checked like a saved file, never into a lock-out.
+//! Editing an organization's own rules: against a version, checked like a saved file, never into a lock-out.
+//!
+//! A text is judged before the organization is held, since casbin takes its time; if another edit was faster, it is
+//! judged again. Through the schema, rules that a file has are not edited. The operator's own commands store a version
+//! beside the file, which is in force when the file is gone.
 
 use std::sync::Arc;
 
 use super::{
-    lines, place, sync,
-    versions::{self, Author, NO_FILE, version_of},
+    lines,
+    versions::{self, Author, version_of},
 };
 use crate::{
     base::{
-        enums::{ChangeOp, PolicyAuthor, RecordKind},
+        enums::{ChangeOp, RecordKind},
         ids::{OrgId, PolicyVersionId},
         permission::{Permission, Role},
         plain,
@@ -16,20 +20,20 @@ use crate::{
     },
     core::{
         Core,
-        access::Scope,
+        access::{Caller, Scope, rules},
         audit,
-        policy::{Candidate, LintProblem, Subject, org_file},
+        policy::{Compiled, LintProblem, Subject, org_file},
         store::Tx,
     },
     slices::{orgs, people},
 };
 
-/// An edit of the organization's own file.
+/// An edit of the organization's own rules.
 #[derive(Clone, Debug)]
 pub struct Edit {
     /// The version that the editor has seen; another one refuses the edit. None: whatever it is.
     pub version: Option<String>,
-    /// The whole text; blank removes the file.
+    /// The whole text; blank: no rules of its own.
     pub text: String,
     /// Why.
     pub reason: String,
@@ -37,25 +41,29 @@ pub struct Edit {
 
 /// Where a caller has said what is refused.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum In {
+pub(super) enum ErrorPlace {
     /// Under this pointer in the field's input.
     Input(&'static str),
     /// In this argument of the field.
     Argument(&'static str),
 }
 
+/// How often an edit is judged again because another one was faster.
+const TRIES: usize = 20;
+
 /// Puts another text in force: whether it is another than the one that was.
 ///
 /// # Errors
 /// `CONFLICT` for an edit of another version than the newest; `VALIDATION_FAILED` with everything that is wrong with the
-/// text; `POLICY_LOCKS_OUT`; `POLICY_NOT_WRITABLE`. Nothing is changed then.
+/// text; `POLICY_LOCKS_OUT`; `POLICY_OWNED_BY_FILE`. Nothing is changed then.
 pub async fn edit(scope: &Scope, edit: Edit) -> Result<bool> {
-    let reason = checked_reason(&edit.reason)?;
-    change(scope, ("editPolicy", In::Input("/text")), reason, move |_, newest| {
-        if let Some(seen) = edit.version.filter(|seen| *seen != newest.version) {
-            return Err(stale(&seen, &newest.version));
+    let (reason, text) = (checked_reason(&edit.reason)?, some(edit.text));
+    change(scope, ("editPolicy", ErrorPlace::Input("/text"), &reason), |before| {
+        let newest = version_of(before);
+        if let Some(seen) = edit.version.as_ref().filter(|seen| **seen != newest) {
+            return Err(stale(seen, &newest));
         }
-        Ok(New { text: some(edit.text), reverts_to: None })
+        Ok(Next { text: text.clone(), ..Next::default() })
     })
     .await
 }
@@ -78,19 +86,9 @@ pub async fn set_permission(
         None => "resetPermission",
     };
     let reason = checked_reason(reason)?;
-    let org = scope.org;
-    change(scope, (operation, In::Input("/permission")), reason, move |scope, newest| {
-        let before = newest.text.unwrap_or_default();
-        let text = some(lines::set(&before, org, role, permission, allow));
-        if let Some(allow) = allow {
-            let candidate = candidate(&scope.core, org, text.as_deref(), In::Input("/permission"))?;
-            let comes_to = candidate.explain(Some(org), Subject::Role(role), permission);
-            if comes_to.allowed != allow {
-                let detail = format!("That line would change nothing. {}", comes_to.reason);
-                return Err(Problem::new(Code::Conflict, detail));
-            }
-        }
-        Ok(New { text, reverts_to: None })
+    change(scope, (operation, ErrorPlace::Input("/permission"), &reason), |before| {
+        let text = some(lines::set(before.unwrap_or_default(), scope.org, role, permission, allow));
+        Ok(Next { text, comes_to: allow.map(|allow| (role, permission, allow)), reverts_to: None })
     })
     .await
 }
@@ -98,115 +96,99 @@ pub async fn set_permission(
 /// Makes an earlier text the newest again: a new version, checked like any edit. Whether it was not the newest.
 ///
 /// # Errors
-/// `NOT_FOUND` for a version that this organization's file never had; otherwise as [`edit`].
+/// `NOT_FOUND` for a version that this organization never had; otherwise as [`edit`].
 pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<bool> {
     let reason = checked_reason(reason)?;
-    let tx = scope.begin().await?;
-    let earlier = versions::load(&tx, to).await?;
-    tx.rollback().await?;
-    change(scope, ("revertPolicy", In::Input("/version_id")), reason, |_, _| {
-        Ok(New { text: earlier.text, reverts_to: Some(to) })
+    let earlier = versions::load(scope, to).await?.text;
+    change(scope, ("revertPolicy", ErrorPlace::Input("/version_id"), &reason), |_| {
+        Ok(Next { text: earlier.clone(), reverts_to: Some(to), comes_to: None })
     })
     .await
 }
 
-/// Gives one of the operator's own files the text that it had in an earlier version: whether it had another one.
-///
-/// # Errors
-/// `NOT_FOUND`; `VALIDATION_FAILED` if the policy with that text would be refused, or is built in.
-pub async fn revert_operators(core: &Arc<Core>, to: PolicyVersionId, reason: &str) -> Result<bool> {
-    let reason = checked_reason(reason)?;
-    sync::now(core).await?;
-    let earlier = versions::load_operators(core, to).await?;
-    let (worker, file, text) = (Arc::clone(core), earlier.file.clone(), earlier.text.clone());
-    let put = tokio::task::spawn_blocking(move || worker.policy.put_operators(&file, text.as_deref()));
-    put.await.map_err(Problem::internal)?.map_err(|problems| refused(&problems, In::Input("/version_id")))?;
-    let author = Author {
-        kind: PolicyAuthor::Operator,
-        id: None,
-        name: Some("system".to_owned()),
-        reason: Some(reason),
-        reverts_to: Some(to),
-    };
-    versions::add_operators(core, &earlier.file, earlier.text, author).await
-}
-
-/// The newest text, as the step that makes the next one sees it.
-struct Newest {
-    version: String,
-    text: Option<String>,
-}
-
-struct New {
+/// The text that takes the newest one's place.
+#[derive(Default)]
+struct Next {
     text: Option<String>,
     reverts_to: Option<PolicyVersionId>,
+    /// What it is asked to come to.
+    comes_to: Option<(Role, Permission, bool)>,
 }
 
 /// Makes the next text of the newest one: whether it is another.
 async fn change(
     scope: &Scope,
-    (operation, said): (&'static str, In),
-    reason: String,
-    next: impl FnOnce(&Scope, Newest) -> Result<New> + Send,
+    (operation, place, reason): (&'static str, ErrorPlace, &str),
+    next: impl Fn(Option<&str>) -> Result<Next> + Send + Sync,
 ) -> Result<bool> {
-    let core = &scope.core;
-    // What was edited by hand a moment ago is a version too.
-    sync::now(core).await?;
-    require_whole(core)?;
-    let tx = scope.begin().await?;
-    orgs::lock(&tx).await?;
-    let newest = versions::newest(&tx).await?;
-    let before = newest.and_then(|newest| newest.text);
-    let was = version_of(before.as_deref());
-    let new = next(scope, Newest { version: was.clone(), text: before.clone() })?;
-    if was == version_of(new.text.as_deref()) {
-        tx.rollback().await?;
-        return Ok(false);
+    if !matches!(scope.request.caller, Caller::System) {
+        require_no_file(scope).await?;
     }
-    let candidate = checked(core, scope.org, new.text.clone(), said).await?;
-    require_editor(&tx, &candidate).await?;
-    // A folder that can't be written refuses the edit before anything is said in the database.
-    let prepared = place::prepare(core, scope.org, new.text.clone()).await?;
-    let author = Author { reverts_to: new.reverts_to, ..Author::caller(scope, &reason) };
-    let row = versions::add(&tx, new.text.clone(), author).await?;
-    let mut changes = versions::difference(before.as_deref(), new.text.as_deref());
+    for _ in 0..TRIES {
+        let newest = versions::newest(scope).await?;
+        let (row, before) = newest.map(|newest| (newest.id, newest.text)).unzip();
+        let before = before.flatten();
+        let next = next(before.as_deref())?;
+        if version_of(before.as_deref()) == version_of(next.text.as_deref()) {
+            return Ok(false);
+        }
+        let candidate = candidate(&scope.core, scope.org, next.text.clone(), place).await?;
+        require_result(scope.org, &candidate, next.comes_to)?;
+        let tx = scope.begin().await?;
+        orgs::lock(&tx).await?;
+        if versions::newest_in(&tx).await?.map(|newest| newest.id) != row {
+            tx.rollback().await?;
+            continue;
+        }
+        require_editor(&tx, &candidate).await?;
+        store(tx, (operation, reason), before.as_deref(), next).await?;
+        // The version stands, whatever comes now; then the next round puts it in force.
+        if let Err(problem) = rules::follow(&scope.core).await {
+            tracing::error!(organization = scope.org.0, %problem, "policy.not_in_force_yet");
+        }
+        return Ok(true);
+    }
+    Err(Problem::new(Code::Conflict, "Others edit this policy at the same moment; try again."))
+}
+
+async fn store(
+    tx: Tx,
+    (operation, reason): (&'static str, &str),
+    before: Option<&str>,
+    next: Next,
+) -> Result<()> {
+    let mut changes = versions::difference(before, next.text.as_deref());
     changes["reason"] = reason.into();
-    if let Some(to) = new.reverts_to {
+    if let Some(to) = next.reverts_to {
         changes["reverts_to"] = to.0.into();
     }
-    let target_id = row.id.0;
-    audit::record(
-        &tx,
-        audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: target_id, changes },
-    );
-    tx.commit().await?;
-    place::publish(core, prepared).await;
-    Ok(true)
+    let author = Author { reverts_to: next.reverts_to, ..Author::caller(&tx.scope, reason) };
+    let row = versions::add(&tx, next.text, author).await?;
+    let entry = audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: row.id.0, changes };
+    audit::record(&tx, entry);
+    tx.scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await
 }
 
 /// What the policy would be with this text; everything that is wrong with it otherwise.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
-pub(super) async fn checked(
+pub(super) async fn candidate(
     core: &Arc<Core>,
     org: OrgId,
     text: Option<String>,
-    said: In,
-) -> Result<Candidate> {
-    let worker = Arc::clone(core);
-    let checked = tokio::task::spawn_blocking(move || candidate(&worker, org, text.as_deref(), said));
-    checked.await.map_err(Problem::internal)?
+    place: ErrorPlace,
+) -> Result<Compiled> {
+    let policy = core.policy.now();
+    let judged = tokio::task::spawn_blocking(move || policy.with_org(org, text.as_deref()));
+    judged.await.map_err(Problem::internal)?.map_err(|problems| refused(&problems, place))
 }
 
-fn candidate(core: &Core, org: OrgId, text: Option<&str>, said: In) -> Result<Candidate> {
-    core.policy.with_org(org, text).map_err(|problems| refused(&problems, said))
-}
-
-fn refused(problems: &[LintProblem], said: In) -> Problem {
-    let violation = |problem: &LintProblem| match said {
-        In::Input(pointer) => Violation::at(pointer, "POLICY_REFUSED", problem.to_string()),
-        In::Argument(name) => Violation::parameter(name, "POLICY_REFUSED", problem.to_string()),
+fn refused(problems: &[LintProblem], place: ErrorPlace) -> Problem {
+    let violation = |problem: &LintProblem| match place {
+        ErrorPlace::Input(pointer) => Violation::at(pointer, "POLICY_REFUSED", problem.to_string()),
+        ErrorPlace::Argument(name) => Violation::parameter(name, "POLICY_REFUSED", problem.to_string()),
     };
     let errors = problems.iter().take(100).map(violation).collect();
     Problem::invalid(errors).with(
@@ -215,8 +197,22 @@ fn refused(problems: &[LintProblem], said: In) -> Problem {
     )
 }
 
+/// One line alone may be beaten by another.
+fn require_result(
+    org: OrgId,
+    candidate: &Compiled,
+    comes_to: Option<(Role, Permission, bool)>,
+) -> Result<()> {
+    let Some((role, permission, allow)) = comes_to else { return Ok(()) };
+    let why = candidate.explain(Some(org), Subject::Role(role), permission);
+    if why.allowed == allow {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Conflict, format!("That line would change nothing. {}", why.reason)))
+}
+
 /// Somebody has to be able to take it back: a member who can sign in, and who may edit the policy under the candidate.
-async fn require_editor(tx: &Tx, candidate: &Candidate) -> Result<()> {
+async fn require_editor(tx: &Tx, candidate: &Compiled) -> Result<()> {
     let editors: Vec<Role> = candidate.roles(tx.scope.org, Permission::PolicyEdit).collect();
     if people::has_member_with(tx, &editors).await? {
         return Ok(());
@@ -225,19 +221,25 @@ async fn require_editor(tx: &Tx, candidate: &Candidate) -> Result<()> {
     Err(Problem::new(Code::PolicyLocksOut, detail))
 }
 
-/// A folder that is refused as it is takes no edit: it would be written, and not be in force.
-fn require_whole(core: &Core) -> Result<()> {
-    if core.policy.status().problems.is_empty() {
+/// Rules that are in a file are not the database's.
+async fn require_no_file(scope: &Scope) -> Result<()> {
+    let worker = Arc::clone(&scope.core);
+    // It may have been saved a moment ago. What is wrong with the folder is told by whoever watches it.
+    tokio::task::spawn_blocking(move || drop(worker.policy.reload())).await.map_err(Problem::internal)?;
+    if !scope.core.policy.has_file(scope.org) {
         return Ok(());
     }
-    // Which file it is may tell of another organization; /health and the log say it to the operator.
-    let detail = "The policy files are not good as they are saved now; the operator has to mend them first.";
-    Err(Problem::new(Code::Conflict, detail))
+    let (file, org) = (org_file(scope.org), scope.org);
+    let detail = format!(
+        "The file {file} in the policy folder has this organization's rules, so they can't be edited here. The operator edits \
+         the file, or runs `muster policy publish --org {org}` and deletes the file."
+    );
+    Err(Problem::new(Code::PolicyOwnedByFile, detail).with("file", file))
 }
 
 fn stale(seen: &str, newest: &str) -> Problem {
     let detail = format!(
-        "The organization's policy file is version `{newest}` by now, not `{seen}`: read it again, and make the change to that."
+        "The organization's policy is version `{newest}` by now, not `{seen}`: read it again, and make the change to that."
     );
     Problem::new(Code::Conflict, detail).with("version", newest)
 }
@@ -254,13 +256,7 @@ fn checked_reason(reason: &str) -> Result<String> {
     Ok(reason.to_owned())
 }
 
-fn some(text: String) -> Option<String> {
+/// A blank text is none.
+pub(super) fn some(text: String) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
-}
-
-/// The organization's own file as it is now: its name, its version and its text.
-pub(super) fn present(core: &Core, org: OrgId) -> (String, String, Option<String>) {
-    let text = core.policy.org_text(org);
-    let version = text.as_deref().map_or_else(|| NO_FILE.to_owned(), |text| version_of(Some(text)));
-    (org_file(org), version, text)
 }

@@ -1,6 +1,6 @@
-//! Rows of policy versions and decisions, as the migrations lay them out. Private to this slice.
+//! Rows of policy versions, as the migrations lay them out. Private to this slice.
 
-/// Every text that a policy file has had.
+/// Every text that an organization's own rules have had in the database.
 pub mod policy_versions {
     use sea_orm::entity::prelude::*;
 
@@ -16,18 +16,15 @@ pub mod policy_versions {
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: PolicyVersionId,
-        /// Null: a file for every organization, which is the operator's.
-        pub organization_id: Option<OrgId>,
-        /// From the policy folder on.
-        pub file: String,
-        /// Null: there was no such file.
+        pub organization_id: OrgId,
+        /// Null: no rules of its own.
         pub text: Option<String>,
         /// Identifies the text: what an edit is made against.
         pub version: String,
         pub author_kind: PolicyAuthor,
         pub author_id: Option<i64>,
         pub author_name: Option<String>,
-        pub reason: Option<String>,
+        pub reason: String,
         /// The earlier version whose text this is again.
         pub reverts_to: Option<PolicyVersionId>,
         pub at: Timestamp,

@@ -3,196 +3,35 @@
 //! What a panel shows of the policy in force is no stored record but what the process decides by; the history is stored,
 //! and is a record like any other.
 
-use std::sync::{Arc, LazyLock};
+use async_graphql::{Context, Object};
 
-use async_graphql::{Context, InputObject, Object, SimpleObject};
-
-use super::{Edit, Simulation, edit, simulate, versions::version_of};
+use super::{
+    Edit, Simulation,
+    edit::{self, ErrorPlace, some},
+    objects::{
+        EditPolicyInput, MAX_TEXT, OrganizationPolicy, PolicyLineInput, PolicyProposal, PolicyVersion,
+        RevertPolicyInput, ViewerPermission, in_force, propose, viewer_permission,
+    },
+    simulate,
+};
 use crate::{
     base::{
-        enums::PolicyAuthor,
         ids::{OrgId, PolicyVersionId, UserId},
         permission::{Permission, Role},
         problem::{Problem, Result},
-        time::Timestamp,
     },
     core::{
         access::Scope,
-        policy::{
-            Candidate, CellChange, Explanation, Line, LintProblem, Remedy, Subject, changed_lines, org_file,
-        },
+        policy::{Explanation, Subject},
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, length, name, range},
+        bounds::{bounds, from, items, length, range},
         permit::permit,
     },
-    read::{One, Page, Record, Rows, Spec},
+    read::{One, Page, Rows},
     slices::people,
 };
-
-/// The longest text of an organization's own file: 38 permissions by four roles take a tenth of it, comments aside.
-const MAX_TEXT: i64 = 100_000;
-/// The longest reason.
-const MAX_REASON: i64 = 1_000;
-
-/// A text that the organization's own policy file has had.
-pub struct PolicyVersion;
-
-impl Record for PolicyVersion {
-    fn spec() -> &'static Spec {
-        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "A text that the organization's own policy file has had.";
-            Spec::new("PolicyVersion", "policy_versions t", about)
-                .permission(Permission::PolicyView)
-                .column::<PolicyVersionId>("id", "Identifies the version: what `revertPolicy` takes.")
-                .column::<Option<OrgId>>("organization_id", "The organization.")
-                .column::<String>("file", "The file, from the policy folder on.")
-                .column::<Option<String>>("text", "The text; null if there was no file.")
-                .column::<String>("version", "Identifies the text: what an edit is made against.")
-                .column::<PolicyAuthor>(
-                    "author_kind",
-                    "Whether a member wrote it, the operator, or whoever edits files.",
-                )
-                .column::<Option<UserId>>("author_id", "The member.")
-                .column::<Option<String>>("author_name", "The author's name at that time.")
-                .column::<Option<String>>("reason", "Why it was changed.")
-                .column::<Option<PolicyVersionId>>(
-                    "reverts_to",
-                    "The earlier version whose text this is again.",
-                )
-                .column::<Timestamp>("at", "Since when.")
-        });
-        &SPEC
-    }
-}
-
-/// A file of the policy.
-#[derive(SimpleObject)]
-pub struct PolicyFile {
-    /// The file, from the policy folder on.
-    pub file: String,
-    /// Identifies the text; `none` if there is no such file.
-    pub version: String,
-    /// The text; null if there is no such file.
-    pub text: Option<String>,
-    /// Whether the organization may edit it; the others are the operator's.
-    pub editable: bool,
-}
-
-/// The policy that is in force in an organization.
-#[derive(SimpleObject)]
-pub struct OrganizationPolicy {
-    /// The organization.
-    pub organization_id: OrgId,
-    /// Identifies the organization's own file: what an edit is made against.
-    pub version: String,
-    /// The text of the organization's own file; null if it has none.
-    pub text: Option<String>,
-    /// Every file that has a say in the organization, its own one first.
-    pub files: Vec<PolicyFile>,
-    /// What each role may do.
-    pub roles: Vec<RolePermissions>,
-    /// What a service token may carry at most.
-    pub token_cap: Vec<Permission>,
-    /// Since when the policy files are in force as they are.
-    pub in_force_since: Timestamp,
-    /// What is wrong with the policy files as they are saved now; then the last good ones are in force.
-    pub problems: Vec<PolicyProblem>,
-}
-
-/// What a role may do.
-#[derive(SimpleObject)]
-pub struct RolePermissions {
-    /// The role.
-    pub role: Role,
-    /// Its permissions.
-    pub permissions: Vec<Permission>,
-}
-
-/// Something that is wrong with a policy file.
-#[derive(SimpleObject)]
-pub struct PolicyProblem {
-    /// The file, from the policy folder on.
-    pub file: String,
-    /// The line, from 1 on; null if it is about the file as a whole.
-    pub line: Option<i64>,
-    /// What is wrong with it.
-    pub reason: String,
-}
-
-impl From<LintProblem> for PolicyProblem {
-    fn from(problem: LintProblem) -> Self {
-        let line = problem.line.and_then(|line| i64::try_from(line).ok());
-        Self { file: problem.file, line, reason: problem.reason }
-    }
-}
-
-/// What an edit would come to.
-#[derive(SimpleObject)]
-pub struct PolicyProposal {
-    /// Whether the edit would be taken.
-    pub ok: bool,
-    /// Everything that is wrong with it.
-    pub problems: Vec<PolicyProblem>,
-    /// The cells that it changes: who gains and loses what.
-    pub changes: Vec<CellChange>,
-    /// The lines that it changes: `-` before what goes, `+` before what comes.
-    pub lines: Vec<String>,
-    /// The version that it is compared with, and has to be made against.
-    pub version: String,
-}
-
-/// Whether the caller may do something, and why.
-#[derive(SimpleObject)]
-pub struct ViewerPermission {
-    /// The permission.
-    pub permission: Permission,
-    /// Whether the caller holds it here.
-    pub allowed: bool,
-    /// Why, in a sentence.
-    pub reason: String,
-    /// The line that decides; null for callers who may not see the policy.
-    pub decided_by: Option<Line>,
-    /// What would allow it; null for callers who may not see the policy.
-    pub remedy: Option<Remedy>,
-}
-
-/// A new text of the organization's own policy file.
-#[derive(InputObject)]
-pub struct EditPolicyInput {
-    /// The version that the edit is made against; another one is refused.
-    #[graphql(directive = bounds::apply(length(1, 64)))]
-    pub version: String,
-    /// The whole text, comments and all; blank removes the file.
-    #[graphql(directive = bounds::apply(length(0, MAX_TEXT)))]
-    pub text: String,
-    /// Why: the history shows it.
-    #[graphql(directive = bounds::apply(name(MAX_REASON)))]
-    pub reason: String,
-}
-
-/// One line of the organization's own policy file.
-#[derive(InputObject)]
-pub struct PolicyLineInput {
-    /// The role that it is about.
-    pub role: Role,
-    /// What the role may or may not do.
-    pub permission: Permission,
-    /// Why: the history shows it.
-    #[graphql(directive = bounds::apply(name(MAX_REASON)))]
-    pub reason: String,
-}
-
-/// An earlier version to go back to.
-#[derive(InputObject)]
-pub struct RevertPolicyInput {
-    /// The version whose text is to be in force again.
-    pub version_id: PolicyVersionId,
-    /// Why: the history shows it.
-    #[graphql(directive = bounds::apply(name(MAX_REASON)))]
-    pub reason: String,
-}
 
 /// Reading the policy.
 #[derive(Default)]
@@ -200,7 +39,7 @@ pub struct PolicyQuery;
 
 #[Object]
 impl PolicyQuery {
-    /// The policy that is in force in the organization, with the files that it comes of.
+    /// The policy that is in force in the organization, with the texts that it comes of.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn policy(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<OrganizationPolicy> {
         answer(async { Ok(in_force(&ctx.enter(org_id).await?)) }).await
@@ -235,25 +74,25 @@ impl PolicyQuery {
         .await
     }
 
-    /// What another text of the organization's own file would come to. Nothing is changed.
+    /// What another text of the organization's own rules would come to. Nothing is changed.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn propose_policy(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "The whole text; blank: no file.", directive = bounds::apply(length(0, MAX_TEXT)))]
+        #[graphql(desc = "The whole text; blank: no rules of its own.", directive = bounds::apply(length(0, MAX_TEXT)))]
         text: String,
     ) -> Answer<PolicyProposal> {
         answer(async { propose(&ctx.enter(org_id).await?, text).await }).await
     }
 
-    /// What another text of the organization's own file would have changed in the calls of the last days.
+    /// What another text of the organization's own rules would have changed in the calls of the last days.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn simulate_policy(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "The whole text; blank: no file.", directive = bounds::apply(length(0, MAX_TEXT)))]
+        #[graphql(desc = "The whole text; blank: no rules of its own.", directive = bounds::apply(length(0, MAX_TEXT)))]
         text: String,
         #[graphql(desc = "How many days, this one included.", directive = bounds::apply(range(1, 90)))]
         days: i64,
@@ -261,13 +100,13 @@ impl PolicyQuery {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let candidate =
-                edit::checked(&scope.core, org_id, some(text), edit::In::Argument("text")).await?;
+                edit::candidate(&scope.core, org_id, some(text), ErrorPlace::Argument("text")).await?;
             simulate(&scope.core, &candidate, Some(org_id), days).await
         })
         .await
     }
 
-    /// The texts that the organization's own file has had, the newest first.
+    /// The versions of the organization's own rules, the newest first. Rules in a file of the operator's have none.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn policy_history(
         &self,
@@ -283,7 +122,7 @@ impl PolicyQuery {
         .await
     }
 
-    /// One text that the organization's own file has had.
+    /// One version of the organization's own rules.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn policy_version(
         &self,
@@ -316,7 +155,7 @@ pub struct PolicyMutation;
 
 #[Object]
 impl PolicyMutation {
-    /// Gives the organization's own file another text, if it is still the version that the edit was made against.
+    /// Gives the organization's own rules another text, if they are still the version that the edit was made against.
     #[graphql(directive = permit::apply(Permission::PolicyEdit))]
     async fn edit_policy(
         &self,
@@ -386,90 +225,4 @@ impl PolicyMutation {
 async fn set(scope: &Scope, input: PolicyLineInput, allow: Option<bool>) -> Result<OrganizationPolicy> {
     super::set_permission(scope, input.role, input.permission, allow, &input.reason).await?;
     Ok(in_force(scope))
-}
-
-fn in_force(scope: &Scope) -> OrganizationPolicy {
-    let (policy, org) = (&scope.core.policy, scope.org);
-    let (file, version, text) = edit::present(&scope.core, org);
-    let (base, expectations) = policy.base_texts();
-    let operators = |file: &str, text: Option<String>| PolicyFile {
-        file: file.to_owned(),
-        version: version_of(text.as_deref()),
-        text,
-        editable: false,
-    };
-    let own = PolicyFile { file, version: version.clone(), text: text.clone(), editable: true };
-    let roles = Role::ALL.into_iter().map(|role| RolePermissions {
-        role,
-        permissions: policy.role_permissions(org, role).iter().collect(),
-    });
-    let status = policy.status();
-    OrganizationPolicy {
-        organization_id: org,
-        version,
-        text,
-        files: vec![
-            own,
-            operators("policy.csv", Some(base)),
-            operators("expectations.csv", expectations.map(|text| concerning(org, &text))),
-        ],
-        roles: roles.collect(),
-        token_cap: policy.token_cap().iter().collect(),
-        in_force_since: status.loaded_at,
-        problems: own_problems(org, policy.without_folder(status.problems)),
-    }
-}
-
-/// Expectations without the lines that name other organizations.
-fn concerning(org: OrgId, text: &str) -> String {
-    let others = |line: &&str| {
-        let place = line.split(',').nth(1).and_then(|place| place.trim().parse::<i64>().ok());
-        !line.trim_start().starts_with('#') && place.is_some_and(|place| place != org.0)
-    };
-    text.lines().filter(|line| !others(line)).map(|line| format!("{line}\n")).collect()
-}
-
-/// What is wrong with the organization's own file; of everything else only that there is something, since it may tell
-/// of other organizations.
-fn own_problems(org: OrgId, problems: Vec<LintProblem>) -> Vec<PolicyProblem> {
-    let own = org_file(org);
-    let (own, others): (Vec<_>, Vec<_>) = problems.into_iter().partition(|problem| problem.file == own);
-    let mut shown: Vec<PolicyProblem> = own.into_iter().map(PolicyProblem::from).collect();
-    if !others.is_empty() {
-        let reason = "a file of the operator's, or of another organization, has problems".to_owned();
-        shown.push(PolicyProblem { file: "policy.csv".to_owned(), line: None, reason });
-    }
-    shown
-}
-
-async fn propose(scope: &Scope, text: String) -> Result<PolicyProposal> {
-    let (_, version, before) = edit::present(&scope.core, scope.org);
-    let after = some(text);
-    let lines = changed_lines(before.as_deref().unwrap_or(""), after.as_deref().unwrap_or(""));
-    let (core, org) = (Arc::clone(&scope.core), scope.org);
-    let tried = tokio::task::spawn_blocking(move || core.policy.with_org(org, after.as_deref()));
-    let (problems, changes) = match tried.await.map_err(Problem::internal)? {
-        Ok(candidate) => (Vec::new(), changes(scope, &candidate)),
-        Err(problems) => (problems, Vec::new()),
-    };
-    let problems: Vec<_> = problems.into_iter().map(PolicyProblem::from).collect();
-    Ok(PolicyProposal { ok: problems.is_empty(), problems, changes, lines, version })
-}
-
-fn changes(scope: &Scope, candidate: &Candidate) -> Vec<CellChange> {
-    let all = candidate.changes(&scope.core.policy).into_iter();
-    all.filter(|change| change.organization_id == Some(scope.org)).collect()
-}
-
-fn some(text: String) -> Option<String> {
-    (!text.trim().is_empty()).then_some(text)
-}
-
-/// Whether the caller of a scope may do something, and why.
-fn viewer_permission(scope: &Scope, permission: Permission) -> ViewerPermission {
-    let allowed = scope.may(permission);
-    let why = scope.why(permission).filter(|_| scope.may(Permission::PolicyView));
-    let reason = scope.reason(permission);
-    let (decided_by, remedy) = why.map_or((None, None), |why| (why.decided_by, why.remedy));
-    ViewerPermission { permission, allowed, reason, decided_by, remedy }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use async_graphql::SimpleObject;
 use serde::Serialize;
 
-use crate::core::access::decisions::{self, Decision, Outcome};
 use crate::{
     base::{
         ids::{Id, OrgId},
@@ -15,7 +14,8 @@ use crate::{
     },
     core::{
         Core,
-        policy::{Candidate, Line, Subject},
+        access::decisions::{self, Decision, Outcome},
+        policy::{Compiled, Line, Subject, org_file},
     },
 };
 
@@ -63,13 +63,13 @@ impl serde::Serialize for Id {
     }
 }
 
-/// Tries a candidate on the decisions of the last `days`: of one organization and its own file, or of all.
+/// Tries a candidate on the decisions of the last `days`: of one organization and its own rules, or of all.
 ///
 /// # Errors
 /// The database is out of reach.
 pub async fn simulate(
     core: &Core,
-    candidate: &Candidate,
+    candidate: &Compiled,
     org: Option<OrgId>,
     days: i64,
 ) -> Result<Simulation> {
@@ -77,13 +77,13 @@ pub async fn simulate(
     let mut simulation = replay(candidate, &recorded);
     simulation.days = days;
     if let Some(org) = org {
-        let own = crate::core::policy::org_file(org);
+        let own = org_file(org);
         simulation.unused_lines.retain(|line| line.file == own);
     }
     Ok(simulation)
 }
 
-fn replay(candidate: &Candidate, recorded: &[Decision]) -> Simulation {
+fn replay(candidate: &Compiled, recorded: &[Decision]) -> Simulation {
     let (mut flips, mut calls, mut used) = (Vec::new(), 0, BTreeSet::new());
     for one in recorded {
         calls += one.count;
@@ -131,7 +131,7 @@ mod tests {
     fn only_calls_that_the_candidate_decides_otherwise_flip() {
         let policy = Policy::embedded().unwrap();
         let own = "p, OPERATOR, 7, agent.create, deny\np, VIEWER, 7, contact.view, allow\n";
-        let candidate = policy.with_org(OrgId(7), Some(own)).unwrap();
+        let candidate = policy.now().with_org(OrgId(7), Some(own)).unwrap();
         let one = |org, role, permission, outcome, count| Decision {
             org: OrgId(org),
             role,

@@ -2,20 +2,20 @@
 
 use std::{path::Path, sync::Arc};
 
-use muster::core::{Core, Options, policy};
+use muster::core::{Core, Options, access::rules};
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Actor, Answer, TestApp};
 
-/// Edits an organization's own file.
+/// Edits an organization's own rules.
 pub const EDIT_POLICY: &str =
     "mutation($o: Id!, $input: EditPolicyInput!) { editPolicy(orgId: $o, input: $input) { version text } }";
 
 /// A folder with the shipped policy.
 pub fn policy_folder() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    policy::write_defaults(dir.path()).unwrap();
+    muster::cli::write_defaults(dir.path()).unwrap();
     dir
 }
 
@@ -30,14 +30,15 @@ impl TestApp {
     pub async fn replica(&self, dir: Option<&Path>) -> Arc<Core> {
         let mut config = self.core.config.clone();
         config.policy_dir = dir.map(Path::to_owned);
-        muster::service::open(config, Options { clock: self.clock.clone(), ..Options::default() })
-            .await
-            .unwrap()
+        let options = Options { clock: self.clock.clone(), ..Options::default() };
+        let replica = muster::service::open(config, options).await.unwrap();
+        rules::follow(&replica).await.unwrap();
+        replica
     }
 }
 
 impl Actor {
-    /// Gives an organization's own file another text, against a version.
+    /// Gives an organization's own rules another text, against a version.
     pub async fn edit_policy(&self, org: i64, version: &str, text: &str) -> Answer {
         let input = json!({ "version": version, "text": text, "reason": "because" });
         self.gql(EDIT_POLICY, json!({ "o": org, "input": input })).await

@@ -122,13 +122,12 @@ impl Filler<'_> {
         let given = format!("p, VIEWER, {}, contact.view, allow\n", self.org);
         let given = (i % 3 != 2).then_some(given);
         let row = vec![
-            ("file", text(format!("orgs/{}.csv", self.org))),
             ("version", text(muster::slices::policies::version_of(given.as_deref()))),
             ("text", given.into()),
-            ("author_kind", text(["USER", "FILE", "OPERATOR"][i % 3])),
+            ("author_kind", text(["USER", "OPERATOR", "OPERATOR"][i % 3])),
             ("author_id", i.is_multiple_of(3).then(|| all.members[i]).into()),
             ("author_name", i.is_multiple_of(3).then(|| format!("author {i}")).into()),
-            ("reason", (i % 3 != 1).then(|| format!("reason {i}")).into()),
+            ("reason", text(format!("reason {i}"))),
             ("reverts_to", (i % 4 == 3).then(|| all.policy_versions[0]).into()),
             ("at", self.at(i)),
         ];

@@ -1,0 +1,58 @@
+//! What `muster policy diff` and `muster policy simulate` try: a folder that is not in force, or an earlier version.
+
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+use crate::{
+    base::ids::PolicyVersionId,
+    core::{
+        access::rules,
+        policy::{Compiled, Given},
+        store::Db,
+    },
+    slices::policies,
+};
+
+/// The one or the other.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct Candidate {
+    /// The folder with the change
+    #[arg(long, value_name = "CANDIDATE")]
+    pub dir: Option<PathBuf>,
+    /// An earlier version, by its number in `muster policy history`: as if it were reverted to
+    #[arg(long, value_name = "NUMBER")]
+    version: Option<i64>,
+}
+
+impl Candidate {
+    /// What would be in force, and with it what the service is to decide by now.
+    pub(super) async fn read(
+        &self,
+        db: Option<&Db>,
+        service: Option<&Path>,
+    ) -> Result<(Compiled, Compiled), Failure> {
+        let stored = match db {
+            Some(db) => rules::all_newest(db).await?,
+            None => Given::new(),
+        };
+        let before = Compiled::read(service, &stored).map_err(|problems| super::refused(&problems))?;
+        let after = match (&self.dir, db) {
+            (Some(dir), _) => whole(dir, &stored)?,
+            (None, Some(db)) => {
+                let version = PolicyVersionId(self.version.unwrap_or_default());
+                let (org, text) = policies::text_of(db, version).await?;
+                before.with_org(org, text.as_deref()).map_err(|problems| super::refused(&problems))?
+            }
+            (None, None) => return Err(Failure::new("--version: there is no database with versions")),
+        };
+        Ok((before, after))
+    }
+}
+
+/// The policy in a folder that has to be good as a whole; what is wrong with rules in the database is told elsewhere.
+pub(super) fn whole(dir: &Path, stored: &Given) -> Result<Compiled, Failure> {
+    let read = Compiled::read(dir, stored).map_err(|problems| super::refused(&problems))?;
+    let wrong = read.problems_of_files();
+    if wrong.is_empty() { Ok(read) } else { Err(super::refused(&wrong)) }
+}

@@ -1,0 +1,139 @@
+//! The policy folder as it was when it was last looked at. Looking again reads only the files that were changed.
+//!
+//! A file counts as unchanged while the file system says the same of it (its times, its size, which file it is). Times are
+//! coarse: a file that was written twice at the same moment may look like the first one. So a file that was changed a
+//! moment ago is read again until that moment is past.
+
+use std::{
+    collections::HashMap,
+    fs::Metadata,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use super::source::{File, Sources};
+
+/// How long after a change a file system's times may not tell it from another one.
+const COARSE: Duration = Duration::from_secs(2);
+
+pub(super) struct Folder {
+    dir: PathBuf,
+    seen: HashMap<String, Seen>,
+    pub sources: Sources,
+}
+
+struct Seen {
+    stamp: Stamp,
+    /// Whether the stamp tells every later change.
+    settled: bool,
+    file: File,
+}
+
+/// What the file system says of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    file: (u64, u64),
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(about: &Metadata) -> Self {
+        Self {
+            file: (about.dev(), about.ino()),
+            size: about.size(),
+            modified: (about.mtime(), about.mtime_nsec()),
+            changed: (about.ctime(), about.ctime_nsec()),
+        }
+    }
+
+    fn is_settled(self, now: SystemTime) -> bool {
+        let (seconds, _) = self.modified.max(self.changed);
+        let changed = UNIX_EPOCH + Duration::from_secs(seconds.max(0).unsigned_abs());
+        // A clock far ahead of ours is not our business: it would be read for ever.
+        let apart = now.duration_since(changed).unwrap_or_else(|ahead| ahead.duration());
+        apart > COARSE
+    }
+}
+
+impl Folder {
+    /// Reads the folder.
+    pub fn read(dir: &Path) -> Self {
+        let mut folder = Self { dir: dir.to_owned(), seen: HashMap::new(), sources: Sources::embedded() };
+        folder.look(SystemTime::now());
+        folder
+    }
+
+    /// Reads what was changed; how many files that was.
+    pub fn look(&mut self, now: SystemTime) -> usize {
+        let (mut before, mut seen, mut read) = (std::mem::take(&mut self.seen), HashMap::new(), 0);
+        self.sources = Sources::read(&self.dir, &mut |root, name| {
+            // Asked before the file is read: a change in between is seen the next time.
+            let stamp = root.about(name).map(|about| Stamp::of(&about));
+            let known = before.remove(name).filter(|it| it.settled && Some(it.stamp) == stamp);
+            let file = known.map_or_else(
+                || {
+                    read += 1;
+                    root.read(name)
+                },
+                |known| known.file,
+            );
+            if let Some(stamp) = stamp.filter(|_| file.text.is_ok()) {
+                let seen_now = Seen { stamp, settled: stamp.is_settled(now), file: file.clone() };
+                seen.insert(name.to_owned(), seen_now);
+            }
+            file
+        });
+        self.seen = seen;
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{super::tests::folder, *};
+
+    #[test]
+    fn a_thousand_files_that_nobody_touches_are_not_read_and_one_that_is_changed_is() {
+        let dir = folder(&[]);
+        let path = |org: usize| dir.path().join(format!("orgs/{org}.csv"));
+        let line = |org, permission| format!("p, VIEWER, {org}, {permission}, allow\n");
+        for org in 1..=1_000 {
+            fs::write(path(org), line(org, "contact.view")).unwrap();
+        }
+        let mut folder = Folder::read(dir.path());
+        let later = |seconds| SystemTime::now() + Duration::from_secs(seconds);
+        assert_eq!(folder.look(later(10)), 1_003, "written a moment ago, so it is looked at once more");
+        let before = folder.sources.version.clone();
+        assert_eq!((folder.look(later(11)), folder.look(later(12))), (0, 0));
+        // The same size, and the time of before.
+        let modified = fs::metadata(path(7)).unwrap().modified().unwrap();
+        fs::write(path(7), line(7, "contact.edit")).unwrap();
+        fs::File::open(path(7)).unwrap().set_modified(modified).unwrap();
+        assert_eq!(folder.look(later(13)), 1);
+        assert_ne!(folder.sources.version, before);
+        // Another file in its place; one less; one more.
+        fs::rename(path(8), path(9)).unwrap();
+        fs::write(path(1_001), line(1_001, "contact.view")).unwrap();
+        assert_eq!(folder.look(later(14)), 2);
+        assert_eq!(folder.sources.orgs.len(), 1_000);
+        assert_eq!(folder.look(later(15)), 0);
+    }
+
+    #[test]
+    fn a_file_that_is_written_twice_at_one_moment_is_read_twice() {
+        let dir = folder(&[]);
+        let mut folder = Folder::read(dir.path());
+        folder.look(SystemTime::now() + Duration::from_secs(10));
+        let file = dir.path().join("orgs/7.csv");
+        fs::write(&file, "# one\n").unwrap();
+        let at = fs::metadata(&file).unwrap().modified().unwrap();
+        assert!(folder.look(at) > 0 && folder.look(at) > 0, "its time does not tell it from the next one");
+        assert!(folder.look(at + Duration::from_secs(4)) > 0, "the last one at that moment");
+        assert_eq!(folder.look(at + Duration::from_secs(5)), 0);
+    }
+}

@@ -1,0 +1,115 @@
+//! What all parts of the policy speak of: who may or may not do what, in which line; and what is wrong with a line.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::base::{
+    ids::OrgId,
+    permission::{Permission, Role},
+};
+
+/// The name of the file for every organization.
+pub(super) const POLICY_CSV: &str = "policy.csv";
+
+/// The name of an organization's own rules: that of its file, also where the rules are not kept in a file.
+#[must_use]
+pub fn org_file(org: OrgId) -> String {
+    format!("orgs/{org}.csv")
+}
+
+/// What is wrong, and where. Displayed as `policy.csv:14: reason`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct LintProblem {
+    /// The file, from the policy folder on.
+    pub file: String,
+    /// The line, counted from 1; none if it is about the file as a whole.
+    pub line: Option<usize>,
+    /// What is wrong with it.
+    pub reason: String,
+    /// The organization whose rules are wrong; none if it is the files for every organization.
+    #[serde(skip)]
+    pub org: Option<OrgId>,
+}
+
+impl LintProblem {
+    pub(super) fn of_file(file: &str, reason: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line: None, reason: reason.into(), org: None }
+    }
+
+    pub(super) fn at(file: &str, line: usize, reason: impl Into<String>) -> Self {
+        Self { line: Some(line), ..Self::of_file(file, reason) }
+    }
+
+    pub(super) fn of(self, org: Option<OrgId>) -> Self {
+        Self { org, ..self }
+    }
+}
+
+impl fmt::Display for LintProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.reason),
+            None => write!(f, "{}: {}", self.file, self.reason),
+        }
+    }
+}
+
+/// One after the other.
+#[must_use]
+pub fn listed(problems: &[LintProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The subject whose lines cap what a service token may carry.
+pub(super) const SERVICE_TOKEN: &str = "service_token";
+
+/// Whom a line, or a question, is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// A member with this role.
+    Role(Role),
+    /// What a service token may carry at most.
+    ServiceToken,
+}
+
+impl Subject {
+    /// As it stands in a file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Role(role) => role.as_str(),
+            Self::ServiceToken => SERVICE_TOKEN,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Effect {
+    Allow,
+    Deny,
+}
+
+impl Effect {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A `p` line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grant {
+    pub line: usize,
+    pub subject: Subject,
+    pub permission: Permission,
+    pub effect: Effect,
+}
+
+/// The lines that are neither blank nor a comment.
+pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}

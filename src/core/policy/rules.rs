@@ -1,0 +1,120 @@
+//! Everything that the files of a policy say, read: what `lint` makes and casbin is told.
+
+use super::line::{Effect, Grant, Subject};
+use crate::base::{
+    ids::OrgId,
+    permission::{Permission, Role},
+};
+
+/// What no organization's own rules take from its OWNER: without these, an organization can't mend itself.
+pub(super) const OWNER_KEEPS: [Permission; 5] = [
+    Permission::OrganizationView,
+    Permission::MemberView,
+    Permission::MemberEdit,
+    Permission::PolicyView,
+    Permission::PolicyEdit,
+];
+
+/// Everything that the files say.
+#[derive(Default)]
+pub(super) struct Rules {
+    /// The `g` lines: a role, and the one whose permissions it has too.
+    pub inherits: Vec<(Role, Role)>,
+    /// The lines of `policy.csv`.
+    pub base: Vec<Grant>,
+    /// The rules of each organization that has its own, by organization.
+    pub orgs: Vec<Own>,
+    /// What has to come of it all.
+    pub expectations: Vec<Expectation>,
+}
+
+/// One organization's own rules.
+pub(super) struct Own {
+    pub org: OrgId,
+    pub grants: Vec<Grant>,
+    /// The first line that can't be read.
+    pub unread: Option<usize>,
+}
+
+impl Rules {
+    /// The lines of an organization's own rules; none if it has none.
+    pub fn own(&self, org: OrgId) -> &[Grant] {
+        self.orgs.binary_search_by_key(&org, |own| own.org).map_or(&[], |at| self.orgs[at].grants.as_slice())
+    }
+
+    /// Leaves of an organization's rules what is safe while something is wrong with them: what they deny, and nothing
+    /// that they allow. A line that can't be read may have denied something: then everything is denied but what every
+    /// OWNER keeps.
+    pub fn fall_back(&mut self, org: OrgId) {
+        let Ok(at) = self.orgs.binary_search_by_key(&org, |own| own.org) else { return };
+        let own = &mut self.orgs[at];
+        match own.unread {
+            Some(line) => own.grants = locked(line),
+            None => own.grants.retain(|grant| grant.effect == Effect::Deny && !is_kept(grant)),
+        }
+    }
+}
+
+/// Whether a denial is about what every OWNER keeps.
+fn is_kept(grant: &Grant) -> bool {
+    grant.subject == Subject::Role(Role::Owner) && OWNER_KEEPS.contains(&grant.permission)
+}
+
+/// Denies everything but what every OWNER keeps, in the name of one line.
+fn locked(line: usize) -> Vec<Grant> {
+    let denied =
+        |role, permission| Grant { line, subject: Subject::Role(role), permission, effect: Effect::Deny };
+    let all = Permission::ALL.into_iter().flat_map(|it| Role::ALL.map(|role| denied(role, it)));
+    all.filter(|grant| !is_kept(grant)).collect()
+}
+
+/// Where an expectation holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    Everywhere,
+    Default,
+    Organization(OrgId),
+}
+
+/// A line of `expectations.csv`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expectation {
+    pub line: usize,
+    pub subject: Subject,
+    pub place: Place,
+    pub permission: Permission,
+    pub effect: Effect,
+}
+
+/// Which role has the permissions of which: itself, and what the `g` lines lead to.
+pub(super) struct Inheritance([[bool; Role::ALL.len()]; Role::ALL.len()]);
+
+impl Inheritance {
+    pub fn new(links: &[(Role, Role)]) -> Self {
+        let mut has = [[false; Role::ALL.len()]; Role::ALL.len()];
+        // A role inherits only from lower ones, so from the lowest up each finds its parents complete.
+        for role in Role::ALL.into_iter().rev() {
+            has[role.index()][role.index()] = true;
+            for (_, parent) in links.iter().filter(|(from, _)| *from == role) {
+                for lower in Role::ALL {
+                    has[role.index()][lower.index()] |= has[parent.index()][lower.index()];
+                }
+            }
+        }
+        Self(has)
+    }
+
+    /// Whether `role` has everything that `lower` has.
+    pub fn covers(&self, role: Role, lower: Role) -> bool {
+        self.0[role.index()][lower.index()]
+    }
+
+    /// The line of `grants` that denies `permission` to `role`.
+    pub fn denial<'a>(&self, grants: &'a [Grant], role: Role, permission: Permission) -> Option<&'a Grant> {
+        grants.iter().find(|grant| {
+            grant.permission == permission
+                && grant.effect == Effect::Deny
+                && matches!(grant.subject, Subject::Role(denied) if self.covers(denied, role))
+        })
+    }
+}

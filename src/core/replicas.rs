@@ -1,0 +1,126 @@
+//! Which replicas serve, and whether they all have the same policy folder.
+//!
+//! Folders are the operator's to deploy, so that two replicas may decide differently while one lacks the newest. Each writes
+//! the hash of its folder into a row of its own, and looks at the others' rows: the log, `/health` and `muster doctor` name
+//! those that differ.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use sea_orm::QueryResult;
+
+use crate::{
+    base::{problem::Result, time::Timestamp},
+    core::{Core, sealing::random_bytes, store::Db},
+};
+
+/// How often a replica tells that it is there.
+pub const EVERY: Duration = Duration::from_secs(5);
+/// After so long without news a replica counts as dead.
+const DEAD: Duration = Duration::from_secs(20);
+
+/// This replica, and those whose policy folder differs.
+pub struct Replicas {
+    id: String,
+    differing: Mutex<Vec<Replica>>,
+}
+
+impl Default for Replicas {
+    fn default() -> Self {
+        Self { id: hex::encode(random_bytes::<4>()), differing: Mutex::default() }
+    }
+}
+
+impl Replicas {
+    /// What this replica is called.
+    #[must_use]
+    pub fn own_id(&self) -> &str {
+        &self.id
+    }
+
+    /// The replicas whose policy folder was another one than here when they were last looked at.
+    #[must_use]
+    pub fn differing(&self) -> Vec<Replica> {
+        self.differing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, differing: Vec<Replica>) {
+        let names = |replicas: &[Replica]| replicas.iter().map(Replica::to_string).collect::<Vec<_>>();
+        let mut noted = self.differing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, now) = (names(&noted), names(&differing));
+        if before != now && now.is_empty() {
+            tracing::info!("policy.folders_agree");
+        } else if before != now {
+            tracing::warn!(replicas = now.join(", "), "policy.folders_differ");
+        }
+        *noted = differing;
+    }
+}
+
+/// A replica that serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// What it is called: made up at its start.
+    pub id: String,
+    /// The machine, and where it listens there.
+    pub address: String,
+    /// Identifies the content of its policy folder.
+    pub policy_folder: String,
+}
+
+impl std::fmt::Display for Replica {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.id, self.address)
+    }
+}
+
+/// Tells the others that this replica is there and which folder it has, and notes whose differs.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn report(core: &Arc<Core>) -> Result<u64> {
+    let (own, folder) = (&core.replicas, core.policy.status().folder);
+    let sql = "INSERT INTO replicas (id, address, started_at, seen_at, policy_folder) VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, policy_folder = excluded.policy_folder";
+    let (address, now) = (address(core), core.clock.now());
+    let values = vec![
+        own.id.as_str().into(),
+        address.into(),
+        core.started_at.into(),
+        now.into(),
+        folder.as_str().into(),
+    ];
+    core.db.execute(sql, values).await?;
+    let others = live(&core.db, now).await?.into_iter();
+    own.note(others.filter(|it| it.policy_folder != folder).collect());
+    Ok(0)
+}
+
+/// The replicas that serve, this one among them.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn live(db: &Db, now: Timestamp) -> Result<Vec<Replica>> {
+    let sql = "SELECT id, address, policy_folder FROM replicas WHERE seen_at > $1 ORDER BY id";
+    let read = |row: &QueryResult| -> Result<Replica> {
+        Ok(Replica { id: row.try_get_by(0)?, address: row.try_get_by(1)?, policy_folder: row.try_get_by(2)? })
+    };
+    db.all(sql.to_owned(), vec![now.minus(DEAD).into()]).await?.iter().map(read).collect()
+}
+
+/// Takes this replica's row away, so that nobody waits for it.
+///
+/// # Errors
+/// The database is out of reach; then the row ends by its age.
+pub async fn leave(core: &Core) -> Result<()> {
+    let id = core.replicas.id.as_str();
+    core.db.execute("DELETE FROM replicas WHERE id = $1", vec![id.into()]).await?;
+    Ok(())
+}
+
+fn address(core: &Core) -> String {
+    let machine = rustix::system::uname();
+    format!("{} {}", machine.nodename().to_string_lossy(), core.config.listen)
+}

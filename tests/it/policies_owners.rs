@@ -1,0 +1,326 @@
+//! Who owns an organization's rules: its file where the policy folder has one, and otherwise the database. The folder is the
+//! operator's, and nothing of the service writes there.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use muster::{
+    base::{
+        ids::OrgId,
+        permission::{Permission, Role},
+    },
+    core::{
+        access::{Scope, rules},
+        replicas,
+    },
+    rounds,
+    slices::policies,
+};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestApp, muster, policy_folder};
+
+fn line(org: i64, permission: &str) -> String {
+    format!("p, VIEWER, {org}, {permission}, allow\n")
+}
+
+fn allows(app: &TestApp, org: i64, permission: Permission) -> bool {
+    app.core.policy.allows(OrgId(org), Role::Viewer, permission)
+}
+
+fn code(answer: &Answer) -> Option<&str> {
+    answer.body["errors"][0]["extensions"]["code"].as_str()
+}
+
+/// Every change of the policy that the schema knows.
+async fn every_edit(app: &TestApp, version: i64) -> Vec<Answer> {
+    let org = app.org;
+    let mut answers = vec![app.owner.edit_policy(org, "none", &line(org, "mcp.edit")).await];
+    for verb in ["allowPermission", "denyPermission", "resetPermission"] {
+        let document = format!(
+            "mutation($o: Id!) {{ {verb}(orgId: $o, input: {{ role: VIEWER, permission: \"contact.view\", \
+             reason: \"so\" }}) {{ version }} }}"
+        );
+        answers.push(app.owner.gql(&document, json!({ "o": org })).await);
+    }
+    let revert = "mutation($o: Id!, $v: Id!) { revertPolicy(orgId: $o, input: { versionId: $v, reason: \"so\" }) { text } }";
+    answers.push(app.owner.gql(revert, json!({ "o": org, "v": version })).await);
+    answers
+}
+
+#[tokio::test]
+async fn rules_in_a_file_are_the_operators_and_every_edit_through_the_schema_names_the_file() {
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let (org, file) = (app.org, dir.path().join(format!("orgs/{}.csv", app.org)));
+    app.owner.edit_policy(org, "none", &line(org, "contact.view")).await.data();
+    let stored = policies::history(&app.scope(), 9).await.unwrap();
+    // Nobody has looked at the folder since the file was saved.
+    fs::write(&file, line(org, "skill.edit")).unwrap();
+    for refused in every_edit(&app, stored[0].id.0).await {
+        assert_eq!(refused.code(), "POLICY_OWNED_BY_FILE", "{}", refused.text);
+        let error = &refused.body["errors"][0];
+        assert_eq!(error["extensions"]["status"], 409);
+        assert_eq!(error["extensions"]["details"]["file"], format!("orgs/{org}.csv"));
+        let said = error["message"].as_str().unwrap();
+        assert!(said.contains(&format!("orgs/{org}.csv")), "what: {said}");
+        assert!(
+            said.contains("muster policy publish") && said.contains("deletes the file"),
+            "what now: {said}"
+        );
+        assert!(
+            !refused.text.contains(dir.path().to_str().unwrap()),
+            "where the folder is, is nobody's business"
+        );
+    }
+    assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 1, "no version");
+    assert!(allows(&app, org, Permission::SkillEdit) && !allows(&app, org, Permission::ContactView));
+    let shown = "query($o: Id!) { policy(orgId: $o) { text files { file editable } } \
+                 policyHistory(orgId: $o, page: 1, limit: 9) { total data { text } } }";
+    let shown = app.owner.gql(shown, json!({ "o": org })).await.data();
+    assert_eq!(shown["policy"]["text"], line(org, "skill.edit"));
+    assert_eq!(shown["policy"]["files"][0], json!({ "file": format!("orgs/{org}.csv"), "editable": false }));
+    assert_eq!(shown["policyHistory"]["data"], json!([{ "text": line(org, "contact.view") }]));
+    // Trying is no change.
+    let tried = "query($o: Id!, $t: String!) { proposePolicy(orgId: $o, text: $t) { ok lines } \
+                 simulatePolicy(orgId: $o, text: $t, days: 1) { calls } }";
+    let tried = app.owner.gql(tried, json!({ "o": org, "t": line(org, "mcp.edit") })).await.data();
+    assert_eq!(tried["proposePolicy"]["ok"], true);
+    assert_eq!(tried["proposePolicy"]["lines"][0], format!("-{}", line(org, "skill.edit").trim()));
+    // The other organization is its own master; and without the file, so is this one.
+    let other = app.stranger.edit_policy(app.other_org, "none", &line(app.other_org, "contact.view")).await;
+    other.data();
+    fs::remove_file(&file).unwrap();
+    app.core.policy.reload().unwrap();
+    assert!(allows(&app, org, Permission::ContactView) && !allows(&app, org, Permission::SkillEdit));
+    app.owner.edit_policy(org, &stored[0].version, &line(org, "mcp.edit")).await.data();
+    assert!(allows(&app, org, Permission::McpEdit));
+}
+
+#[tokio::test]
+async fn a_wrong_file_is_still_the_owner_and_the_last_good_rules_hold() {
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let org = app.org;
+    app.owner.edit_policy(org, "none", &line(org, "contact.view")).await.data();
+    fs::write(dir.path().join(format!("orgs/{org}.csv")), "nonsense\n").unwrap();
+    let refused = app.owner.edit_policy(org, "none", "").await;
+    assert_eq!(refused.code(), "POLICY_OWNED_BY_FILE");
+    assert!(allows(&app, org, Permission::ContactView));
+    let problems = "query($o: Id!) { policy(orgId: $o) { problems { file line } } }";
+    let problems = app.owner.gql(problems, json!({ "o": org })).await.data()["policy"]["problems"].clone();
+    assert_eq!(problems, json!([{ "file": format!("orgs/{org}.csv"), "line": 1 }]));
+    assert_eq!(app.anonymous.get("/health").await.body["policy"]["problems"], 1);
+}
+
+#[tokio::test]
+async fn of_rules_that_the_operator_no_longer_permits_only_the_denials_hold_until_they_are_edited() {
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let org = app.org;
+    let text = format!("{}p, OPERATOR, {org}, agent.create, deny\n", line(org, "contact.view"));
+    let version = app.owner.edit_policy(org, "none", &text).await.data()["editPolicy"]["version"].clone();
+    app.stranger.edit_policy(app.other_org, "none", &line(app.other_org, "skill.edit")).await.data();
+    let policy = dir.path().join("policy.csv");
+    let ceiling = format!("{}p, VIEWER, *, contact.view, deny\n", fs::read_to_string(&policy).unwrap());
+    fs::write(&policy, ceiling).unwrap();
+    assert!(app.core.policy.reload().is_err());
+    assert!(!allows(&app, org, Permission::ContactView));
+    assert!(!app.core.policy.allows(OrgId(org), Role::Operator, Permission::AgentCreate));
+    assert!(allows(&app, app.other_org, Permission::SkillEdit), "the others have their rules");
+    let shown = "query($o: Id!) { policy(orgId: $o) { version text problems { file line reason } } }";
+    let shown = app.owner.gql(shown, json!({ "o": org })).await.data()["policy"].clone();
+    assert_eq!((&shown["version"], &shown["text"]), (&version, &json!(text)));
+    assert_eq!((&shown["problems"][0]["line"], shown["problems"].as_array().unwrap().len()), (&json!(1), 1));
+    let doctor = muster(&["doctor"], &with_folder(&app, dir.path())).await;
+    let findings = doctor.out["findings"].as_array().unwrap();
+    let found = findings.iter().find(|found| found["check"] == "policy versions").unwrap();
+    assert_eq!(found["level"], "bad", "{found:#}");
+    assert!(found["found"].as_str().unwrap().starts_with(&format!("orgs/{org}.csv:1: VIEWER")), "{found:#}");
+    // What is good now is taken again.
+    let mended = format!("p, OPERATOR, {org}, agent.create, deny\n");
+    app.owner.edit_policy(org, version.as_str().unwrap(), &mended).await.data();
+    assert!(app.core.policy.status().problems.is_empty());
+}
+
+fn with_folder(app: &TestApp, dir: &Path) -> Vec<(String, String)> {
+    let mut variables = app.variables();
+    variables.push(("MUSTER_POLICY_DIR".into(), dir.to_str().unwrap().into()));
+    variables
+}
+
+/// Everything that a folder shows of its files: bytes, times, which file it is.
+fn snapshot(dir: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap().chain(fs::read_dir(dir.join("orgs")).unwrap()) {
+        let path = entry.unwrap().path();
+        let about = fs::metadata(&path).unwrap();
+        let bytes = fs::read(&path).unwrap_or_default();
+        found.insert(path, (about.ino(), about.mtime_nsec(), about.ctime_nsec(), about.mode(), bytes));
+    }
+    found
+}
+
+#[tokio::test]
+async fn nothing_in_the_policy_folder_changes_whatever_the_service_and_its_commands_do() {
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let (org, other) = (app.org, app.other_org);
+    fs::write(dir.path().join(format!("orgs/{other}.csv")), line(other, "contact.view")).unwrap();
+    app.core.policy.reload().unwrap();
+    // Whoever may write in spite of that is found by the comparison.
+    for folder in [dir.path().join("orgs"), dir.path().to_owned()] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    let before = snapshot(dir.path());
+    let edited = app.owner.edit_policy(org, "none", &line(org, "contact.view")).await.data();
+    assert!(allows(&app, org, Permission::ContactView), "{edited}");
+    let version = policies::history(&app.scope(), 1).await.unwrap()[0].id;
+    for done in every_edit(&app, version.0).await {
+        assert_ne!(code(&done), Some("POLICY_OWNED_BY_FILE"), "{}", done.text);
+    }
+    for _ in 0..3 {
+        rules::follow(&app.core).await.unwrap();
+        replicas::report(&app.core).await.unwrap();
+    }
+    rounds::sweep(&app.core).await.unwrap();
+    let house = other.to_string();
+    let sql = "SELECT email FROM users ORDER BY id LIMIT 1";
+    let user: String = app.one(sql, vec![]).await;
+    let number = version.to_string();
+    for command in [
+        &["publish", "--org", &house, "--reason", "so"][..],
+        &["revert", &number, "--reason", "so"],
+        &["history", "--org", &house],
+        &["export", "--org", &house],
+        &["break-glass", "--org", &house, "--user", &user, "--reason", "so", "--drop-rules"],
+        &["check"],
+    ] {
+        let ran = muster(&[&["policy"], command].concat(), &with_folder(&app, dir.path())).await;
+        assert!(ran.good(), "{command:?}: {}", ran.err);
+    }
+    assert_eq!(snapshot(dir.path()), before);
+    for folder in [dir.path().to_owned(), dir.path().join("orgs")] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn the_code_that_reads_policies_has_nothing_that_writes_files() {
+    let writing = [
+        "fs::write",
+        "File::create",
+        "create_new",
+        "OpenOptions",
+        "rename(",
+        "remove_",
+        "create_dir",
+        "copy(",
+        "hard_link",
+        "symlink(",
+        "set_permissions",
+        "set_len",
+        "set_modified",
+        "tempfile",
+        "put_in_place",
+        "files::",
+        "write_all",
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut seen = 0;
+    for folder in ["core/policy", "slices/policies"] {
+        for entry in fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.file_stem().unwrap().to_str().unwrap().ends_with("tests") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let found: Vec<_> = writing.iter().filter(|word| code.contains(**word)).collect();
+            assert!(found.is_empty(), "{}: {found:?}: the policy folder is the operator's", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edits_through_two_replicas_at_the_same_time_lose_nothing() {
+    let app = TestApp::start().await;
+    let (org, other) = (OrgId(app.org), app.replica(None).await);
+    let permissions =
+        ["contact.view", "skill.edit", "mcp.edit", "skill.create", "mcp.create", "credential.edit"];
+    let replicas = [&app.core, &other];
+    let edits = permissions.iter().enumerate().map(async |(n, permission)| {
+        let scope = Scope::system(replicas[n % 2], org);
+        let permission = permission.parse().unwrap();
+        policies::set_permission(&scope, Role::Viewer, permission, Some(true), "because").await.unwrap();
+    });
+    futures::future::join_all(edits).await;
+    let history = policies::history(&app.scope(), 99).await.unwrap();
+    assert_eq!(history.len(), permissions.len());
+    let newest = history[0].text.clone().unwrap();
+    assert_eq!(newest.lines().count(), permissions.len(), "{newest}");
+    for replica in replicas {
+        rules::follow(replica).await.unwrap();
+        assert_eq!(replica.policy.now().org_text(org).as_deref(), Some(newest.as_str()));
+    }
+    other.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_replica_with_another_policy_folder_is_named_where_an_operator_looks() {
+    let (app, dir) = TestApp::with_policy_folder().await;
+    let (same, own) = (app.replica(Some(dir.path())).await, policy_folder());
+    fs::write(own.path().join(format!("orgs/{}.csv", app.org)), line(app.org, "contact.view")).unwrap();
+    let apart = app.replica(Some(own.path())).await;
+    let name = |replica: &muster::core::Core| replica.replicas.own_id().to_owned();
+    let report = async || {
+        for replica in [&same, &apart, &app.core] {
+            replicas::report(replica).await.unwrap();
+        }
+    };
+    report().await;
+    report().await;
+    let health = async || app.anonymous.get("/health").await.expect(200)["policy"].clone();
+    assert_eq!(health().await["differing_replicas"], json!([name(&apart)]));
+    assert_eq!(health().await["replica"], name(&app.core));
+    let differing = |replica: &muster::core::Core| replica.replicas.differing().len();
+    assert_eq!([differing(&same), differing(&apart)], [1, 2]);
+    let doctor = async || -> Value {
+        let ran = muster(&["doctor"], &with_folder(&app, dir.path())).await;
+        let findings = ran.out["findings"].as_array().unwrap();
+        findings.iter().find(|found| found["check"] == "policy folders").unwrap().clone()
+    };
+    // The command has the time of the machine.
+    let sql = "UPDATE replicas SET seen_at = $1";
+    app.execute(sql, vec![muster::base::time::Clock::system().now().into()]).await;
+    let found = doctor().await;
+    assert_eq!(found["level"], "look", "{found:#}");
+    assert!(found["found"].as_str().unwrap().contains(&name(&apart)), "{found:#}");
+    assert!(!found["found"].as_str().unwrap().contains(&name(&same)), "{found:#}");
+    // The same folder everywhere.
+    fs::write(dir.path().join(format!("orgs/{}.csv", app.org)), line(app.org, "contact.view")).unwrap();
+    for replica in [&same, &app.core] {
+        replica.policy.reload().unwrap();
+    }
+    report().await;
+    assert_eq!(health().await["differing_replicas"], json!([]));
+    // One that is gone is not waited for, whether it has said so or not.
+    fs::write(own.path().join("orgs/77.csv"), line(77, "contact.view")).unwrap();
+    apart.policy.reload().unwrap();
+    report().await;
+    assert_eq!(health().await["differing_replicas"], json!([name(&apart)]));
+    same.shut_down().await;
+    app.clock.advance(Duration::from_secs(21));
+    replicas::report(&app.core).await.unwrap();
+    assert_eq!(health().await["differing_replicas"], json!([]));
+    let rows = "SELECT COUNT(*) FROM replicas";
+    assert_eq!(app.one::<i64>(rows, vec![]).await, 2);
+    app.clock.advance(Duration::from_hours(1));
+    replicas::report(&app.core).await.unwrap();
+    rounds::sweep(&app.core).await.unwrap();
+    assert_eq!(app.one::<i64>(rows, vec![]).await, 1);
+    apart.shut_down().await;
+}
