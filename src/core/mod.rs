@@ -167,10 +167,8 @@ fn load_policy(dir: Option<&Path>) -> anyhow::Result<Policy> {
         Some(dir) => Policy::load(dir),
         None => Policy::embedded(),
     };
-    let policy = loaded.map_err(|problems| {
+    loaded.map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("the policy is refused:\n{}", lines.join("\n"))
-    })?;
-    policy.log(&policy.status().problems);
-    Ok(policy)
+    })
 }

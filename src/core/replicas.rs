@@ -16,20 +16,24 @@ use crate::{
     core::{Core, sealing::random_bytes, store::Db},
 };
 
-/// How often a replica tells that it is there.
-pub const EVERY: Duration = Duration::from_secs(5);
+/// How often a replica looks at the others.
+pub const LOOK: Duration = Duration::from_secs(1);
+/// How often it tells that it is there; at once if its folder was changed.
+const TELL: Duration = Duration::from_secs(5);
 /// After so long without news a replica counts as dead.
 const DEAD: Duration = Duration::from_secs(20);
 
 /// This replica, and those whose policy folder differs.
 pub struct Replicas {
     id: String,
+    /// When it has told of which folder.
+    told: Mutex<Option<(Timestamp, String)>>,
     differing: Mutex<Vec<Replica>>,
 }
 
 impl Default for Replicas {
     fn default() -> Self {
-        Self { id: hex::encode(random_bytes::<4>()), differing: Mutex::default() }
+        Self { id: hex::encode(random_bytes::<4>()), told: Mutex::default(), differing: Mutex::default() }
     }
 }
 
@@ -44,6 +48,12 @@ impl Replicas {
     #[must_use]
     pub fn differing(&self) -> Vec<Replica> {
         self.differing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it has told of this folder lately.
+    fn has_told(&self, now: Timestamp, folder: &str) -> bool {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.as_ref().is_some_and(|(at, of)| of == folder && now < at.plus(TELL))
     }
 
     fn note(&self, differing: Vec<Replica>) {
@@ -81,21 +91,23 @@ impl std::fmt::Display for Replica {
 /// # Errors
 /// The database is out of reach.
 pub async fn report(core: &Arc<Core>) -> Result<u64> {
-    let (own, folder) = (&core.replicas, core.policy.status().folder);
-    let sql = "INSERT INTO replicas (id, address, started_at, seen_at, policy_folder) VALUES ($1, $2, $3, $4, $5) \
-               ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, policy_folder = excluded.policy_folder";
-    let (address, now) = (address(core), core.clock.now());
-    let values = vec![
-        own.id.as_str().into(),
-        address.into(),
-        core.started_at.into(),
-        now.into(),
-        folder.as_str().into(),
-    ];
-    core.db.execute(sql, values).await?;
+    let (own, folder, now) = (&core.replicas, core.policy.status().folder, core.clock.now());
+    if !own.has_told(now, &folder) {
+        tell(core, now, &folder).await?;
+        *own.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, folder.clone()));
+    }
     let others = live(&core.db, now).await?.into_iter();
     own.note(others.filter(|it| it.policy_folder != folder).collect());
     Ok(0)
+}
+
+async fn tell(core: &Core, now: Timestamp, folder: &str) -> Result<()> {
+    let sql = "INSERT INTO replicas (id, address, started_at, seen_at, policy_folder) VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, policy_folder = excluded.policy_folder";
+    let id = core.replicas.id.as_str();
+    let values = vec![id.into(), address(core).into(), core.started_at.into(), now.into(), folder.into()];
+    core.db.execute(sql, values).await?;
+    Ok(())
 }
 
 /// The replicas that serve, this one among them.
@@ -115,6 +127,9 @@ pub async fn live(db: &Db, now: Timestamp) -> Result<Vec<Replica>> {
 /// # Errors
 /// The database is out of reach; then the row ends by its age.
 pub async fn leave(core: &Core) -> Result<()> {
+    if core.replicas.told.lock().unwrap_or_else(PoisonError::into_inner).take().is_none() {
+        return Ok(());
+    }
     let id = core.replicas.id.as_str();
     core.db.execute("DELETE FROM replicas WHERE id = $1", vec![id.into()]).await?;
     Ok(())

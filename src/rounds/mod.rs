@@ -42,7 +42,7 @@ pub const ROUNDS: &[Round] = &[
         every: Duration::from_millis(400),
         run: |core| rules::follow(core).boxed(),
     },
-    Round { name: "replicas.report", every: replicas::EVERY, run: |core| replicas::report(core).boxed() },
+    Round { name: "replicas.report", every: replicas::LOOK, run: |core| replicas::report(core).boxed() },
     Round {
         name: "policies.write_decisions",
         every: Duration::from_secs(5),

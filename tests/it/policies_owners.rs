@@ -218,7 +218,7 @@ fn the_code_that_reads_policies_has_nothing_that_writes_files() {
         "create_dir",
         "copy(",
         "hard_link",
-        "symlink(",
+        "unix::fs::symlink",
         "set_permissions",
         "set_len",
         "set_modified",

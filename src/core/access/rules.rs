@@ -36,7 +36,8 @@ pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     // Taken before what it tells of is read: what comes meanwhile is looked at the next time.
     let mark = mark(core).await?;
     if seen.mark != Some(mark) {
-        put_in_force(core, newest_since(&core.db, seen.mark).await?).await?;
+        let (texts, worker) = (newest_since(&core.db, seen.mark).await?, core.policy.clone());
+        tokio::task::spawn_blocking(move || worker.give(texts)).await.map_err(Problem::internal)?;
         seen.mark = Some(mark);
     }
     // Also when a file was saved: whoever is served on the strength of the old policy is looked at again.
@@ -47,19 +48,6 @@ pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     core.access.cache.invalidate_all();
     let is_first = std::mem::replace(&mut seen.policy, policy).is_empty();
     Ok(u64::from(!is_first))
-}
-
-async fn put_in_force(core: &Arc<Core>, texts: Vec<(OrgId, Option<String>)>) -> Result<()> {
-    let policy = core.policy.clone();
-    let put = tokio::task::spawn_blocking(move || {
-        let wrong = policy.status().problems;
-        policy.give(texts);
-        let mut problems = policy.status().problems;
-        // What was told before is not told again.
-        problems.retain(|problem| !wrong.contains(problem));
-        policy.log(&problems);
-    });
-    put.await.map_err(Problem::internal)
 }
 
 /// How many of the newest versions may still be committed after a newer one was.

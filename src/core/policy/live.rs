@@ -75,6 +75,9 @@ pub struct PolicyStatus {
     pub problems: Vec<LintProblem>,
 }
 
+/// How many problems of one reading the log names.
+const LOGGED: usize = 20;
+
 impl Policy {
     /// Reads the policy in `dir`. Touches the disk.
     ///
@@ -95,6 +98,7 @@ impl Policy {
     fn new(folder: Option<Folder>, dir: Option<PathBuf>) -> Result<Self, Vec<LintProblem>> {
         let good = folder.as_ref().map_or_else(Sources::embedded, |folder| folder.sources.clone());
         let compiled = Compiled::build(good.clone(), None)?;
+        log(compiled.problems().iter());
         let found = Found::of(&good, &good, compiled.problems().to_vec());
         Ok(Self(Arc::new(Inner {
             dir,
@@ -203,18 +207,18 @@ impl Policy {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// The same; none if nothing was changed.
-    pub(super) fn look(&self) -> Option<Vec<LintProblem>> {
+    /// The same; whether anything was changed.
+    pub(super) fn look(&self) -> bool {
         let mut parts = self.parts();
-        let folder = parts.folder.as_mut()?;
+        let Some(folder) = &mut parts.folder else { return false };
         let before = folder.sources.version.clone();
         folder.look(SystemTime::now());
         if folder.sources.version == before {
-            return None;
+            return false;
         }
         let is_good = self.take(&mut parts);
         self.0.readings[usize::from(!is_good)].fetch_add(1, Ordering::Relaxed);
-        Some(self.0.found.load().problems.clone())
+        true
     }
 
     /// Gives organizations rules of their own, or takes them away: in force where the folder has no file. Answers whether
@@ -251,11 +255,15 @@ impl Policy {
                 (before.ok().map(|(compiled, _)| compiled), problems)
             }
         };
+        // What was told before is not told again.
+        let known = self.0.found.load_full();
+        log(problems.iter().filter(|problem| !known.problems.contains(problem)));
         let found = Found::of(&read, &parts.good, problems);
         let is_good = found.problems.is_empty();
         self.0.found.store(Arc::new(found));
         // Unchanged texts keep the time since when they are in force.
         if let Some(compiled) = compiled.filter(|it| it.version() != live.version()) {
+            tracing::info!(version = compiled.version(), "policy.in_force");
             self.0.live.store(Arc::new(compiled));
         }
         is_good
@@ -279,6 +287,17 @@ fn judge(sources: Sources, live: &Compiled) -> Result<(Compiled, Vec<LintProblem
         return Ok((compiled, problems));
     }
     Ok((Compiled::build(kept, Some(live))?, problems))
+}
+
+/// Tells the log what is wrong, and what that means.
+fn log<'a>(problems: impl Iterator<Item = &'a LintProblem>) {
+    for problem in problems.take(LOGGED) {
+        let means = match problem.org {
+            None => "nothing is taken from the folder; the last good policy stays in force",
+            Some(_) => "the organization keeps its last good file, or else only what its rules deny",
+        };
+        tracing::error!(%problem, means, "policy.problem");
+    }
 }
 
 impl Found {

@@ -9,7 +9,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::AccessKind};
 use tokio::{sync::Notify, time};
 
-use super::{line::LintProblem, live::Policy};
+use super::live::Policy;
 
 /// How long after a notice the files are read: a save is often several writes.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -33,40 +33,9 @@ async fn watch(policy: Policy) {
             time::sleep(SETTLE).await;
         }
         let policy = policy.clone();
-        let looked = tokio::task::spawn_blocking(move || look(&policy)).await;
+        let looked = tokio::task::spawn_blocking(move || policy.look()).await;
         if let Err(error) = looked {
             tracing::error!(%error, "reading the policy failed; the last good one stays in force");
-        }
-    }
-}
-
-/// Reads the files if they have changed and says in the log what came of it.
-fn look(policy: &Policy) {
-    let Some(problems) = policy.look() else { return };
-    tracing::info!(version = policy.status().version, "policy.reloaded");
-    policy.log(&problems);
-}
-
-/// How many problems the log names.
-const LOGGED: usize = 20;
-
-impl Policy {
-    /// Tells the log what is wrong, and what that means.
-    pub fn log(&self, problems: &[LintProblem]) {
-        for problem in problems.iter().take(LOGGED) {
-            tracing::error!(%problem, "policy.problem");
-        }
-        if problems.iter().any(|it| it.org.is_none()) {
-            tracing::error!(
-                problems = problems.len(),
-                "policy.folder_refused; the last good one stays in force"
-            );
-        } else if !problems.is_empty() {
-            let count = problems.len();
-            tracing::error!(
-                problems = count,
-                "policy.rules_refused; these organizations keep their last good file, or only what their rules deny"
-            );
         }
     }
 }

@@ -129,11 +129,15 @@ async fn change(
         let (row, before) = newest.map(|newest| (newest.id, newest.text)).unzip();
         let before = before.flatten();
         let next = next(before.as_deref())?;
-        if version_of(before.as_deref()) == version_of(next.text.as_deref()) {
+        let is_same = version_of(before.as_deref()) == version_of(next.text.as_deref());
+        if is_same && next.comes_to.is_none() {
             return Ok(false);
         }
         let candidate = candidate(&scope.core, scope.org, next.text.clone(), place).await?;
         require_result(scope.org, &candidate, next.comes_to)?;
+        if is_same {
+            return Ok(false);
+        }
         let tx = scope.begin().await?;
         orgs::lock(&tx).await?;
         if versions::newest_in(&tx).await?.map(|newest| newest.id) != row {
