@@ -831,21 +831,18 @@ CREATE TABLE plans (
 
 CREATE TABLE policy_versions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    organization_id BIGINT, -- Null: the operator's file, for every organization.
-    file TEXT NOT NULL, -- Relative to the policy folder: policy.csv, orgs/7.csv.
-    text TEXT, -- Null: there was no such file.
+    organization_id BIGINT NOT NULL,
+    text TEXT, -- Null: no rules of its own.
     version TEXT NOT NULL, -- Identifies the text: what an edit is made against.
-    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'OPERATOR', 'FILE')),
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'OPERATOR')),
     author_id BIGINT,
     author_name TEXT,
-    reason TEXT,
+    reason TEXT NOT NULL,
     reverts_to BIGINT, -- The earlier version whose text this is again.
     at BIGINT NOT NULL,
     UNIQUE (organization_id, id),
     CONSTRAINT policy_versions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
-
-CREATE INDEX policy_versions_file ON policy_versions (organization_id, file, id);
 
 CREATE TABLE recovery_codes (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -857,6 +854,15 @@ CREATE TABLE recovery_codes (
 );
 
 CREATE UNIQUE INDEX recovery_codes_code ON recovery_codes (user_id, code_hash);
+
+CREATE TABLE replicas (
+    id TEXT NOT NULL, -- Made up at the start.
+    address TEXT NOT NULL, -- The machine, and where it listens there.
+    started_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    policy_folder TEXT NOT NULL, -- Identifies the content of its policy folder.
+    PRIMARY KEY (id)
+);
 
 CREATE TABLE servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -73,6 +73,6 @@ impl Simulate {
             Some(org) => Some(orgs::find(core, org).await?),
             None => None,
         };
-        Ok(policies::simulate(core, &candidate, org, self.days).await?)
+        Ok(policies::simulate(core, candidate, org, self.days).await?)
     }
 }

@@ -50,6 +50,8 @@ struct Parts {
     /// The texts that were last good as a whole.
     good: Sources,
     given: Given,
+    /// What the log was told. Nothing at the beginning: it may be right with what is given.
+    told: Vec<LintProblem>,
 }
 
 /// What the last look at the folder has found.
@@ -98,13 +100,12 @@ impl Policy {
     fn new(folder: Option<Folder>, dir: Option<PathBuf>) -> Result<Self, Vec<LintProblem>> {
         let good = folder.as_ref().map_or_else(Sources::embedded, |folder| folder.sources.clone());
         let compiled = Compiled::build(good.clone(), None)?;
-        log(compiled.problems().iter());
         let found = Found::of(&good, &good, compiled.problems().to_vec());
         Ok(Self(Arc::new(Inner {
             dir,
             live: ArcSwap::from_pointee(compiled),
             found: ArcSwap::from_pointee(found),
-            parts: Mutex::new(Parts { folder, good, given: Given::new() }),
+            parts: Mutex::new(Parts { folder, good, given: Given::new(), told: Vec::new() }),
             readings: Default::default(),
         })))
     }
@@ -255,9 +256,8 @@ impl Policy {
                 (before.ok().map(|(compiled, _)| compiled), problems)
             }
         };
-        // What was told before is not told again.
-        let known = self.0.found.load_full();
-        log(problems.iter().filter(|problem| !known.problems.contains(problem)));
+        log(problems.iter().filter(|problem| !parts.told.contains(problem)));
+        parts.told.clone_from(&problems);
         let found = Found::of(&read, &parts.good, problems);
         let is_good = found.problems.is_empty();
         self.0.found.store(Arc::new(found));

@@ -101,7 +101,7 @@ impl PolicyQuery {
             let scope = ctx.enter(org_id).await?;
             let candidate =
                 edit::candidate(&scope.core, org_id, some(text), ErrorPlace::Argument("text")).await?;
-            simulate(&scope.core, &candidate, Some(org_id), days).await
+            simulate(&scope.core, candidate, Some(org_id), days).await
         })
         .await
     }

@@ -10,7 +10,7 @@ use crate::{
     base::{
         ids::{Id, OrgId},
         permission::Permission,
-        problem::Result,
+        problem::{Problem, Result},
     },
     core::{
         Core,
@@ -67,14 +67,10 @@ impl serde::Serialize for Id {
 ///
 /// # Errors
 /// The database is out of reach.
-pub async fn simulate(
-    core: &Core,
-    candidate: &Compiled,
-    org: Option<OrgId>,
-    days: i64,
-) -> Result<Simulation> {
+pub async fn simulate(core: &Core, candidate: Compiled, org: Option<OrgId>, days: i64) -> Result<Simulation> {
     let recorded = decisions::recorded(core, org, days).await?;
-    let mut simulation = replay(candidate, &recorded);
+    let replayed = tokio::task::spawn_blocking(move || replay(&candidate, &recorded));
+    let mut simulation = replayed.await.map_err(Problem::internal)?;
     simulation.days = days;
     if let Some(org) = org {
         let own = org_file(org);
