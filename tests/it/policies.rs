@@ -351,8 +351,10 @@ async fn breaking_the_glass_gives_somebody_the_policy_back() {
 async fn breaking_the_glass_is_done_as_a_whole_or_not_at_all() {
     let app = TestApp::start().await;
     let user = member(&app, "VIEWER").await;
-    // The second half of it fails.
-    app.execute("ALTER TABLE policy_versions RENAME TO elsewhere", vec![]).await;
+    let text = format!("p, VIEWER, {}, contact.view, allow\n", app.org);
+    app.owner.edit_policy(app.org, "none", &text).await.data();
+    // The second half of it fails: an organization can't have another version.
+    app.execute("CREATE UNIQUE INDEX one_version ON policy_versions (organization_id)", vec![]).await;
     let broken = policies::break_glass(&app.core, OrgId(app.org), UserId(user), "locked out", true).await;
     assert!(broken.is_err());
     let sql = "SELECT role FROM members WHERE organization_id = $1 AND user_id = $2";
@@ -375,13 +377,18 @@ async fn nobody_reads_of_another_organization_in_the_policy() {
     fs::write(dir.path().join(format!("orgs/{other}.csv")), "theirs\n").unwrap();
     assert!(app.core.policy.reload().is_err());
     let seen = app.owner.gql(files, json!({ "o": org })).await;
-    assert!(seen.text.contains("has problems"), "{}", seen.text);
+    assert!(!seen.text.contains("reason"), "it is nothing to this organization: {}", seen.text);
     // Nor are they kept from their own work by it.
     let line = format!("p, VIEWER, {org}, contact.view, allow\n");
     let edited = app.owner.edit_policy(org, "none", &line).await;
     assert_eq!(edited.body["data"]["editPolicy"]["text"], line);
     assert!(allows(&app.core, org, Role::Viewer, Permission::ContactView));
-    for answer in [seen, edited] {
+    // That the operator's files are wrong is everybody's business; how they are is not.
+    fs::write(dir.path().join("policy.csv"), format!("p, VIEWER, {other}, theirs, allow\n")).unwrap();
+    assert!(app.core.policy.reload().is_err());
+    let refused = app.owner.gql(files, json!({ "o": org })).await;
+    assert!(refused.text.contains("the operator's files have problems"), "{}", refused.text);
+    for answer in [seen, edited, refused] {
         assert!(
             !answer.text.contains("theirs") && !answer.text.contains(&format!("orgs/{other}")),
             "{}",

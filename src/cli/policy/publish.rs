@@ -55,7 +55,8 @@ impl Publish {
             "owned_by_file": super::shown(file.as_deref()),
         });
         let text = if changed {
-            format!("Stored as the newest version ({version}).")
+            let number = id.map(|id| id.to_string()).unwrap_or_default();
+            format!("Stored as version {number} ({version}).")
         } else {
             "Nothing was changed: the newest version has this text already.".to_owned()
         };

@@ -218,6 +218,7 @@ impl Policy {
             return false;
         }
         let is_good = self.take(&mut parts);
+        tracing::info!(folder = self.0.found.load().version, is_good, "policy.folder_read");
         self.0.readings[usize::from(!is_good)].fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -263,7 +264,6 @@ impl Policy {
         self.0.found.store(Arc::new(found));
         // Unchanged texts keep the time since when they are in force.
         if let Some(compiled) = compiled.filter(|it| it.version() != live.version()) {
-            tracing::info!(version = compiled.version(), "policy.in_force");
             self.0.live.store(Arc::new(compiled));
         }
         is_good

@@ -228,13 +228,14 @@ fn concerning(org: OrgId, text: &str) -> String {
     text.lines().filter(|line| !others(line)).map(|line| format!("{line}\n")).collect()
 }
 
-/// What is wrong with the organization's own file; of everything else only that there is something, since it may tell
-/// of other organizations.
+/// What is wrong with the organization's own rules; of the operator's files only that there is something, since those may
+/// name other organizations.
 fn own_problems(org: OrgId, problems: Vec<LintProblem>) -> Vec<PolicyProblem> {
-    let (own, others): (Vec<_>, Vec<_>) = problems.into_iter().partition(|problem| problem.org == Some(org));
-    let mut shown: Vec<PolicyProblem> = own.into_iter().map(PolicyProblem::from).collect();
-    if !others.is_empty() {
-        let reason = "a file of the operator's, or of another organization, has problems".to_owned();
+    let is_refused = problems.iter().any(|problem| problem.org.is_none());
+    let own = problems.into_iter().filter(|problem| problem.org == Some(org));
+    let mut shown: Vec<PolicyProblem> = own.map(PolicyProblem::from).collect();
+    if is_refused {
+        let reason = "the operator's files have problems".to_owned();
         shown.push(PolicyProblem { file: "policy.csv".to_owned(), line: None, reason });
     }
     shown
