@@ -115,7 +115,7 @@ async fn the_table_is_what_casbin_says_on_every_cell() {
 
 #[test]
 fn the_shipped_expectations_are_met_and_know_the_roles_of_the_27_operations() {
-    let report = policy::test(policies());
+    let report = policy::check(policies());
     assert!(report.ok, "{report}");
     assert!(report.expectations > 30, "{report}");
     let expected = read("expectations.csv");

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use super::{Cli, Failure, Output};
-use crate::{base::plain::plain_lines, core::policy};
+use crate::{
+    base::plain::plain_lines,
+    core::policy::{self, Report},
+};
 
 /// What `muster policy check` takes.
 #[derive(Debug, clap::Args)]
@@ -15,11 +18,15 @@ pub struct Check {
 
 impl Check {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let report = match &self.dir {
-            Some(dir) => policy::check(dir.as_path()),
-            None => policy::check_with(cli.settings()?.policy_dir.as_deref(), &super::stored(cli).await?),
-        };
+        let report = self.report(cli).await?;
         let text = plain_lines(&report.to_string());
         Ok(Output::with_text(serde_json::to_value(&report)?, text).failed_if(!report.ok))
+    }
+
+    pub(super) async fn report(&self, cli: &Cli) -> Result<Report, Failure> {
+        Ok(match &self.dir {
+            Some(dir) => policy::check(dir.as_path()),
+            None => policy::check_with(cli.settings()?.policy_dir.as_deref(), &super::stored(cli).await?),
+        })
     }
 }

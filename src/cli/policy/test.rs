@@ -1,25 +1,29 @@
 //! `muster policy test`.
 
-use std::path::PathBuf;
+use std::fmt::Write;
 
-use super::{Cli, Failure, Output};
-use crate::{base::plain::plain_lines, core::policy};
+use serde_json::json;
+
+use super::{Cli, Failure, Output, check::Check};
+use crate::{
+    base::{numerals::counted, plain::plain_lines},
+    core::policy::Report,
+};
 
 /// What `muster policy test` takes.
 #[derive(Debug, clap::Args)]
 pub struct Test {
-    /// A folder, to read its files alone [default: the service's files, or the built-in ones, and the rules in the database]
-    #[arg(long)]
-    dir: Option<PathBuf>,
+    #[command(flatten)]
+    of: Check,
 }
 
 impl Test {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let report = match &self.dir {
-            Some(dir) => policy::test(dir.as_path()),
-            None => policy::test_with(cli.settings()?.policy_dir.as_deref(), &super::stored(cli).await?),
-        };
-        let text = plain_lines(&report.to_string());
-        Ok(Output::with_text(serde_json::to_value(&report)?, text).failed_if(!report.ok))
+        let Report { ok, expectations, problems, .. } = self.of.report(cli).await?;
+        let mut text: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
+        let _ =
+            write!(text, "{}, {}", counted(expectations, "expectation"), counted(problems.len(), "problem"));
+        let json = json!({ "ok": ok, "expectations": expectations, "problems": problems });
+        Ok(Output::with_text(json, plain_lines(&text)).failed_if(!ok))
     }
 }

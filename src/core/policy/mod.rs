@@ -42,7 +42,7 @@ pub use self::{
     line::{LintProblem, Subject, listed, org_file},
     live::{Policy, PolicyStatus},
     matrix::matrix,
-    report::{Report, TestReport, check, check_with, test, test_with},
+    report::{Report, check, check_with},
     source::{DEFAULTS, Given},
 };
 

@@ -1,4 +1,4 @@
-//! What `muster policy check` and `muster policy test` find in a folder.
+//! What is wrong with the policy in a folder, all of it.
 
 use std::{fmt, path::Path};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::base::numerals::counted;
 
-/// What `muster policy check` finds in a folder.
+/// What `muster policy check` and `muster policy test` find.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Whether nothing is wrong with it.
@@ -23,6 +23,8 @@ pub struct Report {
     pub files: usize,
     /// How many organizations have a file of their own.
     pub organizations: usize,
+    /// How many expectations there are.
+    pub expectations: usize,
     /// Everything that is wrong, by file and line.
     pub problems: Vec<LintProblem>,
 }
@@ -49,45 +51,10 @@ pub fn check<'a>(dir: impl Into<Option<&'a Path>>) -> Report {
 pub fn check_with<'a>(dir: impl Into<Option<&'a Path>>, given: &Given) -> Report {
     let sources = compiled::sources(dir.into());
     let (version, files, organizations) = (sources.version.clone(), sources.len(), sources.orgs.len());
+    let expectations = expectations::read(&sources, &mut Vec::new()).len();
     let problems = match Compiled::build(sources.completed(given), None) {
         Ok(compiled) => compiled.problems().to_vec(),
         Err(problems) => problems,
     };
-    Report { ok: problems.is_empty(), version, files, organizations, problems }
-}
-
-/// What `muster policy test` finds in a folder.
-#[derive(Clone, Debug, Serialize)]
-pub struct TestReport {
-    /// Whether every expectation is met.
-    pub ok: bool,
-    /// How many expectations there are.
-    pub expectations: usize,
-    /// What is expected and is not so; what keeps the expectations from being tried.
-    pub problems: Vec<LintProblem>,
-}
-
-impl fmt::Display for TestReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for problem in &self.problems {
-            writeln!(f, "{problem}")?;
-        }
-        let expectations = counted(self.expectations, "expectation");
-        write!(f, "{expectations}, {}", counted(self.problems.len(), "problem"))
-    }
-}
-
-/// Holds the policy in `dir`, or the built-in one, against the expectations beside it.
-#[must_use]
-pub fn test<'a>(dir: impl Into<Option<&'a Path>>) -> TestReport {
-    test_with(dir, &Given::new())
-}
-
-/// The same, with the rules that organizations without a file have elsewhere.
-#[must_use]
-pub fn test_with<'a>(dir: impl Into<Option<&'a Path>>, given: &Given) -> TestReport {
-    let dir = dir.into();
-    let expectations = expectations::read(&compiled::sources(dir), &mut Vec::new()).len();
-    let Report { ok, problems, .. } = check_with(dir, given);
-    TestReport { ok, expectations, problems }
+    Report { ok: problems.is_empty(), version, files, organizations, expectations, problems }
 }
