@@ -9,7 +9,7 @@ use muster::{
         ids::OrgId,
         permission::{Permission, Role},
     },
-    core::policy::{self, Policy},
+    core::policy::Policy,
 };
 
 fn check(criterion: &mut Criterion) {

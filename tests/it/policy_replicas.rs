@@ -89,7 +89,9 @@ async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_hav
     }
     // Back into the database: in force when the file is gone from both.
     programs[1].json(&["policy", "publish", "--org", "House", "--reason", "to the panel"]);
-    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    for file in &files {
+        fs::remove_file(file).unwrap();
+    }
     for replica in [&first, &second] {
         until(&owner.at(&replica.base), &path, 200).await;
         let began = Instant::now();

@@ -47,7 +47,8 @@ impl History {
             }
         }
         if versions.is_empty() {
-            text = "The database has no version of this organization's rules.\n".to_owned();
+            text.clear();
+            text.push_str("The database has no version of this organization's rules.\n");
         }
         if let Some(file) = &file {
             let _ =

@@ -163,7 +163,9 @@ pub(super) fn sources(dir: Option<&Path>) -> Sources {
 fn fall_back(rules: &mut Rules, problems: &[LintProblem], fallen: &BTreeSet<OrgId>) -> BTreeSet<OrgId> {
     let wrong: BTreeSet<OrgId> = problems.iter().filter_map(|it| it.org).collect();
     let wrong: BTreeSet<OrgId> = wrong.difference(fallen).copied().collect();
-    wrong.iter().for_each(|org| rules.fall_back(*org));
+    for org in &wrong {
+        rules.fall_back(*org);
+    }
     wrong
 }
 

@@ -9,13 +9,13 @@ use std::{
     fs::Metadata,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::source::{File, Sources};
+use crate::base::time::{Clock, Timestamp};
 
-/// How long after a change a file system's times may not tell it from another one.
-const COARSE: Duration = Duration::from_secs(2);
+/// How long after a change a file system's times may not tell it from another one, in milliseconds.
+const COARSE: u64 = 3_000;
 
 pub(super) struct Folder {
     dir: PathBuf,
@@ -49,12 +49,10 @@ impl Stamp {
         }
     }
 
-    fn is_settled(self, now: SystemTime) -> bool {
+    fn is_settled(self, now: Timestamp) -> bool {
         let (seconds, _) = self.modified.max(self.changed);
-        let changed = UNIX_EPOCH + Duration::from_secs(seconds.max(0).unsigned_abs());
-        // A clock far ahead of ours is not our business: it would be read for ever.
-        let apart = now.duration_since(changed).unwrap_or_else(|ahead| ahead.duration());
-        apart > COARSE
+        // What a clock far ahead of ours has stamped would be read for ever.
+        now.0.abs_diff(seconds.saturating_mul(1_000)) > COARSE
     }
 }
 
@@ -62,12 +60,12 @@ impl Folder {
     /// Reads the folder.
     pub fn read(dir: &Path) -> Self {
         let mut folder = Self { dir: dir.to_owned(), seen: HashMap::new(), sources: Sources::embedded() };
-        folder.look(SystemTime::now());
+        folder.look(Clock::system().now());
         folder
     }
 
     /// Reads what was changed; how many files that was.
-    pub fn look(&mut self, now: SystemTime) -> usize {
+    pub fn look(&mut self, now: Timestamp) -> usize {
         let (mut before, mut seen, mut read) = (std::mem::take(&mut self.seen), HashMap::new(), 0);
         self.sources = Sources::read(&self.dir, &mut |root, name| {
             // Asked before the file is read: a change in between is seen the next time.
@@ -93,7 +91,7 @@ impl Folder {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, time::Duration};
 
     use super::{super::tests::folder, *};
 
@@ -106,7 +104,7 @@ mod tests {
             fs::write(path(org), line(org, "contact.view")).unwrap();
         }
         let mut folder = Folder::read(dir.path());
-        let later = |seconds| SystemTime::now() + Duration::from_secs(seconds);
+        let later = |seconds| Clock::system().now().plus(Duration::from_secs(seconds));
         assert_eq!(folder.look(later(10)), 1_003, "written a moment ago, so it is looked at once more");
         let before = folder.sources.version.clone();
         assert_eq!((folder.look(later(11)), folder.look(later(12))), (0, 0));
@@ -128,12 +126,12 @@ mod tests {
     fn a_file_that_is_written_twice_at_one_moment_is_read_twice() {
         let dir = folder(&[]);
         let mut folder = Folder::read(dir.path());
-        folder.look(SystemTime::now() + Duration::from_secs(10));
+        folder.look(Clock::system().now().plus(Duration::from_secs(10)));
         let file = dir.path().join("orgs/7.csv");
         fs::write(&file, "# one\n").unwrap();
-        let at = fs::metadata(&file).unwrap().modified().unwrap();
+        let at = Timestamp(fs::metadata(&file).unwrap().mtime() * 1_000);
         assert!(folder.look(at) > 0 && folder.look(at) > 0, "its time does not tell it from the next one");
-        assert!(folder.look(at + Duration::from_secs(4)) > 0, "the last one at that moment");
-        assert_eq!(folder.look(at + Duration::from_secs(5)), 0);
+        assert!(folder.look(at.plus(Duration::from_secs(4))) > 0, "the last one at that moment");
+        assert_eq!(folder.look(at.plus(Duration::from_secs(5))), 0);
     }
 }

@@ -12,7 +12,6 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
 };
 
 use arc_swap::ArcSwap;
@@ -28,7 +27,7 @@ use super::{
 use crate::base::{
     ids::OrgId,
     permission::{Permission, PermissionSet, Role},
-    time::Timestamp,
+    time::{Clock, Timestamp},
 };
 
 /// The policy in force. Cheap to clone; all clones are the same policy.
@@ -213,7 +212,7 @@ impl Policy {
         let mut parts = self.parts();
         let Some(folder) = &mut parts.folder else { return false };
         let before = folder.sources.version.clone();
-        folder.look(SystemTime::now());
+        folder.look(Clock::system().now());
         if folder.sources.version == before {
             return false;
         }

@@ -51,7 +51,9 @@ impl<'a> Reader<'a> {
         for (line, text) in numbered(text) {
             empty = false;
             if let Err(reasons) = self.read_line(line, text) {
-                reasons.into_iter().for_each(|reason| self.problem(Some(line), reason));
+                for reason in reasons {
+                    self.problem(Some(line), reason);
+                }
             }
         }
         if empty {

@@ -59,7 +59,8 @@ pub async fn break_glass(
         "from": version_of(before.as_deref()),
     });
     let operation = "breakGlass";
-    let entry = audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: org.0, changes };
+    let entry =
+        audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: org.0, changes };
     audit::record(&tx, entry);
     core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;

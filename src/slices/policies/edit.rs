@@ -168,7 +168,8 @@ async fn store(
     }
     let author = Author { reverts_to: next.reverts_to, ..Author::caller(&tx.scope, reason) };
     let row = versions::add(&tx, next.text, author).await?;
-    let entry = audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: row.id.0, changes };
+    let entry =
+        audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: row.id.0, changes };
     audit::record(&tx, entry);
     tx.scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await
