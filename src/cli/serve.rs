@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{Cli, Failure, Output, doctor, listen, load, open};
 use crate::{
-    core::{Core, config::LogFormat, events, keys, store::Owner, telemetry::metrics},
+    core::{Core, access::rules, config::LogFormat, events, keys, store::Owner, telemetry::metrics},
     faces::edge::{self, scrape},
     rounds,
     service::Service,
@@ -129,7 +129,16 @@ fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
 
 /// What runs beside the requests: saved policies, changed keys, and the recurring rounds.
 fn keep_house(core: &Arc<Core>) {
-    let (policy, stopping) = (core.policy.watch(), core.tasks.stopping.clone());
+    let follower = Arc::clone(core);
+    let policy = core.policy.clone().watch(move || {
+        let core = Arc::clone(&follower);
+        Box::pin(async move {
+            if let Err(problem) = rules::follow(&core).await {
+                tracing::error!(%problem, "policy.versions_not_read");
+            }
+        })
+    });
+    let stopping = core.tasks.stopping.clone();
     core.tasks.spawn(async move {
         let _ = stopping.run_until_cancelled(policy).await;
     });

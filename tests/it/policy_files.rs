@@ -199,7 +199,7 @@ fn the_program_carries_the_committed_files() {
 async fn a_saved_file_is_in_force_within_a_second_and_a_bad_one_is_not() {
     let dir = copy(&[]);
     let policy = Policy::load(dir.path()).unwrap();
-    let watching = policy.watch();
+    let watching = policy.clone().watch(|| Box::pin(async {}));
     let (org, file) = (OrgId(7), dir.path().join("orgs/7.csv"));
     let second = Duration::from_secs(1);
     let saving = async {

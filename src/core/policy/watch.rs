@@ -6,6 +6,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::AccessKind};
 use tokio::{sync::Notify, time};
 
@@ -17,13 +18,14 @@ const SETTLE: Duration = Duration::from_millis(100);
 const POLL: Duration = Duration::from_millis(700);
 
 impl Policy {
-    /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer.
-    pub fn watch(&self) -> impl Future<Output = ()> + Send + use<> {
-        watch(self.clone())
+    /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer. Before each look it waits
+    /// for `given`, which gives what is new: whoever deletes a file has published its text before.
+    pub async fn watch(self, given: impl Fn() -> BoxFuture<'static, ()>) {
+        watch(self, given).await;
     }
 }
 
-async fn watch(policy: Policy) {
+async fn watch(policy: Policy, given: impl Fn() -> BoxFuture<'static, ()>) {
     let Some(dir) = policy.dir() else { return };
     let saved = Arc::new(Notify::new());
     // Kept for as long as we watch: dropped, it gives no more notices.
@@ -32,6 +34,7 @@ async fn watch(policy: Policy) {
         if time::timeout(POLL, saved.notified()).await.is_ok() {
             time::sleep(SETTLE).await;
         }
+        given().await;
         let policy = policy.clone();
         let looked = tokio::task::spawn_blocking(move || policy.look()).await;
         if let Err(error) = looked {
