@@ -230,9 +230,9 @@ CREATE TABLE audit_log (
     changes json NOT NULL DEFAULT '{}'::json,
     request_id text,
     ip text,
-    chain_seq bigint,
-    prev_hash bytea,
-    hash bytea,
+    chain_seq bigint NOT NULL,
+    prev_hash bytea NOT NULL,
+    hash bytea NOT NULL,
     CONSTRAINT audit_log_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['USER'::text, 'SERVICE_TOKEN'::text, 'SYSTEM'::text, 'ANONYMOUS'::text]))),
     CONSTRAINT audit_log_credential_kind_check CHECK ((credential_kind = ANY (ARRAY['SESSION'::text, 'SERVICE_TOKEN'::text]))),
     CONSTRAINT audit_log_outcome_check CHECK ((outcome = ANY (ARRAY['ALLOWED'::text, 'REFUSED'::text, 'FAILED'::text]))),
@@ -241,12 +241,31 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_log_actor ON public.audit_log USING btree (organization_id, actor_kind, actor_id, at DESC);
 CREATE INDEX audit_log_newest ON public.audit_log USING btree (organization_id, at DESC, id);
 CREATE INDEX audit_log_target ON public.audit_log USING btree (organization_id, target_kind, target_id, at DESC);
-CREATE INDEX audit_log_unsealed ON public.audit_log USING btree (id) WHERE (chain_seq IS NULL);
-CREATE UNIQUE INDEX audit_log_chain ON public.audit_log USING btree (COALESCE(organization_id, (0)::bigint), chain_seq) WHERE (chain_seq IS NOT NULL);
+CREATE UNIQUE INDEX audit_log_chain ON public.audit_log USING btree (COALESCE(organization_id, (0)::bigint), chain_seq);
 
 CREATE TABLE audit_unsealed (
     id bigint NOT NULL DEFAULT nextval('audit_log_id_seq'::regclass),
-    line json NOT NULL
+    organization_id bigint,
+    at bigint NOT NULL,
+    last_at bigint,
+    count bigint NOT NULL,
+    actor_kind text NOT NULL,
+    actor_id bigint,
+    actor_name text,
+    credential_kind text,
+    credential_id bigint,
+    credential_hint text,
+    operation text NOT NULL,
+    permission text,
+    decided_by text,
+    outcome text NOT NULL,
+    code text,
+    target_kind text,
+    target_id bigint,
+    changes json NOT NULL,
+    request_id text,
+    ip text,
+    CONSTRAINT audit_unsealed_pkey PRIMARY KEY (id)
 );
 
 CREATE TABLE avatars (
@@ -1067,11 +1086,3 @@ AS $function$
         '#' || conversation::text || '/' || (seq >> 16)::text,
         '#' || conversation::text || '//' || (seq >> 11)::text])
 $function$;
-
-CREATE OR REPLACE PROCEDURE public.write_audit_line(IN said json)
- LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    INSERT INTO audit_unsealed (line) VALUES (said);
-END
-$procedure$;

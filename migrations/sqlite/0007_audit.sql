@@ -24,9 +24,9 @@ CREATE TABLE audit_log (
     changes TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(changes)),
     request_id TEXT,
     ip TEXT,
-    chain_seq BIGINT, -- The place in the chain.
-    prev_hash BLOB,
-    hash BLOB,
+    chain_seq BIGINT NOT NULL, -- The place in the chain.
+    prev_hash BLOB NOT NULL, -- The hash of the line before.
+    hash BLOB NOT NULL,
     UNIQUE (organization_id, id),
     CONSTRAINT audit_log_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
@@ -34,14 +34,32 @@ CREATE INDEX audit_log_newest ON audit_log (organization_id, at DESC, id);
 CREATE INDEX audit_log_target ON audit_log (organization_id, target_kind, target_id, at DESC);
 CREATE INDEX audit_log_actor ON audit_log (organization_id, actor_kind, actor_id, at DESC);
 -- The chain of the instance itself has the organization 0.
-CREATE UNIQUE INDEX audit_log_chain ON audit_log (COALESCE(organization_id, 0), chain_seq) WHERE chain_seq IS NOT NULL;
-CREATE INDEX audit_log_unsealed ON audit_log (id) WHERE chain_seq IS NULL;
+CREATE UNIQUE INDEX audit_log_chain ON audit_log (COALESCE(organization_id, 0), chain_seq);
 
--- Lines that wait for their place in a chain, which they get a moment after the change. There is no check or index here, so
--- that a change pays little.
+-- Lines that wait for their place in a chain, which they get a moment after the change. The log's checks and its other indexes
+-- are not here, so that a change pays little.
 CREATE TABLE audit_unsealed (
     id INTEGER PRIMARY KEY AUTOINCREMENT, -- The id that the line will have in the log.
-    line TEXT NOT NULL -- The columns of audit_log that it has values for.
+    organization_id BIGINT,
+    at BIGINT NOT NULL,
+    last_at BIGINT,
+    count BIGINT NOT NULL,
+    actor_kind TEXT NOT NULL,
+    actor_id BIGINT,
+    actor_name TEXT,
+    credential_kind TEXT,
+    credential_id BIGINT,
+    credential_hint TEXT,
+    operation TEXT NOT NULL,
+    permission TEXT,
+    decided_by TEXT,
+    outcome TEXT NOT NULL,
+    code TEXT,
+    target_kind TEXT,
+    target_id BIGINT,
+    changes TEXT NOT NULL,
+    request_id TEXT,
+    ip TEXT
 );
 
 -- Every line, sealed or not.
@@ -51,11 +69,9 @@ SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name
        chain_seq
 FROM audit_log
 UNION ALL
-SELECT id, line ->> 'organization_id', line ->> 'at', line ->> 'last_at', line ->> 'count', line ->> 'actor_kind',
-       line ->> 'actor_id', line ->> 'actor_name', line ->> 'credential_kind', line ->> 'credential_id',
-       line ->> 'credential_hint', line ->> 'operation', line ->> 'permission', line ->> 'decided_by', line ->> 'outcome',
-       line ->> 'code', line ->> 'target_kind', line ->> 'target_id', line -> 'changes', line ->> 'request_id', line ->> 'ip',
-       CAST(NULL AS BIGINT)
+SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, credential_id,
+       credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, request_id, ip,
+       NULL
 FROM audit_unsealed;
 
 -- The end of each chain, and how far its checkpoints reach.

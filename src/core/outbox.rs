@@ -15,10 +15,7 @@ use crate::{
         problem::Result,
         time::Timestamp,
     },
-    core::{
-        Core,
-        store::{NewRows, Tx},
-    },
+    core::{Core, store::Tx},
 };
 
 /// A command for the host of a server.
@@ -69,11 +66,11 @@ pub async fn forget_server(tx: &Tx, server: ServerId) -> Result<()> {
     Ok(())
 }
 
-/// Puts a command into the outbox, with the commit of what decided it.
+/// Puts a command into the outbox, right before the commit of what decided it.
 pub fn enqueue(tx: &Tx, command: Command) {
     let sql = "INSERT INTO outbox (organization_id, server_id, agent_id, kind, payload, generation, created_at, \
-               available_at) VALUES";
-    let values = vec![
+               available_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let values: [sea_orm::Value; 8] = [
         tx.scope.org.into(),
         command.server.into(),
         command.agent.into(),
@@ -83,5 +80,6 @@ pub fn enqueue(tx: &Tx, command: Command) {
         tx.now.into(),
         tx.now.into(),
     ];
-    tx.connection().insert_last(NewRows { sql, postgres: sql, values: vec![values] });
+    let backend = tx.scope.core.db.backend();
+    tx.connection().before_commit(Statement::from_sql_and_values(backend, sql, values));
 }

@@ -82,7 +82,7 @@ pub const ROUNDS: &[Round] = &[
     Round {
         name: "audit.checkpoint",
         every: Duration::from_secs(5),
-        run: |core| async { audit::checkpoint(core, None).await.map(|_| 0) }.boxed(),
+        run: |core| async { audit::checkpoint(core).await.map(|_| 0) }.boxed(),
     },
     Round { name: "audit.retain", every: Duration::from_secs(3600), run: |core| audit::retain(core).boxed() },
     Round {

@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use async_graphql::{Context, Json, Object};
 
-use crate::core::audit::settle;
 use crate::{
     base::{
         enums::{ActorKind, AuditOutcome, CredentialUsed},
@@ -38,7 +37,10 @@ impl Record for AuditEntry {
                 )
                 .column::<Option<Id>>("actor_id", "The user or the service token.")
                 .column::<Option<String>>("actor_name", "The name at that time.")
-                .column::<Option<CredentialUsed>>("credential_kind", "What the actor showed to be who they are.")
+                .column::<Option<CredentialUsed>>(
+                    "credential_kind",
+                    "What the actor showed to be who they are.",
+                )
                 .column::<Option<Id>>("credential_id", "Which session or service token.")
                 .column::<Option<String>>("credential_hint", "The last characters of the service token.")
                 .column::<String>("operation", "What was done: the name of the schema's root field.")
@@ -50,7 +52,10 @@ impl Record for AuditEntry {
                 .column::<AuditOutcome>("outcome", "How it ended.")
                 .column::<Option<String>>("code", "Of what was refused: the problem's code.")
                 .column::<i64>("count", "How often: a burst of the same refusal is one line.")
-                .column::<Option<Timestamp>>("last_at", "When the last of a burst was; null where there was one.")
+                .column::<Option<Timestamp>>(
+                    "last_at",
+                    "When the last of a burst was; null where there was one.",
+                )
                 .column::<Option<String>>("target_kind", "The kind of record that it concerns.")
                 .column::<Option<Id>>("target_id", "Which one.")
                 .column::<Json<serde_json::Value>>("changes", "What changed. Of secrets, only that they did.")
@@ -59,10 +64,7 @@ impl Record for AuditEntry {
                     "The request, as in the response and the service's log.",
                 )
                 .column::<Option<String>>("ip", "Where it came from.")
-                .column::<Option<i64>>(
-                    "chain_seq",
-                    "The line's place in the organization's hash chain; null for a moment, until it is sealed.",
-                )
+                .column::<i64>("chain_seq", "The line's place in the organization's hash chain.")
         });
         &SPEC
     }
@@ -74,7 +76,8 @@ pub struct AuditQuery;
 
 #[Object]
 impl AuditQuery {
-    /// What was done in the organization and what was refused, newest first.
+    /// What was done in the organization and what was refused, newest first. A line is shown when it has its place in the
+    /// chain, a moment after its change.
     #[graphql(directive = permit::apply(Permission::AuditView))]
     #[expect(clippy::too_many_arguments, reason = "each is a filter of its own in the schema")]
     async fn audit_log(
@@ -98,10 +101,6 @@ impl AuditQuery {
     ) -> Answer<Page<AuditEntry>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            // What was done a moment ago is shown as well; what can't be sealed now is not a reason to show nothing.
-            if let Err(problem) = settle(&scope.core).await {
-                tracing::warn!(%problem, "audit.not_sealed");
-            }
             let rows = Rows::of(&scope)
                 .filter_if("t.operation = ?", operation)
                 .filter_if("t.target_kind = ?", target_kind)

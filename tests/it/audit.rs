@@ -15,6 +15,7 @@ const LOG: &str = "query($o: Id!, $page: Int!, $operation: String, $kind: String
 }";
 
 async fn log(app: &TestApp, actor: &Actor, filter: Value) -> Value {
+    app.seal().await;
     let mut variables = json!({ "o": app.org, "page": 1 });
     for (name, value) in filter.as_object().unwrap() {
         variables[name] = value.clone();
@@ -127,6 +128,7 @@ async fn secrets_do_not_reach_the_log() {
 async fn only_administrators_read_the_log_and_only_their_own() {
     let app = TestApp::start().await;
     app.agent().await;
+    app.seal().await;
     let variables = json!({ "o": app.org, "page": 1 });
     for denied in [&app.operator, &app.viewer] {
         assert_eq!(denied.gql(LOG, variables.clone()).await.code(), "PERMISSION_DENIED");

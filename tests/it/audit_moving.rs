@@ -3,35 +3,43 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::{StreamExt, poll};
-use muster::core::audit::{self, AuditKey, Report};
+use muster::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::OrgId,
+    },
+    core::{
+        Core,
+        access::Scope,
+        audit::{self, AuditKey, Report},
+    },
+};
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use secrecy::ExposeSecret;
 use serde_json::json;
 
-use crate::harness::TestApp;
+use crate::harness::{TestApp, connect, is_postgres};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Seals so many more lines.
-async fn grow(app: &TestApp, lines: i64) {
-    let tx = app.scope().begin().await.unwrap();
-    for target_id in 0..lines {
-        let (operation, changes) = ("startAgent", json!({}));
-        audit::record(
-            &tx,
-            audit::Entry {
-                operation,
-                op: muster::base::enums::ChangeOp::Updated,
-                kind: muster::base::enums::RecordKind::Agent,
-                id: target_id,
-                changes,
-            },
-        );
+/// Writes so many lines, in one transaction.
+async fn write(scope: &Scope, lines: i64) {
+    let tx = scope.begin().await.unwrap();
+    for id in 0..lines {
+        let (operation, op, kind) = ("startAgent", ChangeOp::Updated, RecordKind::Agent);
+        audit::record(&tx, audit::Entry { operation, op, kind, id, changes: json!({}) });
     }
     tx.commit().await.unwrap();
-    while audit::seal(&app.core).await.unwrap() > 0 {}
+}
+
+/// Seals so many more lines.
+async fn grow(app: &TestApp, lines: i64) {
+    write(&app.scope(), lines).await;
+    app.seal().await;
 }
 
 async fn checkpoint(app: &TestApp) {
-    assert_eq!(audit::checkpoint(&app.core, Some(app.org)).await.unwrap(), 1);
+    assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 1);
 }
 
 async fn verify(app: &TestApp) -> Report {
@@ -39,9 +47,18 @@ async fn verify(app: &TestApp) -> Report {
     audit::verify(&app.core, app.org, &keys, None).await.unwrap()
 }
 
+/// A service that removes lines after 30 days, and signs every line that it is asked to.
+async fn retaining() -> TestApp {
+    TestApp::start_with(|config| {
+        config.audit.retention_days = 30;
+        config.audit.checkpoint_lines = 1;
+    })
+    .await
+}
+
 /// Lines of which the first `old` are past their time.
 async fn aged(old: i64) -> TestApp {
-    let app = TestApp::start_with(|config| config.audit.retention_days = 30).await;
+    let app = retaining().await;
     grow(&app, old).await;
     checkpoint(&app).await;
     app.clock.advance(DAY * 20);
@@ -138,11 +155,97 @@ async fn a_line_from_the_future_does_not_keep_the_log_for_ever() {
 
 #[tokio::test]
 async fn retention_with_nothing_to_remove_waits_for_nobody() {
-    let app = TestApp::start_with(|config| config.audit.retention_days = 30).await;
+    let app = retaining().await;
     grow(&app, 20).await;
     checkpoint(&app).await;
     // SQLite has one writer, and this is it.
     let writing = app.scope().begin().await.unwrap();
     assert_eq!(audit::retain(&app.core).await.unwrap(), 0);
     drop(writing);
+}
+
+#[tokio::test]
+async fn whoever_reads_the_log_waits_for_nobody_and_writes_nothing() {
+    let app = TestApp::start().await;
+    grow(&app, 3).await;
+    app.agent().await;
+    let waiting = async || app.one::<i64>("SELECT COUNT(*) FROM audit_unsealed", vec![]).await;
+    let read = async || {
+        let log = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 9) { total } }";
+        let shown = app.owner.gql(log, json!({ "o": app.org })).await.data()["auditLog"]["total"].clone();
+        let pages = audit::export(Arc::clone(&app.core), app.org, (None, None)).await.unwrap();
+        let pages: Vec<_> = pages.map(Result::unwrap).collect().await;
+        let exported = String::from_utf8(pages.concat()).unwrap().matches(r#""type":"entry""#).count();
+        let report = verify(&app).await;
+        (shown, exported, report.lines, report.unsealed)
+    };
+    assert_eq!(read().await, (json!(3), 3, 3, 3), "what waits is not shown yet");
+    assert_eq!(waiting().await, 3, "reading seals nothing");
+    // Somebody else has the sealer's lock, or is SQLite's one writer.
+    let writing = app.scope().begin().await.unwrap();
+    if is_postgres() {
+        writing.connection().execute_unprepared("SELECT pg_advisory_xact_lock(7210012)").await.unwrap();
+    }
+    assert_eq!(read().await, (json!(3), 3, 3, 3));
+    writing.rollback().await.unwrap();
+    app.seal().await;
+    assert_eq!(read().await, (json!(6), 6, 6, 0));
+}
+
+/// The database's processes for its clients.
+async fn clients(app: &TestApp) -> Vec<i64> {
+    app.column("SELECT CAST(pid AS BIGINT) FROM pg_stat_activity WHERE datname = current_database()").await
+}
+
+/// Works with a replica, and ends it. The database has counted what it read when its last client has gone.
+async fn with_replica(app: &TestApp, work: impl AsyncFnOnce(&Arc<Core>)) {
+    let known = clients(app).await;
+    let replica = app.replica(None).await;
+    work(&replica).await;
+    replica.shut_down().await;
+    while clients(app).await.iter().any(|pid| !known.contains(pid)) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_sealer_does_not_read_past_what_a_long_snapshot_keeps() {
+    if !is_postgres() {
+        return; // What SQLite deletes is gone.
+    }
+    let app = TestApp::start().await;
+    let backup = connect(app.core.config.database.url.expose_secret()).await;
+    let backup = backup.begin().await.unwrap();
+    backup.execute_unprepared("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    let slow: i64 = app.one("SELECT nextval('audit_log_id_seq')", vec![]).await;
+    with_replica(&app, async |writer| {
+        write(&Scope::system(writer, OrgId(app.org)), 5_000).await;
+        assert_eq!(audit::seal(writer).await.unwrap(), 5_000);
+    })
+    .await;
+    app.execute("SELECT pg_stat_reset()", vec![]).await;
+    with_replica(&app, async |sealer| {
+        let waits = async || audit::seal(sealer).await.unwrap();
+        assert_eq!(waits().await, 0);
+        app.clock.advance(Duration::from_secs(11));
+        for _ in 0..100 {
+            assert_eq!(waits().await, 0);
+        }
+        // The line of a transaction that was slow to commit has a lower id, and is found all the same.
+        let late = "INSERT INTO audit_unsealed (id, organization_id, at, count, actor_kind, operation, outcome, changes) \
+                    VALUES ($1, $2, 0, 1, 'SYSTEM', 'startAgent', 'ALLOWED', '{}')";
+        app.execute(late, vec![slow.into(), app.org.into()]).await;
+        app.clock.advance(Duration::from_secs(11));
+        assert_eq!(waits().await, 1);
+    })
+    .await;
+    let read = "SELECT heap_blks_read + heap_blks_hit + COALESCE(idx_blks_read + idx_blks_hit, 0) \
+                FROM pg_statio_user_tables WHERE relname = 'audit_unsealed'";
+    let (blocks, pages): (i64, i64) = (
+        app.one(read, vec![]).await,
+        app.one("SELECT pg_relation_size('audit_unsealed') / 8192", vec![]).await,
+    );
+    // Three looks at everything, a hundred at the end of the index.
+    assert!(pages > 50 && blocks < 10 * pages + 600, "{blocks} blocks of {pages} pages");
+    backup.rollback().await.unwrap();
 }

@@ -19,6 +19,7 @@ async fn write(app: &TestApp) -> usize {
 
 async fn refused(app: &TestApp) -> Value {
     write(app).await;
+    app.seal().await;
     app.owner.gql(REFUSED, json!({ "o": app.org })).await.data()["auditLog"].clone()
 }
 

@@ -287,6 +287,7 @@ async fn read_everything(app: &TestApp, witness: &Witness<'_>) {
         serviceTokens(orgId: $o, page: 1, limit: 50) { data { id name hint } }
         auditLog(orgId: $o, page: 1, limit: 200) { data { operation changes } }
     }";
+    app.seal().await;
     let data = witness.gql(everything, json!({ "o": app.org })).await;
     assert!(data["auditLog"]["data"].as_array().unwrap().len() >= 8, "the audit log was read");
 }

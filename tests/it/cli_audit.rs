@@ -2,6 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
+use muster::core::audit;
 use serde_json::{Value, json};
 
 use crate::harness::{TestApp, is_postgres, muster};
@@ -14,6 +15,7 @@ fn lines(text: &str) -> Vec<Value> {
 async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
     let app = TestApp::start().await;
     app.agent().await;
+    app.seal().await;
     let (org, out) = (app.org.to_string(), app.folder().join("log.jsonl"));
     let path = out.to_str().unwrap();
     let made = app.cli(&["audit", "export", "--org", &org, "--out", path]).await.expect();
@@ -52,8 +54,10 @@ async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
 
 #[tokio::test]
 async fn a_log_that_was_cut_with_its_checkpoints_does_not_reach_what_is_known_from_elsewhere() {
-    let app = TestApp::start().await;
+    let app = TestApp::start_with(|config| config.audit.checkpoint_lines = 1).await;
     app.agent().await;
+    app.seal().await;
+    assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 1);
     let (org, out) = (app.org.to_string(), app.folder().join("log.jsonl"));
     app.cli(&["audit", "export", "--org", &org, "--out", out.to_str().unwrap()]).await.expect();
     let text = fs::read_to_string(&out).unwrap();

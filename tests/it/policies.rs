@@ -26,6 +26,7 @@ async fn in_force(app: &TestApp) -> Value {
 }
 
 async fn audited(app: &TestApp, operation: &str) -> Value {
+    app.seal().await;
     let answer = app.owner.gql(AUDITED, json!({ "o": app.org, "f": operation })).await;
     answer.data()["auditLog"]["data"][0].clone()
 }

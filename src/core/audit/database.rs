@@ -9,9 +9,8 @@ use sea_orm::{ConnectionTrait, QueryResult, Statement};
 use serde_json::Value;
 
 use super::{
-    chain::{GENESIS, INSTANCE, Row},
+    chain::{GENESIS, INSTANCE, Sealed},
     key::PublicKey,
-    seal::{checkpoint, settle},
     statement::{sign, statement, with_signature},
     verify::{Report, Verifier},
 };
@@ -62,8 +61,8 @@ pub async fn verify(
         let rows = page(&state, chain, after, i64::MAX).await?;
         let is_last = rows.len() < PAGE;
         for row in rows {
-            after = row.content.seq;
-            verifier.entry(row.content.value(), &row.prev_hash, &row.hash);
+            after = row.line.seq;
+            verifier.entry(row.line.value(), &row.prev_hash, &row.hash);
         }
         if is_last {
             break;
@@ -71,15 +70,15 @@ pub async fn verify(
     }
     let last = all(&state, "SELECT last_seq FROM audit_chains WHERE chain = $1", &[chain]).await?;
     let last = last.first().map(|row| row.try_get_by(0)).transpose()?;
-    let unsealed = format!("SELECT COUNT(*) FROM audit_lines WHERE {} AND chain_seq IS NULL", of(chain));
+    let unsealed = format!("SELECT COUNT(*) FROM audit_unsealed WHERE {}", of(chain));
     let unsealed = all(&state, &unsealed, &[]).await?;
     let unsealed: i64 = unsealed.first().map_or(Ok(0), |row| row.try_get_by(0))?;
     state.rollback().await?;
     Ok(verifier.finish(last, unsealed.unsigned_abs()))
 }
 
-/// The lines of a chain from one instant to another as JSON Lines: a signed header, the entries, and the checkpoints where
-/// they were made. Seals and signs what there is before it begins; so every line is vouched for.
+/// The sealed lines of a chain from one instant to another as JSON Lines: a signed header, the entries, and the checkpoints
+/// where they were made. The header vouches for every line up to the last.
 ///
 /// # Errors
 /// The database is out of reach. The stream ends with an error where retention has removed what it had yet to read.
@@ -88,8 +87,6 @@ pub async fn export(
     chain: i64,
     (from, to): (Option<Timestamp>, Option<Timestamp>),
 ) -> Result<impl Stream<Item = Result<Bytes>> + Send> {
-    settle(&core).await?;
-    checkpoint(&core, Some(chain)).await?;
     let state = core.db.snapshot().await?;
     let (first, last) = range(&state, chain, from, to).await?;
     let header = header(&core, &state, chain, (first, last)).await?;
@@ -109,11 +106,11 @@ pub async fn export(
         if !is_gapless(&rows, after, last) {
             require_kept(&core, chain, after).await?;
         }
-        let Some(end) = rows.last().map(|row| row.content.seq) else { return Ok(None) };
+        let Some(end) = rows.last().map(|row| row.line.seq) else { return Ok(None) };
         let mut said = statements(core.db.read(), chain, after + 1, end).await?.into_iter().peekable();
         let mut out = Vec::with_capacity(rows.len() * 700);
         for row in rows {
-            let place = row.content.seq;
+            let place = row.line.seq;
             write(&row.exported(), &mut out);
             while let Some((_, _, said)) = said.next_if(|(seq, ..)| *seq <= place) {
                 write(&said, &mut out);
@@ -125,9 +122,9 @@ pub async fn export(
 }
 
 /// Whether a page has every line that it should.
-fn is_gapless(rows: &[Row], after: i64, last: i64) -> bool {
+fn is_gapless(rows: &[Sealed], after: i64, last: i64) -> bool {
     let whole = (last - after).min(PAGE.cast_signed() as i64);
-    rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.content.seq == after + whole)
+    rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.line.seq == after + whole)
 }
 
 /// Refuses to go on where retention has removed lines after `after`: what was written until then would not verify. Gaps
@@ -173,7 +170,7 @@ async fn header(
     chain: i64,
     (first, last): (i64, i64),
 ) -> Result<Value> {
-    let hash = |row: Option<&Row>| row.map_or(GENESIS.to_vec(), |row| row.hash.clone());
+    let hash = |row: Option<&Sealed>| row.map_or(GENESIS.to_vec(), |row| row.hash.clone());
     let ends = page(state, chain, last - 1, last).await?;
     let end = hash(ends.first());
     let begins = page(state, chain, first - 1, first).await?;
@@ -193,13 +190,13 @@ async fn header(
 }
 
 /// Lines after a place, up to another one.
-async fn page(db: &impl ConnectionTrait, chain: i64, after: i64, last: i64) -> Result<Vec<Row>> {
+async fn page(db: &impl ConnectionTrait, chain: i64, after: i64, last: i64) -> Result<Vec<Sealed>> {
     let query = format!(
         "SELECT {} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
          ORDER BY chain_seq LIMIT {PAGE}",
-        Row::columns()
+        Sealed::columns()
     );
-    all(db, &query, &[chain, after, last]).await?.iter().map(Row::read).collect()
+    all(db, &query, &[chain, after, last]).await?.iter().map(Sealed::read).collect()
 }
 
 /// The signed statements about places, in their order.

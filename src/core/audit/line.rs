@@ -1,85 +1,103 @@
-//! A line that is to be written, and the one place that writes lines.
+//! A line of the log: what it says, its columns, and the one place that writes lines.
 //!
-//! They are put into `audit_unsealed`, beside what they tell of and in its transaction, each as one JSON object with the names of
-//! the log's columns; `seal.rs` takes them from there.
+//! A line is written into `audit_unsealed`, in the transaction of its change. The sealer (`seal.rs`) reads it there, gives it
+//! its place, and has the database move the row into `audit_log`.
 
-use std::{borrow::Cow, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, net::IpAddr, sync::LazyLock};
 
-use serde::{Serialize, Serializer};
+use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+use serde::Serialize;
 
-use super::{actor, credential};
+use super::{
+    actor,
+    chain::{INSTANCE, canonical_bytes, sorted},
+    credential,
+};
 use crate::{
     base::{
-        enums::{ActorKind, AuditOutcome, CredentialUsed},
-        ids::OrgId,
-        permission::Permission,
+        enums::{ActorKind, AuditOutcome},
+        problem::Result,
         time::Timestamp,
     },
-    core::{
-        access::Caller,
-        store::{NewRows, Transaction},
-    },
+    core::{access::Caller, store::Transaction},
 };
 
+/// The columns of a line, apart from its id and its place.
+pub(super) const COLUMNS: &str = "organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, \
+     credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
+     request_id, ip";
+
+/// The words of a vocabulary, as the wire has them. They are texts, because a log keeps the words of every version.
+pub(super) type Word = Cow<'static, str>;
+
 /// Who did what, or was refused it. It holds names as they were, and refers to nothing that may be deleted.
-#[serde_with::skip_serializing_none]
+///
+/// The fields are in the order of their names, and all of them are written: so its JSON is canonical, and is what is hashed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Line {
-    /// None: concerns the whole instance.
-    pub organization_id: Option<OrgId>,
-    #[serde(serialize_with = "milliseconds")]
+    pub actor_id: Option<i64>,
+    pub actor_kind: Word,
+    pub actor_name: Option<String>,
     pub at: Timestamp,
-    /// When the last of a burst was; none where there was one.
-    #[serde(serialize_with = "some_milliseconds")]
-    pub last_at: Option<Timestamp>,
+    /// What changed: an object.
+    #[serde(serialize_with = "sorted")]
+    pub changes: serde_json::Value,
+    /// The problem's code, if something was refused.
+    pub code: Option<Word>,
     /// How often: a burst of the same refusal is one line.
     pub count: i64,
-    pub actor_kind: ActorKind,
-    pub actor_id: Option<i64>,
-    pub actor_name: Option<String>,
-    pub credential_kind: Option<CredentialUsed>,
-    pub credential_id: Option<i64>,
     pub credential_hint: Option<String>,
+    pub credential_id: Option<i64>,
+    pub credential_kind: Option<Word>,
+    /// The line of the policy that decided.
+    pub decided_by: Option<String>,
+    /// The database gives it when the line is written.
+    pub id: i64,
+    pub ip: Option<String>,
+    /// When the last of a burst was; none for a single event.
+    pub last_at: Option<Timestamp>,
     /// The root field of the schema: `createServer`.
-    pub operation: Cow<'static, str>,
-    pub permission: Option<Permission>,
-    /// The deciding line of the policy.
-    pub decided_by: Option<Arc<str>>,
-    pub outcome: AuditOutcome,
-    /// The problem's code, where something was refused.
-    pub code: Option<&'static str>,
-    pub target_kind: Option<&'static str>,
-    pub target_id: Option<i64>,
-    /// What changed: an object.
-    pub changes: serde_json::Value,
+    pub operation: Word,
+    /// None: concerns the whole instance.
+    pub organization_id: Option<i64>,
+    pub outcome: Word,
+    pub permission: Option<Word>,
     pub request_id: Option<String>,
-    pub ip: Option<IpAddr>,
+    /// Its place in the chain; 0 until it is sealed.
+    pub seq: i64,
+    pub target_id: Option<i64>,
+    pub target_kind: Option<Word>,
+    /// The version of what is hashed.
+    pub v: u8,
 }
 
 impl Line {
-    /// A line of which nothing else is known: the service did it.
-    pub fn of(operation: impl Into<Cow<'static, str>>, at: Timestamp) -> Self {
+    /// Something that the service did.
+    pub fn of(operation: impl Into<Word>, at: Timestamp) -> Self {
         Self {
-            organization_id: None,
-            at,
-            last_at: None,
-            count: 1,
-            actor_kind: ActorKind::System,
             actor_id: None,
+            actor_kind: ActorKind::System.as_str().into(),
             actor_name: None,
-            credential_kind: None,
-            credential_id: None,
-            credential_hint: None,
-            operation: operation.into(),
-            permission: None,
-            decided_by: None,
-            outcome: AuditOutcome::Allowed,
-            code: None,
-            target_kind: None,
-            target_id: None,
+            at,
             changes: serde_json::Value::Object(serde_json::Map::new()),
-            request_id: None,
+            code: None,
+            count: 1,
+            credential_hint: None,
+            credential_id: None,
+            credential_kind: None,
+            decided_by: None,
+            id: 0,
             ip: None,
+            last_at: None,
+            operation: operation.into(),
+            organization_id: None,
+            outcome: AuditOutcome::Allowed.as_str().into(),
+            permission: None,
+            request_id: None,
+            seq: 0,
+            target_id: None,
+            target_kind: None,
+            v: 1,
         }
     }
 
@@ -87,10 +105,10 @@ impl Line {
     pub fn by(self, caller: &Caller) -> Self {
         let (credential_kind, credential_id) = credential(caller);
         Self {
-            actor_kind: caller.kind(),
+            actor_kind: caller.kind().as_str().into(),
             actor_id: actor(caller),
             actor_name: Some(caller.name().to_owned()).filter(|name| !name.is_empty()),
-            credential_kind,
+            credential_kind: credential_kind.map(|kind| kind.as_str().into()),
             credential_id,
             credential_hint: caller.hint().map(str::to_owned),
             ..self
@@ -99,24 +117,125 @@ impl Line {
 
     /// The same with where it came from.
     pub fn from(self, ip: Option<IpAddr>, request_id: &str) -> Self {
-        Self { ip, request_id: Some(request_id.to_owned()).filter(|id| !id.is_empty()), ..self }
+        let request_id = Some(request_id.to_owned()).filter(|id| !id.is_empty());
+        Self { ip: ip.map(|ip| ip.to_string()), request_id, ..self }
+    }
+
+    /// Whose chain it belongs to: that of its organization, or of the instance.
+    pub fn chain(&self) -> i64 {
+        self.organization_id.unwrap_or(INSTANCE)
+    }
+
+    /// What is hashed.
+    pub fn canonical(&self) -> Vec<u8> {
+        canonical_bytes(self)
+    }
+
+    /// The same as a value.
+    pub fn value(&self) -> serde_json::Value {
+        // It is an object of texts and numbers.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The values of [`COLUMNS`].
+    fn values(self) -> [Value; 20] {
+        [
+            self.organization_id.into(),
+            self.at.into(),
+            self.last_at.into(),
+            self.count.into(),
+            self.actor_kind.into(),
+            self.actor_id.into(),
+            self.actor_name.into(),
+            self.credential_kind.map(Word::into_owned).into(),
+            self.credential_id.into(),
+            self.credential_hint.into(),
+            self.operation.into(),
+            self.permission.map(Word::into_owned).into(),
+            self.decided_by.into(),
+            self.outcome.into(),
+            self.code.map(Word::into_owned).into(),
+            self.target_kind.map(Word::into_owned).into(),
+            self.target_id.into(),
+            self.changes.into(),
+            self.request_id.into(),
+            self.ip.into(),
+        ]
+    }
+
+    /// Reads `id`, [`COLUMNS`] and a place.
+    ///
+    /// # Errors
+    /// The database gave something else.
+    pub fn read(row: &QueryResult) -> Result<Self> {
+        let text = |at: usize| row.try_get_by::<Option<String>, _>(at);
+        let word = |at: usize| row.try_get_by::<String, _>(at).map(Word::Owned);
+        let some_word = |at: usize| text(at).map(|text| text.map(Word::Owned));
+        Ok(Self {
+            id: row.try_get_by(0)?,
+            organization_id: row.try_get_by(1)?,
+            at: row.try_get_by(2)?,
+            last_at: row.try_get_by(3)?,
+            count: row.try_get_by(4)?,
+            actor_kind: word(5)?,
+            actor_id: row.try_get_by(6)?,
+            actor_name: text(7)?,
+            credential_kind: some_word(8)?,
+            credential_id: row.try_get_by(9)?,
+            credential_hint: text(10)?,
+            operation: word(11)?,
+            permission: some_word(12)?,
+            decided_by: text(13)?,
+            outcome: word(14)?,
+            code: some_word(15)?,
+            target_kind: some_word(16)?,
+            target_id: row.try_get_by(17)?,
+            changes: row.try_get_by(18)?,
+            request_id: text(19)?,
+            ip: text(20)?,
+            seq: row.try_get_by(21)?,
+            v: 1,
+        })
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn milliseconds<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    at.0.serialize(serializer)
-}
-
-#[expect(clippy::ref_option, reason = "serde calls it so")]
-fn some_milliseconds<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-    at.map(|at| at.0).serialize(serializer)
-}
-
-/// Writes lines with the commit of what they tell of.
+/// Writes lines right before the commit of what they tell of.
 pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = Line>) {
-    // Texts and numbers can always be written as JSON.
-    let value = |line: Line| vec![serde_json::to_string(&line).unwrap_or_default().into()];
-    let (sql, postgres) = ("INSERT INTO audit_unsealed (line) VALUES", "CALL write_audit_line");
-    tx.insert_last(NewRows { sql, postgres, values: lines.into_iter().map(value).collect() });
+    static INSERT: LazyLock<String> = LazyLock::new(|| {
+        let places: Vec<String> = (1..=COLUMNS.split(", ").count()).map(|n| format!("${n}")).collect();
+        format!("INSERT INTO audit_unsealed ({COLUMNS}) VALUES ({})", places.join(", "))
+    });
+    for line in lines {
+        let backend = tx.get_database_backend();
+        tx.before_commit(Statement::from_sql_and_values(backend, INSERT.as_str(), line.values()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::chain::canonical, *};
+
+    #[test]
+    fn a_line_is_written_as_its_value_would_be() {
+        let line = Line {
+            id: 7,
+            seq: 5,
+            organization_id: Some(3),
+            last_at: Some(Timestamp(2000)),
+            count: 2,
+            actor_name: Some("\"Ada\" é".to_owned()),
+            changes: json!({ "b": [{ "d": 1, "c": 2 }], "a": null }),
+            ..Line::of("updateSkill", Timestamp(1000))
+        };
+        assert_eq!(line.canonical(), canonical(&line.value()));
+        let value = line.value();
+        assert_eq!((&value["id"], &value["seq"], &value["v"]), (&json!(7), &json!(5), &json!(1)));
+        assert_eq!(value["at"], "1970-01-01T00:00:01.000Z");
+        assert_eq!(value["last_at"], "1970-01-01T00:00:02.000Z");
+        assert_eq!(value.as_object().unwrap().len(), 23);
+        assert_eq!((line.chain(), value["ip"].is_null()), (3, true));
+        assert_eq!(line.values().len(), COLUMNS.split(", ").count());
+    }
 }

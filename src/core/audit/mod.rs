@@ -1,7 +1,7 @@
 //! The audit log: who did what or was refused what, through which credential, to what.
 //!
 //! - this file: a line for a change, written in the transaction of the change, so that neither exists without the other.
-//! - `line.rs`: what a line holds, and how it is written.
+//! - `line.rs`: what a line says, and how it is written.
 //! - `changes.rs`: what an edit changed. Secrets never get here: of a secret the log knows that it changed.
 //! - `refusals.rs`: lines for what was refused: kept in memory, written beside the requests.
 //! - `chain.rs`, `statement.rs`, `key.rs`: how a line is hashed, what is signed, with what.
@@ -25,12 +25,11 @@ mod verify;
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, atomic::AtomicU64},
+    sync::{Arc, Mutex},
 };
 
 use serde_json::Value;
 
-use self::line::Line;
 pub use self::{
     chain::INSTANCE,
     changes::changed,
@@ -39,9 +38,10 @@ pub use self::{
     personal::{Origin, PersonalEntry, record_personal},
     refusals::{Refusals, rate_limited, refused, refused_account, refused_credential, write_refusals},
     retention::retain,
-    seal::{checkpoint, lag, seal, settle},
+    seal::{checkpoint, lag, seal},
     verify::{Broken, Fault, Report, Verifier},
 };
+use self::{line::Line, seal::Floor};
 use crate::{
     base::{
         enums::{ChangeOp, CredentialUsed, RecordKind},
@@ -65,8 +65,8 @@ pub struct Recorder {
     pub(crate) key: Option<AuditKey>,
     /// False only where the cost of the log is measured.
     audited: bool,
-    /// How many lines this process has sealed since it last cleared away after itself.
-    sealed: AtomicU64,
+    /// Where the sealer begins to look.
+    floor: Floor,
     /// The organizations whose log is being exported.
     pub(crate) exporting: Arc<Mutex<HashSet<OrgId>>>,
 }
@@ -79,7 +79,7 @@ impl Recorder {
             refusals: Refusals::default(),
             key: AuditKey::of(keys),
             audited,
-            sealed: AtomicU64::new(0),
+            floor: Floor::default(),
             exporting: Arc::default(),
         }
     }
@@ -116,10 +116,10 @@ pub fn record(tx: &Tx, entry: Entry) {
         deciding_line(&scope.core, scope.org, &scope.membership, &request.caller, permission)
     });
     let line = Line {
-        organization_id: Some(scope.org),
-        permission,
+        organization_id: Some(scope.org.0),
+        permission: permission.map(|permission| permission.as_str().into()),
         decided_by,
-        target_kind: Some(kind.noun()),
+        target_kind: Some(kind.noun().into()),
         target_id: Some(id),
         changes: entry.changes,
         ..Line::of(entry.operation, tx.now)
@@ -147,7 +147,7 @@ fn deciding_line(
     membership: &Membership,
     caller: &Caller,
     permission: Permission,
-) -> Option<Arc<str>> {
+) -> Option<String> {
     let subject = match caller {
         Caller::Token(token) if !token.permissions.contains(permission) => {
             return Some("the token's own list of permissions".into());
@@ -156,5 +156,5 @@ fn deciding_line(
         _ => Subject::Role(membership.role?),
     };
     let line = core.policy.deciding_line(org, subject, permission);
-    Some(line.unwrap_or_else(|| NO_LINE.into()))
+    Some(line.map_or_else(|| NO_LINE.to_owned(), |line| line.to_string()))
 }

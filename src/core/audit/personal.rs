@@ -87,7 +87,7 @@ impl<'a> Origin<'a> {
         changes: Value,
     ) {
         let line = Line {
-            target_kind: Some(target_kind),
+            target_kind: Some(target_kind.into()),
             target_id,
             changes,
             ..Line::of(operation, self.core.clock.now())
@@ -127,8 +127,8 @@ impl<'a> From<&'a Arc<Request>> for Origin<'a> {
 pub fn record_personal<'a>(tx: &Transaction, origin: impl Into<Origin<'a>>, entry: PersonalEntry<'_>) {
     let origin = origin.into();
     let line = Line {
-        organization_id: entry.organization,
-        target_kind: Some("user"),
+        organization_id: entry.organization.map(|org| org.0),
+        target_kind: Some("user".into()),
         target_id: Some(entry.user.0),
         changes: entry.changes,
         ..Line::of(entry.operation, origin.core.clock.now())
@@ -137,10 +137,10 @@ pub fn record_personal<'a>(tx: &Transaction, origin: impl Into<Origin<'a>>, entr
     let is_theirs = matches!(origin.caller, Caller::Anonymous) || entry.session.is_some();
     let line = match entry.proven.filter(|_| is_theirs) {
         Some(name) => Line {
-            actor_kind: ActorKind::User,
+            actor_kind: ActorKind::User.as_str().into(),
             actor_id: Some(entry.user.0),
             actor_name: Some(name.to_owned()),
-            credential_kind: entry.session.map(|_| CredentialUsed::Session),
+            credential_kind: entry.session.map(|_| CredentialUsed::Session.as_str().into()),
             credential_id: entry.session.map(|id| id.0),
             ..line
         },

@@ -210,14 +210,14 @@ pub fn refused(
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
         let line = Line {
-            organization_id: org,
-            permission,
+            organization_id: org.map(|org| org.0),
+            permission: permission.map(|permission| permission.as_str().into()),
             decided_by: membership.zip(org).zip(permission).and_then(|((membership, org), permission)| {
                 deciding_line(core, org, membership, caller, permission)
             }),
-            outcome: AuditOutcome::Refused,
-            code: Some(problem.code.as_str()),
-            target_kind: target.map(|_| "organization"),
+            outcome: AuditOutcome::Refused.as_str().into(),
+            code: Some(problem.code.as_str().into()),
+            target_kind: target.map(|_| "organization".into()),
             target_id: target.map(|org| org.0),
             ..Line::of(operation.to_owned(), now)
         };
@@ -245,10 +245,10 @@ pub fn refused_account(
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
         let line = Line {
-            actor_kind: ActorKind::Anonymous,
-            outcome: AuditOutcome::Refused,
-            code: Some(code.as_str()),
-            target_kind: user.map(|_| "user"),
+            actor_kind: ActorKind::Anonymous.as_str().into(),
+            outcome: AuditOutcome::Refused.as_str().into(),
+            code: Some(code.as_str().into()),
+            target_kind: user.map(|_| "user".into()),
             target_id: user.map(|id| id.0),
             ..Line::of(operation, now)
         };
@@ -274,9 +274,9 @@ pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
         let line = Line {
-            organization_id: org,
-            outcome: AuditOutcome::Refused,
-            code: Some(Code::RateLimited.as_str()),
+            organization_id: org.map(|org| org.0),
+            outcome: AuditOutcome::Refused.as_str().into(),
+            code: Some(Code::RateLimited.as_str().into()),
             ..Line::of("request", now)
         };
         line.by(caller).from(ip, request_id)
@@ -313,7 +313,7 @@ async fn insert(core: &Core, lines: &[(Key, Line, i64)], lost: u64) -> Result<us
     let mut rows: Vec<Line> = lines.iter().map(|(_, line, _)| line.clone()).collect();
     if lost > 0 {
         rows.push(Line {
-            outcome: AuditOutcome::Failed,
+            outcome: AuditOutcome::Failed.as_str().into(),
             count: i64::try_from(lost).unwrap_or(i64::MAX),
             ..Line::of("auditOverflow", core.clock.now())
         });

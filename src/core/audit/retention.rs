@@ -7,7 +7,7 @@
 
 use sea_orm::ConnectionTrait;
 
-use super::seal::{Others, begin, sql, store};
+use super::seal::{begin_alone, sql, store};
 use crate::{
     base::{problem::Result, time::Timestamp},
     core::Core,
@@ -67,7 +67,7 @@ async fn instant(core: &Core, sql: &str, values: Vec<sea_orm::Value>) -> Result<
 /// Signs the tombstone of a chain: up to its last checkpoint before the first one that is kept. What claims to be of the
 /// future keeps nothing.
 async fn tombstone(core: &Core, chain: i64, (kept, now): (Timestamp, Timestamp)) -> Result<()> {
-    let Some(tx) = begin(core, Others::Left).await? else { return Ok(()) };
+    let Some(tx) = begin_alone(core).await? else { return Ok(()) };
     let last = "SELECT seq, hash FROM audit_checkpoints WHERE chain = $1 AND kind = 'CHECKPOINT' AND at < $2 \
                 AND seq < COALESCE((SELECT MIN(seq) FROM audit_checkpoints WHERE chain = $1 \
                 AND kind = 'CHECKPOINT' AND at >= $2 AND at <= $3), $4) ORDER BY seq DESC LIMIT 1";
@@ -95,7 +95,7 @@ async fn behind_tombstones(core: &Core) -> Result<Vec<(i64, i64)>> {
 async fn remove(core: &Core, chain: i64, seq: i64) -> Result<u64> {
     let mut removed = 0;
     loop {
-        let Some(tx) = begin(core, Others::Left).await? else { return Ok(removed) };
+        let Some(tx) = begin_alone(core).await? else { return Ok(removed) };
         let query = format!(
             "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE COALESCE(organization_id, 0) = $1 \
              AND chain_seq <= $2 ORDER BY chain_seq LIMIT {BATCH})"

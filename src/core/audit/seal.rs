@@ -1,26 +1,27 @@
 //! The sealer: gives committed lines their place in the chain of their organization, and signs checkpoints.
 //!
-//! Changes are not slowed down by it: a line is written in the transaction of its change into a table where it waits, as one value
-//! and without a place, and is put into the log a moment later, whoever wrote it, in the order of ids as far as they are
-//! committed. A transaction that commits late gets a later place: gaps in ids are nothing, gaps in places are. One sealer works
-//! at a time: SQLite has one writer, on PostgreSQL it holds an advisory lock. A line can be told to be changed from the moment
-//! it is sealed on.
+//! Changes are not slowed down by it: a line is written in the transaction of its change into a table where it waits without a
+//! place, and is moved into the log a moment later, by any process, in the order of ids as far as they are committed. A
+//! transaction that commits late gets a later place: gaps in ids mean nothing, gaps in places do. One sealer works at a time:
+//! SQLite has one writer, on PostgreSQL it holds an advisory lock. Tampering is detectable once a line is sealed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::atomic::Ordering,
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
+use serde_json::json;
 
 use super::{
-    chain::{Content, GENESIS, Row, hash},
+    chain::{GENESIS, Sealed, hash},
+    line::{COLUMNS, Line},
     statement::{sign, statement},
 };
 use crate::{
     base::{
-        problem::{Code, Problem, Result},
+        problem::{Problem, Result},
         time::Timestamp,
     },
     core::{Core, store::Transaction},
@@ -29,137 +30,131 @@ use crate::{
 /// How many lines one transaction seals. PostgreSQL keeps every version of a row that is replaced while a transaction runs, and
 /// reads past them: with 500 the cheapest changes were slower by a twentieth.
 const BATCH: usize = 100;
-/// After how many lines that have gone to the log it is cleared away where they waited.
-const CLEAR: u64 = 2_000;
-/// How long somebody who waits for another process to seal pauses before they look again, and how often they look.
-const PAUSE: Duration = Duration::from_millis(100);
-const AWAITED: u32 = 100;
+/// How often the sealer looks at all lines that wait, however old.
+const LOOK_AT_ALL: Duration = Duration::from_secs(10);
 /// Whoever holds this lock of PostgreSQL seals.
 const LOCK: i64 = 7_210_012;
 
-/// Seals what has been committed, unless another process does so just now. Returns how many lines that were.
+/// The id after which a look begins.
+///
+/// PostgreSQL keeps rows that were deleted for as long as anybody has an older snapshot: hours, during a backup. A look that began
+/// at the first of them would read past all of them, five times a second. So it begins after what was sealed a while ago.
+/// A transaction that was slow to commit may have written a line with a lower id. To find it, every [`LOOK_AT_ALL`] a look begins
+/// at the beginning.
+#[derive(Default)]
+pub(super) struct Floor(Mutex<Floors>);
+
+#[derive(Default)]
+struct Floors {
+    now: i64,
+    /// What comes into force next time.
+    next: i64,
+    looked_at_all: Option<Timestamp>,
+}
+
+impl Floor {
+    /// The one in force.
+    fn now(&self) -> i64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).now
+    }
+
+    /// Whether it is time to look at all lines.
+    fn is_old(&self, now: Timestamp) -> bool {
+        let looked = self.0.lock().unwrap_or_else(PoisonError::into_inner).looked_at_all;
+        // A clock may be set back.
+        looked.is_none_or(|at| u128::from(at.0.abs_diff(now.0)) >= LOOK_AT_ALL.as_millis())
+    }
+
+    /// Notes that all lines are being looked at, and the newest line of the log.
+    fn raise(&self, newest: i64, now: Timestamp) {
+        let mut floors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *floors = Floors { now: floors.next, next: newest, looked_at_all: Some(now) };
+    }
+}
+
+/// Seals what has been committed, unless another process is doing so. Returns how many lines that were.
 ///
 /// # Errors
 /// The database is out of reach.
 pub async fn seal(core: &Core) -> Result<u64> {
-    let sealed = seal_all(core, Others::Left).await?;
-    clear(core, sealed).await?;
-    Ok(sealed)
-}
-
-/// PostgreSQL keeps what was deleted until somebody clears it away, and every look at the lines that wait goes past it. Its own
-/// vacuum comes once a minute.
-async fn clear(core: &Core, sealed: u64) -> Result<()> {
-    let gone = core.audit.sealed.fetch_add(sealed, Ordering::Relaxed) + sealed;
-    if core.db.backend() == DbBackend::Postgres && gone >= CLEAR {
-        core.audit.sealed.store(0, Ordering::Relaxed);
-        core.db.writer().execute_unprepared("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) audit_unsealed").await?;
-    }
-    Ok(())
-}
-
-/// Seals what has been committed by now, after whoever does so just now: whoever reads the log next finds it there.
-///
-/// # Errors
-/// The database is out of reach.
-pub async fn settle(core: &Core) -> Result<()> {
-    seal_all(core, Others::Awaited).await.map(drop)
-}
-
-/// What a sealer does about another process that seals just now.
-#[derive(Clone, Copy)]
-pub(super) enum Others {
-    /// It leaves the lines to it.
-    Left,
-    /// It waits for its end.
-    Awaited,
-}
-
-async fn seal_all(core: &Core, others: Others) -> Result<u64> {
-    let mut sealed = 0;
-    while is_waiting(core).await? {
-        let Some(tx) = begin(core, others).await? else { break };
-        let now = seal_batch(core, tx).await?;
-        sealed += now as u64;
-        if now < BATCH {
-            break;
+    let (mut after, mut sealed) = (begin_look(core).await?, 0);
+    while is_waiting(core, after).await? {
+        let Some(tx) = begin_alone(core).await? else { break };
+        let lines = seal_batch(core, tx, after).await?;
+        sealed += lines.len() as u64;
+        match lines.last() {
+            Some(last) if lines.len() == BATCH => after = last.id,
+            _ => break,
         }
     }
     Ok(sealed)
 }
 
-async fn is_waiting(core: &Core) -> Result<bool> {
-    let waiting = "SELECT id FROM audit_unsealed LIMIT 1";
-    Ok(core.db.one(waiting.to_owned(), vec![]).await?.is_some())
+/// The id after which to look.
+async fn begin_look(core: &Core) -> Result<i64> {
+    let (floor, now) = (&core.audit.floor, core.clock.now());
+    if !floor.is_old(now) {
+        return Ok(floor.now());
+    }
+    let newest = core.db.one("SELECT MAX(id) FROM audit_log".to_owned(), vec![]).await?;
+    let newest: Option<i64> = newest.map(|row| row.try_get_by(0)).transpose()?.flatten();
+    floor.raise(newest.unwrap_or_default(), now);
+    Ok(0)
 }
 
-async fn seal_batch(core: &Core, tx: Transaction) -> Result<usize> {
-    let lines = take(core, &tx).await?;
-    if lines.is_empty() {
-        return Ok(0);
+async fn is_waiting(core: &Core, after: i64) -> Result<bool> {
+    let waiting = "SELECT id FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT 1";
+    Ok(core.db.one(waiting.to_owned(), vec![after.into()]).await?.is_some())
+}
+
+/// A transaction of the only process that works on the log; none while another process does.
+pub(super) async fn begin_alone(core: &Core) -> Result<Option<Transaction>> {
+    let tx = core.db.begin().await?;
+    if core.db.backend() != DbBackend::Postgres {
+        return Ok(Some(tx));
     }
-    let contents = lines.iter().map(|(id, line)| Content::parse(*id, line)).collect::<Result<Vec<_>>>()?;
-    let mut ends = ends(core, &tx, &contents).await?;
-    let places = contents.into_iter().map(|content| place(content, &mut ends));
-    let rows: Vec<String> = places.zip(&lines).map(|(place, line)| place.row(line)).collect();
-    put(core, &tx, &rows).await?;
-    for (chain, (last, end)) in ends {
+    let lock = sql(core, "SELECT pg_try_advisory_xact_lock($1)", vec![LOCK.into()]);
+    let row = tx.query_one_raw(lock).await?;
+    if row.is_some_and(|row| row.try_get_by(0).unwrap_or_default()) {
+        return Ok(Some(tx));
+    }
+    tx.rollback().await?;
+    Ok(None)
+}
+
+async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line>> {
+    let mut lines = claim_batch(core, &tx, after).await?;
+    if lines.is_empty() {
+        return Ok(lines);
+    }
+    let mut heads = chain_heads(core, &tx, &lines).await?;
+    let places: Vec<serde_json::Value> = lines.iter_mut().map(|line| place(line, &mut heads)).collect();
+    move_to_log(core, &tx, places.into()).await?;
+    for (chain, (last, head)) in heads {
         let upsert = "INSERT INTO audit_chains (chain, last_seq, last_hash, checkpoint_seq, checkpoint_at) \
                       VALUES ($1, $2, $3, 0, $4) ON CONFLICT (chain) DO UPDATE \
                       SET last_seq = excluded.last_seq, last_hash = excluded.last_hash";
-        let values = vec![chain.into(), last.into(), end.into(), core.clock.now().0.into()];
+        let values = vec![chain.into(), last.into(), head.into(), core.clock.now().0.into()];
         tx.execute_raw(sql(core, upsert, values)).await?;
     }
     tx.commit().await?;
-    Ok(lines.len())
-}
-
-/// Takes the first lines out of those that wait: their ids, and what they say.
-async fn take(core: &Core, tx: &Transaction) -> Result<Vec<(i64, String)>> {
-    let first = format!("SELECT id FROM audit_unsealed ORDER BY id LIMIT {BATCH}");
-    let take =
-        format!("DELETE FROM audit_unsealed WHERE id IN ({first}) RETURNING id, CAST(line AS TEXT) AS line");
-    let rows = tx.query_all_raw(sql(core, &take, vec![])).await?;
-    let line = |row: &QueryResult| Ok((row.try_get_by(0)?, row.try_get_by(1)?));
-    let mut lines = rows.iter().map(line).collect::<Result<Vec<_>>>()?;
-    lines.sort_unstable_by_key(|(id, _)| *id);
     Ok(lines)
 }
 
-/// A transaction of the one who seals; none while another process does, unless that is awaited: then nobody waits with a
-/// connection, of which there are few.
-///
-/// # Errors
-/// `UNAVAILABLE` if the other one does not end.
-pub(super) async fn begin(core: &Core, others: Others) -> Result<Option<Transaction>> {
-    for _ in 0..AWAITED {
-        let tx = core.db.begin().await?;
-        if core.db.backend() != DbBackend::Postgres {
-            return Ok(Some(tx));
-        }
-        let lock = sql(core, "SELECT pg_try_advisory_xact_lock($1)", vec![LOCK.into()]);
-        let row = tx.query_one_raw(lock).await?;
-        if row.is_some_and(|row| row.try_get_by(0).unwrap_or_default()) {
-            return Ok(Some(tx));
-        }
-        tx.rollback().await?;
-        if matches!(others, Others::Left) {
-            return Ok(None);
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
-    Err(Problem::new(
-        Code::Unavailable,
-        "Another process works on the audit log, and does not end; try again.",
-    ))
+/// The first lines that wait.
+async fn claim_batch(core: &Core, tx: &Transaction, after: i64) -> Result<Vec<Line>> {
+    let first = format!(
+        "SELECT id, {COLUMNS}, CAST(0 AS BIGINT) FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT {BATCH}"
+    );
+    tx.query_all_raw(sql(core, &first, vec![after.into()])).await?.iter().map(Line::read).collect()
 }
 
-/// The last place and its hash, by chain.
-type Ends = BTreeMap<i64, (i64, Vec<u8>)>;
+/// The last place of each chain, and its hash.
+type Heads = BTreeMap<i64, (i64, Vec<u8>)>;
 
 /// Where the chains of these lines end.
-async fn ends(core: &Core, tx: &Transaction, lines: &[Content<'_>]) -> Result<Ends> {
-    let chains: BTreeSet<i64> = lines.iter().map(Content::chain).collect();
+async fn chain_heads(core: &Core, tx: &Transaction, lines: &[Line]) -> Result<Heads> {
+    let chains: BTreeSet<i64> = lines.iter().map(Line::chain).collect();
     let chains: Vec<String> = chains.iter().map(i64::to_string).collect();
     let known =
         format!("SELECT chain, last_seq, last_hash FROM audit_chains WHERE chain IN ({})", chains.join(","));
@@ -167,91 +162,68 @@ async fn ends(core: &Core, tx: &Transaction, lines: &[Content<'_>]) -> Result<En
     rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
 }
 
-/// What a line is sealed with.
-struct Place {
-    seq: i64,
-    /// The hash of the line before.
-    prev: Vec<u8>,
-    own: Vec<u8>,
-}
-
-/// The next place of its chain for a line.
-fn place(mut line: Content<'_>, ends: &mut Ends) -> Place {
-    let (last, end) = ends.entry(line.chain()).or_insert_with(|| (0, GENESIS.to_vec()));
+/// Gives a line the next place of its chain. Returns what the line is sealed with.
+fn place(line: &mut Line, heads: &mut Heads) -> serde_json::Value {
+    let (last, head) = heads.entry(line.chain()).or_insert_with(|| (0, GENESIS.to_vec()));
     *last += 1;
     line.seq = *last;
-    let own = hash(end, &line.canonical()).to_vec();
-    Place { seq: *last, prev: std::mem::replace(end, own.clone()), own }
+    let own = hash(head, &line.canonical()).to_vec();
+    let place =
+        json!({ "id": line.id, "seq": line.seq, "prev": hex::encode(&head), "hash": hex::encode(&own) });
+    *head = own;
+    place
 }
 
-impl Place {
-    /// A line that stands here as a row of the log: a JSON object with the names of the columns. The line is one already.
-    fn row(&self, (id, line): &(i64, String)) -> String {
-        let Self { seq, prev, own } = self;
-        let (prev, own, said) = (hex::encode(prev), hex::encode(own), &line[1..]);
-        format!(r#"{{"id":{id},"chain_seq":{seq},"prev_hash":"\\x{prev}","hash":"\\x{own}",{said}"#)
-    }
-}
-
-/// Puts rows into the log. The statement's text does not depend on their number: it is prepared once.
-async fn put(core: &Core, tx: &Transaction, rows: &[String]) -> Result<()> {
-    let all = Row::columns();
-    let select = match core.db.backend() {
+/// Moves lines into the log, with their places. The statements' texts do not depend on how many they are: both stay prepared.
+async fn move_to_log(core: &Core, tx: &Transaction, places: serde_json::Value) -> Result<()> {
+    let place = match core.db.backend() {
         DbBackend::Postgres => {
-            format!("SELECT {all} FROM json_populate_recordset(CAST(NULL AS audit_log), $1::json)")
+            "(SELECT id, seq, decode(prev, 'hex') AS prev, decode(hash, 'hex') AS hash \
+             FROM jsonb_to_recordset($1) AS given(id BIGINT, seq BIGINT, prev TEXT, hash TEXT)) AS place"
         }
         _ => {
-            let read = |name| match name {
-                "changes" => "value -> 'changes'".to_owned(),
-                "prev_hash" | "hash" => format!("unhex(substr(value ->> '{name}', 3))"),
-                name => format!("value ->> '{name}'"),
-            };
-            let columns: Vec<String> = all.split(", ").map(read).collect();
-            format!("SELECT {} FROM json_each($1)", columns.join(", "))
+            "(SELECT value ->> 'id' AS id, value ->> 'seq' AS seq, unhex(value ->> 'prev') AS prev, \
+             unhex(value ->> 'hash') AS hash FROM json_each($1)) AS place"
         }
     };
-    let insert = format!("INSERT INTO audit_log ({all}) {select}");
-    let rows = format!("[{}]", rows.join(","));
-    tx.execute_raw(sql(core, &insert, vec![rows.into()])).await?;
+    let insert = format!(
+        "INSERT INTO audit_log ({}) SELECT line.id, {COLUMNS}, place.seq, place.prev, place.hash \
+         FROM {place} JOIN audit_unsealed line ON line.id = place.id",
+        Sealed::columns()
+    );
+    let delete = format!("DELETE FROM audit_unsealed WHERE id IN (SELECT place.id FROM {place})");
+    for statement in [insert, delete] {
+        tx.execute_raw(sql(core, &statement, vec![places.clone().into()])).await?;
+    }
     Ok(())
 }
 
 /// Signs a checkpoint for every chain that has grown by the settings' number of lines since the last one, or has grown at
-/// all and waited for the settings' time. `only`: for this chain, however little it has grown.
+/// all and waited for the settings' time. Returns how many that were.
 ///
 /// # Errors
 /// The database is out of reach.
-pub async fn checkpoint(core: &Core, only: Option<i64>) -> Result<u64> {
+pub async fn checkpoint(core: &Core) -> Result<u64> {
     let Some(key) = &core.audit.key else { return Ok(0) };
-    // Who asks for one chain wants it signed now; the others come round again.
-    let others = if only.is_some() { Others::Awaited } else { Others::Left };
-    let grown = "SELECT 1 FROM audit_chains WHERE last_seq > checkpoint_seq LIMIT 1";
-    if core.db.one(grown.to_owned(), vec![]).await?.is_none() {
+    let (now, settings) = (core.clock.now(), &core.config.audit);
+    let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
+    let due = "SELECT chain, last_seq, last_hash FROM audit_chains WHERE last_seq > checkpoint_seq \
+               AND (last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)";
+    let values: Vec<Value> = vec![i64::from(settings.checkpoint_lines).into(), before.into()];
+    // Most of the time none is due, and nobody has to be kept waiting to find out.
+    if core.db.one(due.to_owned(), values.clone()).await?.is_none() {
         return Ok(0);
     }
-    let Some(tx) = begin(core, others).await? else { return Ok(0) };
-    let now = core.clock.now();
-    let settings = &core.config.audit;
-    let (due, values): (&str, Vec<Value>) = match only {
-        Some(chain) => ("chain = $1", vec![chain.into()]),
-        None => {
-            let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
-            let rows = i64::from(settings.checkpoint_lines);
-            ("(last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)", vec![rows.into(), before.into()])
-        }
-    };
-    let grown = format!(
-        "SELECT chain, last_seq, last_hash FROM audit_chains WHERE last_seq > checkpoint_seq AND {due}"
-    );
-    let rows = tx.query_all_raw(sql(core, &grown, values)).await?;
+    let Some(tx) = begin_alone(core).await? else { return Ok(0) };
+    let rows = tx.query_all_raw(sql(core, due, values)).await?;
     for row in &rows {
-        let (chain, seq, end): (i64, i64, Vec<u8>) =
+        let (chain, seq, head): (i64, i64, Vec<u8>) =
             (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
-        store(core, &tx, "CHECKPOINT", (chain, seq, &end), now).await?;
+        store(core, &tx, "CHECKPOINT", (chain, seq, &head), now).await?;
         let noted = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
         tx.execute_raw(sql(core, noted, vec![seq.into(), now.0.into(), chain.into()])).await?;
         // A log that is kept elsewhere vouches for the chain's length where the database no longer can.
-        tracing::info!(chain, seq, hash = hex::encode(&end), key = key.public().id(), "audit.checkpoint");
+        tracing::info!(chain, seq, hash = hex::encode(&head), key = key.public().id(), "audit.checkpoint");
     }
     tx.commit().await?;
     Ok(rows.len() as u64)
@@ -262,18 +234,18 @@ pub(super) async fn store(
     core: &Core,
     tx: &Transaction,
     kind: &str,
-    (chain, seq, end): (i64, i64, &[u8]),
+    (chain, seq, head): (i64, i64, &[u8]),
     at: Timestamp,
 ) -> Result<()> {
     let Some(key) = &core.audit.key else { return Ok(()) };
-    let said = statement(&kind.to_ascii_lowercase(), chain, seq, end, at, key.public().id());
+    let said = statement(&kind.to_ascii_lowercase(), chain, seq, head, at, key.public().id());
     let insert = "INSERT INTO audit_checkpoints (chain, kind, seq, hash, at, key_id, signature) \
                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
     let values = vec![
         chain.into(),
         kind.to_owned().into(),
         seq.into(),
-        end.to_vec().into(),
+        head.to_vec().into(),
         at.0.into(),
         key.public().id().to_owned().into(),
         sign(key, &said).to_vec().into(),
@@ -288,9 +260,9 @@ pub(super) async fn store(
 /// # Errors
 /// The database is out of reach.
 pub async fn lag(core: &Core) -> Result<(i64, Option<Timestamp>)> {
-    let query = "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM audit_unsealed LIMIT 100000) AS waiting), \
+    let query = "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT 100000) AS waiting), \
                  (SELECT MIN(checkpoint_at) FROM audit_chains WHERE last_seq > checkpoint_seq)";
-    let row = core.db.one(query.to_owned(), vec![]).await?;
+    let row = core.db.one(query.to_owned(), vec![core.audit.floor.now().into()]).await?;
     let row = row.ok_or_else(|| Problem::internal(anyhow::anyhow!("counting answered nothing")))?;
     Ok((row.try_get_by(0)?, row.try_get_by(1)?))
 }

@@ -234,7 +234,7 @@ impl ConnectionTrait for Connections {
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
         self.statements.fetch_add(1, Ordering::Relaxed);
-        self.lend().await?.run(sql, sql).await
+        self.lend().await?.run(sql).await
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
@@ -278,36 +278,25 @@ impl Lent {
     /// What a statement has done.
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
         let (sql, values) = parts(statement);
-        let told: Arc<str> = sql.into();
-        self.execute_as(&told, (Arc::clone(&told), values), true).await
-    }
-
-    /// What statements have done, of which metrics and traces are told `told`. `kept`: whether they stay prepared.
-    pub async fn execute_as(
-        &mut self,
-        told: &str,
-        (sql, values): (Arc<str>, Values),
-        kept: bool,
-    ) -> Result<ExecResult, DbErr> {
+        let sql: Arc<str> = sql.into();
         let opened = self.opened()?;
         let began = opened.amid();
-        let query = AssertSqlSafe(sql);
+        let query = AssertSqlSafe(Arc::clone(&sql));
         let done = with!(&mut opened.driver, connection => {
-            let query = sqlx::query_with(query, SqlxValues(values)).persistent(kept);
-            query.execute(connection).await.map(ExecResult::from)
+            sqlx::query_with(query, SqlxValues(values)).execute(connection).await.map(ExecResult::from)
         });
-        self.ended(told, began, done, DbErr::Exec)
+        self.ended(&sql, began, done, DbErr::Exec)
     }
 
     /// What statements without values have done, which are sent as they are.
-    pub async fn run(&mut self, told: &str, sql: &str) -> Result<ExecResult, DbErr> {
+    pub async fn run(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
         let opened = self.opened()?;
         let began = opened.amid();
         let query = AssertSqlSafe(sql.to_owned());
         let done = with!(&mut opened.driver, connection => {
             sqlx::raw_sql(query).execute(connection).await.map(ExecResult::from)
         });
-        self.ended(told, began, done, DbErr::Exec)
+        self.ended(sql, began, done, DbErr::Exec)
     }
 
     /// Begins a transaction. To write, SQLite takes its lock at once, so that a transaction which reads first can't find at
@@ -320,7 +309,7 @@ impl Lent {
             (Driver::Sqlite(_), Meter::Write) => "BEGIN IMMEDIATE",
             (Driver::Sqlite(_), Meter::Read) => "BEGIN",
         };
-        self.run(sql, sql).await?;
+        self.run(sql).await?;
         self.opened()?.is_open = true;
         Ok(())
     }
@@ -355,12 +344,12 @@ impl Lent {
 
     fn ended<T>(
         &mut self,
-        told: &str,
+        sql: &str,
         began: Instant,
         done: Result<T, sqlx::Error>,
         refused: fn(RuntimeErr) -> DbErr,
     ) -> Result<T, DbErr> {
-        telemetry::statement(self.of.meter, told, began.elapsed(), done.is_err());
+        telemetry::statement(self.of.meter, sql, began.elapsed(), done.is_err());
         let is_lost = done.as_ref().is_err_and(is_connection_loss);
         if is_lost {
             self.of.forget();
@@ -395,7 +384,7 @@ impl Drop for Lent {
 /// Undoes a transaction that nobody has ended. SQLite has ended one itself whose commit found the disk full: then this is
 /// refused, and the connection closed.
 async fn undo(mut lent: Lent) {
-    if lent.run("ROLLBACK", "ROLLBACK").await.is_ok() {
+    if lent.run("ROLLBACK").await.is_ok() {
         lent.is_done();
     }
 }

@@ -27,6 +27,6 @@ pub use patch::{patch, patch_required};
 pub use scoped::{TenantEntity, held};
 pub(crate) use scoped::{entity, tenant_entity};
 pub use steps::Step;
-pub use transaction::{NewRows, Transaction};
+pub use transaction::Transaction;
 pub use tx::{Precondition, Tx};
 pub use words::Unusable;

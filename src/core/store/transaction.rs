@@ -1,20 +1,16 @@
 //! A transaction on a connection of its own. Nobody but [`Tx`](super::Tx) and what has no scope (the sealer, accounts, keys)
 //! opens one.
 //!
-//! Each statement is a journey to the database, which costs more than what most statements do there. So rows that nobody reads
-//! before the commit, as the lines of the audit log, go along with it: [`Transaction::insert_last`].
+//! Lines of the audit log and commands for hosts are written by functions that neither wait nor fail. Their statements are kept,
+//! and run right before the commit: [`Transaction::before_commit`].
 
-use std::{
-    fmt::Write,
-    sync::{
-        Arc, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    PoisonError,
+    atomic::{AtomicBool, Ordering},
 };
 
 use sea_orm::{
-    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, Value, Values,
-    prelude::async_trait::async_trait,
+    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, prelude::async_trait::async_trait,
 };
 use tokio::sync::Mutex;
 use tracing::Instrument;
@@ -25,8 +21,8 @@ use super::connections::{Driver, Lent, parts};
 pub struct Transaction {
     lent: Mutex<Lent>,
     backend: DbBackend,
-    /// What goes along with the commit.
-    last: std::sync::Mutex<Vec<NewRows>>,
+    /// What is run right before the commit.
+    last: std::sync::Mutex<Vec<Statement>>,
     /// What has to touch exactly one row, or nothing is committed.
     demand: Option<Statement>,
     /// What is done when it is committed.
@@ -34,32 +30,6 @@ pub struct Transaction {
     /// Whether a statement was refused. PostgreSQL undoes such a transaction whatever is said at its end, without an error.
     is_refused: AtomicBool,
 }
-
-/// New rows, and the statement that takes one. It is the same in both dialects, or a procedure's call on PostgreSQL, which
-/// spends less on it than on planning an INSERT.
-#[derive(Clone, Debug)]
-pub struct NewRows {
-    /// What stands before a row's values in parentheses: `INSERT INTO t (a, b) VALUES`.
-    pub sql: &'static str,
-    /// The same for PostgreSQL: `CALL p`.
-    pub postgres: &'static str,
-    /// A value for each place: an integer, text, JSON, or nothing.
-    pub values: Vec<Vec<Value>>,
-}
-
-/// A statement of SQLite, and the values of one row.
-type NewRow<'a> = (&'static str, &'a [Value]);
-
-impl NewRows {
-    fn each(&self) -> impl Iterator<Item = NewRow<'_>> {
-        self.values.iter().map(|row| (self.sql, row.as_slice()))
-    }
-}
-
-/// How many rows SQLite is sent at once.
-const TOGETHER: usize = 50;
-/// Up to how many rows their statements stay prepared: more than that is rare, and another text for every number of rows.
-const KEPT: usize = 4;
 
 impl Transaction {
     pub(super) fn new(lent: Lent, backend: DbBackend) -> Self {
@@ -80,9 +50,9 @@ impl Transaction {
         self.afterwards.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(work));
     }
 
-    /// Inserts rows, when everything else is done: nothing in the transaction sees them.
-    pub fn insert_last(&self, rows: NewRows) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).push(rows);
+    /// Runs a statement when everything else is done, right before the commit. If it fails, nothing is committed.
+    pub fn before_commit(&self, statement: Statement) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).push(statement);
     }
 
     /// Makes it so. What has begun to be committed is brought to its end, although who asked for it may have gone.
@@ -101,9 +71,11 @@ impl Transaction {
         {
             return Err(DbErr::RecordNotUpdated);
         }
-        let backend = self.backend;
         to_the_end(async move {
-            let done = end(&mut lent, backend, &last).await;
+            for statement in last {
+                lent.execute(statement).await?;
+            }
+            let done = lent.run("COMMIT").await.map(|_| lent.is_done());
             if matches!(done, Ok(()) | Err(DbErr::Conn(_))) {
                 for work in afterwards {
                     work();
@@ -120,7 +92,7 @@ impl Transaction {
     /// The database was lost; then nothing has happened either.
     pub async fn rollback(self) -> Result<(), DbErr> {
         let mut lent = self.lent.into_inner();
-        lent.run("ROLLBACK", "ROLLBACK").await?;
+        lent.run("ROLLBACK").await?;
         lent.is_done();
         Ok(())
     }
@@ -155,7 +127,7 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.noted(self.lent.lock().await.run(sql, sql).await)
+        self.noted(self.lent.lock().await.run(sql).await)
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
@@ -168,26 +140,6 @@ impl ConnectionTrait for Transaction {
     }
 }
 
-/// Commits, with what goes along.
-async fn end(lent: &mut Lent, backend: DbBackend, last: &[NewRows]) -> Result<(), DbErr> {
-    // What metrics and traces are told holds no values.
-    let told = "COMMIT";
-    match (backend, last) {
-        (_, []) => lent.run(told, told).await?,
-        (DbBackend::Postgres, rows) => lent.run(told, &literal(rows)?).await?,
-        (_, rows) => {
-            let rows: Vec<_> = rows.iter().flat_map(NewRows::each).collect();
-            let (most, rest) = rows.split_at(rows.len().saturating_sub(1) / TOGETHER * TOGETHER);
-            for rows in most.chunks(TOGETHER) {
-                lent.execute_as(told, bound(rows, ""), false).await?;
-            }
-            lent.execute_as(told, bound(rest, told), rest.len() <= KEPT).await?
-        }
-    };
-    lent.is_done();
-    Ok(())
-}
-
 /// Does work that must not be given up in the middle, whether or not anybody still waits for it.
 async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
@@ -195,63 +147,4 @@ async fn to_the_end<T: Send + 'static>(
     #[expect(clippy::disallowed_methods, reason = "a shutdown waits for the connection that it holds")]
     let working = tokio::spawn(work.in_current_span());
     working.await.unwrap_or_else(|failed| Err(DbErr::Custom(failed.to_string())))
-}
-
-/// For SQLite: statements with their values, and what comes after them.
-fn bound(rows: &[NewRow<'_>], end: &str) -> (Arc<str>, Values) {
-    let (mut sql, mut values) = (String::new(), Vec::new());
-    for (statement, row) in rows {
-        let places = vec!["?"; row.len()].join(", ");
-        let _ = write!(sql, "{statement} ({places}); ");
-        values.extend_from_slice(row);
-    }
-    sql.push_str(end);
-    (sql.into(), Values(values))
-}
-
-/// For PostgreSQL, which takes several statements at once only without values: they stand in the text.
-fn literal(rows: &[NewRows]) -> Result<String, DbErr> {
-    let mut sql = String::new();
-    for rows in rows {
-        for row in &rows.values {
-            sql.push_str(rows.postgres);
-            for (n, value) in row.iter().enumerate() {
-                sql.push_str(if n == 0 { " (" } else { ", " });
-                quote(&mut sql, value)?;
-            }
-            sql.push_str("); ");
-        }
-    }
-    sql.push_str("COMMIT");
-    Ok(sql)
-}
-
-/// Writes a value as PostgreSQL reads it.
-fn quote(sql: &mut String, value: &Value) -> Result<(), DbErr> {
-    match value {
-        Value::BigInt(None) | Value::String(None) | Value::Json(None) => sql.push_str("NULL"),
-        Value::BigInt(Some(number)) => {
-            let _ = write!(sql, "{number}");
-        }
-        Value::String(Some(text)) => quote_text(sql, text)?,
-        Value::Json(Some(json)) => quote_text(sql, &json.to_string())?,
-        other => return Err(DbErr::Type(format!("{other:?} can't go along with a commit"))),
-    }
-    Ok(())
-}
-
-/// As libpq's `PQescapeLiteral` does it: right whatever `standard_conforming_strings` is.
-fn quote_text(sql: &mut String, text: &str) -> Result<(), DbErr> {
-    if text.contains('\0') {
-        return Err(DbErr::Type("a text with a NUL character".to_owned()));
-    }
-    sql.push_str(if text.contains('\\') { " E'" } else { "'" });
-    for c in text.chars() {
-        if matches!(c, '\'' | '\\') {
-            sql.push(c);
-        }
-        sql.push(c);
-    }
-    sql.push('\'');
-    Ok(())
 }

@@ -85,8 +85,7 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
     Ok(response)
 }
 
-/// An export that is under way. An organization has one at a time in a process: each waits for the log to be sealed, and reads
-/// all of it.
+/// An export that is under way. An organization has one at a time in a process, because each reads all of the log.
 struct Exporting(Arc<Mutex<HashSet<OrgId>>>, OrgId);
 
 impl Exporting {

@@ -145,6 +145,11 @@ impl TestApp {
         self.folder.path()
     }
 
+    /// Seals every line of the audit log that waits. In a running service a round does so, five times a second.
+    pub async fn seal(&self) {
+        while muster::core::audit::seal(&self.core).await.unwrap() > 0 {}
+    }
+
     /// How many statements the service has sent to the database so far.
     pub fn statements(&self) -> u64 {
         self.core.db.statements()
