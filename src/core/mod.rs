@@ -40,6 +40,7 @@ use self::{
     ledger::Ledger,
     limits::Limits,
     mail::Mailer,
+    outbox::Wakers,
     policy::Policy,
     sealing::LiveRing,
     store::Db,
@@ -76,6 +77,8 @@ pub struct Core {
     pub audit: audit::Recorder,
     /// Tells subscribers of changes.
     pub events: Arc<Hub>,
+    /// Wakes those who send what waits in the outbox.
+    pub outbox: Wakers,
     /// Work beside requests.
     pub tasks: Tasks,
     /// What the policies' slice keeps.
@@ -131,6 +134,7 @@ impl Core {
             ledger: Ledger::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),
             events: Arc::default(),
+            outbox: Wakers::default(),
             tasks: Tasks::default(),
             policies: std::sync::OnceLock::new(),
             started_at: options.clock.now(),

@@ -118,7 +118,11 @@ async fn the_state_of_things_is_asked_when_scraped() {
     app.clock.advance(Duration::from_secs(90));
     let scraped = scrape(&page).await;
     let plain = |name| value(&scraped, name, json!({}));
-    assert_eq!((plain("muster_outbox_depth"), plain("muster_outbox_oldest_seconds")), (1, 90));
+    let waiting = |kind: &str| {
+        ["muster_outbox_depth", "muster_outbox_oldest_seconds"]
+            .map(|name| value(&scraped, name, json!({ "kind": kind })))
+    };
+    assert_eq!([waiting("LAUNCH"), waiting("MAIL")], [[1, 90], [0, 0]]);
     assert_eq!((plain("muster_database_up"), plain("muster_policy_problems")), (1, 0));
     // Nobody seals here but the test.
     assert!(plain("muster_audit_unsealed") >= 1);
