@@ -69,7 +69,7 @@ pub enum Mail {
     Notice {
         /// Whose account.
         user_id: UserId,
-        /// The address that the account had then. Whoever has taken the account over since does not get the warning.
+        /// The address that the account had at that moment: who changes it after breaking in must not get the warning.
         to: String,
         /// What has happened.
         what: Notice,

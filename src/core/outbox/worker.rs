@@ -6,8 +6,9 @@
 
 use std::time::Duration;
 
-use sea_orm::{QueryResult, Value};
+use sea_orm::QueryResult;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Payload;
 use tokio::time::timeout;
 
 use super::wake;
@@ -39,6 +40,9 @@ pub struct Claim<W> {
     pub work: W,
     /// When it was decided.
     pub created_at: Timestamp,
+    expires_at: Timestamp,
+    /// How many attempts there were before.
+    attempts: i64,
 }
 
 /// How an attempt has ended.
@@ -68,15 +72,6 @@ impl Outcome {
     }
 }
 
-/// A row that is due.
-struct Row {
-    id: i64,
-    payload: serde_json::Value,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-    attempts: i64,
-}
-
 /// Takes what is due of one kind, a row after the other, and hands it to `handle`; how many are done.
 ///
 /// # Errors
@@ -91,11 +86,10 @@ pub async fn work<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
         if !claim(core, &row).await? {
             continue;
         }
-        let (id, attempts) = (row.id, row.attempts);
-        let outcome = attempt(core, row, &handle).await;
-        told(kind, id, &outcome);
+        let outcome = attempt(core, &row, &handle).await;
+        told(kind, row.id, &outcome);
         done += u64::from(outcome == Outcome::Done);
-        gone += u64::from(settle(core, id, attempts, &outcome).await?);
+        gone += u64::from(settle(core, &row, &outcome).await?);
     }
     if gone > 0 {
         // More may be due than was looked up, or have waited for these to go before.
@@ -104,7 +98,7 @@ pub async fn work<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     Ok(done)
 }
 
-async fn due(core: &Core, kind: OutboxKind) -> Result<Vec<Row>> {
+async fn due(core: &Core, kind: OutboxKind) -> Result<Vec<Claim<Payload>>> {
     let sql = format!(
         "SELECT id, payload, created_at, expires_at, attempts FROM outbox due \
          WHERE acknowledged_at IS NULL AND kind = $1 AND available_at <= $2 AND NOT EXISTS (SELECT 1 FROM outbox earlier \
@@ -115,10 +109,10 @@ async fn due(core: &Core, kind: OutboxKind) -> Result<Vec<Row>> {
     rows.iter().map(read).collect()
 }
 
-fn read(row: &QueryResult) -> Result<Row> {
-    Ok(Row {
+fn read(row: &QueryResult) -> Result<Claim<Payload>> {
+    Ok(Claim {
         id: row.try_get_by(0)?,
-        payload: row.try_get_by(1)?,
+        work: row.try_get_by(1)?,
         created_at: row.try_get_by(2)?,
         expires_at: row.try_get_by(3)?,
         attempts: row.try_get_by(4)?,
@@ -126,7 +120,7 @@ fn read(row: &QueryResult) -> Result<Row> {
 }
 
 /// Takes a row, unless somebody else was faster.
-async fn claim(core: &Core, row: &Row) -> Result<bool> {
+async fn claim(core: &Core, row: &Claim<Payload>) -> Result<bool> {
     let sql = "UPDATE outbox SET attempts = attempts + 1, available_at = $1 WHERE id = $2 AND attempts = $3";
     let until = core.clock.now().plus(LEASE);
     Ok(core.db.execute(sql, vec![until.into(), row.id.into(), row.attempts.into()]).await? == 1)
@@ -134,18 +128,18 @@ async fn claim(core: &Core, row: &Row) -> Result<bool> {
 
 async fn attempt<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     core: &Core,
-    row: Row,
+    row: &Claim<Payload>,
     handle: impl Fn(Claim<W>) -> F,
 ) -> Outcome {
     if row.expires_at <= core.clock.now() {
         return Outcome::Never("it comes too late to be of use".to_owned());
     }
-    let work = match serde_json::from_value(row.payload) {
-        Ok(work) => work,
+    let claimed = match W::deserialize(&row.work) {
+        Ok(work) => Claim { work, ..*row },
         Err(error) => return Outcome::Unreadable(error.to_string()),
     };
     // Half of the lease: who takes longer than all of it would do it twice.
-    match timeout(LEASE / 2, handle(Claim { id: row.id, work, created_at: row.created_at })).await {
+    match timeout(LEASE / 2, handle(claimed)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(problem)) => Outcome::Later(problem.to_string()),
         Err(_) => Outcome::Later("no answer in time".to_owned()),
@@ -161,18 +155,17 @@ fn told(kind: OutboxKind, id: i64, outcome: &Outcome) {
     }
 }
 
-/// Notes how the attempt that was the row's `attempts`th before it has ended; whether the row is gone.
-async fn settle(core: &Core, id: i64, attempts: i64, outcome: &Outcome) -> Result<bool> {
+/// Notes how an attempt has ended; whether the row is gone.
+async fn settle(core: &Core, row: &Claim<Payload>, outcome: &Outcome) -> Result<bool> {
     if matches!(outcome, Outcome::Done | Outcome::Over | Outcome::Never(_)) {
-        core.db.execute("DELETE FROM outbox WHERE id = $1", vec![id.into()]).await?;
+        core.db.execute("DELETE FROM outbox WHERE id = $1", vec![row.id.into()]).await?;
         return Ok(true);
     }
     // Unless the lease has run out, and somebody else has it now.
     let sql = "UPDATE outbox SET available_at = $1 WHERE id = $2 AND attempts = $3";
     let [part] = random_bytes();
-    let values: Vec<Value> =
-        vec![core.clock.now().plus(wait(attempts, part)).into(), id.into(), (attempts + 1).into()];
-    core.db.execute(sql, values).await?;
+    let at = core.clock.now().plus(wait(row.attempts, part));
+    core.db.execute(sql, vec![at.into(), row.id.into(), (row.attempts + 1).into()]).await?;
     Ok(false)
 }
 
