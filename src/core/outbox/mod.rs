@@ -40,9 +40,9 @@ use crate::{
 /// How long a command waits for its host.
 const COMMAND_LIFETIME: Duration = Duration::from_hours(30 * 24);
 
-/// Whom a command is for.
+/// Whom a command is for: the host of a server, and which of its agents it is about.
 #[derive(Clone, Copy, Debug)]
-pub struct Recipient {
+pub struct Host {
     /// Whose host.
     pub server: ServerId,
     /// Which agent.
@@ -52,7 +52,7 @@ pub struct Recipient {
 }
 
 /// Puts a command into the outbox, with the commit of what decided it.
-pub fn enqueue(tx: &Tx, to: Recipient, command: Command) {
+pub fn enqueue(tx: &Tx, to: Host, command: Command) {
     let host = [tx.scope.org.0, to.server.0, to.agent.0, to.generation].map(Some);
     let (key, expires_at) = (format!("agent:{}", to.agent), tx.now.plus(COMMAND_LIFETIME));
     put(&tx.scope.core, tx.connection(), (command.kind(), json!(command)), host, Some(key), expires_at);

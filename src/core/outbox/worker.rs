@@ -135,7 +135,10 @@ async fn attempt<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
         return Outcome::Never("it comes too late to be of use".to_owned());
     }
     let claimed = match W::deserialize(&row.work) {
-        Ok(work) => Claim { work, ..*row },
+        Ok(work) => {
+            let Claim { id, created_at, expires_at, attempts, .. } = *row;
+            Claim { id, work, created_at, expires_at, attempts }
+        }
         Err(error) => return Outcome::Unreadable(error.to_string()),
     };
     // Half of the lease: who takes longer than all of it would do it twice.
@@ -173,7 +176,7 @@ async fn settle(core: &Core, row: &Claim<Payload>, outcome: &Outcome) -> Result<
 /// tried together.
 fn wait(attempts: i64, part: u8) -> Duration {
     let longest = WAITS[usize::try_from(attempts).unwrap_or(usize::MAX).min(WAITS.len() - 1)];
-    longest - longest / 5 * u32::from(part) / 256
+    longest.saturating_sub(longest / 5 * u32::from(part) / 256)
 }
 
 #[cfg(test)]

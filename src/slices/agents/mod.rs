@@ -34,7 +34,7 @@ use crate::{
         Event,
         access::Scope,
         audit,
-        outbox::{self, Command, Recipient},
+        outbox::{self, Command, Host},
         store::{Tx, held},
     },
     slices::{
@@ -139,7 +139,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    outbox::enqueue(&tx, Recipient { server, agent: id, generation }, command);
+    outbox::enqueue(&tx, Host { server, agent: id, generation }, command);
     finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": [was, status] })).await
 }
 
@@ -225,8 +225,8 @@ pub async fn send(tx: &Tx, id: AgentId, command: Command) -> Result<bool> {
     Ok(true)
 }
 
-fn host_of(agent: &agents::Model) -> Recipient {
-    Recipient { server: agent.server_id, agent: agent.id, generation: agent.launch_generation }
+fn host_of(agent: &agents::Model) -> Host {
+    Host { server: agent.server_id, agent: agent.id, generation: agent.launch_generation }
 }
 
 /// Which of `ids` the organization does not have (or has deleted).
