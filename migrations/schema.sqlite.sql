@@ -639,20 +639,6 @@ CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, lower(emai
 
 CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
 
-CREATE TABLE mail_outbox (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL CHECK (kind IN ('CONFIRM_EMAIL', 'RESET_PASSWORD', 'INVITATION', 'NOTICE')),
-    recipient TEXT NOT NULL,
-    subject_id BIGINT, -- The row of email_tokens or invitations that the link is for.
-    parts TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(parts)), -- What the text names; never a secret.
-    attempts BIGINT NOT NULL DEFAULT 0,
-    created_at BIGINT NOT NULL,
-    available_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL
-);
-
-CREATE INDEX mail_outbox_due ON mail_outbox (available_at);
-
 CREATE TABLE mcp_server_agents (
     organization_id BIGINT NOT NULL,
     mcp_server_id BIGINT NOT NULL,
@@ -797,19 +783,19 @@ CREATE TABLE organizations (
 
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    organization_id BIGINT NOT NULL,
-    server_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'ANSWER', 'SYNC', 'MAIL')),
+    payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets: src/core/outbox/kinds.rs.
+    organization_id BIGINT,
+    server_id BIGINT,
     agent_id BIGINT,
-    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'ANSWER', 'SYNC', 'BACKUP')),
-    payload TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(payload)), -- Ids, never secrets.
     generation BIGINT, -- The launch that the command belongs to.
+    order_key TEXT,
     attempts BIGINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL,
     available_at BIGINT NOT NULL,
-    delivered_at BIGINT,
+    expires_at BIGINT NOT NULL, -- From then on it is of no use.
     acknowledged_at BIGINT,
-    result TEXT CHECK (json_valid(result)),
-    UNIQUE (organization_id, id),
+    CONSTRAINT outbox_host CHECK (kind = 'MAIL' OR (organization_id IS NOT NULL AND server_id IS NOT NULL)),
     CONSTRAINT outbox_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT outbox_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
     CONSTRAINT outbox_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
@@ -817,11 +803,13 @@ CREATE TABLE outbox (
 
 CREATE INDEX outbox_acknowledged ON outbox (acknowledged_at) WHERE acknowledged_at IS NOT NULL;
 
-CREATE INDEX outbox_agent ON outbox (organization_id, agent_id, id);
+CREATE INDEX outbox_due ON outbox (kind, available_at, created_at) WHERE acknowledged_at IS NULL;
 
-CREATE INDEX outbox_due ON outbox (available_at, id) WHERE acknowledged_at IS NULL;
+CREATE INDEX outbox_expires ON outbox (expires_at) WHERE acknowledged_at IS NULL;
 
-CREATE INDEX outbox_waiting ON outbox (organization_id, server_id, id) WHERE acknowledged_at IS NULL;
+CREATE INDEX outbox_order ON outbox (order_key, id) WHERE acknowledged_at IS NULL;
+
+CREATE INDEX outbox_server ON outbox (organization_id, server_id, acknowledged_at, id) WHERE server_id IS NOT NULL;
 
 CREATE TABLE plans (
     plan TEXT NOT NULL CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),

@@ -493,8 +493,8 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a host is told to do.
-    pub CommandKind {
+    /// What waits in the outbox: what a host is told to do, and what the service sends itself.
+    pub OutboxKind {
         Launch = "LAUNCH": "Launch an agent.",
         Stop = "STOP": "Stop an agent.",
         Pause = "PAUSE": "Pause an agent.",
@@ -502,7 +502,7 @@ text_enum! {
         Turn = "TURN": "Hand an agent a message.",
         Answer = "ANSWER": "Hand an agent a decision.",
         Sync = "SYNC": "Bring an agent's skills, servers and credentials up to date.",
-        Backup = "BACKUP": "Back an agent up.",
+        Mail = "MAIL": "Send a mail.",
     }
 }
 

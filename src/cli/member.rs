@@ -11,7 +11,7 @@ use crate::{
         ids::{OrgId, UserId},
         permission::Role,
     },
-    core::{Core, access::Scope, mail},
+    core::{Core, access::Scope},
     slices::{
         orgs,
         people::{self, Delivery},
@@ -146,7 +146,7 @@ impl Invite {
                 answer["link"] = json!(super::link(&core, "accept-invitation", &token));
             }
             None => {
-                mail::deliver_due(&core).await?;
+                people::deliver_due(&core).await?;
             }
         }
         core.shut_down().await;

@@ -17,7 +17,7 @@ use super::{Cli, Failure, Output, doctor, listen, load, open};
 use crate::{
     core::{Core, access::rules, config::LogFormat, events, keys, store::Owner, telemetry::metrics},
     faces::edge::{self, scrape},
-    rounds,
+    rounds::{self, ROUNDS},
     service::Service,
 };
 
@@ -150,7 +150,7 @@ fn keep_house(core: &Arc<Core>) {
     if !core.mailer.is_on() {
         tracing::warn!("mail.off: mail.url is not set; nobody can be invited or reset a password by mail");
     }
-    rounds::start(core);
+    rounds::start(core, ROUNDS);
 }
 
 /// The two ways to ask a process to stop.

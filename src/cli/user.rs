@@ -10,7 +10,7 @@ use super::{Cli, Failure, Output, output::table, secret::NewPassword};
 use crate::slices::people::oidc::Providers;
 use crate::{
     base::{ids::UserId, plain::plain, time::Timestamp},
-    core::{Core, access::CREDENTIALS_KEPT, mail},
+    core::{Core, access::CREDENTIALS_KEPT},
     fields::RECHECK,
     slices::{
         orgs,
@@ -286,7 +286,7 @@ async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
 
 /// Sends the mail that was just written, where mail is set up. What does not leave now, the service sends.
 async fn tell(core: &std::sync::Arc<Core>) -> bool {
-    if let Err(problem) = mail::deliver_due(core).await {
+    if let Err(problem) = people::deliver_due(core).await {
         tracing::warn!(%problem, "mail.not_sent_yet");
     }
     core.mailer.is_on()

@@ -41,6 +41,7 @@ use self::{
     ledger::Ledger,
     limits::Limits,
     mail::Mailer,
+    outbox::Wakers,
     policy::Policy,
     replicas::Replicas,
     sealing::LiveRing,
@@ -78,6 +79,8 @@ pub struct Core {
     pub audit: audit::Recorder,
     /// Tells subscribers of changes.
     pub events: Arc<Hub>,
+    /// Wakes those who send what waits in the outbox.
+    pub outbox: Wakers,
     /// Work beside requests.
     pub tasks: Tasks,
     /// This replica, and those whose policy folder differs.
@@ -135,6 +138,7 @@ impl Core {
             ledger: Ledger::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),
             events: Arc::default(),
+            outbox: Wakers::default(),
             tasks: Tasks::default(),
             replicas: Replicas::default(),
             started_at: options.clock.now(),

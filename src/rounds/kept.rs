@@ -82,7 +82,6 @@ pub const KEPT: &[Kept] = &[
         "90 days after they were accepted, taken back or over.",
         &[after("COALESCE(accepted_at, revoked_at, expires_at) <= $1", DAY.saturating_mul(90))],
     ),
-    stays("mail_outbox", "Until the mail has left or is of no use any more."),
     stays("mcp_server_agents", "As long as the MCP server is assigned."),
     stays("mcp_servers", "For ever: a deleted MCP server is archived."),
     stays("members", "As long as the membership."),
@@ -92,10 +91,11 @@ pub const KEPT: &[Kept] = &[
     stays("organizations", "For ever."),
     goes(
         "outbox",
-        "A week after the host has acknowledged the command; a command that no host has taken: 30 days.",
+        "A mail: until it has left or is of no use any more. A command: a week after its host has acknowledged it, or 30 days \
+         where no host takes it.",
         &[
             after("acknowledged_at <= $1", DAY.saturating_mul(7)),
-            after("acknowledged_at IS NULL AND available_at <= $1", DAY.saturating_mul(30)),
+            after("acknowledged_at IS NULL AND expires_at <= $1", Duration::ZERO),
         ],
     ),
     stays("plans", "The plans of the settings."),

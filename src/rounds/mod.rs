@@ -7,22 +7,28 @@ mod kept;
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{FutureExt, future::BoxFuture};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, OptionFuture},
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
 
 pub use self::kept::{KEPT, Kept, sweep};
 use crate::{
-    base::problem::Result,
+    base::{enums::OutboxKind, problem::Result},
     core::{
         Core,
         access::{decisions, rules},
         audit, keys,
         limits::{Limits, SWEEP_EVERY},
-        mail, replicas, telemetry,
+        outbox, replicas, telemetry,
     },
     faces::edge::idempotency,
     fields::RECHECK,
-    slices::{approvals, conversations},
+    slices::{approvals, conversations, people},
 };
 
 /// A kind of recurring work.
@@ -72,7 +78,7 @@ pub const ROUNDS: &[Round] = &[
             futures::future::ready(Ok(0)).boxed()
         },
     },
-    Round { name: "mail.send", every: Duration::from_secs(2), run: |core| mail::deliver_due(core).boxed() },
+    Round { name: "mail.send", every: Duration::from_secs(2), run: |core| people::deliver_due(core).boxed() },
     Round { name: "tables.sweep", every: Duration::from_mins(10), run: |core| kept::sweep(core).boxed() },
     Round {
         name: "audit.seal",
@@ -114,17 +120,26 @@ pub const ROUNDS: &[Round] = &[
     },
 ];
 
+/// The rounds that a commit begins before their time, and what it has put into the outbox.
+const WOKEN: &[(&str, OutboxKind)] = &[("mail.send", OutboxKind::Mail)];
+
 /// How long after one round the next begins when the service starts: together they would open a connection each.
 const APART: Duration = Duration::from_millis(10);
 
-/// Starts every round. A round that has begun is finished before the service ends.
-pub fn start(core: &Arc<Core>) {
-    for (n, round) in (0..).zip(ROUNDS) {
+/// Starts rounds. One that has begun is finished before the service ends.
+pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
+    for (n, round) in (0..).zip(rounds) {
         let (worker, stopping) = (Arc::clone(core), core.tasks.stopping.clone());
+        let kind = WOKEN.iter().find(|(name, _)| *name == round.name);
+        let mut woken = kind.map(|(_, kind)| outbox::woken(core, *kind));
         core.tasks.spawn(async move {
             let mut tick = interval_at(Instant::now() + APART * n, round.every);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            while stopping.run_until_cancelled(tick.tick()).await.is_some() {
+            let mut next = async || {
+                let woken = OptionFuture::from(woken.as_mut().map(watch::Receiver::changed));
+                tokio::select! { _ = tick.tick() => (), Some(_) = woken => () }
+            };
+            while stopping.run_until_cancelled(next()).await.is_some() {
                 match telemetry::round(round.name, (round.run)(&worker)).await {
                     Ok(0) => {}
                     Ok(done) => tracing::info!(round = round.name, done, "round.done"),

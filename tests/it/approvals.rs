@@ -315,7 +315,8 @@ async fn a_decision_reaches_the_agent_and_opens_the_conversation_when_it_is_the_
     let told: Vec<String> =
         app.column("SELECT CAST(payload AS TEXT) FROM outbox WHERE kind = 'ANSWER' ORDER BY id").await;
     let told: Vec<Value> = told.iter().map(|payload| serde_json::from_str(payload).unwrap()).collect();
-    assert_eq!(told, [json!({ "approval_id": first }), json!({ "approval_id": second })]);
+    let answer = |id| json!({ "kind": "ANSWER", "approval_id": id });
+    assert_eq!(told, [answer(first), answer(second)]);
     let alert = raise(&app, asked(NewApproval::new(ApprovalKind::CostGuard, "Much spent"))).await;
     app.operator.patch(&path(&app, alert, "resolve"), Value::Null).await.expect(200);
     let told: i64 = app.one("SELECT COUNT(*) FROM outbox WHERE kind = 'ANSWER'", vec![]).await;

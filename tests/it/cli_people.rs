@@ -8,7 +8,7 @@ use crate::harness::{TestApp, muster};
 /// How many there are of what the commands make: organizations, users, members, sessions, invitations.
 async fn all(app: &TestApp) -> Vec<i64> {
     let mut counts = Vec::new();
-    for table in ["organizations", "users", "members", "sessions", "invitations", "images", "mail_outbox"] {
+    for table in ["organizations", "users", "members", "sessions", "invitations", "images", "outbox"] {
         counts.push(app.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await);
     }
     counts

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
-use muster::core::{config::Config, mail};
+use muster::{core::config::Config, slices::people as mail};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -63,7 +63,7 @@ fn token(mail: &Value) -> String {
 }
 
 async fn waiting(app: &TestApp) -> i64 {
-    app.one("SELECT COUNT(*) FROM mail_outbox", vec![]).await
+    app.one("SELECT COUNT(*) FROM outbox", vec![]).await
 }
 
 fn pem(name: &str) -> String {
@@ -159,7 +159,7 @@ async fn a_mail_that_is_refused_for_good_or_comes_too_late_is_dropped() {
         assert_eq!(waiting(&app).await, 1);
         app.clock.advance(Duration::from_secs(20));
     }
-    let attempts: i64 = app.one("SELECT attempts FROM mail_outbox", vec![]).await;
+    let attempts: i64 = app.one("SELECT attempts FROM outbox", vec![]).await;
     assert_eq!(attempts, 2, "the third waits for a minute");
     app.clock.advance(Duration::from_hours(48));
     mail::deliver_due(&app.core).await.unwrap();

@@ -62,6 +62,7 @@ mod oidc;
 mod openapi_fuzz;
 mod operator;
 mod organizations;
+mod outbox;
 mod own_account;
 mod parsers;
 mod people;

@@ -116,7 +116,11 @@ async fn the_state_of_things_is_asked_when_scraped() {
     app.clock.advance(Duration::from_secs(90));
     let scraped = scrape(&page).await;
     let plain = |name| value(&scraped, name, json!({}));
-    assert_eq!((plain("muster_outbox_depth"), plain("muster_outbox_oldest_seconds")), (1, 90));
+    let waiting = |kind: &str| {
+        ["muster_outbox_depth", "muster_outbox_oldest_seconds"]
+            .map(|name| value(&scraped, name, json!({ "kind": kind })))
+    };
+    assert_eq!([waiting("LAUNCH"), waiting("MAIL")], [[1, 90], [0, 0]]);
     assert_eq!((plain("muster_database_up"), plain("muster_policy_problems")), (1, 0));
     // Nobody seals here but the test.
     assert!(plain("muster_audit_unsealed") >= 1);
@@ -145,6 +149,7 @@ async fn everything_shown_is_in_the_table_with_the_labels_that_it_says() {
     app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await.expect(200);
     telemetry::round("test.round", async { Ok::<_, ()>(()) }).await.unwrap();
     metrics::begin().limited("reads");
+    metrics::begin().attempted("MAIL", "done");
     let scraped = scrape(&page).await;
     let scraped = scraped.as_object().unwrap();
     for family in metrics::FAMILIES {

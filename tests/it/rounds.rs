@@ -100,9 +100,11 @@ async fn what_has_had_its_time_goes_and_nothing_else_does() {
     for (created, acknowledged) in
         [(now - 31 * DAY, None), (now - DAY, None), (now - 9 * DAY, Some(now - 8 * DAY)), (now, Some(now))]
     {
-        let sql = "INSERT INTO outbox (organization_id, server_id, kind, created_at, available_at, acknowledged_at) \
-                   VALUES ($1, $2, 'SYNC', $3, $3, $4)";
-        app.execute(sql, vec![org.into(), server.into(), created.into(), acknowledged.into()]).await;
+        let sql = "INSERT INTO outbox (organization_id, server_id, kind, payload, created_at, available_at, expires_at, \
+                   acknowledged_at) VALUES ($1, $2, 'SYNC', '{\"kind\":\"SYNC\"}', $3, $3, $4, $5)";
+        let end = created + 30 * DAY;
+        app.execute(sql, vec![org.into(), server.into(), created.into(), end.into(), acknowledged.into()])
+            .await;
     }
     for n in 0..203 {
         let sql = "INSERT INTO policy_versions (organization_id, text, version, author_kind, reason, at) \

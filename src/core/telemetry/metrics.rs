@@ -65,8 +65,11 @@ families! {
     ROUND_SECONDS = "muster_job_duration_seconds", "histogram", ["job"], "How long rounds took.";
     POOL_CONNECTIONS = "muster_db_pool_connections", "gauge", ["pool", "state"], "Connections, `idle` or `used`.";
     POOL_MAX = "muster_db_pool_max_connections", "gauge", ["pool"], "The most connections of a pool.";
-    OUTBOX_DEPTH = "muster_outbox_depth", "gauge", [], "Commands for hosts that wait to be acknowledged.";
-    OUTBOX_AGE = "muster_outbox_oldest_seconds", "gauge", [], "How long the oldest of them has waited.";
+    OUTBOX_DEPTH = "muster_outbox_depth", "gauge", ["kind"],
+        "What waits in the outbox: `MAIL` to leave, all others (commands) to be acknowledged by a host.";
+    OUTBOX_AGE = "muster_outbox_oldest_seconds", "gauge", ["kind"], "How long the oldest of them has waited.";
+    OUTBOX_ATTEMPTS = "muster_outbox_attempts_total", "counter", ["kind", "outcome"],
+        "Attempts to send what waits in the outbox: `done`, `over` (no longer needed), `put_off` (tried again later), `given_up`, `unreadable` (tried again later, too).";
     AUDIT_UNSEALED = "muster_audit_unsealed", "gauge", [],
         "Lines of the audit log that wait to be sealed, counted up to 100,000.";
     AUDIT_CHECKPOINT_AGE = "muster_audit_checkpoint_age_seconds", "gauge", [],
@@ -118,6 +121,7 @@ pub struct Meters {
     /// Subscriptions that are open.
     pub subscriptions: Gauge,
     limited: Table<Counter>,
+    outbox: Table<Counter>,
     sql: [Sql; 2],
 }
 
@@ -192,6 +196,7 @@ impl Meters {
             fields: Table::default(),
             rounds: Table::default(),
             limited: Table::default(),
+            outbox: Table::default(),
             page: recorder.handle(),
             recorder,
         }
@@ -240,6 +245,13 @@ impl Meters {
         self.limited
             .get(class, || Registry(&self.recorder).counter(RATE_LIMITED, &[("class", class)]))
             .increment(1);
+    }
+
+    /// An attempt to send something that waits in the outbox has ended.
+    pub fn attempted(&self, kind: &'static str, outcome: &'static str) {
+        let labels = [("kind", kind), ("outcome", outcome)];
+        let made = || Registry(&self.recorder).counter(OUTBOX_ATTEMPTS, &labels);
+        self.outbox.get(&format!("{kind} {outcome}"), made).increment(1);
     }
 
     /// A statement has ended.

@@ -66,11 +66,15 @@ pub async fn page(core: &Core, meters: &Meters) -> String {
 
 async fn outbox(core: &Core, page: &mut Page) {
     match tokio::time::timeout(PATIENCE, outbox::waiting(core)).await {
-        Ok(Ok((depth, oldest))) => {
+        Ok(Ok(waiting)) => {
             page.value(UP, &[], 1.0);
-            page.value(OUTBOX_DEPTH, &[], depth as f64);
-            let age = oldest.map_or(0, |oldest| (core.clock.now().0 - oldest.0).max(0));
-            page.value(OUTBOX_AGE, &[], age as f64 / 1000.0);
+            for (kind, depth, _) in &waiting {
+                page.value(OUTBOX_DEPTH, &[("kind", kind)], *depth as f64);
+            }
+            for (kind, _, oldest) in &waiting {
+                let age = oldest.map_or(0, |oldest| (core.clock.now().0 - oldest.0).max(0));
+                page.value(OUTBOX_AGE, &[("kind", kind)], age as f64 / 1000.0);
+            }
         }
         _ => page.value(UP, &[], 0.0),
     }

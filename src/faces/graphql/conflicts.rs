@@ -62,7 +62,6 @@ mod tests {
     use async_graphql::registry::MetaType;
 
     use super::*;
-    use crate::fields::Catalogue;
 
     fn conflicts(text: &str) -> bool {
         check(&async_graphql::parser::parse_query(text).unwrap()).is_err()

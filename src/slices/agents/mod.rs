@@ -29,7 +29,7 @@ use self::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp, CommandKind, RecordKind},
+        enums::{AgentStatus, ChangeOp, RecordKind},
         ids::{AgentId, ImageId, ServerId},
         problem::{Code, Problem, Result, Violation},
     },
@@ -37,7 +37,7 @@ use crate::{
         Event,
         access::Scope,
         audit,
-        outbox::{self, Command},
+        outbox::{self, Command, Host},
         store::{Tx, held},
     },
     slices::{
@@ -116,16 +116,16 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     let agent = load(&tx, id).await?;
     let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(()) };
     let (was, server) = (agent.status, agent.server_id);
-    let generation = agent.launch_generation + i64::from(command == CommandKind::Launch);
+    let generation = agent.launch_generation + i64::from(command == Command::Launch);
     let mut agent = agent.into_active_model();
     agent.status = Set(status);
     agent.status_changed_at = Set(Some(tx.now));
     agent.launch_generation = Set(generation);
-    agent.last_action = Set(Some(command.as_str().to_owned()));
+    agent.last_action = Set(Some(command.kind().as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    outbox::enqueue(&tx, Command::new(command, server, id, generation));
+    outbox::enqueue(&tx, Host { server, agent: id, generation }, command);
     finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": [was, status] })).await
 }
 
@@ -181,8 +181,7 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     marked.exec(tx.connection()).await?;
     for agent in found {
         if matches!(agent.status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused) {
-            let (server, generation) = (agent.server_id, agent.launch_generation);
-            outbox::enqueue(tx, Command::new(CommandKind::Sync, server, agent.id, generation));
+            outbox::enqueue(tx, host_of(&agent), Command::Sync);
         }
         announce(tx, agent.id);
     }
@@ -205,12 +204,15 @@ pub fn announce(tx: &Tx, id: AgentId) {
 ///
 /// # Errors
 /// The database refused.
-pub async fn send(tx: &Tx, id: AgentId, kind: CommandKind, payload: serde_json::Value) -> Result<bool> {
+pub async fn send(tx: &Tx, id: AgentId, command: Command) -> Result<bool> {
     let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
     let Some(agent) = found.one(tx.connection()).await? else { return Ok(false) };
-    let command = Command::new(kind, agent.server_id, id, agent.launch_generation);
-    outbox::enqueue(tx, Command { payload, ..command });
+    outbox::enqueue(tx, host_of(&agent), command);
     Ok(true)
+}
+
+fn host_of(agent: &agents::Model) -> Host {
+    Host { server: agent.server_id, agent: agent.id, generation: agent.launch_generation }
 }
 
 /// Which of `ids` the organization does not have (or has deleted).

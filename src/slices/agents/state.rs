@@ -3,9 +3,12 @@
 //! STOPPED, ERROR –start→ SPAWNING → RUNNING –pause→ PAUSED –resume→ RUNNING; SPAWNING, RUNNING, PAUSED –stop→
 //! STOPPING → STOPPED. What the host reports (the arrows without a name) comes with the gateway.
 
-use crate::base::{
-    enums::{AgentStatus, CommandKind},
-    problem::{Code, Problem},
+use crate::{
+    base::{
+        enums::AgentStatus,
+        problem::{Code, Problem},
+    },
+    core::outbox::Command,
 };
 
 /// What a person may ask of an agent.
@@ -27,7 +30,7 @@ pub enum Step {
     /// The state is there already: nothing to write, nothing to send.
     Stay,
     /// A new state, and a command for the host.
-    Move(AgentStatus, CommandKind),
+    Move(AgentStatus, Command),
 }
 
 /// An action that the present state does not allow.
@@ -51,14 +54,14 @@ impl Action {
     pub fn apply(self, from: AgentStatus) -> Result<Step, Refused> {
         use AgentStatus::{Error, Paused, Running, Spawning, Stopped, Stopping};
         match (self, from) {
-            (Self::Start, Stopped | Error) => Ok(Step::Move(Spawning, CommandKind::Launch)),
+            (Self::Start, Stopped | Error) => Ok(Step::Move(Spawning, Command::Launch)),
             (Self::Start, Spawning) | (Self::Stop, Stopping | Stopped) => Ok(Step::Stay),
-            (Self::Stop, Spawning | Running | Paused) => Ok(Step::Move(Stopping, CommandKind::Stop)),
+            (Self::Stop, Spawning | Running | Paused) => Ok(Step::Move(Stopping, Command::Stop)),
             // Nothing runs: there is nobody to send a command to, and an error is put away by starting.
             (Self::Stop, Error) => Err(Refused { from, action: self }),
-            (Self::Pause, Running) => Ok(Step::Move(Paused, CommandKind::Pause)),
+            (Self::Pause, Running) => Ok(Step::Move(Paused, Command::Pause)),
             (Self::Pause, Paused) | (Self::Resume, Running) => Ok(Step::Stay),
-            (Self::Resume, Paused) => Ok(Step::Move(Running, CommandKind::Resume)),
+            (Self::Resume, Paused) => Ok(Step::Move(Running, Command::Resume)),
             (Self::Start | Self::Pause | Self::Resume, _) => Err(Refused { from, action: self }),
         }
     }
@@ -85,7 +88,7 @@ mod tests {
             for action in Action::ALL {
                 let outcome = match action.apply(*from) {
                     Ok(Step::Stay) => "stays".to_owned(),
-                    Ok(Step::Move(to, command)) => format!("{to}, sends {command}"),
+                    Ok(Step::Move(to, command)) => format!("{to}, sends {}", command.kind()),
                     Err(_) => "refused".to_owned(),
                 };
                 table.push_str(&format!("{from} {action:?}: {outcome}\n"));

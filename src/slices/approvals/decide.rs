@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ApprovalOutcome, ApprovalStatus, ChangeOp, CommandKind, RecordKind},
+        enums::{ApprovalOutcome, ApprovalStatus, ChangeOp, RecordKind},
         ids::ApprovalId,
         problem::{Problem, Result},
     },
-    core::{access::Scope, audit, store::Tx},
+    core::{access::Scope, audit, outbox::Command, store::Tx},
     slices::{agents, conversations},
 };
 
@@ -167,8 +167,7 @@ pub(super) async fn follow(
     };
     audit::record(tx, entry);
     if let Some(agent) = approval.agent_id.filter(|_| is_awaited(approval.kind)) {
-        let payload = json!({ "approval_id": approval.id });
-        agents::send(tx, agent, CommandKind::Answer, payload).await?;
+        agents::send(tx, agent, Command::Answer { approval_id: approval.id }).await?;
     }
     if let Some(conversation) = approval.conversation_id {
         conversations::decided(tx, conversation).await?;

@@ -14,8 +14,8 @@ use super::{
 use crate::{
     base::{
         enums::{
-            ChangeOp, CommandKind, ConversationStatus, MessageKind, MessageRole, MessageStatus, RecordKind,
-            TextFormat, Transport,
+            ChangeOp, ConversationStatus, MessageKind, MessageRole, MessageStatus, RecordKind, TextFormat,
+            Transport,
         },
         ids::{AgentId, AttachmentId, ConversationId, MessageId},
         problem::{Code, Problem, Result, Violation},
@@ -23,6 +23,7 @@ use crate::{
     core::{
         access::Scope,
         audit,
+        outbox::Command,
         sealing::random_bytes,
         store::{Tx, patch},
     },
@@ -131,8 +132,8 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
     };
     let message = append(tx, new).await?;
     attachments::post(tx, message, &post.attachments).await?;
-    let turn = json!({ "conversation_id": conversation.id, "message_id": message });
-    if agents::send(tx, conversation.agent_id, CommandKind::Turn, turn).await? {
+    let turn = Command::Turn { conversation_id: conversation.id, message_id: message };
+    if agents::send(tx, conversation.agent_id, turn).await? {
         return Ok(message);
     }
     let detail =

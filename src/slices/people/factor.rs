@@ -124,7 +124,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
     row.updated_at = Set(core.clock.now());
     row.update(&tx).await?;
     throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
-    notify(core, &tx, &user, &user.email, Notice::SecondFactorOn, &Client::of(request)).await?;
+    notify(core, &tx, &user, &user.email, Notice::SecondFactorOn, &Client::of(request));
     record_personal(
         &tx,
         request,
@@ -150,7 +150,7 @@ pub async fn disable(
     let tx = prove(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     remove(core, &tx, &user).await?;
-    notify(core, &tx, &user, &user.email, Notice::SecondFactorOff, &Client::of(request)).await?;
+    notify(core, &tx, &user, &user.email, Notice::SecondFactorOff, &Client::of(request));
     record_personal(
         &tx,
         request,
@@ -181,7 +181,7 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     let tx = prove(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     let codes = renew_codes(core, &tx, person.id).await?;
-    notify(core, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &Client::of(request)).await?;
+    notify(core, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &Client::of(request));
     record_personal(
         &tx,
         request,

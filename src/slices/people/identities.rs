@@ -120,7 +120,7 @@ pub async fn unlink(
     // Who has just come back from there has a code that is good for a minute.
     let sql = "DELETE FROM sign_in_challenges WHERE user_id = $1";
     tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.id.0.into()])).await?;
-    notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &Client::of(request)).await?;
+    notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &Client::of(request));
     let changes = json!({ "provider": linked.provider, "email": linked.email });
     record_personal(&tx, request, PersonalEntry::done("unlinkAccount", user.id, changes));
     Ok(tx.commit().await?)

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
-    Statement, sea_query::Expr,
+    sea_query::Expr,
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::{
     credentials::check_password,
     entity::{invitations, members, users},
+    letters::with_link,
     links,
     members::{add_to, require_reach},
     throttle::{self, Key},
@@ -33,11 +34,12 @@ use crate::{
     core::{
         Core, Request,
         access::{
-            Caller, Scope,
+            Scope,
             token::{Token, TokenHash, TokenKind},
         },
         audit::{self, PersonalEntry, record_personal},
-        mail::{self, Kind, Outgoing},
+        mail::{Letter, Template},
+        outbox::{self, Mail},
         sealing::random_bytes,
         store::Tx,
     },
@@ -101,7 +103,7 @@ pub async fn invite(
     };
     let row = row.insert(tx.connection()).await?;
     if delivery == Delivery::Mail {
-        post(&tx, &row).await?;
+        post(&tx, &row);
     }
     record(&tx, (ChangeOp::Created, "inviteMember"), row.id, json!({ "email": email, "role": role }));
     tx.commit().await?;
@@ -146,28 +148,9 @@ async fn end(tx: &Tx, row: invitations::Model) -> Result<()> {
 }
 
 /// Puts the mail into the outbox.
-async fn post(tx: &Tx, row: &invitations::Model) -> Result<()> {
-    let core = &tx.scope.core;
-    let sql = "SELECT name FROM organizations WHERE id = $1";
-    let name = Statement::from_sql_and_values(core.db.backend(), sql, [row.organization_id.0.into()]);
-    let name: String = match tx.connection().query_one_raw(name).await? {
-        Some(found) => found.try_get_by(0)?,
-        None => String::new(),
-    };
-    let inviter = match &tx.scope.request.caller {
-        Caller::Person(person) => person.name.as_str(),
-        _ => "An administrator",
-    };
-    let parts =
-        json!({ "organization": name, "inviter": inviter, "role": row.role.to_string(), "email": row.email });
-    let mail = Outgoing {
-        kind: Kind::Invitation,
-        recipient: row.email.clone(),
-        subject_id: Some(row.id.0),
-        parts,
-        expires_at: row.expires_at,
-    };
-    mail::enqueue(core, tx.connection(), mail).await
+fn post(tx: &Tx, row: &invitations::Model) {
+    let mail = Mail::Invitation { id: row.id };
+    outbox::enqueue_mail(&tx.scope.core, tx.connection(), &mail, row.expires_at);
 }
 
 /// Sends an invitation again: it is good for another week, and its earlier links no longer are.
@@ -187,7 +170,7 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     // Whoever sends it again answers for it from now on.
     row.invited_by = Set(scope.request.caller.user());
     let row = row.update(tx.connection()).await?;
-    post(&tx, &row).await?;
+    post(&tx, &row);
     record(&tx, (ChangeOp::Updated, "resendInvitation"), id, json!({ "expires_at": row.expires_at }));
     tx.commit().await
 }
@@ -214,9 +197,9 @@ fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: InvitationId, 
     audit::record(tx, audit::Entry { operation, op, kind: RecordKind::Invitation, id: id.0, changes });
 }
 
-/// The token of an invitation that is just being sent; none if it is over.
+/// The letter of an invitation that is just being sent, with a new token, and to whom it goes; nothing if it is over.
 #[expect(clippy::disallowed_methods, reason = "the outbox names one invitation, of whatever organization")]
-pub(super) async fn mint(core: &Core, id: i64) -> Result<Option<SecretString>> {
+pub(super) async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);
     let now = core.clock.now().0;
     let minted = invitations::Entity::update_many()
@@ -225,9 +208,18 @@ pub(super) async fn mint(core: &Core, id: i64) -> Result<Option<SecretString>> {
         .filter(invitations::Column::Id.eq(id))
         .filter(is_open())
         .filter(invitations::Column::ExpiresAt.gt(now))
-        .exec(core.db.writer())
+        .exec_with_returning(core.db.writer())
         .await?;
-    Ok((minted.rows_affected == 1).then_some(token))
+    let Some(row) = minted.into_iter().next() else { return Ok(None) };
+    let sql = "SELECT o.name, u.name FROM organizations o LEFT JOIN users u ON u.id = $2 WHERE o.id = $1";
+    let values = vec![row.organization_id.into(), row.invited_by.into()];
+    let Some(names) = core.db.one(sql.to_owned(), values).await? else { return Ok(None) };
+    let (organization, inviter): (String, Option<String>) = (names.try_get_by(0)?, names.try_get_by(1)?);
+    let inviter = inviter.as_deref().unwrap_or("An administrator");
+    let role = row.role.to_string();
+    let values = [("organization", &*organization), ("inviter", inviter), ("role", &role)];
+    let form = (Template::Invitation, "accept-invitation");
+    Ok(Some((row.email, with_link(core, form, (&token, row.expires_at), &values))))
 }
 
 /// What somebody who accepts says of themselves.

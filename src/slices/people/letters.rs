@@ -3,163 +3,141 @@
 //! The links lead to pages of the panel: `/confirm-email`, `/reset-password` and `/accept-invitation`, each with
 //! `#token=…`, which the page hands to the mutation of the same name.
 
-use sea_orm::ConnectionTrait;
-use secrecy::ExposeSecret;
-use serde_json::json;
+use secrecy::{ExposeSecret, SecretString};
 
-use super::{Client, entity::users, invitations, links};
+use super::{Client, entity::users, invitations, links, users::by_id};
 use crate::{
-    base::{problem::Result, time::Timestamp},
+    base::{enums::OutboxKind, problem::Result, time::Timestamp},
     core::{
         Core,
-        mail::{self, Kind, Letter, Outgoing, Row, Template},
+        mail::{Letter, SendError, Template},
+        outbox::{self, Claim, Mail, Outcome},
+        store::Transaction,
     },
 };
+
+pub(super) use crate::core::outbox::Notice;
 
 /// How long a notice is worth sending.
 const NOTICE_LIFETIME: std::time::Duration = std::time::Duration::from_hours(72);
 
-/// The letter for a mail that is just being sent; none if what it is about is over.
+/// Sends the mail that is due, where mail is set up; how many have left.
 ///
 /// # Errors
 /// The database is out of reach.
-pub async fn compose(core: &Core, row: &Row) -> Result<Option<Letter>> {
-    let token = match (row.kind, row.subject_id) {
-        (Kind::Notice, _) => None,
-        (_, None) => return Ok(None),
-        (Kind::Invitation, Some(id)) => Some(invitations::mint(core, id).await?),
-        (_, Some(id)) => Some(links::mint(core, id).await?),
-    };
-    let token = match token {
-        Some(None) => return Ok(None),
-        Some(Some(token)) => Some(token),
-        None => None,
-    };
-    let (template, page) = match row.kind {
-        Kind::ConfirmEmail => (Template::ConfirmEmail, "confirm-email"),
-        Kind::ResetPassword => (Template::ResetPassword, "reset-password"),
-        Kind::Invitation => (Template::Invitation, "accept-invitation"),
-        Kind::Notice => (Template::Notice, ""),
-    };
-    let link = token.map(|token| core.mailer.link(page, token.expose_secret())).unwrap_or_default();
-    let expires = readable(row.expires_at);
-    let mut values = vec![("site", core.mailer.site()), ("link", &link), ("expires", &expires)];
-    let parts = row.parts.as_object().into_iter().flatten();
-    values.extend(parts.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))));
-    Ok(Some(Letter::write(template, &values)))
+pub async fn deliver_due(core: &Core) -> Result<u64> {
+    if !core.mailer.is_on() {
+        return Ok(0);
+    }
+    outbox::work(core, OutboxKind::Mail, |mail| deliver(core, mail)).await
 }
 
-/// What has happened to an account that its owner should know of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
-    PasswordChanged,
-    EmailChanged,
-    SecondFactorOn,
-    SecondFactorOff,
-    SecondFactorReset,
-    PasswordReset,
-    RecoveryCodeUsed,
-    RecoveryCodesRenewed,
-    RefreshTokenReused,
-    AccountLinked,
-    AccountUnlinked,
-}
-
-impl Notice {
-    const fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Self::PasswordChanged => (
-                "Your password was changed",
-                "The password of your account was changed. Other sessions were ended.",
-            ),
-            Self::EmailChanged => (
-                "Your e-mail address was changed",
-                "Your account has another e-mail address now; this one no longer belongs to it.",
-            ),
-            Self::SecondFactorOn => {
-                ("A second factor was set up", "Signing in to your account now takes a code from your app.")
-            }
-            Self::SecondFactorOff => (
-                "The second factor was removed",
-                "Signing in to your account no longer takes a code from your app.",
-            ),
-            Self::SecondFactorReset => (
-                "The second factor was reset",
-                "The operator of this installation has removed your second factor and its recovery codes: signing in no \
-                 longer takes a code. Your sessions were ended.",
-            ),
-            Self::PasswordReset => (
-                "Your password was reset",
-                "The operator of this installation has removed your password and made a link that sets a new one. Your \
-                 sessions were ended.",
-            ),
-            Self::RecoveryCodeUsed => (
-                "A recovery code was used",
-                "Somebody signed in to your account with a recovery code. Each works once; renew them when few are left.",
-            ),
-            Self::RecoveryCodesRenewed => (
-                "Recovery codes were renewed",
-                "Your account has new recovery codes; the old ones no longer work.",
-            ),
-            Self::RefreshTokenReused => (
-                "A session was ended for safety",
-                "One of your sessions was used from two places, which happens when it was copied. It was ended; sign in again.",
-            ),
-            Self::AccountLinked => (
-                "Another way to sign in",
-                "An account with another provider can now sign in to your account.",
-            ),
-            Self::AccountUnlinked => (
-                "A way to sign in was removed",
-                "An account with another provider is no longer linked to your account.",
-            ),
+async fn deliver(core: &Core, mail: Claim<Mail>) -> Result<Outcome> {
+    let composed = match mail.work {
+        Mail::Link { id } => links::compose(core, id).await?,
+        Mail::Invitation { id } => invitations::compose(core, id).await?,
+        Mail::Notice { user_id, to, what, from } => {
+            let name = by_id(core.db.read(), user_id).await?.name;
+            let ((subject, what), when) = (words(what), readable(mail.created_at));
+            let values =
+                [("name", &*name), ("subject", subject), ("what", what), ("when", &when), ("from", &from)];
+            Some((to, write(core, Template::Notice, &values)))
         }
+    };
+    let Some((to, letter)) = composed else { return Ok(Outcome::Over) };
+    Ok(match core.mailer.send(mail.id, &to, letter).await {
+        Ok(()) => Outcome::Done,
+        Err(SendError::Later(why)) => Outcome::Later(why),
+        Err(SendError::Never(why)) => Outcome::Never(why),
+    })
+}
+
+fn write(core: &Core, template: Template, values: &[(&str, &str)]) -> Letter {
+    Letter::write(template, &[values, &[("site", core.mailer.site())]].concat())
+}
+
+/// The letter with a link to a page of the panel.
+pub(super) fn with_link(
+    core: &Core,
+    (template, page): (Template, &str),
+    (token, expires_at): (&SecretString, Timestamp),
+    values: &[(&str, &str)],
+) -> Letter {
+    let (link, expires) = (core.mailer.link(page, token.expose_secret()), readable(expires_at));
+    write(core, template, &[values, &[("link", &link), ("expires", &expires)]].concat())
+}
+
+/// The subject, and what has happened.
+const fn words(what: Notice) -> (&'static str, &'static str) {
+    match what {
+        Notice::PasswordChanged => (
+            "Your password was changed",
+            "The password of your account was changed. Other sessions were ended.",
+        ),
+        Notice::EmailChanged => (
+            "Your e-mail address was changed",
+            "Your account has another e-mail address now; this one no longer belongs to it.",
+        ),
+        Notice::SecondFactorOn => {
+            ("A second factor was set up", "Signing in to your account now takes a code from your app.")
+        }
+        Notice::SecondFactorOff => (
+            "The second factor was removed",
+            "Signing in to your account no longer takes a code from your app.",
+        ),
+        Notice::SecondFactorReset => (
+            "The second factor was reset",
+            "The operator of this installation has removed your second factor and its recovery codes: signing in no \
+             longer takes a code. Your sessions were ended.",
+        ),
+        Notice::PasswordReset => (
+            "Your password was reset",
+            "The operator of this installation has removed your password and made a link that sets a new one. Your \
+             sessions were ended.",
+        ),
+        Notice::RecoveryCodeUsed => (
+            "A recovery code was used",
+            "Somebody signed in to your account with a recovery code. Each works once; renew them when few are left.",
+        ),
+        Notice::RecoveryCodesRenewed => (
+            "Recovery codes were renewed",
+            "Your account has new recovery codes; the old ones no longer work.",
+        ),
+        Notice::RefreshTokenReused => (
+            "A session was ended for safety",
+            "One of your sessions was used from two places, which happens when it was copied. It was ended; sign in again.",
+        ),
+        Notice::AccountLinked => {
+            ("Another way to sign in", "An account with another provider can now sign in to your account.")
+        }
+        Notice::AccountUnlinked => (
+            "A way to sign in was removed",
+            "An account with another provider is no longer linked to your account.",
+        ),
     }
 }
 
 /// Tells a person what has happened to their account, at `recipient`.
-pub(super) async fn notify(
+pub(super) fn notify(
     core: &Core,
-    db: &impl ConnectionTrait,
+    tx: &Transaction,
     user: &users::Model,
     recipient: &str,
     notice: Notice,
     from: &Client,
-) -> Result<()> {
+) {
     let from = from.ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
-    post(core, db, (user, recipient), notice, &from).await
+    post(core, tx, (user, recipient), notice, from);
 }
 
 /// Tells a person what the operator has done to their account.
-pub(super) async fn notify_by_operator(
-    core: &Core,
-    db: &impl ConnectionTrait,
-    user: &users::Model,
-    notice: Notice,
-) -> Result<()> {
-    post(core, db, (user, &user.email), notice, "the operator of this installation").await
+pub(super) fn notify_by_operator(core: &Core, tx: &Transaction, user: &users::Model, notice: Notice) {
+    post(core, tx, (user, &user.email), notice, "the operator of this installation".to_owned());
 }
 
-async fn post(
-    core: &Core,
-    db: &impl ConnectionTrait,
-    (user, recipient): (&users::Model, &str),
-    notice: Notice,
-    from: &str,
-) -> Result<()> {
-    let now = core.clock.now();
-    let (subject, what) = notice.words();
-    let parts = json!({
-        "name": user.name, "subject": subject, "what": what, "when": readable(now), "from": from,
-    });
-    let mail = Outgoing {
-        kind: Kind::Notice,
-        recipient: recipient.to_owned(),
-        subject_id: None,
-        parts,
-        expires_at: now.plus(NOTICE_LIFETIME),
-    };
-    mail::enqueue(core, db, mail).await
+fn post(core: &Core, tx: &Transaction, (user, recipient): (&users::Model, &str), what: Notice, from: String) {
+    let mail = Mail::Notice { user_id: user.id, to: recipient.to_owned(), what, from };
+    outbox::enqueue_mail(core, tx, &mail, core.clock.now().plus(NOTICE_LIFETIME));
 }
 
 /// `2026-06-01 12:00 UTC`.

@@ -1,6 +1,6 @@
 //! Links sent by mail, on the people's side: who may use which, once, and for how long.
 //!
-//! A row of `email_tokens` is written with the mail; its token is made only when the mail is sent ([`mint`]), and with
+//! A row of `email_tokens` is written with the mail; its token is made only when the mail is sent ([`compose`]), and with
 //! each further try anew, so that only the last mail's link works. Until then the row holds random bytes that are the
 //! hash of nothing. The operator's own ([`by_hand`]) has its token at once. A newer link of the same kind replaces an older one.
 
@@ -11,9 +11,12 @@ use sea_orm::{
     sea_query::Expr,
 };
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
 
-use super::entity::{email_tokens, users};
+use super::{
+    entity::{email_tokens, users},
+    letters::with_link,
+    users::by_id,
+};
 use crate::{
     base::{
         ids::UserId,
@@ -23,8 +26,10 @@ use crate::{
     core::{
         Core,
         access::token::{Token, TokenHash, TokenKind},
-        mail::{self, Kind, Outgoing},
+        mail::{Letter, Template},
+        outbox::{self, Mail},
         sealing::random_bytes,
+        store::Transaction,
     },
 };
 
@@ -45,13 +50,6 @@ impl Purpose {
         }
     }
 
-    const fn mail(self) -> Kind {
-        match self {
-            Self::Confirm => Kind::ConfirmEmail,
-            Self::Reset => Kind::ResetPassword,
-        }
-    }
-
     const fn lifetime(self) -> Duration {
         match self {
             Self::Confirm => Duration::from_hours(48),
@@ -63,16 +61,14 @@ impl Purpose {
 /// Replaces the person's links of this kind by a new one, which a mail brings to `email`.
 pub(super) async fn send(
     core: &Core,
-    db: &impl ConnectionTrait,
+    tx: &Transaction,
     user: &users::Model,
     purpose: Purpose,
     email: &str,
 ) -> Result<()> {
-    let row = replace(core, db, user.id, (purpose, email), TokenHash(random_bytes())).await?;
-    let (subject_id, expires_at) = (Some(row.id), row.expires_at);
-    let parts = json!({ "name": user.name, "email": email });
-    let recipient = email.to_owned();
-    mail::enqueue(core, db, Outgoing { kind: purpose.mail(), recipient, subject_id, parts, expires_at }).await
+    let row = replace(core, tx, user.id, (purpose, email), TokenHash(random_bytes())).await?;
+    outbox::enqueue_mail(core, tx, &Mail::Link { id: row.id }, row.expires_at);
+    Ok(())
 }
 
 /// The same by hand: its token, and until when it is good. Whoever hands it over answers for the address.
@@ -140,18 +136,28 @@ fn withdrawal(core: &Core, user: UserId, purpose: Purpose) -> UpdateMany<email_t
         .filter(email_tokens::Column::UsedAt.is_null())
 }
 
-/// The token of a link that is just being sent; none if it is over.
+/// The letter of a link that is just being sent, with a new token, and to whom it goes; nothing if the link is over.
 #[expect(clippy::disallowed_methods, reason = "a link belongs to a person, and is named by the mail's row")]
-pub(super) async fn mint(core: &Core, id: i64) -> Result<Option<SecretString>> {
+pub(super) async fn compose(core: &Core, id: i64) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);
     let minted = email_tokens::Entity::update_many()
         .col_expr(email_tokens::Column::TokenHash, Expr::value(hash.as_bytes().to_vec()))
         .filter(email_tokens::Column::Id.eq(id))
         .filter(email_tokens::Column::UsedAt.is_null())
         .filter(email_tokens::Column::ExpiresAt.gt(core.clock.now().0))
-        .exec(core.db.writer())
+        .exec_with_returning(core.db.writer())
         .await?;
-    Ok((minted.rows_affected == 1).then_some(token))
+    let Some(row) = minted.into_iter().next() else { return Ok(None) };
+    let Some(email) = row.email else { return Ok(None) };
+    let form = if row.kind == Purpose::Confirm.as_str() {
+        (Template::ConfirmEmail, "confirm-email")
+    } else {
+        (Template::ResetPassword, "reset-password")
+    };
+    let name = by_id(core.db.read(), row.user_id).await?.name;
+    let values = [("name", &*name), ("email", &email)];
+    let letter = with_link(core, form, (&token, row.expires_at), &values);
+    Ok(Some((email, letter)))
 }
 
 /// Uses a link: whose it is, and the address that it proves. Of two who use one at a time, one comes too late.

@@ -46,7 +46,7 @@ pub use self::{
         Acceptance, Accepted, Delivery, accept as accept_invitation, invite, resend as resend_invitation,
         revoke as revoke_invitation,
     },
-    letters::compose,
+    letters::deliver_due,
     members::{
         add_member, add_to, has_member_with, leave, make_owner, missing, remove_member, role_of,
         update_member,

@@ -170,7 +170,7 @@ pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFac
     factor::remove(core, &tx, &person).await?;
     throttle::forgive(core, &tx, &[Key::second_factor(user)]).await?;
     let sessions_ended = end_everything(core, &tx, &person).await?;
-    notify_by_operator(core, &tx, &person, Notice::SecondFactorReset).await?;
+    notify_by_operator(core, &tx, &person, Notice::SecondFactorReset);
     let changes = json!({ "second_factor": false, "sessions": "revoked" });
     record_personal(&tx, Origin::operator(core), PersonalEntry::done("resetSecondFactor", user, changes));
     let organizations_requiring_one = houses(core, &tx, user, REQUIRING_FACTOR).await?;
@@ -194,7 +194,7 @@ pub async fn reset_password(core: &Core, user: UserId) -> Result<NewLink> {
     let sessions_ended = end_everything(core, &tx, &person).await?;
     let (token, expires_at) = links::by_hand(core, &tx, &person, Purpose::Reset).await?;
     throttle::forgive(core, &tx, &[Key::account(&person.email), Key::password(user)]).await?;
-    notify_by_operator(core, &tx, &person, Notice::PasswordReset).await?;
+    notify_by_operator(core, &tx, &person, Notice::PasswordReset);
     let changes = json!({ "password": "changed", "sessions": "revoked" });
     record_personal(&tx, Origin::operator(core), PersonalEntry::done("resetUserPassword", user, changes));
     core.access.cache.invalidate_after(&tx);

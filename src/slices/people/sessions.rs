@@ -246,7 +246,7 @@ async fn reused(
     }
     tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
     revoke(core, &tx, session.user_id, &session.family).await?;
-    notify(core, &tx, user, &user.email, Notice::RefreshTokenReused, &Client::of(request)).await?;
+    notify(core, &tx, user, &user.email, Notice::RefreshTokenReused, &Client::of(request));
     let entry = PersonalEntry::done("refreshTokenReused", user.id, json!({ "sessions": "revoked" }));
     record_personal(&tx, request, entry.by(&user.name).through(session.id));
     core.access.cache.invalidate_after(&tx);

@@ -192,7 +192,7 @@ pub async fn complete_sign_in(
     throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
     let client = Client::of(request);
     let changes = if proof == factor::Proof::RecoveryCode {
-        notify(core, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client).await?;
+        notify(core, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client);
         json!({ "recovery_code": "used" })
     } else {
         json!({})

@@ -2,7 +2,7 @@
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
-use muster::core::{config::Config, mail};
+use muster::{core::config::Config, slices::people};
 
 use super::TestApp;
 
@@ -35,7 +35,7 @@ impl TestApp {
 
     /// Sends what is due, and takes what has left out of the folder, the oldest first.
     pub async fn mails(&self) -> Vec<Mail> {
-        mail::deliver_due(&self.core).await.unwrap();
+        people::deliver_due(&self.core).await.unwrap();
         let folder: PathBuf = self.folder().join("mail");
         let mut found = Vec::new();
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -152,7 +152,7 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
         now.into(),
     ];
     tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    notify(core, &tx, &user, &user.email, Notice::AccountLinked, &Client::of(request)).await?;
+    notify(core, &tx, &user, &user.email, Notice::AccountLinked, &Client::of(request));
     let entry =
         PersonalEntry::done("linkAccount", user.id, json!({ "provider": provider.name, "email": email }))
             .by(&user.name);

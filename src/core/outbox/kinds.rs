@@ -1,0 +1,115 @@
+//! What waits in the outbox, as the column `payload` holds it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{
+    enums::OutboxKind,
+    ids::{ApprovalId, ConversationId, InvitationId, MessageId, UserId},
+};
+
+/// What the host of an agent is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Command {
+    /// Launch the agent.
+    Launch,
+    /// Stop it.
+    Stop,
+    /// Let it take no turns.
+    Pause,
+    /// Let it take turns again.
+    Resume,
+    /// Hand it a message.
+    Turn {
+        /// Where it was written.
+        conversation_id: ConversationId,
+        /// Which.
+        message_id: MessageId,
+    },
+    /// Hand it a decision.
+    Answer {
+        /// What was decided.
+        approval_id: ApprovalId,
+    },
+    /// Bring its skills, servers and credentials up to date.
+    Sync,
+}
+
+impl Command {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(self) -> OutboxKind {
+        match self {
+            Self::Launch => OutboxKind::Launch,
+            Self::Stop => OutboxKind::Stop,
+            Self::Pause => OutboxKind::Pause,
+            Self::Resume => OutboxKind::Resume,
+            Self::Turn { .. } => OutboxKind::Turn,
+            Self::Answer { .. } => OutboxKind::Answer,
+            Self::Sync => OutboxKind::Sync,
+        }
+    }
+}
+
+/// A mail, before its letter is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "letter", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Mail {
+    /// A link that confirms an address, or leads to a new password.
+    Link {
+        /// The row of `email_tokens`.
+        id: i64,
+    },
+    /// A link into an organization.
+    Invitation {
+        /// Which invitation.
+        id: InvitationId,
+    },
+    /// Something has happened to an account.
+    Notice {
+        /// Whose account.
+        user_id: UserId,
+        /// The address that the account had at that moment: who changes it after breaking in must not get the warning.
+        to: String,
+        /// What has happened.
+        what: Notice,
+        /// Where it came from: an address, or words.
+        from: String,
+    },
+}
+
+/// What has happened to an account that its owner should know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "the names say it; the letter says it at length")]
+pub enum Notice {
+    PasswordChanged,
+    EmailChanged,
+    SecondFactorOn,
+    SecondFactorOff,
+    SecondFactorReset,
+    PasswordReset,
+    RecoveryCodeUsed,
+    RecoveryCodesRenewed,
+    RefreshTokenReused,
+    AccountLinked,
+    AccountUnlinked,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_read_back_and_its_column_says_the_same_kind() {
+        let turn = Command::Turn { conversation_id: ConversationId(1), message_id: MessageId(2) };
+        let answer = Command::Answer { approval_id: ApprovalId(3) };
+        for command in
+            [Command::Launch, Command::Stop, Command::Pause, Command::Resume, turn, answer, Command::Sync]
+        {
+            let stored = serde_json::to_value(command).unwrap();
+            assert_eq!(stored["kind"], command.kind().as_str());
+            assert_eq!(serde_json::from_value::<Command>(stored).unwrap(), command);
+        }
+    }
+}

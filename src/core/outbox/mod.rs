@@ -1,0 +1,136 @@
+//! The outbox: what has to leave the process, written with the change that decides it, so that there is never one without
+//! the other.
+//!
+//! A row holds ids and never a secret; whoever sends it reads the rest then. There are two ways out:
+//! - **Claimed** work (mail) is taken by the worker of any replica, tried again, and given up: `worker.rs`.
+//! - **Commands** for the host of a server are never claimed and never given up. The gateway, a later part of the product,
+//!   sends what [waits](waiting) for a server in the order of the ids, until the host has acknowledged it or it is past its
+//!   deadline.
+//!
+//! Rows of one `order_key` leave in the order of their ids: the commands for an agent have one in common, mails have none.
+//! A commit [wakes](wake) whoever sends what it has put here, in its own process. Other replicas and crashes are covered by
+//! the rounds.
+
+mod kinds;
+mod worker;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use sea_orm::{ConnectionTrait, Statement, Value};
+use serde_json::json;
+use tokio::sync::watch;
+
+pub use self::{
+    kinds::{Command, Mail, Notice},
+    worker::{Claim, Outcome, work},
+};
+use crate::{
+    base::{
+        enums::OutboxKind,
+        ids::{AgentId, ServerId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        store::{Transaction, Tx},
+    },
+};
+
+/// How long a command waits for its host.
+const COMMAND_LIFETIME: Duration = Duration::from_hours(30 * 24);
+
+/// Whom a command is for: the host of a server, and which of its agents it is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// Whose host.
+    pub server: ServerId,
+    /// Which agent.
+    pub agent: AgentId,
+    /// The launch that the command belongs to; reports of an older one are dropped.
+    pub generation: i64,
+}
+
+/// Puts a command into the outbox, with the commit of what decided it.
+pub fn enqueue(tx: &Tx, to: Host, command: Command) {
+    let host = [tx.scope.org.0, to.server.0, to.agent.0, to.generation].map(Some);
+    let (key, expires_at) = (format!("agent:{}", to.agent), tx.now.plus(COMMAND_LIFETIME));
+    put(&tx.scope.core, tx.connection(), (command.kind(), json!(command)), host, Some(key), expires_at);
+}
+
+/// Puts a mail into the outbox, with the commit of what causes it. After `expires_at` it is of no use.
+pub fn enqueue_mail(core: &Core, tx: &Transaction, mail: &Mail, expires_at: Timestamp) {
+    put(core, tx, (OutboxKind::Mail, json!(mail)), [None; 4], None, expires_at);
+}
+
+fn put(
+    core: &Core,
+    tx: &Transaction,
+    (kind, payload): (OutboxKind, serde_json::Value),
+    host: [Option<i64>; 4],
+    order_key: Option<String>,
+    expires_at: Timestamp,
+) {
+    let sql = "INSERT INTO outbox (organization_id, server_id, agent_id, generation, kind, payload, order_key, \
+               created_at, available_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let now = core.clock.now();
+    let mut values: Vec<Value> = host.map(Value::from).into();
+    values.extend([kind.into(), payload.into(), order_key.into()]);
+    values.extend([now.into(), now.into(), expires_at.into()]);
+    tx.before_commit(Statement::from_sql_and_values(core.db.backend(), sql, values));
+    let wakers = core.outbox.clone();
+    tx.afterwards(move || wakers.of(kind).send_replace(()));
+}
+
+/// Wakes those who send what waits: the worker, or the gateway.
+#[derive(Clone, Default)]
+pub struct Wakers {
+    claimed: watch::Sender<()>,
+    commands: watch::Sender<()>,
+}
+
+impl Wakers {
+    const fn of(&self, kind: OutboxKind) -> &watch::Sender<()> {
+        if matches!(kind, OutboxKind::Mail) { &self.claimed } else { &self.commands }
+    }
+}
+
+/// Wakes whoever sends this kind in this process: another replica has committed some.
+pub fn wake(core: &Core, kind: OutboxKind) {
+    core.outbox.of(kind).send_replace(());
+}
+
+/// Changes when somebody has put something of this kind into the outbox, or of a kind that leaves by the same way.
+#[must_use]
+pub fn woken(core: &Core, kind: OutboxKind) -> watch::Receiver<()> {
+    core.outbox.of(kind).subscribe()
+}
+
+/// How many rows of each kind wait, and since when the oldest does: from an index over those that wait alone. Kinds that only a
+/// later version knows are told as well.
+///
+/// # Errors
+/// The database is out of reach.
+pub async fn waiting(core: &Core) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
+    let sql =
+        "SELECT kind, COUNT(*), MIN(created_at) FROM outbox WHERE acknowledged_at IS NULL GROUP BY kind";
+    let rows = core.db.all(sql.to_owned(), vec![]).await?;
+    let known = OutboxKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), (0, None)));
+    let mut waiting: BTreeMap<_, _> = known.collect();
+    for row in rows {
+        waiting.insert(row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?));
+    }
+    Ok(waiting.into_iter().map(|(kind, (depth, oldest))| (kind, depth, oldest)).collect())
+}
+
+/// Forgets the commands for a server that is being deleted: no host will ever take them.
+///
+/// # Errors
+/// The database refused.
+pub async fn forget_server(tx: &Tx, server: ServerId) -> Result<()> {
+    let sql = "DELETE FROM outbox WHERE organization_id = $1 AND server_id = $2";
+    let values = [tx.scope.org.into(), server.into()];
+    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
+    tx.connection().execute_raw(statement).await?;
+    Ok(())
+}
