@@ -103,14 +103,12 @@ async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result
 pub(super) fn admit(scope: &Scope, operation: &str, permit: Permit) -> Result<()> {
     let admitted = match permit {
         Permit::Member => Ok(()),
-        Permit::InOrganization { permission, confirmed_email } => {
-            scope.require(permission).and_then(|()| match confirmed_email {
-                true if !scope.request.caller.has_confirmed_email() => {
-                    Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."))
-                }
-                _ => Ok(()),
-            })
-        }
+        Permit::InOrganization { permission, confirmed_email } => scope.require(permission).and_then(|()| {
+            if confirmed_email && !scope.request.caller.has_confirmed_email() {
+                return Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."));
+            }
+            Ok(())
+        }),
         Permit::Anyone | Permit::SignedIn => {
             Err(Problem::internal(anyhow::anyhow!("a field of no organization was asked for one")))
         }

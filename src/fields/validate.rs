@@ -195,7 +195,7 @@ impl<'a> Validator<'a> {
             },
             ("Id", Value::Number(number)) => match number.as_i64() {
                 Some(number) => {
-                    self.number(super::bounds::range(1, crate::base::ids::MAX_ID), number, pointer)
+                    self.number(super::bounds::range(1, crate::base::ids::MAX_ID), number, pointer);
                 }
                 None => self.wrong_type(pointer, AN_ID),
             },

@@ -1,13 +1,8 @@
 //! The law of statements: a list costs as many of them with many rows as with few, whatever relations it shows.
 
-use std::time::Duration;
-
-use futures::future::{join, join_all};
-use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
-use crate::harness::{Population, TestApp, Walker, is_postgres};
+use crate::harness::{Population, TestApp, Walker};
 
 /// Lists that do not grow with what this test makes: the caller's own sessions, the settings, the record of what was done
 /// through the service, and what the caller may do.
@@ -38,37 +33,6 @@ async fn few_rows_and_many_cost_the_same_number_of_statements() {
         let constant = CONSTANT.contains(&field.name.as_str());
         assert_eq!(size_of_many <= size, constant, "{}: the answer has to grow: {document}", field.name);
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn those_who_ask_for_the_same_record_at_once_cost_two_statements() {
-    if !is_postgres() {
-        return; // Nothing makes a reader of SQLite wait.
-    }
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let document = format!("{{ agent(orgId: {}, id: {agent}) {{ name }} }}", app.org);
-    let ask = || app.viewer.gql(&document, json!({}));
-    let name = ask().await.data()["agent"]["name"].clone();
-    let held = app.database.begin().await.unwrap();
-    held.execute_unprepared("LOCK TABLE agents IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    let before = app.statements();
-    let let_go = async {
-        while app.statements() == before {
-            sleep(Duration::from_millis(10)).await;
-        }
-        // The first one waits in the database, all others for the first.
-        sleep(Duration::from_millis(700)).await;
-        held.execute_unprepared("UPDATE agents SET name = 'Renamed'").await.unwrap();
-        held.commit().await.unwrap();
-    };
-    let (answers, ()) = join(join_all((0..20).map(|_| ask())), let_go).await;
-    // A read whose snapshot is older than the change may have been under way; nobody else shares it.
-    let old = answers.into_iter().map(|answer| answer.data()["agent"]["name"].clone());
-    let old = old.filter(|seen| *seen == name).count();
-    assert!(old <= 1, "{old} saw what was before");
-    let statements = app.statements() - before;
-    assert!(statements <= 4, "two, and what is noted beside: {statements}");
 }
 
 /// The arguments of a list in this test.

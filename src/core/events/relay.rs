@@ -43,6 +43,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How many events may wait to be sent.
 const WAITING: usize = 10_000;
 
+/// An event on its way: organization, kind, what happened, id, and what it is part of.
+type Sent = (OrgId, RecordKind, ChangeOp, i64, Option<i64>);
+
 /// What a process tells the others.
 #[derive(Debug, Serialize, Deserialize)]
 struct Message {
@@ -50,9 +53,9 @@ struct Message {
     from: u64,
     /// How many batches it has sent, this one included.
     batch: u64,
-    /// The events of this batch: organization, kind, what happened, id, and what it is part of.
+    /// The events of this batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    events: Vec<(OrgId, RecordKind, ChangeOp, i64, Option<i64>)>,
+    events: Vec<Sent>,
     /// The process ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     bye: bool,
@@ -84,9 +87,9 @@ pub async fn relay(core: Arc<Core>) {
     let _ = core.events.outgoing.sender.set(sender);
     let from = u64::from_be_bytes(random_bytes());
     let stopping = core.tasks.stopping.clone();
-    let listening = listen(&core, options, from);
-    let sending = send(&core, from, events);
-    stopping.run_until_cancelled(async { tokio::join!(listening, sending) }).await;
+    let work = async { tokio::join!(listen(&core, options, from), send(&core, from, events)) };
+    // Neither ends by itself.
+    let _ = stopping.run_until_cancelled(Box::pin(work)).await;
     let bye = Message { from, batch: 0, events: Vec::new(), bye: true };
     // Whoever does not hear it takes this process for silent, and reads again.
     let _ = timeout(AGAIN, notify(&core, &bye)).await;
@@ -119,7 +122,7 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
 }
 
 /// The events in messages that are small enough; one without events if there are none.
-fn batches(events: &[Event]) -> Vec<Vec<(OrgId, RecordKind, ChangeOp, i64, Option<i64>)>> {
+fn batches(events: &[Event]) -> Vec<Vec<Sent>> {
     /// More than one event of the longest names and numbers takes.
     const LONGEST: usize = 100;
     if events.is_empty() {
@@ -225,7 +228,7 @@ mod tests {
         let kind = *RecordKind::ALL.iter().max_by_key(|kind| kind.as_str().len()).unwrap();
         let event =
             Event { org: OrgId(longest), kind, id: longest, op: ChangeOp::Created, of: Some(longest) };
-        let batches = batches(&[event; 1000]);
+        let batches = batches(&vec![event; 1000]);
         assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 1000);
         for events in batches {
             let message = Message { from: u64::MAX, batch: u64::MAX, events, bye: false };

@@ -97,7 +97,7 @@ pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
     // Only these are locked: somebody may be at work on any other channel.
     let names_them = match tx.connection().get_database_backend() {
         DbBackend::Postgres => "CAST(alert_recipient_user_ids AS JSONB) @> CAST($1 AS TEXT)::JSONB",
-        _ => "EXISTS (SELECT 1 FROM json_each(alert_recipient_user_ids) WHERE value = CAST($1 AS BIGINT))",
+        _ => "EXISTS (SELECT 1 FROM json_each(alert_recipient_user_ids) WHERE value = CAST(? AS BIGINT))",
     };
     let names_them = Expr::cust_with_values(names_them, [user.0.to_string()]);
     let rows = held(tx.scope.find::<channels::Entity>().filter(names_them)).all(tx.connection()).await?;
