@@ -152,7 +152,7 @@ impl Room {
 
     fn tell(&self, news: News) {
         let number = self.told.fetch_add(1, Ordering::Relaxed);
-        // Nobody listening is no failure.
+        // It is fine if nobody listens.
         let _ = self.news.send((number, news));
     }
 
