@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long what was read for an event is given to others who hear of it.
-const FRESH: Duration = Duration::from_millis(250);
+const FRESH: Duration = Duration::from_secs(1);
 /// The events whose memos are kept at a time.
 const KEPT: usize = 8;
 
