@@ -11,7 +11,7 @@ use std::{
 
 use dataloader::{BatchFn, cached::Loader};
 use futures::future::{BoxFuture, FutureExt, try_join_all};
-use sea_orm::{DbBackend, QueryResult, Value};
+use sea_orm::{QueryResult, Value};
 use secrecy::SecretString;
 
 use super::{
@@ -26,7 +26,7 @@ use crate::{
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, access::Scope, events::Memo},
+    core::{Core, access::Scope, events::Memo, store::Db},
 };
 
 /// The rows that a root field answers with: always those of one organization.
@@ -373,7 +373,7 @@ type Question = (OrgId, String);
 
 impl Loaders {
     fn get(&self, scope: &Scope, relation: &Relation) -> Loader<i64, Loaded, ByKey> {
-        let sql = relation_sql(relation, scope.core.db.backend());
+        let sql = relation_sql(relation, &scope.core.db);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = scope.request.changes();
         if kept.changes != changes {
@@ -391,12 +391,9 @@ impl Loaders {
     }
 }
 
-fn relation_sql(relation: &Relation, backend: DbBackend) -> String {
+fn relation_sql(relation: &Relation, db: &Db) -> String {
     let (spec, load) = (relation.plan.spec, &relation.load);
-    let keys = match backend {
-        DbBackend::Postgres => "= ANY($2)",
-        _ => "IN (SELECT value FROM json_each($2))",
-    };
+    let keys = db.is_among();
     let mut sql = format!(
         "SELECT {} FROM {} WHERE {} = $1 AND {} {keys}",
         relation.plan.columns,
@@ -439,11 +436,7 @@ impl BatchFn<i64, Loaded> for ByKey {
 
 impl ByKey {
     async fn rows(&self, keys: &[i64]) -> Result<HashMap<i64, Vec<Shared>>> {
-        let keys_value = match self.core.db.backend() {
-            DbBackend::Postgres => Value::from(keys.to_vec()),
-            _ => Value::from(serde_json::Value::from(keys).to_string()),
-        };
-        let mut values = vec![self.org.0.into(), keys_value];
+        let mut values = vec![self.org.0.into(), self.core.db.keys(keys)];
         let sql = at(&self.sql, &mut values, || self.core.clock.now()).into_owned();
         let rows = self.core.db.all(sql, values).await?;
         if rows.len() > MOST_RELATED {

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{DbBackend, Value};
-
 use super::{Caller, Membership, ServiceToken, token::TokenHash};
 use crate::{
     base::{
@@ -67,9 +65,9 @@ async fn of_sessions(core: &Core, org: OrgId, sessions: Vec<i64>, admitted: &mut
          JOIN members m ON m.organization_id = $1 AND m.user_id = u.id JOIN organizations o ON o.id = $1 \
          WHERE s.id {} AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
          AND NOT (o.require_second_factor AND u.totp_confirmed_at IS NULL)",
-        any(core)
+        core.db.is_among()
     );
-    for row in core.db.all(sql, vec![org.0.into(), keys(core, sessions)]).await? {
+    for row in core.db.all(sql, vec![org.0.into(), core.db.keys(&sessions)]).await? {
         let role = row.try_get_by::<String, _>(1)?.parse().map_err(Problem::internal)?;
         let permissions = core.policy.role_permissions(org, role);
         let session = SessionId(row.try_get_by(0)?);
@@ -82,11 +80,11 @@ async fn of_tokens(core: &Core, org: OrgId, tokens: &[&ServiceToken], admitted: 
     let sql = format!(
         "SELECT id, token_hash, previous_token_hash, previous_expires_at, expires_at FROM service_tokens \
          WHERE organization_id = $1 AND id {} AND revoked_at IS NULL",
-        any(core)
+        core.db.is_among()
     );
-    let ids = tokens.iter().map(|token| token.id.0).collect();
+    let ids: Vec<i64> = tokens.iter().map(|token| token.id.0).collect();
     let (now, cap) = (core.clock.now(), core.policy.token_cap());
-    for row in core.db.all(sql, vec![org.0.into(), keys(core, ids)]).await? {
+    for row in core.db.all(sql, vec![org.0.into(), core.db.keys(&ids)]).await? {
         let id = TokenId(row.try_get_by(0)?);
         let (current, previous): (Vec<u8>, Option<Vec<u8>>) = (row.try_get_by(1)?, row.try_get_by(2)?);
         let (overlap, end): (Option<Timestamp>, Option<Timestamp>) = (row.try_get_by(3)?, row.try_get_by(4)?);
@@ -102,19 +100,4 @@ async fn of_tokens(core: &Core, org: OrgId, tokens: &[&ServiceToken], admitted: 
         }
     }
     Ok(())
-}
-
-/// One of the keys in `$2`.
-fn any(core: &Core) -> &'static str {
-    match core.db.backend() {
-        DbBackend::Postgres => "= ANY($2)",
-        _ => "IN (SELECT value FROM json_each($2))",
-    }
-}
-
-fn keys(core: &Core, keys: Vec<i64>) -> Value {
-    match core.db.backend() {
-        DbBackend::Postgres => keys.into(),
-        _ => serde_json::Value::from(keys).to_string().into(),
-    }
 }

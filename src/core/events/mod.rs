@@ -24,7 +24,6 @@ use std::{
     },
 };
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 pub use self::{memo::Memo, relay::relay};
@@ -39,7 +38,7 @@ use crate::base::{
 const BEHIND: usize = 1024;
 
 /// A change, after its commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Whose record.
     pub org: OrgId,

@@ -147,6 +147,24 @@ impl Db {
         self.read.get_database_backend()
     }
 
+    /// What comes behind a column in a condition that it is one of the keys in `$2`, which [`Self::keys`] makes.
+    #[must_use]
+    pub fn is_among(&self) -> &'static str {
+        match self.backend() {
+            DbBackend::Postgres => "= ANY($2)",
+            _ => "IN (SELECT value FROM json_each($2))",
+        }
+    }
+
+    /// Keys as one value of a statement.
+    #[must_use]
+    pub fn keys(&self, keys: &[i64]) -> Value {
+        match self.backend() {
+            DbBackend::Postgres => keys.to_vec().into(),
+            _ => serde_json::Value::from(keys).to_string().into(),
+        }
+    }
+
     /// The connections: what for, how many, how many of them are idle, and the most there may be.
     #[must_use]
     pub fn pools(&self) -> [(&'static str, usize, usize, usize); 2] {
