@@ -9,7 +9,7 @@ use muster::{
         enums::{ChangeOp, RecordKind},
         ids::OrgId,
     },
-    core::{Event, Request},
+    core::{Event, Request, ledger::What},
     read::Reading,
     slices::changes::needed,
 };
@@ -21,6 +21,13 @@ use crate::harness::{Actor, Program, Socket, TestApp, empty_database, is_postgre
 const CHANGES: &str =
     "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { kind id op } }";
 
+/// Waits until so many subscriptions listen: their operations run beside the socket's other ones.
+async fn listening(app: &TestApp, subscriptions: usize) {
+    while app.core.ledger.line(What::Subscriptions).total() < subscriptions {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// Waits until what was sent before has reached the service.
 async fn settled(client: &mut Socket) {
     client.subscribe("settled", "{ __typename }", json!({})).await;
@@ -28,9 +35,11 @@ async fn settled(client: &mut Socket) {
 }
 
 async fn watching(app: &TestApp, actor: &Actor, kinds: Value) -> Socket {
+    let before = app.core.ledger.line(What::Subscriptions).total();
     let mut client = Socket::of(actor).await;
     client.subscribe("1", CHANGES, json!({ "o": app.org, "k": kinds })).await;
     settled(&mut client).await;
+    listening(app, before + 1).await;
     client
 }
 
@@ -98,6 +107,7 @@ async fn a_burst_in_one_organization_ends_no_subscription_of_another() {
     let mut stranger = Socket::of(&app.stranger).await;
     stranger.subscribe("1", theirs, json!({ "o": app.other_org })).await;
     settled(&mut stranger).await;
+    listening(&app, 1).await;
     // Of what it does not want, a subscriber hears nothing; how much of it there was, they have to keep up with.
     let mut ours = watching(&app, &app.owner, json!(["SERVER"])).await;
     for id in 1..=10_000 {
