@@ -228,8 +228,10 @@ async fn require_editor(tx: &Tx, candidate: &Compiled) -> Result<()> {
 
 /// Rules that are in a file are not the database's.
 async fn require_no_file(scope: &Scope) -> Result<()> {
+    // A file may have been saved or deleted a moment ago; before it was deleted, its text was published.
+    rules::follow(&scope.core).await?;
+    // Problems in the folder are logged by the watcher.
     let worker = Arc::clone(&scope.core);
-    // It may have been saved a moment ago. What is wrong with the folder is told by whoever watches it.
     tokio::task::spawn_blocking(move || drop(worker.policy.reload())).await.map_err(Problem::internal)?;
     if !scope.core.policy.has_file(scope.org) {
         return Ok(());
