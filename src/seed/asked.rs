@@ -1,14 +1,13 @@
 //! Approvals: which there are, and their rows.
 
+use muster_corpus::{Facts, Random};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{
     Volume,
     bulk::{Cell, Sheet},
-    corpus::Facts,
     fleet::{Agent, Fleet},
-    random::Random,
 };
 use crate::{
     base::ids::OrgId,

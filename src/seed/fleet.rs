@@ -5,10 +5,9 @@ use std::collections::HashSet;
 use super::{
     Volume,
     bulk::{Bulk, Cell, Sheet},
-    corpus::{TOPICS, Topic, person},
-    random::Random,
 };
 use crate::base::ids::OrgId;
+use muster_corpus::{Random, TOPICS, Topic, person};
 
 /// What conversations are about, and between whom.
 pub struct Fleet {

@@ -4,24 +4,22 @@
 //! counts, last messages, search index, states, instants that follow each other. Secrets are left out, since
 //! numbers that anybody can compute are none.
 //!
-//! - `random.rs`, `corpus.rs`: numbers, and the words made with them
 //! - `fleet.rs`: servers, images, agents, channels, contacts · `asked.rs`: approvals
 //! - `talk.rs`: what is said in a conversation · `threads.rs`: conversations with all that
 //! - `bulk.rs`: rows into the database, many at once
 
 mod asked;
 mod bulk;
-mod corpus;
 mod fleet;
-mod random;
 mod talk;
 mod threads;
 
+use muster_corpus::Random;
 use sea_orm::DbBackend;
 use serde::Serialize;
 use serde_json::json;
 
-use self::{bulk::Bulk, random::Random};
+use self::bulk::Bulk;
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},

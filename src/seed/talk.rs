@@ -1,11 +1,8 @@
 //! What is said in one conversation: turns of a question, thoughts, calls of tools, and an answer.
 
+use muster_corpus::{Facts, Random, Topic};
 use serde_json::{Value, json};
 
-use super::{
-    corpus::{Facts, Topic},
-    random::Random,
-};
 use crate::base::enums::{MessageKind, MessageRole};
 
 /// A message that has no id yet.

@@ -6,9 +6,7 @@ use super::{
     Seeded, Volume,
     asked::{self, Asked, Place},
     bulk::{Bulk, Cell, Sheet},
-    corpus::Facts,
     fleet::Fleet,
-    random::Random,
     talk::{Draft, Talk},
 };
 use crate::{
@@ -16,6 +14,7 @@ use crate::{
     core::store::Db,
     slices::conversations::{conversation_token, preview, text_of, tokens},
 };
+use muster_corpus::{Facts, Random};
 
 /// So many messages are written at a time, and committed together.
 const PART: usize = 25_000;

@@ -1,7 +1,7 @@
 //! The hand-written service that `docs/performance.md` compares with gives the very same JSON as `/v1`. Were it to
 //! give less, the comparison would be none.
 
-#[path = "../../benches/baseline/rows.rs"]
+#[path = "../../crates/bench/src/bin/baseline/rows.rs"]
 #[expect(dead_code, reason = "attachments are read by the example alone")]
 mod rows;
 

@@ -1,52 +1,24 @@
 //! What waits in the outbox, as the column `payload` holds it.
 
+use muster_protocol::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{
     enums::OutboxKind,
-    ids::{ApprovalId, ConversationId, InvitationId, MessageId, UserId},
+    ids::{InvitationId, UserId},
 };
 
-/// What the host of an agent is told to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Command {
-    /// Launch the agent.
-    Launch,
-    /// Stop it.
-    Stop,
-    /// Let it take no turns.
-    Pause,
-    /// Let it take turns again.
-    Resume,
-    /// Hand it a message.
-    Turn {
-        /// Where it was written.
-        conversation_id: ConversationId,
-        /// Which.
-        message_id: MessageId,
-    },
-    /// Hand it a decision.
-    Answer {
-        /// What was decided.
-        approval_id: ApprovalId,
-    },
-    /// Bring its skills, servers and credentials up to date.
-    Sync,
-}
-
-impl Command {
-    /// Its kind.
-    #[must_use]
-    pub const fn kind(self) -> OutboxKind {
-        match self {
-            Self::Launch => OutboxKind::Launch,
-            Self::Stop => OutboxKind::Stop,
-            Self::Pause => OutboxKind::Pause,
-            Self::Resume => OutboxKind::Resume,
-            Self::Turn { .. } => OutboxKind::Turn,
-            Self::Answer { .. } => OutboxKind::Answer,
-            Self::Sync => OutboxKind::Sync,
+/// The kind of the row that holds a command.
+impl From<Command> for OutboxKind {
+    fn from(command: Command) -> Self {
+        match command {
+            Command::Launch => Self::Launch,
+            Command::Stop => Self::Stop,
+            Command::Pause => Self::Pause,
+            Command::Resume => Self::Resume,
+            Command::Turn { .. } => Self::Turn,
+            Command::Answer { .. } => Self::Answer,
+            Command::Sync => Self::Sync,
         }
     }
 }
@@ -102,13 +74,13 @@ mod tests {
 
     #[test]
     fn a_command_is_read_back_and_its_column_says_the_same_kind() {
-        let turn = Command::Turn { conversation_id: ConversationId(1), message_id: MessageId(2) };
-        let answer = Command::Answer { approval_id: ApprovalId(3) };
+        let turn = Command::Turn { conversation_id: 1, message_id: 2 };
+        let answer = Command::Answer { approval_id: 3 };
         for command in
             [Command::Launch, Command::Stop, Command::Pause, Command::Resume, turn, answer, Command::Sync]
         {
             let stored = serde_json::to_value(command).unwrap();
-            assert_eq!(stored["kind"], command.kind().as_str());
+            assert_eq!(stored["kind"], OutboxKind::from(command).as_str());
             assert_eq!(serde_json::from_value::<Command>(stored).unwrap(), command);
         }
     }

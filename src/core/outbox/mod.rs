@@ -16,12 +16,13 @@ mod worker;
 
 use std::{collections::BTreeMap, time::Duration};
 
+use muster_protocol::Command;
 use sea_orm::{ConnectionTrait, Statement, Value};
 use serde_json::json;
 use tokio::sync::watch;
 
 pub use self::{
-    kinds::{Command, Mail, Notice},
+    kinds::{Mail, Notice},
     worker::{Claim, Outcome, work},
 };
 use crate::{
@@ -55,7 +56,7 @@ pub struct Host {
 pub fn enqueue(tx: &Tx, to: Host, command: Command) {
     let host = [tx.scope.org.0, to.server.0, to.agent.0, to.generation].map(Some);
     let (key, expires_at) = (format!("agent:{}", to.agent), tx.now.plus(COMMAND_LIFETIME));
-    put(&tx.scope.core, tx.connection(), (command.kind(), json!(command)), host, Some(key), expires_at);
+    put(&tx.scope.core, tx.connection(), (command.into(), json!(command)), host, Some(key), expires_at);
 }
 
 /// Puts a mail into the outbox, with the commit of what causes it. After `expires_at` it is of no use.

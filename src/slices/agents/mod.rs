@@ -13,6 +13,7 @@ mod input;
 mod record;
 mod state;
 
+use muster_protocol::Command;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QueryOrder, Set,
     sea_query::Expr,
@@ -29,7 +30,7 @@ use self::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp, RecordKind},
+        enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind},
         ids::{AgentId, ImageId, ServerId},
         problem::{Code, Problem, Result, Violation},
     },
@@ -37,7 +38,7 @@ use crate::{
         Event,
         access::Scope,
         audit,
-        outbox::{self, Command, Host},
+        outbox::{self, Host},
         store::{Tx, held},
     },
     slices::{
@@ -121,7 +122,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     agent.status = Set(status);
     agent.status_changed_at = Set(Some(tx.now));
     agent.launch_generation = Set(generation);
-    agent.last_action = Set(Some(command.kind().as_str().to_owned()));
+    agent.last_action = Set(Some(OutboxKind::from(command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;

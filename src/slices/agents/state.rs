@@ -3,12 +3,11 @@
 //! STOPPED, ERROR –start→ SPAWNING → RUNNING –pause→ PAUSED –resume→ RUNNING; SPAWNING, RUNNING, PAUSED –stop→
 //! STOPPING → STOPPED. What the host reports (the arrows without a name) comes with the gateway.
 
-use crate::{
-    base::{
-        enums::AgentStatus,
-        problem::{Code, Problem},
-    },
-    core::outbox::Command,
+use muster_protocol::Command;
+
+use crate::base::{
+    enums::AgentStatus,
+    problem::{Code, Problem},
 };
 
 /// What a person may ask of an agent.
@@ -80,6 +79,7 @@ impl From<Refused> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::enums::OutboxKind;
 
     #[test]
     fn the_table() {
@@ -88,7 +88,7 @@ mod tests {
             for action in Action::ALL {
                 let outcome = match action.apply(*from) {
                     Ok(Step::Stay) => "stays".to_owned(),
-                    Ok(Step::Move(to, command)) => format!("{to}, sends {}", command.kind()),
+                    Ok(Step::Move(to, command)) => format!("{to}, sends {}", OutboxKind::from(command)),
                     Err(_) => "refused".to_owned(),
                 };
                 table.push_str(&format!("{from} {action:?}: {outcome}\n"));

@@ -1,6 +1,7 @@
 //! Deciding: what a person does to an approval. Each decision is one compare-and-set on the status, so that
 //! of two people who press at the same moment one decides and the other is told.
 
+use muster_protocol::Command;
 use sea_orm::{ColumnTrait, Condition, QueryFilter, Set};
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::{
         ids::ApprovalId,
         problem::{Problem, Result},
     },
-    core::{access::Scope, audit, outbox::Command, store::Tx},
+    core::{access::Scope, audit, store::Tx},
     slices::{agents, conversations},
 };
 
@@ -167,7 +168,7 @@ pub(super) async fn follow(
     };
     audit::record(tx, entry);
     if let Some(agent) = approval.agent_id.filter(|_| is_awaited(approval.kind)) {
-        agents::send(tx, agent, Command::Answer { approval_id: approval.id }).await?;
+        agents::send(tx, agent, Command::Answer { approval_id: approval.id.0 }).await?;
     }
     if let Some(conversation) = approval.conversation_id {
         conversations::decided(tx, conversation).await?;

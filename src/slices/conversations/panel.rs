@@ -1,6 +1,7 @@
 //! What people do with conversations in the panel: start one, write to the agent, settle, archive, rename.
 
 use async_graphql::MaybeUndefined;
+use muster_protocol::Command;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
 use serde_json::json;
 
@@ -23,7 +24,6 @@ use crate::{
     core::{
         access::Scope,
         audit,
-        outbox::Command,
         sealing::random_bytes,
         store::{Tx, patch},
     },
@@ -132,7 +132,7 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
     };
     let message = append(tx, new).await?;
     attachments::post(tx, message, &post.attachments).await?;
-    let turn = Command::Turn { conversation_id: conversation.id, message_id: message };
+    let turn = Command::Turn { conversation_id: conversation.id.0, message_id: message.0 };
     if agents::send(tx, conversation.agent_id, turn).await? {
         return Ok(message);
     }

@@ -1,6 +1,6 @@
 """Callers without a credential who mean no good, and what somebody known notices of them.
 
-Begun by `benches/load/run --attack`. Each attack runs in a process of its own at nice 19, on 127.0.0.1, for a bounded time:
+Begun by `crates/bench/load/run --attack`. Each attack runs in a process of its own at nice 19, on 127.0.0.1, for a bounded time:
 
     introspection   batches of introspection, 60 in flight
     slow-readers    300 connections that ask for much and take a byte every five seconds

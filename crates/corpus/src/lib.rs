@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use super::random::Random;
+mod random;
+
+pub use self::random::Random;
 
 /// Labels and descriptions of what can be chosen.
 type Options = &'static [(&'static str, &'static str)];
