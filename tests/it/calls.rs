@@ -1,10 +1,12 @@
 //! A good call of each of the 27 operations, and the fields of the records as the specification lists them.
 
-use muster::faces::rest::ROUTES;
+use std::collections::BTreeMap;
+
+use muster::faces::rest::{ROUTES, Route};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use crate::harness::Population;
+use crate::harness::{Population, Spare, good_calls};
 
 /// One call, in the spelling of REST.
 pub struct Call {
@@ -12,8 +14,8 @@ pub struct Call {
     pub method: Method,
     pub status: u16,
     /// The path's parameters after `org_id`, in its order.
-    pub path: Vec<(&'static str, Value)>,
-    pub query: Vec<(&'static str, Value)>,
+    pub path: Vec<(String, Value)>,
+    pub query: Vec<(String, Value)>,
     /// Null: no body.
     pub body: Value,
     template: &'static str,
@@ -70,75 +72,52 @@ pub fn keys(value: &Value, rename: &dyn Fn(&str) -> String) -> Value {
 
 /// Calls of all operations on what `all` has, in an order in which each succeeds.
 pub fn calls(all: &Population) -> Vec<Call> {
-    let mut calls: Vec<Call> = ROUTES.iter().map(|route| call(route, all)).collect();
+    let mutations = BTreeMap::from_iter(good_calls(all, Spare::of(all)));
+    let mut calls: Vec<Call> = ROUTES.iter().map(|route| call(route, all, &mutations)).collect();
     // Lists first: what the others change would be in them otherwise. The order of the rest is the table's.
     calls.sort_by_key(|call| call.method != Method::GET);
     calls
 }
 
-fn call(route: &muster::faces::rest::Route, all: &Population) -> Call {
-    let page = || vec![("page", json!(1)), ("limit", json!(50))];
-    let id = |id: i64| vec![("id", json!(id))];
-    let conversation =
-        || vec![("agent_id", json!(all.agents[0])), ("conversation_id", json!(all.conversations[0]))];
-    let nothing = Vec::new;
-    let none = Value::Null;
-    let (path, query, body) = match route.operation {
-        "ListServers" | "ListAgents" => (nothing(), page(), none),
-        "CreateServer" => (nothing(), nothing(), json!({ "name": "parity", "labels": { "rack": "1" } })),
-        "RegenerateProvisioningToken" => (id(all.servers[0]), nothing(), none),
-        "ListApprovals" => (nothing(), [page(), vec![("only_pending", json!(false))]].concat(), none),
-        "ResolveApproval" => (id(all.approvals[2]), nothing(), none),
-        "AnswerApproval" => (id(all.approvals[0]), nothing(), json!({ "options": ["a"], "text": "so" })),
-        "DismissApproval" => (id(all.approvals[1]), nothing(), none),
-        "ListAgentConversations" => (vec![("agent_id", json!(all.agents[0]))], nothing(), none),
-        "ListMessages" => (conversation(), vec![("limit", json!(100))], none),
-        "SearchMessages" => (conversation(), vec![("q", json!("message"))], none),
-        "ListConversations" => (nothing(), vec![("sort", json!("created")), ("limit", json!(10))], none),
-        "CreateAgent" => {
-            let body = json!({ "name": "parity", "server_id": all.servers[0], "image_id": all.images[0] });
-            (nothing(), nothing(), body)
-        }
-        "StartAgent" => (id(all.agents[0]), nothing(), none),
-        "ListChannels" => (nothing(), nothing(), none),
-        "CreateChannel" => {
-            let webhook =
-                json!({ "outbound_url": "https://hook.example/in", "inbound_secret": "a long secret text" });
-            let body = json!({ "name": "parity", "transport": "WEBHOOK", "agent_id": all.agents[0], "webhook": webhook });
-            (nothing(), nothing(), body)
-        }
-        "EditChannel" => {
-            let body = json!({
-                "name": "renamed", "instructions": null, "notify_conversation_id": all.conversations[0],
-            });
-            (id(all.channels[0]), nothing(), body)
-        }
-        "AddWhitelistOrigin" => (id(all.channels[0]), nothing(), json!({ "origin_id": "a new one" })),
-        "RemoveWhitelistOrigin" => {
-            (vec![("id", json!(all.channels[0])), ("origin_id", json!("origin-0"))], nothing(), none)
-        }
-        "CreateCredential" => {
-            let fields = json!([{ "label": "key", "type": "secret", "value": "hush", "position": 0 }]);
-            let body = json!({ "name": "parity", "kind": "api-key", "destinations": ["api.example"], "fields": fields });
-            (nothing(), nothing(), body)
-        }
-        "EditCredential" => (id(all.credentials[0]), nothing(), json!({ "description": "edited" })),
-        "SetCredentialAgents" => (id(all.credentials[0]), nothing(), json!({ "agent_ids": [all.agents[1]] })),
-        "GetMcpServer" | "ArchiveMcpServer" | "UnarchiveMcpServer" => {
-            (id(all.mcp_servers[0]), nothing(), none)
-        }
-        "EditSkill" => (id(all.skills[0]), nothing(), json!({ "content": "# New", "effort": "LOW" })),
-        "GetOrganization" => (nothing(), nothing(), none),
-        other => panic!("no call of {other} is known here"),
-    };
+fn call(route: &Route, all: &Population, mutations: &BTreeMap<&str, Value>) -> Call {
+    let arguments = read(route.operation, all)
+        .unwrap_or_else(|| mutations.get(&*root_field(route.operation)).expect(route.operation).clone());
+    let in_path = route.path.split(['{', '}']).skip(1).step_by(2).filter(|name| *name != "org_id");
+    let path: Vec<_> = in_path.map(|name| (name.to_owned(), arguments[camel(name)].clone())).collect();
+    let is_query = |name: &str| name != "input" && !path.iter().any(|(used, _)| camel(used) == name);
+    let query = arguments.as_object().unwrap().iter().filter(|(name, _)| is_query(name));
     Call {
         operation: route.operation,
         method: route.method.clone(),
         status: route.status.as_u16(),
+        query: query.map(|(name, value)| (snake(name), value.clone())).collect(),
+        body: keys(&arguments["input"], &snake),
         path,
-        query,
-        body,
         template: route.path,
+    }
+}
+
+/// The arguments of an operation that reads.
+fn read(operation: &str, all: &Population) -> Option<Value> {
+    let (agent, conversation) = (all.agents[0], all.conversations[0]);
+    Some(match operation {
+        "ListServers" | "ListAgents" => json!({ "page": 1, "limit": 50 }),
+        "ListApprovals" => json!({ "page": 1, "limit": 50, "onlyPending": false }),
+        "ListAgentConversations" => json!({ "agentId": agent }),
+        "ListMessages" => json!({ "agentId": agent, "conversationId": conversation, "limit": 100 }),
+        "SearchMessages" => json!({ "agentId": agent, "conversationId": conversation, "q": "message" }),
+        "ListConversations" => json!({ "sort": "created", "limit": 10 }),
+        "ListChannels" | "GetOrganization" => json!({}),
+        "GetMcpServer" => json!({ "id": all.mcp_servers[0] }),
+        _ => return None,
+    })
+}
+
+/// The mutation behind an operation.
+fn root_field(operation: &str) -> String {
+    match operation.strip_prefix("Edit") {
+        Some(record) => format!("update{record}"),
+        None => operation[..1].to_lowercase() + &operation[1..],
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, fs, hint::black_box, path::Path, time::Instant};
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use divan::Bencher;
 use muster::{
     base::{
         ids::OrgId,
@@ -11,14 +11,53 @@ use muster::{
     },
     core::policy::Policy,
 };
+use tempfile::TempDir;
 
-fn check(criterion: &mut Criterion) {
+fn main() {
+    // First: later, its memory would be what others have freed.
+    let began = (resident(), Instant::now());
+    if let Some((_dir, _policy)) = large() {
+        println!(
+            "10,000 lines, 1,000 organizations: read in {:?}, {} KiB",
+            began.1.elapsed(),
+            resident() - began.0
+        );
+    }
+    divan::main();
+}
+
+#[divan::bench]
+fn check(bencher: Bencher<'_, '_>) {
     let Ok(policy) = Policy::embedded() else { return };
-    criterion.bench_function("permission check", |bench| {
-        bench.iter(|| {
-            let permissions = policy.role_permissions(black_box(OrgId(7)), black_box(Role::Operator));
-            black_box(permissions.contains(black_box(Permission::AgentEdit)))
-        });
+    bencher.bench(|| {
+        let permissions = policy.role_permissions(black_box(OrgId(7)), black_box(Role::Operator));
+        permissions.contains(black_box(Permission::AgentEdit))
+    });
+}
+
+#[divan::bench]
+fn check_among_1000_organizations(bencher: Bencher<'_, '_>) {
+    let Some((_dir, policy)) = large() else { return };
+    bencher.bench(|| {
+        let permissions = policy.role_permissions(black_box(OrgId(777)), black_box(Role::Viewer));
+        permissions.contains(black_box(Permission::ContactView))
+    });
+}
+
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn read_10000_lines(bencher: Bencher<'_, '_>) {
+    let Some((dir, _policy)) = large() else { return };
+    bencher.bench(|| Policy::load(dir.path()));
+}
+
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn read_again_after_an_edit_of_one_file(bencher: Bencher<'_, '_>) {
+    let Some((dir, policy)) = large() else { return };
+    let mut turned = [true, false].into_iter().cycle();
+    bencher.bench_local(|| {
+        let text = lines(7, turned.next().unwrap_or(true));
+        let _ = fs::write(dir.path().join("orgs/7.csv"), text);
+        policy.reload()
     });
 }
 
@@ -58,34 +97,10 @@ fn resident() -> i64 {
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
-fn large(criterion: &mut Criterion) {
-    let Ok(dir) = tempfile::tempdir() else { return };
-    if write_large(dir.path()).is_err() {
-        return;
-    }
-    let (before, began) = (resident(), Instant::now());
-    let Ok(policy) = Policy::load(dir.path()) else { return };
-    println!("10,000 lines, 1,000 organizations: read in {:?}, {} KiB", began.elapsed(), resident() - before);
-    criterion.bench_function("permission check, 1,000 organizations", |bench| {
-        bench.iter(|| {
-            let permissions = policy.role_permissions(black_box(OrgId(777)), black_box(Role::Viewer));
-            black_box(permissions.contains(black_box(Permission::ContactView)))
-        });
-    });
-    let mut group = criterion.benchmark_group("a policy of 10,000 lines and 1,000 organizations");
-    group.sample_size(10);
-    group.bench_function("read from nothing", |bench| bench.iter(|| Policy::load(dir.path())));
-    let mut turned = [true, false].into_iter().cycle();
-    group.bench_function("read again after an edit of one file", |bench| {
-        bench.iter(|| {
-            let text = lines(7, turned.next().unwrap_or(true));
-            let _ = fs::write(dir.path().join("orgs/7.csv"), text);
-            policy.reload()
-        });
-    });
-    group.finish();
+/// The large policy, and the folder that holds it.
+fn large() -> Option<(TempDir, Policy)> {
+    let dir = tempfile::tempdir().ok()?;
+    write_large(dir.path()).ok()?;
+    let policy = Policy::load(dir.path()).ok()?;
+    Some((dir, policy))
 }
-
-// The large one first: later, its memory would be what others have freed.
-criterion_group!(benches, large, check);
-criterion_main!(benches);

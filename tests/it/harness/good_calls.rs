@@ -1,0 +1,126 @@
+//! One good call of every mutation in an organization: the arguments with which it succeeds.
+//!
+//! The laws that need such calls read this table: the audit log, the tenants, the routes of `/v1`. A new mutation gets a line
+//! here; `audit_law` names the one that has none.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use super::{Population, TestApp};
+
+/// Rows that nothing depends on, for the calls that change or delete them.
+#[derive(Clone, Copy, Debug)]
+pub struct Spare {
+    pub server: i64,
+    pub image: i64,
+    pub agent: i64,
+    pub conversation: i64,
+}
+
+impl Spare {
+    /// New rows, for who runs all calls.
+    pub async fn make(app: &TestApp, all: &Population) -> Self {
+        Self {
+            server: app.server().await,
+            image: app.image().await,
+            agent: app.agent().await,
+            conversation: app.conversation(all.agents[0]).await,
+        }
+    }
+
+    /// Rows of the population, which can't all be deleted.
+    pub fn of(all: &Population) -> Self {
+        Self {
+            server: all.servers[0],
+            image: all.images[0],
+            agent: all.agents[0],
+            conversation: all.conversations[0],
+        }
+    }
+}
+
+/// Each mutation with its arguments but `orgId`, in an order in which all succeed. The population has four of everything.
+pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> {
+    let id = |id: i64| json!({ "id": id });
+    let edit = |id: i64, input: Value| json!({ "id": id, "input": input });
+    let new = |input: Value| json!({ "input": input });
+    let webhook = json!({ "outboundUrl": "https://hook.example/in", "inboundSecret": "a long secret text" });
+    let fields = json!([{ "label": "key", "type": "secret", "value": "hush", "position": 0 }]);
+    let agents = json!({ "agentIds": [all.agents[1]] });
+    vec![
+        ("createServer", new(json!({ "name": "law", "labels": { "rack": "1" } }))),
+        ("updateServer", edit(spare.server, json!({ "region": "north" }))),
+        ("regenerateProvisioningToken", id(all.servers[0])),
+        ("deleteServer", id(spare.server)),
+        ("createImage", new(json!({ "name": "law", "reference": "registry.example/law:1" }))),
+        ("updateImage", edit(spare.image, json!({ "description": "edited" }))),
+        ("archiveImage", id(spare.image)),
+        ("createAgent", new(json!({ "name": "law", "serverId": all.servers[0], "imageId": all.images[0] }))),
+        ("updateAgent", edit(spare.agent, json!({ "role": "edited" }))),
+        ("setAgentAvatar", edit(spare.agent, picture_input())),
+        ("deleteAgent", id(spare.agent)),
+        ("startAgent", id(all.agents[0])),
+        ("pauseAgent", id(all.agents[1])),
+        ("resumeAgent", id(all.agents[1])),
+        ("stopAgent", id(all.agents[1])),
+        (
+            "createChannel",
+            new(
+                json!({ "name": "law", "transport": "WEBHOOK", "agentId": all.agents[0], "webhook": webhook }),
+            ),
+        ),
+        (
+            "updateChannel",
+            edit(
+                all.channels[0],
+                json!({ "name": "edited", "instructions": null, "notifyConversationId": all.conversations[0] }),
+            ),
+        ),
+        ("addWhitelistOrigin", edit(all.channels[0], json!({ "originId": "a new one" }))),
+        ("removeWhitelistOrigin", json!({ "id": all.channels[0], "originId": "origin-0" })),
+        ("deleteChannel", id(all.channels[3])),
+        ("updateContact", edit(all.contacts[0], json!({ "name": "edited" }))),
+        ("deleteContact", id(all.contacts[2])),
+        ("startConversation", new(json!({ "agentId": all.agents[0], "title": "law" }))),
+        ("postMessage", json!({ "conversationId": spare.conversation, "input": { "text": "hello" } })),
+        ("updateConversation", edit(spare.conversation, json!({ "title": "edited" }))),
+        ("uploadAttachment", new(json!({ "filename": "a.txt", "contentBase64": STANDARD.encode("a file") }))),
+        ("answerApproval", edit(all.approvals[0], json!({ "options": ["a"], "text": "so" }))),
+        ("dismissApproval", id(all.approvals[1])),
+        ("resolveApproval", id(all.approvals[2])),
+        (
+            "createCredential",
+            new(
+                json!({ "name": "law", "kind": "api-key", "destinations": ["api.example"], "fields": fields }),
+            ),
+        ),
+        ("updateCredential", edit(all.credentials[0], json!({ "description": "edited" }))),
+        ("setCredentialAgents", edit(all.credentials[0], agents.clone())),
+        ("setCredentialMembers", edit(all.credentials[0], json!({ "userIds": [all.members[3]] }))),
+        ("archiveCredential", id(all.credentials[0])),
+        ("unarchiveCredential", id(all.credentials[0])),
+        ("createMcpServer", new(json!({ "name": "law", "transport": "HTTP", "url": "https://mcp.example" }))),
+        ("updateMcpServer", edit(all.mcp_servers[0], json!({ "description": "edited" }))),
+        ("setMcpServerAgents", edit(all.mcp_servers[0], agents.clone())),
+        ("archiveMcpServer", id(all.mcp_servers[0])),
+        ("unarchiveMcpServer", id(all.mcp_servers[0])),
+        ("createSkill", new(json!({ "name": "law", "content": "# Law" }))),
+        ("updateSkill", edit(all.skills[0], json!({ "content": "# New", "effort": "LOW" }))),
+        ("setSkillAgents", edit(all.skills[0], agents)),
+        ("archiveSkill", id(all.skills[0])),
+        ("unarchiveSkill", id(all.skills[0])),
+        ("updateMember", json!({ "userId": all.members[0], "input": { "role": "VIEWER" } })),
+        ("removeMember", json!({ "userId": all.members[1] })),
+        ("createServiceToken", new(json!({ "name": "law", "permissions": ["agent.view"] }))),
+        ("updateServiceToken", edit(all.service_tokens[0], json!({ "name": "edited" }))),
+        ("rotateServiceToken", edit(all.service_tokens[0], json!({ "overlapSeconds": 60 }))),
+        ("revokeServiceToken", id(all.service_tokens[0])),
+        ("updateOrganization", new(json!({ "timezone": "Europe/Vienna" }))),
+        ("setOrganizationAvatar", new(picture_input())),
+    ]
+}
+
+/// The input of the mutations that set a picture.
+pub fn picture_input() -> Value {
+    json!({ "contentBase64": STANDARD.encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x08\x08\x02\0\0\0not much of a picture") })
+}
