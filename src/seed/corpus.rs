@@ -1,16 +1,16 @@
 //! What agents and people say in seeded data: plausible, varied, and the same for the same numbers.
 //!
-//! A text is a template with slots in braces; the facts of a turn (an order, a product, an amount …) fill
-//! them, so that the words of one turn belong together and references such as `ORD-48213` can be searched for.
+//! A text is a template with placeholders in braces. The facts of a turn (an order, a product, an amount …) fill them,
+//! so that the texts of one turn belong together and references such as `ORD-48213` can be searched for.
 
 use std::fmt::Write;
 
 use super::random::Random;
 
-/// Labels and descriptions of what can be chosen.
+/// Labels and descriptions of options.
 type Options = &'static [(&'static str, &'static str)];
 
-/// One field of work: an agent has one, and its conversations are about it.
+/// A field of work: an agent has one, and its conversations are about it.
 pub struct Topic {
     /// The role of such agents.
     pub role: &'static str,
@@ -28,7 +28,7 @@ pub struct Topic {
     pub tools: &'static [(&'static str, &'static str, &'static str)],
     /// What the agent answers.
     pub answers: &'static [&'static str],
-    /// What it asks a person first: title, text, and options with descriptions.
+    /// What it asks a person: title, text, and options with descriptions.
     pub questions: &'static [(&'static str, &'static str, Options)],
     /// What it wants to do: title, tool, input (JSON), category.
     pub actions: &'static [(&'static str, &'static str, &'static str, &'static str)],
@@ -61,7 +61,7 @@ impl Facts {
         }
     }
 
-    /// The template with its slots filled.
+    /// The template with its placeholders filled in.
     pub fn fill(&self, template: &str) -> String {
         let mut out = String::with_capacity(template.len() + 32);
         let mut rest = template;

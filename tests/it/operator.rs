@@ -171,11 +171,11 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     )
     .unwrap();
     let well = muster(&["doctor"], &strays).await;
-    assert!(!well.out.to_string().contains("there is no organization"), "{:#}", well.out);
+    assert!(!well.out.to_string().contains("no organization exists"), "{:#}", well.out);
     fs::write(folder.join("orgs/987654.csv"), "p, VIEWER, 987654, contact.view, allow\n").unwrap();
     let found = muster(&["doctor"], &strays).await;
     assert!(
-        found.good() && found.out.to_string().contains("there is no organization for orgs/987654.csv"),
+        found.good() && found.out.to_string().contains("no organization exists for orgs/987654.csv"),
         "{:#}",
         found.out
     );
