@@ -1,5 +1,5 @@
-//! What a permission check costs: the table that casbin was compiled into, as a request asks it; and what reading a large
-//! policy costs: 10,000 lines, 1,000 organizations with a file of their own.
+//! The cost of a permission check against the compiled table, as requests make it, and of reading a large policy: 10,000
+//! lines, 1,000 organizations with a file each.
 
 use std::{fmt::Write, fs, hint::black_box, path::Path, time::Instant};
 
@@ -23,7 +23,7 @@ fn check(criterion: &mut Criterion) {
 }
 
 const ORGANIZATIONS: i64 = 1_000;
-/// What each organization gives to its VIEWERs or takes from them: ten lines, no two organizations alike.
+/// What each organization grants its VIEWERs or denies them: ten lines, different for each organization.
 const GIVEN: [&str; 10] = [
     "contact.view",
     "contact.edit",
@@ -51,7 +51,7 @@ fn write_large(dir: &Path) -> std::io::Result<()> {
     (1..=ORGANIZATIONS).try_for_each(|org| fs::write(dir.join(format!("orgs/{org}.csv")), lines(org, false)))
 }
 
-/// Resident memory in KiB, as Linux tells it.
+/// Resident memory in KiB, as reported by Linux.
 fn resident() -> i64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default().to_owned();
@@ -86,6 +86,6 @@ fn large(criterion: &mut Criterion) {
     group.finish();
 }
 
-// The large one first: later, its memory would be what others have freed.
+// The large one first: later it would reuse memory that others have freed.
 criterion_group!(benches, large, check);
 criterion_main!(benches);
