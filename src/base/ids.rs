@@ -117,7 +117,7 @@ ids! {
     UserId,
     /// A person's session.
     SessionId,
-    /// A person's account elsewhere, by which they sign in.
+    /// A person's account with an identity provider, for signing in.
     LinkedAccountId,
     /// A service token.
     TokenId,
@@ -129,9 +129,9 @@ ids! {
     ImageId,
     /// An agent.
     AgentId,
-    /// A channel between an agent and the outside.
+    /// A channel between an agent and the outside world.
     ChannelId,
-    /// A person on the far side of a channel.
+    /// A person on the other side of a channel.
     ContactId,
     /// One address of a contact on one transport.
     IdentityId,

@@ -36,7 +36,7 @@ pub(crate) fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!(" (did you mean \"{name}\"?)")).unwrap_or_default()
 }
 
-/// The known name of which `text` is probably a typo: at most a third of it differs.
+/// The known name that `text` probably misspells: at most a third of it differs.
 #[must_use]
 pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Names are short, so a long text is not a typo; and computing the distance costs the product of both lengths.

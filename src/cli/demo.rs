@@ -107,8 +107,8 @@ impl Demo {
         let mut config = cli.settings()?.moved_to(&self.data_dir)?;
         config.listen = self.listen.unwrap_or(config.listen);
         if !config.listen.ip().is_loopback() {
-            let detail = "everybody knows the demonstration's password: it is served to this machine alone. Take an address \
-                          such as 127.0.0.1:8080, or `muster serve` with accounts of your own";
+            let detail = "everyone knows the demo's password, so it only serves this machine. Use an address such as \
+                          127.0.0.1:8080, or `muster serve` with accounts of your own";
             return Err(Failure::new(format!("{}: {detail}", config.listen)));
         }
         if config.log.filter == Config::in_folder(&self.data_dir)?.log.filter {

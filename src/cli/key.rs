@@ -134,7 +134,7 @@ impl Rotate {
         let (id, active) = keys::rotate_sealing(core, self.prepare).await?;
         let text = if active {
             format!(
-                "Sealing key {id} is active; a running service uses it within a second. Back the key file up, then \
+                "Sealing key {id} is active; a running service uses it within a second. Back up the key file, then \
                  run: muster key rewrap"
             )
         } else {

@@ -58,7 +58,7 @@ pub(super) async fn owned(config: Config, owner: &Owner) -> Result<(Arc<Core>, V
 pub(super) fn require_file(config: &Config) -> Result<(), Failure> {
     match database_file(config) {
         Ok(file) if !file.exists() => Err(Failure::new(format!(
-            "There is no database at {} (data_dir). Name the installation's folder with MUSTER_DATA_DIR or data_dir, or make a \
+            "There is no database at {} (data_dir). Set MUSTER_DATA_DIR or data_dir to the installation's folder, or create a \
              new installation with `muster migrate`.",
             file.display()
         ))),
@@ -124,8 +124,8 @@ async fn require_keys(config: &Config) -> Result<(), Failure> {
 
 fn blank() -> Failure {
     Failure::new(
-        "The database has no tables of Muster, or the role may not see them (database.url). Name the installation's database \
-         and the role that owns it, or create a new installation with `muster migrate`.",
+        "The database has no Muster tables, or the role is not allowed to see them (database.url). Use the installation's \
+         database and the role that owns it, or create a new installation with `muster migrate`.",
     )
 }
 

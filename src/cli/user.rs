@@ -249,8 +249,8 @@ async fn reset_password(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     core.shut_down().await;
     let (id, email, ended, until) = (done.id, &done.email, done.sessions_ended, done.expires_at);
     let mut text = format!(
-        "The password of {email} ({id}) is removed; sessions ended: {ended}. This link sets a new one, once, until \
-         {until}. Hand it to nobody else: it also counts as a proof of the address.\n{link}\n{}\n",
+        "The password of {email} ({id}) is removed; sessions ended: {ended}. This link sets a new one. It works once, \
+         until {until}. Give it only to the owner, because it also confirms the address.\n{link}\n{}\n",
         in_a_word(told),
     );
     if done.is_disabled {

@@ -321,7 +321,7 @@ pub const TOPICS: &[Topic] = &[
             "Which node to drain first?",
             "Both <host> and its neighbour need the kernel update. Which one should I drain first?",
             &[
-                ("<host>", "Fewer connections just now"),
+                ("<host>", "Fewer connections right now"),
                 ("The neighbour", "Leave <host> for tonight"),
                 ("Neither", "Not today"),
             ],
@@ -392,7 +392,7 @@ pub const TOPICS: &[Topic] = &[
             &[
                 ("transport", "Beside the sockets"),
                 ("session", "It holds state of a session"),
-                ("A crate of its own", "It may be reused"),
+                ("A separate crate", "It may be reused"),
             ],
         )],
         actions: &[

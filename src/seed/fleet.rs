@@ -18,7 +18,7 @@ pub struct Fleet {
     pub agents: Vec<Agent>,
     /// Their channels.
     pub channels: Vec<Channel>,
-    /// The people on the far side of the channels.
+    /// The people on the other side of the channels.
     pub contacts: Vec<Contact>,
 }
 

@@ -53,7 +53,8 @@ async fn a_command_that_looks_for_an_installation_says_where_it_looked_and_makes
         }
         let said = muster(arguments, &variables).await.refused(1, "FAILED");
         let expected = if is_postgres() {
-            "The database has no tables of Muster, or the role may not see them (database.url).".to_owned()
+            "The database has no Muster tables, or the role is not allowed to see them (database.url)."
+                .to_owned()
         } else {
             format!("There is no database at {} (data_dir).", data.join("muster.db").display())
         };

@@ -287,7 +287,7 @@ async fn the_demonstration_whose_password_everybody_knows_is_served_to_this_mach
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let demo = ["demo", "--data-dir", data.to_str().unwrap(), "--listen", address];
         let said = muster(&demo, &elsewhere(&data)).await.refused(1, "FAILED");
-        assert!(said.contains("this machine alone"), "{said}");
+        assert!(said.contains("only serves this machine"), "{said}");
         assert!(!data.exists(), "nothing was made");
     }
 }

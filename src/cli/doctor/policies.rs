@@ -68,7 +68,7 @@ async fn stray_files(db: &Db, policy: &Policy) -> Result<Option<Finding>> {
     if strays.is_empty() {
         return Ok(None);
     }
-    let advice = "give the file the number of its organization, or remove it: an organization that gets this number would \
+    let advice = "rename the file to its organization's id, or remove it: an organization that gets this number would \
                   get these rules";
     let found = format!("no organization exists for {}", first(&strays));
     Ok(Some(Finding::look("policy files", found, advice)))

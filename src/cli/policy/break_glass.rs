@@ -49,8 +49,8 @@ impl BreakGlass {
         let output = Output::of(json);
         let Some(file) = file else { return Ok(output) };
         Ok(output.and(&format!(
-            "The rules are in {}, which is left alone. If they are what is wrong, move that file out of the policy folder of \
-             every replica now; then what `muster policy history --org {org}` shows first is in force.\n",
+            "The rules are in {}, which was not changed. If they are the problem, move that file out of the policy folder of \
+             every replica now; then the first version in `muster policy history --org {org}` is in force.\n",
             file.display()
         )))
     }

@@ -21,7 +21,7 @@ const CHECKSUM_LEN: usize = 6;
 /// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
-    /// A service token of an organization: integrations.
+    /// An organization's service token, for integrations.
     Service,
     /// Lets a new host connect for the first time.
     Provisioning,

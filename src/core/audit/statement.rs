@@ -19,7 +19,7 @@ pub fn statement(kind: &str, chain: i64, seq: i64, hash: &[u8], at: Timestamp, k
     })
 }
 
-/// The signed bytes: the statement as canonical JSON, after a prefix that none of our other signatures uses.
+/// The signed bytes: the statement as canonical JSON, after a prefix that no other signature of ours uses.
 fn signed_bytes(statement: &Value) -> Vec<u8> {
     [b"muster audit statement\n".as_slice(), &canonical(statement)].concat()
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! commit ─► Hub::publish ─► the organization's room ─► its subscribers
 //!                │                    ▲
-//!                └─► relay ─ NOTIFY ──┘ of every other replica (PostgreSQL)
+//!                └─► relay ─ NOTIFY ──┘ from every other replica (PostgreSQL)
 //! ```
 //!
 //! News carry ids only; what a subscriber may see is read when the news arrive. Each organization has its own [`Room`]

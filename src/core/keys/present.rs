@@ -16,9 +16,9 @@ pub async fn require_presence(config: &Config, db: &Db) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!(
-        "the database has sealed values, and their key file is not at {} (keys_file). Copy it there, from where you keep it \
-         or from another replica, or name it with keys_file (MUSTER_KEYS_FILE). No new one is created: it would \
-         open nothing",
+        "the database has sealed values, but their key file is not at {} (keys_file). Copy it there from your backup or \
+         from another replica, or set keys_file (MUSTER_KEYS_FILE). No new one is created, because it could not open \
+         them",
         config.keys_file.display()
     )
 }

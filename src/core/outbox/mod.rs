@@ -1,4 +1,4 @@
-//! The outbox: what has to leave the process, written in the transaction of the change that causes it, so that neither
+//! The outbox: what must leave the process, written in the transaction of the change that causes it, so that neither
 //! exists without the other.
 //!
 //! A row holds ids and never a secret; its sender reads the rest when sending. There are two kinds of entries:

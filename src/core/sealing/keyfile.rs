@@ -222,8 +222,8 @@ impl KeyFile {
         // Writing to a string can't fail.
         let _ = write!(
             out,
-            "# The keys of this Muster installation. With it and the database, every secret can be read: back it\n\
-             # up apart from the database, and show it to nobody.\n\n[sealing]\nactive = {}\n",
+            "# The keys of this Muster installation. With this file and the database, every secret can be read:\n\
+             # back it up separately from the database, and keep it private.\n\n[sealing]\nactive = {}\n",
             self.ring.active
         );
         for (id, key) in &self.ring.keys {

@@ -80,7 +80,7 @@ pub struct Entry {
 pub fn database_file(config: &Config) -> anyhow::Result<PathBuf> {
     ensure!(
         config.database.is_sqlite(),
-        "this is for SQLite. Save PostgreSQL with its own tools: pg_dump --format=custom --file=muster.dump DATABASE, and \
+        "this command is for SQLite. Back up PostgreSQL with its own tools: pg_dump --format=custom --file=muster.dump DATABASE, and \
          pg_restore --clean --if-exists --dbname=DATABASE muster.dump; see docs/operations.md"
     );
     let options =

@@ -61,11 +61,11 @@ fn of_postgres(options: &PgConnectOptions, error: &sqlx::Error) -> Option<String
                     "{at} has no database \"{database}\" (database.url). Create it: createdb --owner={role} {database}"
                 ),
                 "28P01" | "28000" => format!(
-                    "{at} does not let the role \"{role}\" in: {message}. Check role and password in database.url, and the \
-                     server's pg_hba.conf"
+                    "{at} refuses the role \"{role}\": {message}. Check the role and password in database.url, and the server's \
+                     pg_hba.conf"
                 ),
                 "42501" => format!(
-                    "the role \"{role}\" may not do this in the database \"{database}\": {message}. Use the role that owns \
+                    "the role \"{role}\" is not allowed to do this in the database \"{database}\": {message}. Use the role that owns \
                      Muster's tables; for a new database, make it the owner: ALTER DATABASE \"{database}\" OWNER TO \"{role}\""
                 ),
                 _ => format!("{at}: {message}"),
