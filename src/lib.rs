@@ -1,15 +1,15 @@
 //! Muster: a self-hosted, multi-tenant control plane for the AI agents of organizations.
 //!
-//! The house has floors, and each stands on those before it. A test keeps it so (`tests/it/direction.rs`).
+//! The crate has layers, and each builds only on those before it. A test enforces this (`tests/it/direction.rs`).
 //!
-//! 1. [`base`]: the vocabulary: ids, enumerations, permissions, time, the one error
-//! 2. [`core`]: what every slice may hold: settings, database, policy, credentials, secrets, audit log, outbox
+//! 1. [`base`]: the vocabulary: ids, enumerations, permissions, time, the error type
+//! 2. [`core`]: what every slice may use: settings, database, policy, credentials, secrets, audit log, outbox
 //! 3. [`read`]: from a selection to rows to JSON · [`fields`]: what every root field of the schema goes through
-//! 4. [`slices`]: the product, a folder a resource
+//! 4. [`slices`]: the product, one folder per resource
 //! 5. [`schema`]: the root fields of all slices
 //! 6. [`faces`]: GraphQL, `/v1`, `/mcp`, files and pages over that schema
-//! 7. [`service`], [`rounds`]: everything that a process serves and does beside
-//! 8. [`seed`]: plenty of plausible data · [`cli`]: the command line, a file a command
+//! 7. [`service`], [`rounds`]: everything that a process serves, and its recurring work
+//! 8. [`seed`]: plausible data in bulk · [`cli`]: the command line, one file per command
 
 pub mod base;
 pub mod cli;

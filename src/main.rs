@@ -1,4 +1,4 @@
-//! The command `muster`.
+//! The `muster` command.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
--- Who there is: plans, organizations, users, members, sign-ins and tokens. Conventions: ../README.md
+-- Plans, organizations, users, members, sign-ins and tokens. Conventions: ../README.md
 
--- The limits of each plan. The service writes these rows at start from its configuration. They are here too, so that an
+-- The limits of each plan. The service writes these rows at start from its configuration. They are stored so that an
 -- organization's record is always one SELECT with a join.
 CREATE TABLE plans (
     plan TEXT NOT NULL CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
@@ -31,18 +31,18 @@ INSERT INTO plans (plan, max_agents, max_servers, channels_per_agent, min_cron_i
     ('BUSINESS', 250, 50, 25, 1, 1, 500, 100000, 100),
     ('ENTERPRISE', 10000, 1000, 100, 1, 1, 10000, 1000000, 1000);
 
--- People who can sign in. A person may belong to several organizations.
+-- People who can sign in. A person can belong to several organizations.
 CREATE TABLE users (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    email TEXT NOT NULL, -- As typed; unique in lower case.
+    email TEXT NOT NULL, -- As entered; unique in lower case.
     name TEXT NOT NULL,
-    password_hash TEXT, -- Argon2id in PHC form; null until the person has set a password.
+    password_hash TEXT, -- Argon2id in PHC form; null until a password is set.
     email_confirmed_at BIGINT,
     avatar_version BIGINT,
     disabled_at BIGINT,
     totp_secret_sealed BLOB, -- The second factor.
-    totp_confirmed_at BIGINT, -- Null: not in force yet.
-    totp_last_step BIGINT, -- The last time step that was accepted, so that a code works once.
+    totp_confirmed_at BIGINT, -- Null: not active yet.
+    totp_last_step BIGINT, -- The last accepted time step, so that a code works only once.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
@@ -53,13 +53,13 @@ CREATE TABLE organizations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
     plan TEXT NOT NULL DEFAULT 'FREE' CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
-    avatar_version BIGINT, -- Set while there is an avatar; part of its address.
+    avatar_version BIGINT, -- Set while there is an avatar; part of its URL.
     provider_oauth_client_id TEXT,
     provider_oauth_secret_sealed BLOB,
     voice_key_sealed BLOB,
     transcription_key_sealed BLOB,
     timezone TEXT NOT NULL DEFAULT 'UTC',
-    default_image_id BIGINT, -- What an agent runs from when its creator names no image.
+    default_image_id BIGINT, -- The image of agents created without one.
     trial_ends_at BIGINT,
     grace_until BIGINT,
     grace_from_plan TEXT CHECK (grace_from_plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
@@ -93,7 +93,7 @@ CREATE TABLE organizations (
     server_alert_ram_pct BIGINT,
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
-    require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are kept out.
+    require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are refused.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
@@ -101,7 +101,7 @@ CREATE TABLE organizations (
     CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED
 );
 
--- Who belongs to which organization, and as what.
+-- Members of organizations, with their roles.
 CREATE TABLE members (
     organization_id BIGINT NOT NULL,
     user_id BIGINT NOT NULL,
@@ -113,12 +113,12 @@ CREATE TABLE members (
 );
 CREATE INDEX members_user ON members (user_id);
 
--- A person's sign-ins. A refresh token works once. Its successor is the next generation of the same family, and a second
--- use of an old one revokes the family: two people hold it then.
+-- Sessions. A refresh token works once. Its successor is the next generation of the same family. Reusing an old one revokes
+-- the family, because two parties hold it.
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
-    family TEXT NOT NULL, -- The sign-in that this session goes back to.
+    family TEXT NOT NULL, -- The sign-in that started this session.
     generation BIGINT NOT NULL DEFAULT 0,
     refresh_token_hash BLOB NOT NULL,
     user_agent TEXT,
@@ -134,7 +134,7 @@ CREATE INDEX sessions_user ON sessions (user_id, created_at);
 CREATE INDEX sessions_family ON sessions (family);
 CREATE INDEX sessions_expiry ON sessions (expires_at);
 
--- Credentials for integrations. Only hashes are kept. After a rotation the previous secret works until the overlap ends.
+-- Credentials for integrations. Only hashes are stored. After a rotation the previous secret works until the overlap ends.
 CREATE TABLE service_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -159,7 +159,7 @@ CREATE TABLE service_tokens (
 CREATE UNIQUE INDEX service_tokens_hash ON service_tokens (token_hash);
 CREATE UNIQUE INDEX service_tokens_previous_hash ON service_tokens (previous_token_hash) WHERE previous_token_hash IS NOT NULL;
 
--- Invitations into an organization. At most one is open for an address.
+-- Invitations to an organization. An address has at most one open invitation.
 CREATE TABLE invitations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -172,7 +172,7 @@ CREATE TABLE invitations (
     accepted_at BIGINT,
     accepted_by BIGINT,
     revoked_at BIGINT,
-    sent_at BIGINT, -- When the mail with the link last left.
+    sent_at BIGINT, -- When the mail with the link was last sent.
     UNIQUE (organization_id, id),
     CONSTRAINT invitations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT invitations_invited_by_fk FOREIGN KEY (invited_by) REFERENCES users (id),
@@ -181,12 +181,12 @@ CREATE TABLE invitations (
 CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
 CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, lower(email)) WHERE accepted_at IS NULL AND revoked_at IS NULL;
 
--- Links sent by mail: to confirm an address, or to set a new password.
+-- Links sent by mail: for confirming an address or setting a new password.
 CREATE TABLE email_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('CONFIRM', 'RESET')),
-    -- Where the link was sent. Using the link proves that address, which becomes the person's own if it was not.
+    -- Where the link was sent. Using the link confirms that address, and makes it the account's.
     email TEXT,
     token_hash BLOB NOT NULL,
     created_at BIGINT NOT NULL,
@@ -197,7 +197,7 @@ CREATE TABLE email_tokens (
 CREATE UNIQUE INDEX email_tokens_hash ON email_tokens (token_hash);
 CREATE INDEX email_tokens_user ON email_tokens (user_id, kind);
 
--- Sign-ins that are not complete: a second factor is awaited, or a code waits to be exchanged.
+-- Incomplete sign-ins, waiting for a second factor or for the exchange of a code.
 CREATE TABLE sign_in_challenges (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
@@ -223,13 +223,13 @@ CREATE TABLE recovery_codes (
 );
 CREATE UNIQUE INDEX recovery_codes_code ON recovery_codes (user_id, code_hash);
 
--- Accounts with other providers that a person signs in with.
+-- Linked accounts of other providers, for signing in.
 CREATE TABLE user_identities (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
     provider TEXT NOT NULL, -- The provider's name in the configuration.
     subject TEXT NOT NULL, -- The account's id there.
-    email TEXT NOT NULL, -- The address there when it was last used.
+    email TEXT NOT NULL, -- Its address when it was last used.
     created_at BIGINT NOT NULL,
     last_used_at BIGINT NOT NULL,
     CONSTRAINT user_identities_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
@@ -237,7 +237,7 @@ CREATE TABLE user_identities (
 CREATE UNIQUE INDEX user_identities_subject ON user_identities (provider, subject);
 CREATE INDEX user_identities_user ON user_identities (user_id);
 
--- Failed attempts, by account and by address. The key is a digest, because what somebody types may be anything.
+-- Failed attempts, by account and by address. The key is a digest, because the input can be anything.
 CREATE TABLE sign_in_throttle (
     key_hash BLOB NOT NULL,
     failures BIGINT NOT NULL,

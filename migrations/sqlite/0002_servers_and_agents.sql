@@ -28,13 +28,13 @@ CREATE TABLE servers (
     runtime_version TEXT,
     provisioning_token_hash BLOB,
     provisioning_token_expires_at BIGINT,
-    host_token_hash BLOB, -- What the host uses after its first connection.
+    host_token_hash BLOB, -- The host's credential after its first connection.
     provisioned_at BIGINT,
     last_seen_at BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    archived_at BIGINT, -- Deleted: hidden from everybody. The row stays for deleted agents and approvals that refer to it.
+    archived_at BIGINT, -- Deleted: hidden. The row stays for the deleted agents and approvals that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
@@ -43,15 +43,15 @@ CREATE UNIQUE INDEX servers_name ON servers (organization_id, name);
 CREATE UNIQUE INDEX servers_provisioning_token ON servers (provisioning_token_hash);
 CREATE UNIQUE INDEX servers_host_token ON servers (host_token_hash);
 
--- Container images that agents run from.
+-- Container images for agents.
 CREATE TABLE images (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
-    reference TEXT NOT NULL, -- As a registry names it: registry.example/agent:1.2
+    reference TEXT NOT NULL, -- Its name in a registry: registry.example/agent:1.2
     description TEXT,
     digest TEXT,
-    default_model TEXT, -- The model that an agent of this image uses unless it overrides it.
+    default_model TEXT, -- The model of agents with this image that don't override it.
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -74,8 +74,8 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
-    status_changed_at BIGINT, -- Since when the agent is in this state: what a start's deadline counts from.
-    started_at BIGINT, -- Since when the container is up; uptime is computed from it.
+    status_changed_at BIGINT, -- When the agent entered this state; a start's deadline counts from here.
+    started_at BIGINT, -- When the container started; uptime is computed from it.
     container_id TEXT,
     last_action TEXT,
     last_action_at BIGINT,
@@ -126,7 +126,7 @@ CREATE TABLE agents (
     tokens_used BIGINT NOT NULL DEFAULT 0,
     cost_micro BIGINT NOT NULL DEFAULT 0,
     usage_status TEXT CHECK (usage_status IN ('ALLOWED', 'ALLOWED_WARNING', 'REJECTED')),
-    usage_rate_limit_type TEXT, -- Kept as the agent sends it.
+    usage_rate_limit_type TEXT, -- Stored as the agent sends it.
     usage_resets_at BIGINT,
     usage_overage_status TEXT CHECK (usage_overage_status IN ('ALLOWED', 'ALLOWED_WARNING', 'REJECTED')),
     usage_overage_resets_at BIGINT,

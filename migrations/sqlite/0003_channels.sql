@@ -1,6 +1,6 @@
 -- How people reach agents: channels, contacts, identities. Conventions: ../README.md
 
--- Connections of an agent to a messaging transport. What only one transport uses is prefixed with its name.
+-- An agent's connections to messaging transports. Columns for a single transport are prefixed with its name.
 CREATE TABLE channels (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE channels (
     bot_token_sealed BLOB,
     label_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(label_whitelist)),
     mention_off TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(mention_off)),
-    -- The last part of the inbound path. Random: to know it is to know the channel, so it is unique by itself.
+    -- The last segment of the inbound path. It is random and globally unique, and acts as a secret.
     inbound_slug TEXT,
     webhook_registered BOOLEAN NOT NULL DEFAULT FALSE CHECK (webhook_registered IN (0, 1)),
     webhook_outbound_url TEXT,
@@ -58,7 +58,7 @@ CREATE TABLE channels (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     last_activity_at BIGINT,
-    archived_at BIGINT, -- Deleted: hidden, without secrets and path; kept for the conversations that refer to it.
+    archived_at BIGINT, -- Deleted: hidden, without secrets and path; the row stays for the conversations that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT channels_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
@@ -70,7 +70,7 @@ CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
 CREATE INDEX channels_name ON channels (organization_id, name, id);
 CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
 
--- Who may write to a channel. An empty list admits nobody where senders assert themselves.
+-- Who may write to a channel. If senders name themselves, an empty list admits nobody.
 CREATE TABLE channel_whitelist (
     organization_id BIGINT NOT NULL,
     channel_id BIGINT NOT NULL,
@@ -81,7 +81,7 @@ CREATE TABLE channel_whitelist (
     CONSTRAINT channel_whitelist_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
 );
 
--- People on the far side of channels.
+-- People on the other side of channels.
 CREATE TABLE contacts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -101,7 +101,7 @@ CREATE TABLE identities (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     contact_id BIGINT NOT NULL,
-    channel_id BIGINT, -- Where the address was first seen.
+    channel_id BIGINT, -- The channel where the address was first seen.
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
     origin_id TEXT NOT NULL,
     display_name TEXT,

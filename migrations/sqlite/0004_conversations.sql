@@ -1,4 +1,4 @@
--- What was said: conversations, messages, their search index, attachments. Conventions: ../README.md
+-- Conversations, messages, their search index, attachments. Conventions: ../README.md
 
 -- Threads between an agent and a contact. message_count, last_seq and last_message_* are written in the
 -- transaction that inserts a message, so that a list reads one row each.
@@ -12,7 +12,7 @@ CREATE TABLE conversations (
     contact_id BIGINT,
     channel_id BIGINT,
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
-    model TEXT, -- The model last observed.
+    model TEXT, -- The last model observed.
     message_count BIGINT NOT NULL DEFAULT 0,
     last_seq BIGINT NOT NULL DEFAULT 0,
     last_message_seq BIGINT,
@@ -44,12 +44,12 @@ CREATE INDEX conversations_transport ON conversations (organization_id, transpor
 CREATE INDEX conversations_model ON conversations (organization_id, model DESC, id);
 CREATE INDEX conversations_status ON conversations (organization_id, status, last_activity_at, id);
 
--- What was said. Pages of messages walk the unique index on seq, however long the conversation is.
+-- Messages. Pages of messages use the unique index on seq, however long the conversation is.
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     conversation_id BIGINT NOT NULL,
-    seq BIGINT NOT NULL, -- Counts from 1 inside the conversation.
+    seq BIGINT NOT NULL, -- Counts from 1 within the conversation.
     role TEXT NOT NULL CHECK (role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
     kind TEXT NOT NULL CHECK (kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
     via_channel_id BIGINT,
@@ -57,7 +57,7 @@ CREATE TABLE messages (
     author_user_id BIGINT,
     author_name TEXT,
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),
-    -- Null: no leg to the outside.
+    -- Null: not sent through a channel.
     delivery_status TEXT CHECK (delivery_status IN ('PENDING', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'SKIPPED')),
     delivery_attempts BIGINT NOT NULL DEFAULT 0,
     delivery_error TEXT,
@@ -78,9 +78,9 @@ CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WH
 CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
 
 -- The search index of messages. The row id is the message's. The tokens are the folded words, separated by one space, and
--- the conversation's token `#<conversation_id>`; no word begins with `#`, so no text can pretend to be one. Words are folded
--- before they come here: only spaces separate, so that a quoted token is never taken for a phrase, which detail=none could
--- not answer. Only row ids are stored (content='').
+-- the conversation's token `#<conversation_id>`; no word begins with `#`, so no text can imitate one. Words are folded
+-- beforehand and only spaces separate them, so that a quoted token never counts as a phrase, which detail=none does not
+-- support. Only row ids are stored (content='').
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
     tokens, content='', contentless_delete=1, detail=none,
     tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cf Cn Cs'"
@@ -111,7 +111,7 @@ CREATE INDEX attachments_message ON attachments (organization_id, message_id);
 CREATE INDEX attachments_agent ON attachments (organization_id, uploaded_by_agent_id) WHERE uploaded_by_agent_id IS NOT NULL;
 CREATE INDEX attachments_unposted ON attachments (created_at) WHERE message_id IS NULL;
 
--- The bytes of attachments, apart from the rows that lists read.
+-- The bytes of attachments, separate from the rows that lists read.
 CREATE TABLE attachment_blobs (
     organization_id BIGINT NOT NULL,
     attachment_id BIGINT NOT NULL,

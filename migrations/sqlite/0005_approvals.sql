@@ -1,6 +1,6 @@
--- What agents wait for a person to decide. Conventions: ../README.md
+-- Approvals. Conventions: ../README.md
 
--- Decisions that agents wait for. One compare-and-set on status decides.
+-- Decisions that agents are waiting for. A compare-and-set on status decides.
 CREATE TABLE approvals (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -13,8 +13,8 @@ CREATE TABLE approvals (
     category TEXT,
     risk BIGINT,
     agent_id BIGINT,
-    server_id BIGINT, -- What a SERVER_ALERT is about.
-    channel_id BIGINT, -- What a CHANNEL_ERROR or an ACCESS_REQUEST is about.
+    server_id BIGINT, -- The subject of a SERVER_ALERT.
+    channel_id BIGINT, -- The subject of a CHANNEL_ERROR or an ACCESS_REQUEST.
     conversation_id BIGINT,
     message_seq BIGINT,
     request TEXT CHECK (json_valid(request)), -- {tool, input, digest}

@@ -1,4 +1,4 @@
--- What agents may use. Conventions: ../README.md
+-- Credentials, MCP servers and skills, and the agents that may use them. Conventions: ../README.md
 
 -- Named sets of secrets.
 CREATE TABLE credentials (
@@ -69,7 +69,7 @@ CREATE TABLE mcp_servers (
     command TEXT,
     args TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(args)),
     url TEXT,
-    auth TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(auth)), -- The names of the secrets that it needs.
+    auth TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(auth)), -- The names of the secrets it needs.
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -93,7 +93,7 @@ CREATE TABLE mcp_server_agents (
 );
 CREATE INDEX mcp_server_agents_agent ON mcp_server_agents (organization_id, agent_id);
 
--- Written know-how that is laid out as files in an agent's volume.
+-- Written instructions, provided as files in an agent's volume.
 CREATE TABLE skills (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,

@@ -1,12 +1,12 @@
 -- The audit log: its lines, the hash chain of each organization, and signed checkpoints. Conventions: ../README.md
 
--- Who did what, or was refused it, in chains: each line's hash covers the line before it. Rows are only ever added. They hold
--- names as they were, and no foreign keys to what may be deleted.
+-- Who did what, or was refused what, in chains: each line's hash covers the previous line. Rows are only ever added. They
+-- store names as they were, and no foreign keys to records that may be deleted.
 CREATE TABLE audit_log (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT, -- Null: concerns the whole instance.
     at BIGINT NOT NULL,
-    last_at BIGINT, -- When the last of a burst was; null for a single event.
+    last_at BIGINT, -- When the last event of a burst happened; null for a single event.
     count BIGINT NOT NULL DEFAULT 1, -- A burst of the same refusal is one line.
     actor_kind TEXT NOT NULL CHECK (actor_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
     actor_id BIGINT,
@@ -16,7 +16,7 @@ CREATE TABLE audit_log (
     credential_hint TEXT,
     operation TEXT NOT NULL,
     permission TEXT,
-    decided_by TEXT, -- The line of the policy that decided: file, line and text.
+    decided_by TEXT, -- The policy line that decided: file, line and text.
     outcome TEXT NOT NULL CHECK (outcome IN ('ALLOWED', 'REFUSED', 'FAILED')),
     code TEXT, -- The problem's code, if it was refused.
     target_kind TEXT,
@@ -25,7 +25,7 @@ CREATE TABLE audit_log (
     request_id TEXT,
     ip TEXT,
     chain_seq BIGINT NOT NULL, -- The place in the chain.
-    prev_hash BLOB NOT NULL, -- The hash of the line before.
+    prev_hash BLOB NOT NULL, -- The hash of the previous line.
     hash BLOB NOT NULL,
     UNIQUE (organization_id, id),
     CONSTRAINT audit_log_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
@@ -36,8 +36,8 @@ CREATE INDEX audit_log_actor ON audit_log (organization_id, actor_kind, actor_id
 -- The chain of the instance itself has the organization 0.
 CREATE UNIQUE INDEX audit_log_chain ON audit_log (COALESCE(organization_id, 0), chain_seq);
 
--- Lines that wait for their place in a chain, which they get a moment after the change. The log's checks and its other indexes
--- are not here, so that a change pays little.
+-- Lines waiting for their place in a chain, which they get a moment after the change. The table lacks the log's checks and
+-- other indexes, so that a change pays little.
 CREATE TABLE audit_unsealed (
     id INTEGER PRIMARY KEY AUTOINCREMENT, -- The id that the line will have in the log.
     organization_id BIGINT,
@@ -74,7 +74,7 @@ SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name
        NULL
 FROM audit_unsealed;
 
--- The end of each chain, and how far its checkpoints reach.
+-- The end of each chain, and the reach of its checkpoints.
 CREATE TABLE audit_chains (
     chain BIGINT PRIMARY KEY, -- The organization; 0 for the instance itself.
     last_seq BIGINT NOT NULL,
@@ -83,7 +83,7 @@ CREATE TABLE audit_chains (
     checkpoint_at BIGINT NOT NULL
 );
 
--- Signed statements about a chain: it was like this up to here (CHECKPOINT), or was removed up to here (TOMBSTONE).
+-- Signed statements about a chain: its state up to a line (CHECKPOINT), or its removal up to a line (TOMBSTONE).
 CREATE TABLE audit_checkpoints (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     chain BIGINT NOT NULL,
@@ -95,4 +95,4 @@ CREATE TABLE audit_checkpoints (
     signature BLOB NOT NULL
 );
 CREATE UNIQUE INDEX audit_checkpoints_seq ON audit_checkpoints (chain, seq, kind);
-CREATE INDEX audit_checkpoints_at ON audit_checkpoints (at); -- Retention looks for old ones of all chains.
+CREATE INDEX audit_checkpoints_at ON audit_checkpoints (at); -- For retention, which looks for old ones in all chains.

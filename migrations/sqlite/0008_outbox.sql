@@ -1,9 +1,9 @@
--- What still has to leave the process. Conventions: ../README.md
+-- What must still leave the process. Conventions: ../README.md
 
--- Written in the transaction that decides it. Rows of one order_key leave in the order of their ids.
--- MAIL is taken by one replica, which puts it off while it sends it. The row goes when the mail has left or is given up. It holds
--- no link and no token: a link is made when the mail is sent.
--- All other kinds are commands for the host of a server, sent again until the host has acknowledged them or their time is up.
+-- Written in the transaction that causes it. Rows with the same order_key are sent in the order of their ids.
+-- One replica claims a MAIL and postpones it while sending it. The row is deleted when the mail is sent or given up. It contains
+-- no link and no token: a link is created when the mail is sent.
+-- All other kinds are commands for a server's host, sent again until the host acknowledges them or they expire.
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'ANSWER', 'SYNC', 'MAIL')),
@@ -16,7 +16,7 @@ CREATE TABLE outbox (
     attempts BIGINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL,
     available_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL, -- From then on it is of no use.
+    expires_at BIGINT NOT NULL, -- From then on it is useless.
     acknowledged_at BIGINT,
     CONSTRAINT outbox_host CHECK (kind = 'MAIL' OR (organization_id IS NOT NULL AND server_id IS NOT NULL)),
     CONSTRAINT outbox_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),

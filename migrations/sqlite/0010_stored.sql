@@ -1,8 +1,8 @@
--- Pictures, and how many bytes each organization keeps. Conventions: ../README.md
+-- Pictures, and how many bytes each organization stores. Conventions: ../README.md
 
 -- Pictures of agents, organizations and people.
 CREATE TABLE avatars (
-    version BIGINT NOT NULL, -- Random: whoever knows a picture's address may see it.
+    version BIGINT NOT NULL, -- Random: whoever knows a picture's URL may see it.
     organization_id BIGINT, -- Null: a person's picture.
     agent_id BIGINT, -- Null: the organization's own picture, or a person's.
     user_id BIGINT,
@@ -19,8 +19,8 @@ CREATE TABLE avatars (
 CREATE INDEX avatars_owner ON avatars (organization_id, agent_id);
 CREATE INDEX avatars_user ON avatars (user_id);
 
--- How many bytes of attachments, pictures and skills an organization keeps. Triggers keep the sum, so that nothing that adds or
--- removes such a row, a cascade included, can forget it. Two requests that add at once wait for each other at this row.
+-- How many bytes of attachments, pictures and skills an organization stores. Triggers maintain the sum, so that nothing that
+-- adds or removes such a row, not even a cascade, can forget it. Two requests that add at once wait for each other here.
 CREATE TABLE stored_bytes (
     organization_id BIGINT NOT NULL,
     bytes BIGINT NOT NULL,

@@ -1,10 +1,10 @@
-//! What ties a type of the schema to its storage: one column, read as one kind of value.
+//! Ties a type of the schema to its storage: one column, read as one kind of value.
 
 use async_graphql::OutputType;
 
 use super::{ids::Id, time::Timestamp};
 
-/// How a column's value is read and how it appears in JSON.
+/// How a column's value is read, and its form in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `BIGINT` → number.
@@ -17,7 +17,7 @@ pub enum Kind {
     Text,
     /// `BIGINT` milliseconds → RFC 3339 string.
     Timestamp,
-    /// `BIGINT` milliseconds → seconds from then to now.
+    /// `BIGINT` milliseconds → seconds elapsed since then.
     Elapsed,
     /// `BIGINT` → decimal integer in a string.
     Decimal,
@@ -25,7 +25,7 @@ pub enum Kind {
     Json,
 }
 
-/// A type whose values are one column. The impls tie a GraphQL type to its storage.
+/// A GraphQL type stored in one column.
 pub trait Column: OutputType {
     /// How the column is read and written.
     const KIND: Kind;
@@ -51,10 +51,10 @@ where
     const KIND: Kind = Kind::Json;
 }
 
-/// A decimal integer in a string, for amounts that may pass 2^53.
+/// A decimal integer in a string, for amounts that may exceed 2^53.
 pub struct Decimal(pub i64);
 
-/// A decimal integer in a string, for amounts that may pass 2^53.
+/// A decimal integer in a string, for amounts that may exceed 2^53.
 #[async_graphql::Scalar]
 impl async_graphql::ScalarType for Decimal {
     fn parse(value: async_graphql::Value) -> async_graphql::InputValueResult<Self> {

@@ -1,7 +1,7 @@
-//! The vocabulary: every enumeration that is stored or spoken, each defined once.
+//! The vocabulary: every enumeration that is stored or sent, each defined once.
 //!
-//! A value has one spelling, its wire text, in the database (TEXT with a CHECK), in JSON and in the schema. A new
-//! value needs a line here and a migration that widens the CHECK (`migrations/README.md`).
+//! A value is spelled the same everywhere: in the database (TEXT with a CHECK), in JSON and in the schema. A new value
+//! needs a line here and a migration that widens the CHECK (`migrations/README.md`).
 
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, Value};
 
@@ -23,10 +23,10 @@ text_enum! {
         Image = "IMAGE": "An image that agents run from.",
         Invitation = "INVITATION": "An invitation.",
         McpServer = "MCP_SERVER": "An MCP server.",
-        Member = "MEMBER": "A member; the id is the person's.",
+        Member = "MEMBER": "A member, identified by the id of the user.",
         Message = "MESSAGE": "A message of a conversation.",
         Organization = "ORGANIZATION": "The organization itself.",
-        Policy = "POLICY": "The organization's policy; the id is a version's.",
+        Policy = "POLICY": "The organization's policy, identified by the id of a version.",
         Server = "SERVER": "A server.",
         ServiceToken = "SERVICE_TOKEN": "A service token.",
         Skill = "SKILL": "A skill.",
@@ -62,10 +62,10 @@ impl RecordKind {
 text_enum! {
     /// What happened to a record.
     pub ChangeOp {
-        Created = "CREATED": "It is new.",
-        Updated = "UPDATED": "It is another than before; archived, or brought back, too.",
-        Deleted = "DELETED": "It is gone.",
-        Resync = "RESYNC": "Changes may have been missed: read again what matters.",
+        Created = "CREATED": "The record was created.",
+        Updated = "UPDATED": "The record changed, or was archived or restored.",
+        Deleted = "DELETED": "The record was deleted.",
+        Resync = "RESYNC": "Changes may have been missed: read again whatever you show.",
     }
 }
 
@@ -74,8 +74,8 @@ text_enum! {
     pub ServerStatus {
         Pending = "PENDING": "Never connected.",
         Online = "ONLINE": "Its host is connected.",
-        Degraded = "DEGRADED": "Connected, but its protocol differs from ours.",
-        Offline = "OFFLINE": "Was connected, and is not.",
+        Degraded = "DEGRADED": "Its host is connected, but speaks another version of the protocol.",
+        Offline = "OFFLINE": "Its host was connected before, but is not now.",
     }
 }
 
@@ -93,10 +93,10 @@ text_enum! {
     pub AgentStatus {
         Stopped = "STOPPED": "Not running.",
         Spawning = "SPAWNING": "Being launched.",
-        Running = "RUNNING": "Up, and takes turns.",
-        Paused = "PAUSED": "Kept in memory, takes no turns.",
+        Running = "RUNNING": "Up and taking turns.",
+        Paused = "PAUSED": "Kept in memory, but not taking turns.",
         Stopping = "STOPPING": "Being stopped.",
-        Error = "ERROR": "Failed; last_action says how.",
+        Error = "ERROR": "Failed; `last_action` says how.",
     }
 }
 
@@ -111,45 +111,45 @@ text_enum! {
 }
 
 text_enum! {
-    /// How an agent signs in to its model.
+    /// How an agent authenticates to its model.
     pub ModelCredentialType {
-        Oauth = "OAUTH": "Through OAuth.",
-        ApiKey = "API_KEY": "With a key.",
+        Oauth = "OAUTH": "With OAuth.",
+        ApiKey = "API_KEY": "With an API key.",
     }
 }
 
 text_enum! {
-    /// Whose model credential an agent uses.
+    /// Which model credential an agent uses.
     pub CredentialChoice {
         Inherit = "INHERIT": "The organization's.",
         Own = "OWN": "Its own.",
-        None = "NONE": "None at all.",
+        None = "NONE": "No credential.",
     }
 }
 
 text_enum! {
-    /// How much a model thinks.
+    /// How much reasoning effort a model spends.
     pub Effort {
-        Low = "LOW": "Little.",
-        Medium = "MEDIUM": "Some.",
-        High = "HIGH": "Much.",
-        Max = "MAX": "As much as it can.",
+        Low = "LOW": "Low.",
+        Medium = "MEDIUM": "Medium.",
+        High = "HIGH": "High.",
+        Max = "MAX": "The model's maximum.",
     }
 }
 
 text_enum! {
-    /// How an agent words its answers.
+    /// The tone of an agent's answers.
     pub ResponseStyle {
-        Default = "DEFAULT": "The model's own way.",
+        Default = "DEFAULT": "The model's default.",
         Concise = "CONCISE": "Short.",
-        Detailed = "DETAILED": "At length.",
+        Detailed = "DETAILED": "Detailed.",
         Formal = "FORMAL": "Formal.",
         Friendly = "FRIENDLY": "Friendly.",
     }
 }
 
 text_enum! {
-    /// How an agent lays out its answers.
+    /// How an agent formats its answers.
     pub ResponseFormat {
         Prose = "PROSE": "Paragraphs.",
         Markdown = "MARKDOWN": "Markdown.",
@@ -161,11 +161,11 @@ text_enum! {
 text_enum! {
     /// When an agent is backed up.
     pub BackupSchedule {
-        Inherit = "INHERIT": "As the organization says.",
+        Inherit = "INHERIT": "The organization's schedule.",
         Off = "OFF": "Never.",
         Daily = "DAILY": "Every day.",
         Weekly = "WEEKLY": "Every week.",
-        Cron = "CRON": "By a cron expression of its own.",
+        Cron = "CRON": "A cron expression of its own.",
     }
 }
 
@@ -181,14 +181,14 @@ text_enum! {
 text_enum! {
     /// What happens when an agent spends too much.
     pub CostGuardAction {
-        Notify = "NOTIFY": "Somebody is told.",
-        Pause = "PAUSE": "The agent is paused.",
-        Stop = "STOP": "The agent is stopped.",
+        Notify = "NOTIFY": "Send a notification.",
+        Pause = "PAUSE": "Pause the agent.",
+        Stop = "STOP": "Stop the agent.",
     }
 }
 
 text_enum! {
-    /// What a model's provider says of the use so far.
+    /// What the model's provider reports about usage so far.
     pub UsageStatus {
         Allowed = "ALLOWED": "Within the limit.",
         AllowedWarning = "ALLOWED_WARNING": "Near the limit.",
@@ -207,7 +207,7 @@ text_enum! {
         Webhook = "WEBHOOK": "Webhooks.",
         Drive = "DRIVE": "A shared drive.",
         Calendar = "CALENDAR": "A calendar.",
-        Internal = "INTERNAL": "The panel. Never created by hand.",
+        Internal = "INTERNAL": "The panel. Created automatically.",
     }
 }
 
@@ -231,9 +231,9 @@ text_enum! {
 text_enum! {
     /// Which events of a code host reach the agent.
     pub ListenScope {
-        Involved = "involved": "Where it is involved.",
-        Mentions = "mentions": "Where it is mentioned.",
-        All = "all": "All.",
+        Involved = "involved": "Events that involve it.",
+        Mentions = "mentions": "Events that mention it.",
+        All = "all": "All events.",
     }
 }
 
@@ -242,7 +242,7 @@ text_enum! {
     pub InactiveReason {
         Manual = "MANUAL": "A person switched it off.",
         AuthFailed = "AUTH_FAILED": "The vendor refused its credential.",
-        Gone = "GONE": "The receiver said that it is gone.",
+        Gone = "GONE": "The receiving end no longer exists.",
         DeliveryFailing = "DELIVERY_FAILING": "Deliveries have failed for days.",
         AgentArchived = "AGENT_ARCHIVED": "Its agent was deleted.",
         PlanLimit = "PLAN_LIMIT": "The plan allows fewer channels.",
@@ -252,44 +252,44 @@ text_enum! {
 text_enum! {
     /// A conversation's state.
     pub ConversationStatus {
-        Open = "OPEN": "Under way.",
-        Pending = "PENDING": "The agent waits for a person.",
-        Resolved = "RESOLVED": "Settled; an inbound message opens it again.",
-        Archived = "ARCHIVED": "Put away; an inbound message starts a new one.",
+        Open = "OPEN": "In progress.",
+        Pending = "PENDING": "The agent is waiting for a person.",
+        Resolved = "RESOLVED": "Resolved; an inbound message reopens it.",
+        Archived = "ARCHIVED": "Archived; an inbound message starts a new conversation.",
     }
 }
 
 text_enum! {
-    /// By what a list of conversations is ordered.
+    /// The sort key of a list of conversations.
     pub ConversationSort {
-        Activity = "activity": "When something last happened.",
-        Created = "created": "When it was created.",
+        Activity = "activity": "The time of the last activity.",
+        Created = "created": "The time of creation.",
         Contact = "contact": "The contact's name.",
         Agent = "agent": "The agent's name.",
         Channel = "channel": "The channel's name.",
-        Model = "model": "The model last observed.",
-        Status = "status": "The lifecycle state, by its name.",
+        Model = "model": "The last model observed.",
+        Status = "status": "The name of the status.",
     }
 }
 
 text_enum! {
-    /// Which way a list is ordered.
+    /// The direction of a sort.
     pub SortOrder {
-        Asc = "asc": "The smallest first.",
-        Desc = "desc": "The largest first.",
+        Asc = "asc": "Ascending.",
+        Desc = "desc": "Descending.",
     }
 }
 
 text_enum! {
-    /// How the text of a message is meant.
+    /// The format of a message's text.
     pub TextFormat {
         Markdown = "markdown": "Markdown.",
-        Plain = "plain": "As it stands.",
+        Plain = "plain": "Plain text.",
     }
 }
 
 text_enum! {
-    /// Who speaks.
+    /// Who wrote a message.
     pub MessageRole {
         User = "USER": "A person.",
         Assistant = "ASSISTANT": "The agent.",
@@ -299,47 +299,47 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a message holds.
+    /// What a message contains.
     pub MessageKind {
-        Text = "TEXT": "Words.",
+        Text = "TEXT": "Text.",
         Thinking = "THINKING": "The model's reasoning.",
-        ToolCall = "TOOL_CALL": "A call of a tool.",
-        ToolResult = "TOOL_RESULT": "What a tool answered.",
+        ToolCall = "TOOL_CALL": "A tool call.",
+        ToolResult = "TOOL_RESULT": "A tool's result.",
         File = "FILE": "A file.",
         Voice = "VOICE": "A recording.",
-        Approval = "APPROVAL": "A decision that is asked for.",
-        Event = "EVENT": "Something that happened.",
-        Error = "ERROR": "Something that went wrong.",
+        Approval = "APPROVAL": "A request for a decision.",
+        Event = "EVENT": "An event.",
+        Error = "ERROR": "An error.",
     }
 }
 
 text_enum! {
     /// Whether a message reached the agent or the conversation.
     pub MessageStatus {
-        Pending = "PENDING": "Not yet.",
-        Delivered = "DELIVERED": "It did.",
-        Failed = "FAILED": "It did not.",
-        Cancelled = "CANCELLED": "It was withdrawn.",
+        Pending = "PENDING": "Not delivered yet.",
+        Delivered = "DELIVERED": "Delivered.",
+        Failed = "FAILED": "Delivery failed.",
+        Cancelled = "CANCELLED": "Withdrawn.",
     }
 }
 
 text_enum! {
-    /// How far a message got outside.
+    /// How far the delivery of a message to the outside has progressed.
     pub DeliveryStatus {
-        Pending = "PENDING": "Waits to be sent.",
-        Sending = "SENDING": "Is being sent.",
-        Sent = "SENT": "The vendor took it.",
+        Pending = "PENDING": "Waiting to be sent.",
+        Sending = "SENDING": "Being sent.",
+        Sent = "SENT": "The vendor accepted it.",
         Delivered = "DELIVERED": "The vendor delivered it.",
-        Read = "READ": "Somebody read it.",
-        Failed = "FAILED": "It can't be sent.",
-        Skipped = "SKIPPED": "Nothing to send: inactive, wrong direction, or an echo.",
+        Read = "READ": "The recipient read it.",
+        Failed = "FAILED": "It could not be sent.",
+        Skipped = "SKIPPED": "Not sent: the channel is inactive, goes the other way, or the message is an echo.",
     }
 }
 
 text_enum! {
     /// An approval's state.
     pub ApprovalStatus {
-        Pending = "PENDING": "Waits for a decision.",
+        Pending = "PENDING": "Waiting for a decision.",
         Resolved = "RESOLVED": "Decided.",
         Dismissed = "DISMISSED": "No longer applies.",
         Expired = "EXPIRED": "Nobody decided in time.",
@@ -362,31 +362,31 @@ text_enum! {
 text_enum! {
     /// What an approval is about.
     pub ApprovalKind {
-        Question = "QUESTION": "The agent asks something.",
+        Question = "QUESTION": "The agent asks a question.",
         Action = "ACTION": "The agent wants to do something.",
-        AuthRequired = "AUTH_REQUIRED": "Somebody has to sign in.",
+        AuthRequired = "AUTH_REQUIRED": "Someone needs to sign in.",
         CostGuard = "COST_GUARD": "The agent spent too much.",
         ChannelError = "CHANNEL_ERROR": "A channel failed.",
-        AccessRequest = "ACCESS_REQUEST": "Somebody unknown wrote.",
-        ServerAlert = "SERVER_ALERT": "A server is overloaded or away.",
+        AccessRequest = "ACCESS_REQUEST": "A stranger sent a message.",
+        ServerAlert = "SERVER_ALERT": "A server is overloaded or offline.",
     }
 }
 
 text_enum! {
-    /// How grave it is.
+    /// How severe an approval is.
     pub Severity {
-        Low = "LOW": "Can wait.",
-        Medium = "MEDIUM": "Soon.",
-        High = "HIGH": "Today.",
-        Critical = "CRITICAL": "Now.",
+        Low = "LOW": "It can wait.",
+        Medium = "MEDIUM": "It needs attention soon.",
+        High = "HIGH": "It needs attention today.",
+        Critical = "CRITICAL": "It needs attention now.",
     }
 }
 
 text_enum! {
-    /// Through what a decision came.
+    /// The route by which a decision arrived.
     pub DecidedVia {
         Graphql = "GRAPHQL": "The panel, or another GraphQL client.",
-        Rest = "REST": "The REST interface.",
+        Rest = "REST": "The REST API.",
         Channel = "CHANNEL": "A channel.",
         System = "SYSTEM": "The service itself.",
     }
@@ -402,10 +402,10 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a credential is: `api-key`, `bearer-token`, `basic-auth`, `oauth2`, `ssh-key`, `certificate`,
-    /// `connection-string` or `custom`. A scalar, because names in GraphQL have no hyphens.
+    /// The kind of a credential: `api-key`, `bearer-token`, `basic-auth`, `oauth2`, `ssh-key`, `certificate`,
+    /// `connection-string` or `custom`. A scalar, because GraphQL names can't contain hyphens.
     pub scalar CredentialKind {
-        ApiKey = "api-key": "One key.",
+        ApiKey = "api-key": "An API key.",
         BearerToken = "bearer-token": "A bearer token.",
         BasicAuth = "basic-auth": "A user name and a password.",
         Oauth2 = "oauth2": "An OAuth 2 client.",
@@ -419,12 +419,12 @@ text_enum! {
 text_enum! {
     /// What a credential's field holds.
     pub FieldType {
-        Text = "text": "A line that is no secret in itself.",
-        Secret = "secret": "A secret line.",
-        Multiline = "multiline": "Several lines.",
-        Url = "url": "An address.",
+        Text = "text": "A single line that is not secret.",
+        Secret = "secret": "A single secret line.",
+        Multiline = "multiline": "Multiple lines.",
+        Url = "url": "A URL.",
         Number = "number": "A number.",
-        Boolean = "boolean": "Yes or no.",
+        Boolean = "boolean": "True or false.",
         Json = "json": "A JSON document.",
     }
 }
@@ -441,7 +441,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Who an organization is to the tax office.
+    /// Whether a business or a person is billed.
     pub CustomerType {
         Business = "BUSINESS": "A business.",
         Individual = "INDIVIDUAL": "A person.",
@@ -451,9 +451,9 @@ text_enum! {
 text_enum! {
     /// Which versions of a file are kept.
     pub VersionRetention {
-        Spread = "SPREAD": "Many recent ones, few old ones.",
-        Latest = "LATEST": "The latest ones.",
-        All = "ALL": "All.",
+        Spread = "SPREAD": "Many recent versions and a few old ones.",
+        Latest = "LATEST": "The latest versions.",
+        All = "ALL": "All versions.",
     }
 }
 
@@ -463,12 +463,12 @@ text_enum! {
         User = "USER": "A person.",
         ServiceToken = "SERVICE_TOKEN": "A service token.",
         System = "SYSTEM": "The service itself.",
-        Anonymous = "ANONYMOUS": "Nobody that we know.",
+        Anonymous = "ANONYMOUS": "An unauthenticated caller.",
     }
 }
 
 text_enum! {
-    /// What an actor showed to be who they are.
+    /// The credential an actor used.
     pub CredentialUsed {
         Session = "SESSION": "A session's access token.",
         ServiceToken = "SERVICE_TOKEN": "A service token.",
@@ -486,23 +486,23 @@ text_enum! {
 text_enum! {
     /// How an operation ended.
     pub AuditOutcome {
-        Allowed = "ALLOWED": "It was done.",
-        Refused = "REFUSED": "It was not permitted.",
-        Failed = "FAILED": "It was permitted, and failed.",
+        Allowed = "ALLOWED": "It was carried out.",
+        Refused = "REFUSED": "It was refused.",
+        Failed = "FAILED": "It was permitted, but failed.",
     }
 }
 
 text_enum! {
-    /// What waits in the outbox: what a host is told to do, and what the service sends itself.
+    /// The kinds of outbox entries: commands for hosts, and what the service sends itself.
     pub OutboxKind {
         Launch = "LAUNCH": "Launch an agent.",
         Stop = "STOP": "Stop an agent.",
         Pause = "PAUSE": "Pause an agent.",
         Resume = "RESUME": "Resume an agent.",
-        Turn = "TURN": "Hand an agent a message.",
-        Answer = "ANSWER": "Hand an agent a decision.",
+        Turn = "TURN": "Deliver a message to an agent.",
+        Answer = "ANSWER": "Deliver a decision to an agent.",
         Sync = "SYNC": "Bring an agent's skills, servers and credentials up to date.",
-        Mail = "MAIL": "Send a mail.",
+        Mail = "MAIL": "Send an email.",
     }
 }
 

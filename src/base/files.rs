@@ -1,4 +1,4 @@
-//! Files that are for their owner alone, and files that are whole or not there: one way to write either.
+//! Writes files that only their owner may read, and files that appear whole or not at all.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-/// How a file is opened for writing that nobody but its owner may read, from its first byte on.
+/// Options for a file that only its owner can read, from the first byte on.
 #[must_use]
 pub fn private() -> OpenOptions {
     let mut options = File::options();
@@ -16,19 +16,19 @@ pub fn private() -> OpenOptions {
     options
 }
 
-/// Makes such a file, where there must be none yet.
+/// Creates such a file. It must not exist yet.
 ///
 /// # Errors
-/// There is one, or the folder can't be written.
+/// The file exists, or the folder is not writable.
 pub fn create_private(path: &Path) -> io::Result<File> {
     private().create_new(true).open(path)
 }
 
-/// Puts a finished file in the place of another one: whoever reads meanwhile finds the old one or the new one, and after a
-/// power failure one of them is there.
+/// Moves a finished file into the place of another. Readers see either the old file or the new one, and one of them
+/// survives a power failure.
 ///
 /// # Errors
-/// The folder can't be written.
+/// The folder is not writable.
 pub fn put_in_place(finished: &Path, path: &Path) -> io::Result<()> {
     fs::rename(finished, path)?;
     #[cfg(unix)]

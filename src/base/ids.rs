@@ -1,14 +1,14 @@
-//! Identifiers: one newtype a record kind, so that an agent's id can't be handed in where a server's belongs.
+//! Identifiers: one newtype per kind of record, so that an agent's id can't be passed where a server's belongs.
 //!
-//! On the wire every id is a positive JSON number below 2^53 (both faces); in the schema all of them are the
-//! one scalar `Id`; in the database they are `BIGINT`.
+//! On the wire every id is a positive JSON number below 2^53 (on both faces); in the schema all of them are the scalar
+//! `Id`; in the database they are `BIGINT`.
 
 use async_graphql::{InputValueError, InputValueResult, Number, Scalar, ScalarType, Value};
 
-/// The largest id: the largest integer that a JSON reader with IEEE doubles keeps exact.
+/// The largest id: the largest integer that JSON readers with IEEE doubles represent exactly.
 pub const MAX_ID: i64 = (1 << 53) - 1;
 
-/// What a value is told to be that is no `Id`.
+/// What error messages say an `Id` must be.
 pub const AN_ID: &str = "a positive integer";
 
 /// Identifies a record. A positive integer below 2^53.
@@ -22,7 +22,7 @@ impl ScalarType for Id {
         match &value {
             Value::Number(number) => match number.as_i64() {
                 Some(id @ 1..=MAX_ID) => Ok(Self(id)),
-                _ => Err(InputValueError::custom("an id is an integer from 1 to 2^53-1")),
+                _ => Err(InputValueError::custom("an id must be an integer from 1 to 2^53-1")),
             },
             _ => Err(InputValueError::expected_type(value)),
         }
@@ -117,7 +117,7 @@ ids! {
     UserId,
     /// A person's session.
     SessionId,
-    /// A person's account elsewhere, by which they sign in.
+    /// A person's account with an identity provider, for signing in.
     LinkedAccountId,
     /// A service token.
     TokenId,
@@ -129,9 +129,9 @@ ids! {
     ImageId,
     /// An agent.
     AgentId,
-    /// A channel between an agent and the outside.
+    /// A channel between an agent and the outside world.
     ChannelId,
-    /// A person on the far side of a channel.
+    /// A person on the other side of a channel.
     ContactId,
     /// One address of a contact on one transport.
     IdentityId,

@@ -1,6 +1,6 @@
-//! The vocabulary that everything else is written in: ids, enumerations, permissions, time, and the one error.
+//! The vocabulary for everything else: ids, enumerations, permissions, time, and the one error type.
 //!
-//! Nothing here knows a table, a setting or a request.
+//! Nothing here knows about tables, settings or requests.
 
 pub mod column;
 pub mod enums;

@@ -1,8 +1,8 @@
-//! Addresses that requests come from.
+//! Addresses of clients.
 
 use std::net::IpAddr;
 
-/// What counts as one: an address, or of IPv6 the network that one customer gets.
+/// What counts as one client: an IPv4 address, or for IPv6 the network that a provider gives one customer.
 #[must_use]
 pub fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {

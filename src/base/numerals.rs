@@ -1,8 +1,8 @@
-//! Numbers as people say them.
+//! Numbers with their nouns.
 
 use std::fmt::Display;
 
-/// How many of what: `1 file`, `4 files`. `noun` is what one is called, and takes an s.
+/// `1 file`, `4 files`. `noun` is singular and takes an s in the plural.
 #[must_use]
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     let s = if number == N::from(1) { "" } else { "s" };

@@ -1,45 +1,45 @@
-//! The vocabulary of access: the four roles, the permissions, and a set of permissions as one machine word.
+//! The vocabulary of access: the four roles, the permissions, and a set of permissions in one machine word.
 //!
-//! Which role has which permission is *not* said here: `policies/policy.csv` says it and casbin decides it
-//! (`core/policy`). A permission that is added here needs a line there, or `muster policy check` and the
-//! laws in `tests/it/policy_files.rs` fail.
+//! Which role has which permission is *not* defined here: `policies/policy.csv` defines it and casbin decides
+//! (`core/policy`). A permission added here needs a line there, or `muster policy check` and the laws in
+//! `tests/it/policy_files.rs` fail.
 //!
-//! The wire text of a role is upper case (`OWNER`), that of a permission is its name (`agent.view`); both are
-//! the same in REST, in GraphQL, in the policy files and in the database.
+//! A role's wire text is upper case (`OWNER`), a permission's is its name (`agent.view`); both are the same in REST,
+//! GraphQL, the policy files and the database.
 
 use std::{fmt, str::FromStr};
 
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A text that names no role or no permission. `Display` says what was meant, if something is close.
+/// A text that is not a role or a permission. `Display` suggests a name if one is close.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what} \"{text}\"{}", did_you_mean(*.suggestion))]
 pub struct UnknownName {
     /// `role` or `permission`.
     pub what: &'static str,
-    /// The text as it was given.
+    /// The text as given.
     pub text: String,
-    /// The closest known name, if one is close enough to be a slip.
+    /// The closest known name, if it is close enough to be a typo.
     pub suggestion: Option<&'static str>,
 }
 
 impl UnknownName {
-    /// For `text`, which is none of `known`.
+    /// For a `text` that is not in `known`.
     pub(crate) fn new(what: &'static str, text: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
         Self { what, text: text.to_owned(), suggestion: closest(text, known) }
     }
 }
 
-/// ` (did you mean "…"?)`, or nothing.
+/// ` (did you mean "…"?)`, or an empty string.
 pub(crate) fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!(" (did you mean \"{name}\"?)")).unwrap_or_default()
 }
 
-/// The known name that a slip of the finger turned into `text`: at most a third of it differs.
+/// The known name that `text` probably misspells: at most a third of it differs.
 #[must_use]
 pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Names are short; a long text is no slip of one, and the distance costs the product of both lengths.
+    // Names are short, so a long text is not a typo; and computing the distance costs the product of both lengths.
     if text.len() > 64 {
         return None;
     }
@@ -52,7 +52,7 @@ pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// What a member is in an organization. Each role has everything that the roles after it have.
+/// A member's role in an organization. Each role has every permission of the roles below it.
 #[derive(
     Clone,
     Copy,
@@ -70,22 +70,22 @@ pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 #[graphql(rename_items = "SCREAMING_SNAKE_CASE")]
 #[sea_orm(rs_type = "String", db_type = "Text")]
 pub enum Role {
-    /// Answers for the organization: everything, and the only one who edits its policy unless it says otherwise.
+    /// Owns the organization: has every permission, and by default is the only role that can edit its policy.
     #[sea_orm(string_value = "OWNER")]
     Owner,
     /// Runs the organization: members, tokens, servers, settings.
     #[sea_orm(string_value = "ADMIN")]
     Admin,
-    /// Works with the agents: creates, edits, starts, answers for them.
+    /// Works with agents: creates, edits and starts them, and answers for them.
     #[sea_orm(string_value = "OPERATOR")]
     Operator,
-    /// Looks on.
+    /// Only reads.
     #[sea_orm(string_value = "VIEWER")]
     Viewer,
 }
 
 impl Role {
-    /// Every role, the highest first.
+    /// Every role, highest first.
     pub const ALL: [Self; 4] = [Self::Owner, Self::Admin, Self::Operator, Self::Viewer];
 
     /// The wire text.
@@ -99,13 +99,13 @@ impl Role {
         }
     }
 
-    /// The place in [`Self::ALL`].
+    /// The position in [`Self::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Whether this role stands above `other`.
+    /// Whether this role is above `other`.
     #[must_use]
     pub const fn is_above(self, other: Self) -> bool {
         (self as usize) < (other as usize)
@@ -144,7 +144,7 @@ macro_rules! permissions {
         }
 
         impl Permission {
-            /// Every permission, in the order in which the matrix shows them.
+            /// Every permission, in the order of the matrix.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
             /// The wire name.
@@ -153,7 +153,7 @@ macro_rules! permissions {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What it lets a caller do, in one sentence.
+            /// What it allows, in one sentence.
             #[must_use]
             pub const fn describe(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_ascii()),+ }
@@ -163,11 +163,11 @@ macro_rules! permissions {
 }
 
 permissions! {
-    /// See the organization's record, its settings and what the caller is in it.
+    /// See the organization, its settings and the caller's own role in it.
     OrganizationView = "organization.view",
     /// Change the organization's name, limits and settings.
     OrganizationEdit = "organization.edit",
-    /// See who is a member, and as what.
+    /// See the members and their roles.
     MemberView = "member.view",
     /// Add and remove members and change their roles.
     MemberEdit = "member.edit",
@@ -179,7 +179,7 @@ permissions! {
     AuditView = "audit.view",
     /// Read the policy and ask who may do what.
     PolicyView = "policy.view",
-    /// Change the organization's own policy file.
+    /// Change the organization's own policy rules.
     PolicyEdit = "policy.edit",
     /// See servers.
     ServerView = "server.view",
@@ -205,7 +205,7 @@ permissions! {
     AgentOutputView = "agent.output.view",
     /// Post a message to an agent from the panel.
     AgentInteract = "agent.interact",
-    /// List the conversations of all agents of the organization at once.
+    /// List the conversations of all the organization's agents at once.
     ConversationView = "conversation.view",
     /// Change a conversation's status.
     ConversationEdit = "conversation.edit",
@@ -213,13 +213,13 @@ permissions! {
     ContactView = "contact.view",
     /// Change and merge contacts.
     ContactEdit = "contact.edit",
-    /// See what agents wait for.
+    /// See the approvals that agents are waiting for.
     ApprovalView = "approval.view",
     /// Resolve, answer and dismiss approvals.
     ApprovalResolve = "approval.resolve",
     /// See credentials and the names of their fields (never the secrets).
     CredentialView = "credential.view",
-    /// Create and change credentials and say who uses them.
+    /// Create and change credentials and decide who uses them.
     CredentialEdit = "credential.edit",
     /// Archive a credential.
     CredentialDelete = "credential.delete",
@@ -227,7 +227,7 @@ permissions! {
     McpView = "mcp.view",
     /// Register an MCP server.
     McpCreate = "mcp.create",
-    /// Change an MCP server and bring it back from the archive.
+    /// Change an MCP server and restore it from the archive.
     McpEdit = "mcp.edit",
     /// Archive an MCP server.
     McpDelete = "mcp.delete",
@@ -303,17 +303,17 @@ impl ScalarType for Permission {
     }
 }
 
-/// A set of permissions: one bit each. As JSON it is the list of their names.
+/// A set of permissions, one bit each. In JSON it is a list of names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PermissionSet(u64);
 
 impl PermissionSet {
-    /// No permission.
+    /// No permissions.
     pub const EMPTY: Self = Self(0);
     /// Every permission.
     pub const ALL: Self = Self((1 << Permission::ALL.len()) - 1);
 
-    /// The set whose bits these are; bits that stand for no permission are dropped.
+    /// The set with these bits; bits without a permission are dropped.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits & Self::ALL.0)
@@ -325,12 +325,12 @@ impl PermissionSet {
         self.0
     }
 
-    /// The set that `names` name; the first unknown name is the error.
+    /// The set of the permissions named; fails with the first unknown name.
     pub fn from_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Self, UnknownName> {
         names.into_iter().map(|name| name.as_ref().parse::<Permission>()).collect()
     }
 
-    /// Whether `permission` is in it.
+    /// Whether the set contains `permission`.
     #[must_use]
     pub const fn contains(self, permission: Permission) -> bool {
         self.0 & permission.bit() != 0
@@ -342,25 +342,25 @@ impl PermissionSet {
         self.0 & !other.0 == 0
     }
 
-    /// What is in either.
+    /// The permissions in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in both.
+    /// The permissions in both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What is in this one and not in `other`.
+    /// The permissions in this set that are not in `other`.
     #[must_use]
     pub const fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Puts `permission` in, or takes it out.
+    /// Adds or removes `permission`.
     pub const fn set(&mut self, permission: Permission, present: bool) {
         if present {
             self.0 |= permission.bit();
@@ -369,24 +369,24 @@ impl PermissionSet {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many permissions are in it.
+    /// The number of permissions in the set.
     #[must_use]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Its permissions, in the order of [`Permission::ALL`].
+    /// The permissions in the set, in the order of [`Permission::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Permission::ALL.into_iter().filter(move |permission| self.contains(*permission))
     }
 
-    /// The wire names of its permissions.
+    /// The wire names of the permissions in the set.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         self.iter().map(Permission::as_str)
     }

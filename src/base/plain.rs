@@ -1,35 +1,35 @@
-//! Text of one line that somebody else has chosen: what names and reasons may hold, and how it is shown.
+//! Single-line text from untrusted sources: what names and reasons may contain, and how they are shown.
 
-/// Whether a letter does something in place of being shown: control characters (a terminal obeys some), other ends of lines,
-/// and marks that turn the direction of what follows.
+/// Whether a character acts instead of being shown: control characters (which terminals obey), other line endings, and
+/// marks that change the direction of the following text.
 #[must_use]
 pub fn is_command(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a text is one line of letters that are all shown.
+/// Whether a text is a single line of visible characters.
 #[must_use]
 pub fn is_line(text: &str) -> bool {
     !text.contains(is_command)
 }
 
-/// Whether a text can be the name of somebody whom mails name: one line, and no link.
+/// Whether a text can be a name that appears in mails: a single line without a link.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     is_line(text) && !text.contains("://")
 }
 
-/// What is refused by [`is_name`].
+/// The rule that [`is_name`] checks.
 pub const NAME_RULE: &str = "A name is one line without control characters, and without `://`.";
 
-/// The text without what a terminal would obey.
+/// The text without the characters that a terminal would obey.
 #[must_use]
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if is_command(letter) { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }
 
-/// Such a text of several lines, each of which stays one.
+/// The same for text of several lines, keeping the line breaks.
 #[must_use]
 pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! Secrets: as input a scalar that can be sent and never comes back, in answers fields that show one once (`@shownOnce`).
+//! Secrets: an input scalar that is never returned, and answer fields that show a secret once (`@shownOnce`).
 
 use std::borrow::Cow;
 
@@ -12,11 +12,11 @@ use async_graphql::{
 };
 use secrecy::SecretString;
 
-/// A secret. It can be sent; no field ever answers with one of these.
+/// A secret. It can be sent, but no field returns it.
 #[derive(Clone, Debug)]
 pub struct SecretText(pub SecretString);
 
-/// A secret: taken, kept sealed, and never shown.
+/// A secret: accepted, kept sealed, and never shown.
 #[Scalar(name = "SecretString")]
 impl ScalarType for SecretText {
     fn parse(value: Value) -> InputValueResult<Self> {
@@ -40,7 +40,7 @@ impl ScalarType for SecretText {
 pub struct shown_once;
 
 impl shown_once {
-    /// The field shows a secret this once.
+    /// Marks a field that shows a secret this once.
     #[must_use]
     pub fn apply() -> MetaDirectiveInvocation {
         MetaDirectiveInvocation { name: "shownOnce".to_owned(), args: IndexMap::new() }
@@ -56,7 +56,7 @@ impl TypeDirective for shown_once {
         registry.add_directive(MetaDirective {
             name: "shownOnce".to_owned(),
             description: Some(
-                "Shown this once: an answer that is given again under an idempotency key has null there."
+                "Shown only once: when an answer is repeated under an idempotency key, this field is null."
                     .to_owned(),
             ),
             locations: vec![__DirectiveLocation::FIELD_DEFINITION],

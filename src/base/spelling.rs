@@ -1,6 +1,6 @@
-//! The two spellings of a field's name: snake_case in `/v1` and the database, camelCase in GraphQL.
+//! The two spellings of field names: snake_case in `/v1` and the database, camelCase in GraphQL.
 
-/// `created_at` → `createdAt`: the rule that async-graphql applies to Rust names as well.
+/// `created_at` → `createdAt`: the rule that async-graphql also applies to Rust names.
 pub fn camel_case(snake: &str) -> String {
     let mut out = String::with_capacity(snake.len());
     let mut upper = false;
@@ -17,7 +17,7 @@ pub fn camel_case(snake: &str) -> String {
     out
 }
 
-/// `createdAt` → `created_at`: the names of REST.
+/// `createdAt` → `created_at`: the names in REST.
 pub fn snake_case(camel: &str) -> String {
     let mut out = String::with_capacity(camel.len() + 4);
     for c in camel.chars() {

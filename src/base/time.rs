@@ -1,8 +1,7 @@
-//! Time: the one clock that the process reads, and the one form in which an instant is kept.
+//! Time: the one clock that the process reads, and the one form of an instant.
 //!
-//! An instant is a [`Timestamp`]: milliseconds since 1970 in a `BIGINT`, RFC 3339 in UTC with milliseconds on
-//! the wire. Nothing else in the crate may ask the system for the time (`clippy.toml` says so), so that a test
-//! can move it.
+//! An instant is a [`Timestamp`]: milliseconds since 1970 in a `BIGINT`, RFC 3339 in UTC with milliseconds on the wire.
+//! Nothing else in the crate may ask the system for the time (`clippy.toml` forbids it), so that tests can move it.
 
 use std::sync::{
     Arc, LazyLock,
@@ -12,30 +11,30 @@ use std::sync::{
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An instant. RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`; any offset is taken on input.
+/// An instant. RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`. Input may have any offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, sea_orm::DeriveValueType)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This instant moved by `duration` (which may be negative in effect through [`Self::minus`]).
+    /// This instant, later by `duration`.
     #[must_use]
     pub fn plus(self, duration: std::time::Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// This instant moved back by `duration`.
+    /// This instant, earlier by `duration`.
     #[must_use]
     pub fn minus(self, duration: std::time::Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// Whole seconds since 1970, as JWT claims count them.
+    /// Whole seconds since 1970, as in JWT claims.
     #[must_use]
     pub fn unix_seconds(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// Appends the RFC 3339 form to `out`. The hot path of every list: no formatting machinery, no allocation.
+    /// Appends the RFC 3339 form to `out`. The hot path of every list, so it neither formats nor allocates.
     pub fn write(self, out: &mut Vec<u8>) {
         let (days, millis) = (self.0.div_euclid(86_400_000), self.0.rem_euclid(86_400_000));
         let (year, month, day) = civil_from_days(days);
@@ -59,8 +58,8 @@ impl Timestamp {
     }
 }
 
-/// The proleptic Gregorian date of a day counted from 1970-01-01: shift the year to begin in March, so that
-/// the leap day is the last of it, and divide by the lengths of the 400-, 100-, 4- and 1-year cycles.
+/// The proleptic Gregorian date of a day counted from 1970-01-01: shift the year to begin in March, so that the leap
+/// day comes last, and divide by the lengths of the 400-, 100-, 4- and 1-year cycles.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -86,14 +85,14 @@ impl std::str::FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if !is_rfc3339(text) {
-            return Err(jiff::Error::from_args(format_args!("a timestamp is RFC 3339")));
+            return Err(jiff::Error::from_args(format_args!("not an RFC 3339 timestamp")));
         }
         text.parse::<jiff::Timestamp>().map(|instant| Self(instant.as_millisecond()))
     }
 }
 
-/// Whether the text has the form `2026-01-31T08:00:00.000Z`, with any offset and any number of digits behind the point
-/// (or none). The library takes the other forms of ISO 8601 as well, which are not promised to anybody.
+/// Whether the text has the form `2026-01-31T08:00:00.000Z`, with any offset and any number of fractional digits,
+/// including zero. The library also accepts other forms of ISO 8601, which we do not promise.
 fn is_rfc3339(text: &str) -> bool {
     let fits = |text: &str, form: &str| {
         text.len() == form.len()
@@ -125,14 +124,14 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// An instant. RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`; any offset is taken on input.
+/// An instant. RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`. Input may have any offset.
 #[Scalar]
 impl ScalarType for Timestamp {
     fn parse(value: Value) -> InputValueResult<Self> {
         match &value {
-            Value::String(text) => text
-                .parse()
-                .map_err(|_| InputValueError::custom("a timestamp is RFC 3339: 2026-01-31T08:00:00.000Z")),
+            Value::String(text) => text.parse().map_err(|_| {
+                InputValueError::custom("a timestamp must be in RFC 3339 form: 2026-01-31T08:00:00.000Z")
+            }),
             _ => Err(InputValueError::expected_type(value)),
         }
     }
@@ -146,7 +145,7 @@ impl ScalarType for Timestamp {
     }
 }
 
-/// Where the time comes from. Cheap to clone; all clones of a fixed clock move together.
+/// The source of time. Cheap to clone; all clones of a fixed clock move together.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Option<Arc<AtomicI64>>);
 
@@ -163,7 +162,7 @@ impl Clock {
         Self(Some(Arc::new(AtomicI64::new(at.0))))
     }
 
-    /// The present instant.
+    /// The current instant.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
@@ -172,7 +171,7 @@ impl Clock {
         }
     }
 
-    /// Time that only goes forward, from an arbitrary beginning: for measuring how much has passed.
+    /// Monotonic time from an arbitrary start, for measuring durations.
     #[must_use]
     pub fn elapsed(&self) -> std::time::Duration {
         static BEGINNING: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
@@ -184,7 +183,7 @@ impl Clock {
         }
     }
 
-    /// Moves a fixed clock; the system's clock goes its own way.
+    /// Moves a fixed clock. Has no effect on the system's clock.
     pub fn advance(&self, by: std::time::Duration) {
         if let Some(fixed) = &self.0 {
             fixed.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);

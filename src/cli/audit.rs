@@ -20,54 +20,54 @@ use crate::{
     slices::orgs,
 };
 
-/// The audit log: check it, take it out, remove what is old
+/// Verify, export and manage the audit log
 #[derive(Debug, Subcommand)]
 pub enum Audit {
-    /// Say whether the log is as it was sealed, and name the first line that is not
+    /// Verify that the log is unchanged since it was sealed, and report the first line that is not
     Verify(Verify),
-    /// Write a log as JSON Lines, with its checkpoints
+    /// Write a log and its checkpoints as JSON Lines
     Export(Export),
-    /// Print the public key that checks an export without the service
+    /// Print the public key that verifies an export without the service
     Key,
 }
 
-/// What `muster audit verify` takes.
+/// Arguments of `muster audit verify`.
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// An organization, its id or its name [default: every log]
+    /// An organization's id or name [default: every log]
     #[arg(long, conflicts_with = "file")]
     org: Option<String>,
-    /// The log of the instance itself: sign-ins, strangers, bad credentials
+    /// The instance's own log: sign-ins, unknown callers, bad credentials
     #[arg(long, conflicts_with_all = ["org", "file"])]
     instance: bool,
-    /// An export; no database is needed
+    /// An export to verify; needs no database
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A checkpoint that you know from elsewhere: the log has to reach to it
+    /// A checkpoint known from elsewhere that the log must reach
     #[arg(long, value_name = "SEQ:HASH", value_parser = checkpoint)]
     at_least: Option<(i64, Hash)>,
-    /// A public key that signatures are good with; several times for several [default: those of the key file]
+    /// A trusted public key; may be repeated [default: the keys in the key file]
     #[arg(long, value_name = "KEY")]
     key: Vec<String>,
 }
 
-/// What `muster audit export` takes.
+/// Arguments of `muster audit export`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["org", "instance"])))]
 pub struct Export {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: Option<String>,
-    /// The log of the instance itself
+    /// The instance's own log
     #[arg(long)]
     instance: bool,
-    /// From this instant on: 2026-01-31T08:00:00Z
+    /// Start of the range, inclusive: 2026-01-31T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = super::instant)]
     from: Option<Timestamp>,
-    /// Before this instant
+    /// End of the range, exclusive
     #[arg(long, value_name = "TIME", value_parser = super::instant)]
     to: Option<Timestamp>,
-    /// Where to; must not exist yet [default: standard output]
+    /// The file to write, which must not exist yet [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -96,7 +96,7 @@ impl Verify {
         let bad = reports.iter().any(|report| !report.ok);
         let mut text: Vec<String> = reports.iter().map(ToString::to_string).collect();
         if text.is_empty() {
-            text.push("No line has been sealed yet; a running service seals what there is.".to_owned());
+            text.push("No line has been sealed yet; a running service seals new lines.".to_owned());
         }
         Ok(Output::with_text(json!({ "ok": !bad, "logs": reports }), text.join("\n")).failed_if(bad))
     }
@@ -104,7 +104,7 @@ impl Verify {
     async fn verify_database(&self, cli: &Cli) -> Result<Vec<Report>, Failure> {
         if self.at_least.is_some() && self.org.is_none() && !self.instance {
             return Err(Failure::new(
-                "--at-least is about one log: name it with --org, --instance or --file",
+                "--at-least applies to a single log: choose it with --org, --instance or --file",
             ));
         }
         let core = cli.open_as_is().await?;
@@ -132,7 +132,7 @@ impl Verify {
         }
         let parse = |text: &String| {
             PublicKey::parse(text)
-                .ok_or_else(|| Failure::new(format!("{text:?} is no key of `muster audit key`")))
+                .ok_or_else(|| Failure::new(format!("{text:?} is not a key printed by `muster audit key`")))
         };
         self.key.iter().map(parse).collect()
     }
@@ -155,11 +155,11 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: Option<(i64, Hash)>) -> R
                 verifier = Some(begun);
             }
             (None, _) => {
-                return Err(Failure::new(format!("{shown}: the first line is not the header of an export")));
+                return Err(Failure::new(format!("{shown}: the first line is not an export header")));
             }
             (Some(verifier), Ok(line)) => verifier.see(line),
             (Some(verifier), Err(error)) => {
-                verifier.unreadable(&format!("line {} of the file: {error}", n + 1));
+                verifier.unreadable(&format!("line {}: {error}", n + 1));
             }
         }
     }
@@ -167,14 +167,14 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: Option<(i64, Hash)>) -> R
     Ok(verifier.finish(None, 0))
 }
 
-/// The hash of a line.
+/// A line's hash.
 type Hash = [u8; 32];
 
 fn checkpoint(text: &str) -> Result<(i64, Hash), String> {
     let parsed = text.split_once(':').and_then(|(seq, hash)| {
         Some((seq.parse().ok().filter(|seq| *seq > 0)?, <Hash as hex::FromHex>::from_hex(hash).ok()?))
     });
-    parsed.ok_or_else(|| "a checkpoint looks like 5702:9f3c…, with 64 hexadecimal digits".to_owned())
+    parsed.ok_or_else(|| "a checkpoint has the form 5702:9f3c…, with 64 hexadecimal digits".to_owned())
 }
 
 impl Export {
@@ -182,7 +182,7 @@ impl Export {
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
-            return Err(Failure::new("--from has to be before --to: there is nothing between them"));
+            return Err(Failure::new("--from must be before --to"));
         }
         let core = cli.open_as_is().await?;
         let chain = match &self.org {
@@ -194,15 +194,15 @@ impl Export {
             Some(path) => {
                 let failed = |error: io::Error| match error.kind() {
                     io::ErrorKind::AlreadyExists => {
-                        Failure::new(format!("{} exists already; nothing is overwritten", path.display()))
+                        Failure::new(format!("{} already exists and will not be overwritten", path.display()))
                     }
                     _ => Failure::new(format!("{}: {error}", path.display())),
                 };
-                // For its owner alone: names and addresses stand in it.
+                // Readable by its owner only: it contains names and addresses.
                 let file = create_private(&path).map_err(failed)?;
                 let written = write(lines, file).await;
                 if written.is_err() {
-                    // A part of a log could be taken for the whole.
+                    // Part of a log could be mistaken for all of it.
                     let _ = std::fs::remove_file(&path);
                 }
                 Output::of(json!({ "file": path, "lines": written? }))
@@ -217,7 +217,7 @@ impl Export {
     }
 }
 
-/// Writes the pages of an export; how many lines.
+/// Writes the pages of an export and returns the number of lines.
 async fn write(
     pages: impl Stream<Item = Result<Bytes, Problem>> + Send,
     mut out: impl Write + Send,

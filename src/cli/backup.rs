@@ -13,18 +13,18 @@ use crate::{
     },
 };
 
-/// Save the database (SQLite) and the policies in one file, while the service serves.
+/// Save the database (SQLite) and the policies to one file while the service runs
 #[derive(Debug, clap::Args)]
 pub struct Backup {
-    /// The file to make
+    /// The file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
 
-/// Put a backup in place of a database that does not exist.
+/// Restore a backup where no database exists yet
 #[derive(Debug, clap::Args)]
 pub struct Restore {
-    /// The file that `muster backup` made
+    /// A file written by `muster backup`
     file: PathBuf,
 }
 
@@ -34,7 +34,7 @@ impl Backup {
         open::require_file(&config)?;
         let manifest = backup::backup(&config, &self.out, Clock::system().now()).await?;
         let text = format!(
-            "{}: {}, up to migration {}.\nNot in it: {}.",
+            "{}: {}, up to migration {}.\nNot included: {}.",
             self.out.display(),
             contents(&manifest),
             manifest.migrated_to,
@@ -47,7 +47,7 @@ impl Backup {
 impl Restore {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let config = cli.settings()?;
-        // A file that is not there is named before what else is in the way.
+        // A missing backup file is reported before anything else.
         let read = std::fs::File::open(&self.file);
         read.map_err(|error| Failure::new(format!("{}: {error}", self.file.display())))?;
         Owner::check(&config)?;
@@ -66,17 +66,21 @@ impl Restore {
         let policies = manifest.policies();
         if policies > 0 && !policies_restored {
             text.push_str(&format!(
-                "\nIts {} not restored: policy_dir has to name an empty folder for that. Unpack them from the archive.",
-                if policies == 1 { "policy file was".to_owned() } else { format!("{policies} policy files were") }
+                "\nIts {} not restored: policy_dir must name an empty folder. Unpack them from the archive.",
+                if policies == 1 {
+                    "policy file was".to_owned()
+                } else {
+                    format!("{policies} policy files were")
+                }
             ));
         }
         if !keys {
             text.push_str(&format!(
-                "\nNow put the key file back that was in force then, before anything is started: {}.",
+                "\nBefore you start anything, restore the key file that was in use at that time: {}.",
                 config.keys_file.display()
             ));
         }
-        text.push_str("\nThen look with `muster doctor`.");
+        text.push_str("\nThen run `muster doctor`.");
         Ok(Output::with_text(
             json!({ "database": database, "keys_in_place": keys, "policies_restored": policies_restored, "manifest": manifest }),
             text,

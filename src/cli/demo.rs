@@ -1,4 +1,4 @@
-//! `muster demo`: a service to look at, with one organization and some of everything in it.
+//! `muster demo`: a service to try out, with one organization and a bit of everything in it.
 
 mod house;
 
@@ -32,24 +32,25 @@ use crate::{
     },
 };
 
-/// The sign-in of the demonstration's owner. It is no secret: the demonstration listens to this machine alone.
+/// The credentials of the demo's owner. Not a secret: the demo listens on this machine only.
 const EMAIL: &str = "owner@example.com";
 const PASSWORD: &str = "look-around-in-muster";
-/// The file in which a start finds the service token of the one before.
+/// Holds the service token, for the next start.
 const TOKEN_FILE: &str = "service-token";
-/// How another address is named.
+/// How to choose another address.
 const LISTEN: &str = "muster demo --listen {}";
 
-/// Serve an organization with some of everything, on a database of its own
+/// Serve a demo organization with its own database
 ///
-/// The first start makes the data, later ones continue with it. Delete the folder to begin again. The settings hold, but for
-/// where things are kept: database, key file and policies are in the folder.
+/// The first start creates the data; later starts continue with it. Delete the folder to start over. Your settings
+/// apply, except for where things are kept: the database, key file and policies are in the folder.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
-    /// The folder for everything that the demonstration keeps
+    /// The folder for all of the demo's data
     #[arg(long, value_name = "FOLDER", default_value = "data/demo")]
     data_dir: PathBuf,
-    /// Address and port to serve on: of this machine alone, since everybody knows the password [default: the setting listen]
+    /// The address and port to serve on, on this machine only since everyone knows the password [default: the setting
+    /// listen]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 }
@@ -57,20 +58,20 @@ pub struct Demo {
 impl Demo {
     pub(super) async fn run(self, cli: &Cli) -> std::result::Result<Output, Failure> {
         let config = self.settings(cli)?;
-        // The folder's policies are not there yet.
+        // The policy folder does not exist yet.
         let mut given = config.clone();
         given.policy_dir = None;
         doctor::require_good_files(&given)?;
         Owner::check(&config)?;
-        // Taken first: data that nobody can look at is not worth waiting for.
+        // Taken first: there is no point in creating data if nobody can connect.
         let taken = listen::take(config.listen, LISTEN)?;
         let address = taken.address()?;
-        // Links in mails lead here, and mails are shown in this terminal.
+        // Links in mails point here, and mails are shown in this terminal.
         let mut config = config;
         config.public_url.get_or_insert(format!("http://{address}"));
         open::make_folder(&config)?;
         let mut owner = Owner::take(&config, "muster demo")?;
-        // A folder of its own, so that editing policies can be tried: docs/policies.md does.
+        // Its own policy folder, so that docs/policies.md can be followed.
         if let Some(policies) = &config.policy_dir {
             write_defaults(policies)?;
         }
@@ -101,13 +102,13 @@ impl Demo {
         Ok(Output::none())
     }
 
-    /// What the settings say, in a folder of the demonstration's own.
+    /// The settings, with all data in the demo's own folder.
     fn settings(&self, cli: &Cli) -> std::result::Result<Config, Failure> {
         let mut config = cli.settings()?.moved_to(&self.data_dir)?;
         config.listen = self.listen.unwrap_or(config.listen);
         if !config.listen.ip().is_loopback() {
-            let detail = "everybody knows the demonstration's password: it is served to this machine alone. Take an address \
-                          such as 127.0.0.1:8080, or `muster serve` with accounts of your own";
+            let detail = "everyone knows the demo's password, so it only serves this machine. Use an address such as \
+                          127.0.0.1:8080, or `muster serve` with accounts of your own";
             return Err(Failure::new(format!("{}: {detail}", config.listen)));
         }
         if config.log.filter == Config::in_folder(&self.data_dir)?.log.filter {
@@ -121,7 +122,7 @@ impl Demo {
     }
 }
 
-/// The demonstration's organization, made if it is not there.
+/// The demo's organization, created if it does not exist.
 async fn organization(core: &Arc<Core>) -> Result<OrgId> {
     let owner = match people::find_user(core, EMAIL).await {
         Ok(user) => user,
@@ -151,7 +152,8 @@ async fn is_empty(scope: &Scope) -> Result<bool> {
     Ok(db.query_one_raw(found).await?.is_none())
 }
 
-/// The demonstration's service token, which may whatever one may: that of the start before while it is good.
+/// The demo's service token, with every permission that one can have. Reuses the one of the last start while it is
+/// valid.
 async fn token(scope: &Scope) -> std::result::Result<SecretString, Failure> {
     let file = scope.core.config.data_dir.join(TOKEN_FILE);
     if let Ok(kept) = std::fs::read_to_string(&file)
@@ -172,14 +174,14 @@ async fn token(scope: &Scope) -> std::result::Result<SecretString, Failure> {
 const QUERY: &str =
     "{ agents(orgId: ORG, page: 1, limit: 3) { total data { name status server { name } } } }";
 
-/// What there is to look at: a name, a path, and who it is for.
+/// What to look at: a name, a path, and its purpose.
 const PLACES: [(&str, &str, &str); 6] = [
     ("explorer", "/graphql", "try GraphQL in a browser: paste the service token"),
     ("sign-in", "/sign-in", "sign in and out in a browser"),
-    ("OpenAPI", "/openapi.json", "what /v1, the REST interface, has"),
+    ("OpenAPI", "/openapi.json", "the REST API, /v1"),
     ("tools", "/mcp", "for AI clients (MCP)"),
-    ("health", "/health", "whether it lives"),
-    ("ready", "/ready", "whether it can serve"),
+    ("health", "/health", "is it alive?"),
+    ("ready", "/ready", "is it ready?"),
 ];
 
 fn in_json(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
@@ -204,7 +206,7 @@ fn in_words(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
         .map(|(name, path, about)| format!("  {name:<15} http://{address}{path:<width$}  {about}\n"))
         .collect();
     format!(
-        "Muster serves on http://{address}
+        "Muster is serving on http://{address}
 
   organization    {org} (Northwind Outfitters)
   service token   {token}
@@ -220,8 +222,8 @@ Try:
     curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
       -d '{body}' http://{address}/graphql
 
-Mail is not sent unless mail.url is set: it is shown here, links included.
+Unless mail.url is set, mail is not sent but shown here, including its links.
 
-Ctrl-C ends it; the data stays."
+Press Ctrl-C to stop; the data is kept."
     )
 }

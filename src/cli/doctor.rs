@@ -1,6 +1,6 @@
-//! `muster doctor` and `muster config check`: is everything as it should be, and what is to be done where it is not?
+//! `muster doctor` and `muster config check`: is everything in order, and if not, what should be done?
 //!
-//! A check answers with a finding; none of them changes anything, and none stops the others.
+//! A check returns a finding. Checks change nothing, and a failed check does not stop the others.
 
 mod policies;
 
@@ -28,39 +28,39 @@ use crate::{
     },
 };
 
-/// How long anything that is asked may take.
+/// The timeout of every check that connects to something.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The least room on the disk, in bytes: below it is bad, below ten times as much is worth a look.
+/// The minimum free disk space, in bytes: below it is bad, below ten times as much deserves a look.
 const LEAST_ROOM: u64 = 100 << 20;
-/// How far the database's clock may be away, in milliseconds.
+/// The largest acceptable difference from the database's clock, in milliseconds.
 const SKEW: i64 = 2_000;
 
-/// Say whether everything is as it should be, and what to do where it is not.
+/// Check that everything is in order, and say what to do if it is not
 #[derive(Debug, clap::Args)]
 pub struct Doctor {}
 
-/// The settings.
+/// The settings
 #[derive(Debug, Subcommand)]
 pub enum Settings {
-    /// Name everything that is wrong with the settings and the files that they name; open nothing else
+    /// List every mistake in the settings and in the files that they name; open nothing else
     Check(Check),
 }
 
-/// What `muster config check` takes.
+/// Arguments of `muster config check`.
 #[derive(Debug, clap::Args)]
 pub struct Check {}
 
-/// How good it is.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
     Good,
-    /// It works, but somebody should look.
+    /// It works, but deserves a look.
     Look,
     Bad,
 }
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
@@ -111,7 +111,7 @@ impl Settings {
         let Self::Check(Check {}) = self;
         match cli.read_settings() {
             Ok(config) => {
-                let mut findings = vec![Finding::good("settings", "all of them are known and fit")];
+                let mut findings = vec![Finding::good("settings", "all known and valid")];
                 findings.extend(files(&config));
                 report(&findings)
             }
@@ -120,16 +120,16 @@ impl Settings {
     }
 }
 
-/// What keeps the service from starting, all of it at once.
+/// Reports everything that keeps the service from starting, all at once.
 ///
 /// # Errors
-/// Names every mistake in the files that the settings name.
+/// Lists every mistake in the files that the settings name.
 pub(super) fn require_good_files(config: &Config) -> Result<(), Failure> {
     let mistakes = |findings: Vec<Finding>| -> Vec<String> {
         let bad = findings.into_iter().filter(|finding| finding.level == Level::Bad);
         bad.map(|finding| format!("{}: {}", finding.check, finding.found)).collect()
     };
-    // Reading the policy takes longer than all the rest, and the start does it anyway.
+    // Reading the policy takes longer than everything else, and starting does it anyway.
     if mistakes(quick_files(config)).is_empty() {
         return Ok(());
     }
@@ -149,7 +149,7 @@ impl Doctor {
             Ok(config) => config,
             Err(error) => return Ok(report(&wrong_settings(error))),
         };
-        let mut findings = vec![Finding::good("settings", "all of them are known and fit")];
+        let mut findings = vec![Finding::good("settings", "all known and valid")];
         findings.extend(files(&config));
         let lost = lost_keys(&config).await;
         if lost.is_some() {
@@ -169,19 +169,19 @@ impl Doctor {
 fn files(config: &Config) -> Vec<Finding> {
     let mut findings = quick_files(config);
     findings.push(match config.policy_dir() {
-        None => Finding::good("policy", "the built-in one"),
+        None => Finding::good("policy", "built in"),
         Some(dir) => {
             let mut checked = policy::check(dir);
-            // Rules that the database has may meet what is expected of an organization without a file.
+            // The expectations may cover organizations whose rules are in the database, not in a file.
             let is_elsewhere = |org| !dir.join(policy::org_file(org)).exists();
             checked.problems.retain(|problem| !problem.org.is_some_and(is_elsewhere));
             if checked.problems.is_empty() {
-                Finding::good("policy", format!("{} without a problem", counted(checked.files, "file")))
+                Finding::good("policy", format!("{}, no problems", counted(checked.files, "file")))
             } else {
                 Finding::bad(
                     "policy",
                     policy::listed(&checked.problems),
-                    "`muster policy check` shows a problem a line",
+                    "`muster policy check` lists the problems",
                 )
             }
         }
@@ -191,23 +191,25 @@ fn files(config: &Config) -> Vec<Finding> {
 
 fn quick_files(config: &Config) -> Vec<Finding> {
     let plans = match config.plans() {
-        Ok(_) => Finding::good("plans", "the limits of every plan are known"),
-        Err(error) => {
-            Finding::bad("plans", error.0.join("; "), "mend plans_file; src/config/plans.toml is the form")
-        }
+        Ok(_) => Finding::good("plans", "every plan has its limits"),
+        Err(error) => Finding::bad(
+            "plans",
+            error.0.join("; "),
+            "correct plans_file; src/core/config/plans.toml shows the format",
+        ),
     };
     vec![data_folder(&config.data_dir), key_file(config), plans]
 }
 
 fn data_folder(folder: &Path) -> Finding {
     const CHECK: &str = "data folder";
-    let advice = format!("make {} a folder that the service's user may write", folder.display());
+    let advice = format!("make {} a folder that the service's user can write to", folder.display());
     match folder.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Finding::good(CHECK, format!("{} will be made at the first start", folder.display()))
+            Finding::good(CHECK, format!("{} will be created at the first start", folder.display()))
         }
         Err(error) => Finding::bad(CHECK, error.to_string(), advice),
-        Ok(about) if !about.is_dir() => Finding::bad(CHECK, "it is no folder", advice),
+        Ok(about) if !about.is_dir() => Finding::bad(CHECK, "not a folder", advice),
         Ok(_) => match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
             Ok(()) => Finding::good(CHECK, folder.display().to_string()),
             Err(error) => Finding::bad(CHECK, error.to_string(), advice),
@@ -215,10 +217,10 @@ fn data_folder(folder: &Path) -> Finding {
     }
 }
 
-/// What the key file is called here.
+/// The name of this check.
 const KEYS: &str = "keys";
 
-/// A key file that is missing beside a database that needs it: nothing works until it is back.
+/// Reports a missing key file next to a database that needs it: nothing works until it is back.
 async fn lost_keys(config: &Config) -> Option<Finding> {
     if !config.lacks_keys() || database_file(config).is_ok_and(|file| !file.exists()) {
         return None;
@@ -239,7 +241,7 @@ fn key_file(config: &Config) -> Finding {
     if config.keys_are_given() {
         return match config.keys() {
             Ok(_) => Finding::good(CHECK, "given by MUSTER_KEYS"),
-            Err(error) => Finding::bad(CHECK, error.to_string(), "mend the text in MUSTER_KEYS"),
+            Err(error) => Finding::bad(CHECK, error.to_string(), "correct the text in MUSTER_KEYS"),
         };
     }
     match KeyFile::load(&config.keys_file) {
@@ -250,13 +252,11 @@ fn key_file(config: &Config) -> Finding {
         Err(KeyFileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             Finding::look(
                 CHECK,
-                format!("{} will be made at the first start", config.keys_file.display()),
-                "nothing, for a new installation",
+                format!("{} will be created at the first start", config.keys_file.display()),
+                "nothing to do for a new installation",
             )
         }
-        Err(error) => {
-            Finding::bad(CHECK, error.to_string(), "mend it, or put it back from where you keep it")
-        }
+        Err(error) => Finding::bad(CHECK, error.to_string(), "correct it, or restore your copy"),
     }
 }
 
@@ -268,25 +268,25 @@ async fn database(config: &Config) -> Vec<Finding> {
         return vec![Finding::look(
             CHECK,
             format!("{} does not exist yet", file.display()),
-            "`muster migrate` makes it",
+            "`muster migrate` creates it",
         )];
     }
     let advice = if config.database.is_sqlite() {
-        "check data_dir and database.url, and who may write there; `muster restore` puts a backup in place"
+        "check data_dir and database.url, and the permissions there; `muster restore` restores a backup"
     } else {
-        "check database.url, whether the server runs, and its log"
+        "check database.url, that the server is running, and its log"
     };
     let db = match tokio::time::timeout(PATIENCE, Db::open(&config.database)).await {
         Ok(Ok(db)) => db,
         Ok(Err(error)) => return vec![Finding::bad(CHECK, format!("{error:#}"), advice)],
-        Err(_) => return vec![Finding::bad(CHECK, "it does not answer", advice)],
+        Err(_) => return vec![Finding::bad(CHECK, "no answer", advice)],
     };
     let mut findings = match tokio::time::timeout(PATIENCE, asked(&db)).await {
         Ok(Ok(findings)) => findings,
         Ok(Err(error)) => vec![Finding::bad(CHECK, error.to_string(), advice)],
-        Err(_) => vec![Finding::bad(CHECK, "it does not answer", advice)],
+        Err(_) => vec![Finding::bad(CHECK, "no answer", advice)],
     };
-    // What has not all of its tables is not asked for more.
+    // Further checks need all of the tables.
     if findings.iter().all(|found| found.level != Level::Bad) {
         if let Ok(keys) = config.existing_keys() {
             findings.push(
@@ -309,10 +309,10 @@ async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
     let version: String = row.map(|row| row.try_get_by(0)).transpose()?.unwrap_or_default();
     let name = if sqlite { "SQLite" } else { "PostgreSQL" };
     let micros = began.elapsed().as_micros();
-    let mut findings = vec![Finding::good("database", format!("{name} {version}, answers in {micros} µs"))];
+    let mut findings = vec![Finding::good("database", format!("{name} {version}, answered in {micros} µs"))];
     let pending = db.pending().await?;
     findings.push(match pending.as_slice() {
-        [] => Finding::good("migrations", "every step has been applied"),
+        [] => Finding::good("migrations", "all applied"),
         steps => {
             let names: Vec<String> =
                 steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect();
@@ -333,7 +333,7 @@ async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
     Ok(findings)
 }
 
-/// How far the clocks are from each other; the way there and back is not counted against them.
+/// The difference between the clocks, less the round trip.
 async fn skew(db: &Db) -> Result<Finding, sea_orm::DbErr> {
     let clock = Clock::system();
     let before = clock.now().0;
@@ -348,12 +348,12 @@ async fn skew(db: &Db) -> Result<Finding, sea_orm::DbErr> {
         Finding::bad(
             "clock",
             format!("{off} ms from the database's"),
-            "let both machines ask a time server (NTP)",
+            "synchronize both machines with a time server (NTP)",
         )
     })
 }
 
-/// Opens one sealed value of each column, to see that the keys are those of this database.
+/// Opens one sealed value of each column, to see that the keys belong to this database.
 async fn canary(db: &Db, keys: &KeyFile) -> Result<Finding, sea_orm::DbErr> {
     const CHECK: &str = "sealed values";
     let (mut opened, mut closed) = (0, Vec::new());
@@ -365,12 +365,11 @@ async fn canary(db: &Db, keys: &KeyFile) -> Result<Finding, sea_orm::DbErr> {
         }
     }
     Ok(match closed.as_slice() {
-        [] => Finding::good(
-            CHECK,
-            format!("one value of each of {} opens with these keys", counted(opened, "column")),
-        ),
+        [] => {
+            Finding::good(CHECK, format!("the keys open one value of each of {}", counted(opened, "column")))
+        }
         closed => {
-            Finding::bad(CHECK, closed.join("; "), "put back the key file that belongs to this database")
+            Finding::bad(CHECK, closed.join("; "), "restore the key file that belongs to this database")
         }
     })
 }
@@ -403,29 +402,29 @@ fn room(folder: &Path) -> Finding {
     let existing = folder.ancestors().find(|folder| folder.exists() && !folder.as_os_str().is_empty());
     let about = match rustix::fs::statvfs(existing.unwrap_or(Path::new("."))) {
         Ok(about) => about,
-        Err(error) => return Finding::look(CHECK, error.to_string(), "see how much room the disk has"),
+        Err(error) => return Finding::look(CHECK, error.to_string(), "check how much space the disk has"),
     };
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     let found = format!("{} MiB free", free >> 20);
     if free < LEAST_ROOM {
-        Finding::bad(CHECK, found, "make room: without it no change can be saved")
+        Finding::bad(CHECK, found, "free up space: without it no change can be saved")
     } else if free < LEAST_ROOM * 10 {
-        Finding::look(CHECK, found, "make room before it runs out")
+        Finding::look(CHECK, found, "free up space before it runs out")
     } else {
         Finding::good(CHECK, found)
     }
 }
 
-/// Every connection takes a descriptor, and so does every connection to the database.
+/// Every client connection takes a file descriptor, and so does every database connection.
 fn open_files(config: &Config) -> Finding {
     const CHECK: &str = "open files";
     let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     let wanted = ledger::descriptors(config, config.limits.connections) as u64;
     if most >= wanted {
-        return Finding::good(CHECK, format!("{most} may be open, {wanted} are enough"));
+        return Finding::good(CHECK, format!("the limit is {most}, {wanted} are needed"));
     }
-    let advice = "raise `ulimit -n` (systemd: LimitNOFILE), or lower limits.connections: fewer connections are taken until then";
-    Finding::look(CHECK, format!("{most} may be open, {wanted} would be needed"), advice)
+    let advice = "raise `ulimit -n` (systemd: LimitNOFILE), or lower limits.connections: until then fewer connections are accepted";
+    Finding::look(CHECK, format!("the limit is {most}, {wanted} are needed"), advice)
 }
 
 fn addresses(config: &Config) -> Vec<Finding> {
@@ -437,17 +436,17 @@ fn addresses(config: &Config) -> Vec<Finding> {
             Ok(_) => Finding::good(check, format!("{address} is free")),
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Finding::look(
                 check,
-                format!("{address} is taken"),
-                "good if it is Muster that runs there; otherwise change the setting",
+                format!("{address} is in use"),
+                "fine if Muster itself is using it; otherwise change the setting",
             ),
             Err(error) => {
-                Finding::bad(check, format!("{address}: {error}"), "take an address of this machine")
+                Finding::bad(check, format!("{address}: {error}"), "choose an address of this machine")
             }
         })
         .collect()
 }
 
-/// Everybody else that the settings name: the collector, the mail server, who signs people in.
+/// Every other service that the settings name: the collector, the mail server, the identity providers.
 async fn others(config: &Config) -> Vec<Finding> {
     let mail = config.mail.url.as_ref().map(|url| ("mail", url.expose_secret().to_owned()));
     let traces = config.traces.endpoint.clone().map(|url| ("traces", url));
@@ -455,9 +454,11 @@ async fn others(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     match config.oidc() {
         Ok(providers) => {
-            named.extend(providers.into_values().map(|provider| ("sign-in elsewhere", provider.issuer)));
+            named.extend(providers.into_values().map(|provider| ("identity provider", provider.issuer)));
         }
-        Err(error) => findings.push(Finding::bad("sign-in elsewhere", error.0.join("; "), "mend oidc_file")),
+        Err(error) => {
+            findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"))
+        }
     }
     for (check, url) in named {
         let Ok(url) = url::Url::parse(&url) else { continue };
@@ -473,18 +474,20 @@ async fn others(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Whether somebody takes a connection there.
+/// Whether something accepts connections there.
 async fn reachable(check: &'static str, host: &str, port: u16) -> Finding {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match tokio::time::timeout(PATIENCE, tokio::net::TcpStream::connect((bare, port))).await {
-        Ok(Ok(_)) => Finding::good(check, format!("{host}:{port} takes connections")),
-        Ok(Err(error)) => {
-            Finding::look(check, format!("{host}:{port}: {error}"), "check the setting, and whether it runs")
-        }
+        Ok(Ok(_)) => Finding::good(check, format!("{host}:{port} accepts connections")),
+        Ok(Err(error)) => Finding::look(
+            check,
+            format!("{host}:{port}: {error}"),
+            "check the setting, and that the server is running",
+        ),
         Err(_) => Finding::look(
             check,
             format!("{host}:{port} does not answer"),
-            "check the setting, and the way there",
+            "check the setting and the network",
         ),
     }
 }

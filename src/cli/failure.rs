@@ -1,4 +1,4 @@
-//! Why a command did not do it.
+//! Why a command failed.
 
 use std::{
     io::{self, Write},
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::base::problem::{Problem, Violation};
 
-/// Why a command did not do it. Shown to the operator, who may see causes that a caller may not.
+/// Why a command failed. Shown to the operator, who may see causes that callers may not.
 #[derive(Debug)]
 pub struct Failure {
     code: &'static str,
@@ -18,7 +18,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure in these words.
+    /// A failure with this message.
     pub fn new(detail: impl Into<String>) -> Self {
         Self { code: "FAILED", detail: detail.into(), errors: Vec::new() }
     }
@@ -40,9 +40,9 @@ impl Failure {
     }
 }
 
-/// Refuses a command line that is wrong, or shows the help that was asked for.
+/// Rejects an invalid command line, or shows the help that was requested.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    // What was asked for is not known yet: the command line did not parse.
+    // The command line did not parse, so the flag has to be found by hand.
     let json = std::env::args_os().any(|argument| argument == "--json");
     if json && error.use_stderr() {
         let detail = error.to_string();
@@ -56,7 +56,7 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        // Who sits at the command line is who reads the log: the cause is said here, once.
+        // The operator reads the log as well, so the cause is shown here.
         let detail = match problem.cause() {
             Some(cause) if problem.code.status().is_server_error() => once(cause),
             _ => problem.detail,
@@ -72,7 +72,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// An error and what caused it. Many errors repeat their cause: it is said once.
+/// An error and its causes. Many errors repeat their cause in their own text; this shows it once.
 fn once(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain() {

@@ -17,20 +17,20 @@ use crate::{
     },
 };
 
-/// The keys that seal secrets and sign access tokens
+/// Manage the keys that seal secrets and sign access tokens
 #[derive(Debug, Subcommand)]
 pub enum Key {
-    /// The keys and their states
+    /// List the keys and their states
     List,
-    /// Replace a key; the older one stays good for what it was used for
+    /// Replace a key; the old one remains valid for what it was used for
     Rotate(Rotate),
-    /// Move everything that is sealed to the active sealing key, while the service runs
+    /// Reseal everything with the active sealing key, while the service runs
     Rewrap(Rewrap),
-    /// Forget a key that is no longer needed
+    /// Remove a key that is no longer needed
     Retire(Retire),
 }
 
-/// What `muster key rotate` takes.
+/// Arguments of `muster key rotate`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["signing", "encryption"])))]
 pub struct Rotate {
@@ -40,31 +40,31 @@ pub struct Rotate {
     /// The key that seals secrets: add one to the key file and seal with it from now on
     #[arg(long)]
     encryption: bool,
-    /// With --signing: sign with the new key at once
+    /// With --signing: use the new key immediately
     #[arg(long, conflicts_with = "encryption")]
     now: bool,
-    /// With --encryption: only add the key, for replicas with key files of their own to learn it first
+    /// With --encryption: only add the key, so that replicas with their own key files can load it first
     #[arg(long, conflicts_with = "signing")]
     prepare: bool,
 }
 
-/// What `muster key rewrap` takes.
+/// Arguments of `muster key rewrap`.
 #[derive(Debug, clap::Args)]
 pub struct Rewrap {
-    /// How many values at a time
+    /// Values per batch
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     batch: u64,
-    /// Milliseconds to wait between two batches
+    /// Milliseconds to pause between batches
     #[arg(long, default_value_t = 20)]
     rest: u64,
 }
 
-/// What `muster key retire` takes.
+/// Arguments of `muster key retire`.
 #[derive(Debug, clap::Args)]
 pub struct Retire {
-    /// The key: a sealing key's number, or the name of a signing key
+    /// A sealing key's number, or a signing key's name
     key: String,
-    /// Do not wait for requests that may still seal with the older key
+    /// Do not wait for requests that may still seal with the old key
     #[arg(long)]
     no_wait: bool,
 }
@@ -102,7 +102,7 @@ async fn list(core: &Core) -> Result<Output, Failure> {
         let state = state.as_str().unwrap_or_default();
         let when = match (key.verify_until, key.activates_at) {
             (Some(until), _) => format!("verifies until {until}"),
-            (None, Some(at)) => format!("signs from {at} on"),
+            (None, Some(at)) => format!("signs from {at}"),
             (None, None) => String::new(),
         };
         text.push_str(&format!("  {:<18}{state:<10}{when}\n", key.kid));
@@ -118,12 +118,13 @@ impl Rotate {
         Ok(match keys::rotate(core, self.now).await? {
             Rotated::Active(kid) => {
                 let text = format!(
-                    "Signing key {kid} is active. Tokens of the older one stay good until they expire."
+                    "Signing key {kid} is active. Tokens signed with the old one remain valid until they expire."
                 );
                 Output::with_text(json!({ "kid": kid, "state": "active" }), text)
             }
             Rotated::Planned(kid, at) => {
-                let text = format!("Signing key {kid} is published and becomes active at {at}, by itself.");
+                let text =
+                    format!("Signing key {kid} is published and will become active by itself at {at}.");
                 Output::with_text(json!({ "kid": kid, "state": "next", "activates_at": at }), text)
             }
         })
@@ -133,12 +134,12 @@ impl Rotate {
         let (id, active) = keys::rotate_sealing(core, self.prepare).await?;
         let text = if active {
             format!(
-                "Sealing key {id} is active; a running service uses it within a second. Back the key file up, then \
+                "Sealing key {id} is active; a running service uses it within a second. Back up the key file, then \
                  run: muster key rewrap"
             )
         } else {
             format!(
-                "Sealing key {id} is in the key file and seals nothing yet. Once every replica has the file, run: muster key rotate --encryption"
+                "Sealing key {id} is in the key file but is not used yet. Once every replica has the file, run: muster key rotate --encryption"
             )
         };
         Ok(Output::with_text(json!({ "id": id, "active": active }), text))
@@ -157,7 +158,7 @@ impl Rewrap {
         let mut text =
             format!("{} moved to sealing key {}.", counted(done.moved, "value"), core.keys.active_id());
         if done.broken > 0 {
-            text.push_str(&format!(" {} can't be opened; the log names what.", done.broken));
+            text.push_str(&format!(" {} could not be opened; see the log.", done.broken));
         }
         Ok(Output::with_text(json!(done), text).failed_if(done.broken > 0))
     }
@@ -168,7 +169,7 @@ impl Retire {
         let sealing = self.key.parse().ok().filter(|id| core.keys.current().ids().any(|known| known == *id));
         let Some(id) = sealing else {
             keys::retire_signing_key(core, &self.key).await?;
-            let text = format!("Signing key {} verifies no longer.", self.key);
+            let text = format!("Signing key {} no longer verifies tokens.", self.key);
             return Ok(Output::with_text(json!({ "kid": self.key, "retired": true }), text));
         };
         if !self.no_wait {
@@ -176,13 +177,13 @@ impl Retire {
         }
         keys::retire(core, id).await?;
         let text = format!(
-            "Sealing key {id} is gone from the key file. Backups of the database from before the rewrap need the older file."
+            "Sealing key {id} is no longer in the key file. Database backups from before the rewrap need the old file."
         );
         Ok(Output::with_text(json!({ "id": id, "retired": true }), text))
     }
 }
 
-/// Waits until no request can be under way that began to seal before the key file was changed.
+/// Waits for requests that may have begun to seal before the key file changed.
 async fn settle(core: &Core, json: bool) {
     let needed = core.config.limits.request_timeout() + Duration::from_secs(2);
     let changed = std::fs::metadata(&core.config.keys_file).and_then(|about| about.modified());

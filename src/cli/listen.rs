@@ -1,4 +1,4 @@
-//! Taking an address to serve on: before anything else is done, and with words for who can't have it.
+//! Takes an address to serve on before anything else is done, with clear messages if that fails.
 
 use std::{io::ErrorKind, net::SocketAddr};
 
@@ -6,21 +6,21 @@ use tokio::net::TcpSocket;
 
 use super::Failure;
 
-/// An address that is taken, and answers only once it listens: until then who connects is refused, and does not wait.
+/// An address that is bound but not listening yet: until it listens, clients are refused instead of kept waiting.
 #[derive(Debug)]
 pub(super) struct Taken(TcpSocket);
 
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Takes `address`; `setting` says with `{}` how another one is named.
+/// Binds `address`; `setting` says, with `{}`, how to choose another one.
 ///
 /// # Errors
-/// Somebody else has it, or it is not an address of this machine.
+/// The address is in use, or does not belong to this machine.
 pub(super) fn take(address: SocketAddr, setting: &'static str) -> Result<Taken, Failure> {
     let bound = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // What waits for lost packets of the one before does not keep the next one from starting.
+        // Connections of the previous process that are still closing must not prevent a start.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(Taken(socket))
@@ -29,15 +29,15 @@ pub(super) fn take(address: SocketAddr, setting: &'static str) -> Result<Taken, 
 }
 
 impl Taken {
-    /// The address, with the port that was found where none was asked for.
+    /// The address, with the actual port if port 0 was requested.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// Listens.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// Somebody was faster.
+    /// Another program took the address in the meantime.
     pub fn listen(self, setting: &'static str) -> Result<tokio::net::TcpListener, Failure> {
         let address = self.address()?;
         self.0.listen(BACKLOG).map_err(|error| failed(address, setting, &error))
@@ -58,8 +58,10 @@ fn failed(address: SocketAddr, setting: &str, error: &std::io::Error) -> Failure
         }
         ErrorKind::PermissionDenied => {
             let another = setting.replace("{}", &SocketAddr::new(address.ip(), 8080).to_string());
-            format!("This user may not serve on {address}: {error}. Choose another address: {another}")
+            format!(
+                "This user is not allowed to serve on {address}: {error}. Choose another address: {another}"
+            )
         }
-        _ => format!("{address} can't be served on: {error}"),
+        _ => format!("Can't serve on {address}: {error}"),
     })
 }

@@ -18,23 +18,23 @@ use crate::{
     },
 };
 
-/// Who belongs to an organization
+/// Manage the members of an organization
 #[derive(Debug, Subcommand)]
 pub enum Member {
-    /// Make a user a member of an organization
+    /// Add a user to an organization
     Add(Add),
-    /// Change what a member is
+    /// Change a member's role
     Update(Update),
-    /// Take a member out of an organization
+    /// Remove a member from an organization
     Remove(Remove),
-    /// Invite somebody into an organization, by mail or by a link
+    /// Invite someone to an organization, by mail or with a link
     Invite(Invite),
 }
 
-/// Whom, where, and as what.
+/// The organization, the person and the role.
 #[derive(Debug, clap::Args)]
 pub struct Place {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
     /// The person's e-mail address
@@ -45,24 +45,24 @@ pub struct Place {
     role: Role,
 }
 
-/// What `muster member add` takes.
+/// Arguments of `muster member add`.
 #[derive(Debug, clap::Args)]
 pub struct Add {
     #[command(flatten)]
     place: Place,
 }
 
-/// What `muster member update` takes.
+/// Arguments of `muster member update`.
 #[derive(Debug, clap::Args)]
 pub struct Update {
     #[command(flatten)]
     place: Place,
 }
 
-/// What `muster member remove` takes.
+/// Arguments of `muster member remove`.
 #[derive(Debug, clap::Args)]
 pub struct Remove {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
     /// The person's e-mail address
@@ -70,12 +70,12 @@ pub struct Remove {
     email: String,
 }
 
-/// What `muster member invite` takes.
+/// Arguments of `muster member invite`.
 #[derive(Debug, clap::Args)]
 pub struct Invite {
     #[command(flatten)]
     place: Place,
-    /// Print the link, this once, and send no mail
+    /// Print the link, only this once, and send no mail
     #[arg(long)]
     link: bool,
 }
@@ -91,7 +91,7 @@ impl Member {
     }
 }
 
-/// The service, the organization and the person that a command names.
+/// The service, and the organization and person named by the arguments.
 async fn meant(cli: &Cli, org: &str, email: &str) -> Result<(Arc<Core>, OrgId, UserId), Failure> {
     let core = cli.open().await?;
     let org = orgs::find(&core, org).await?;
@@ -133,7 +133,7 @@ impl Invite {
         let (core, Place { org, email, role }) = (cli.open().await?, self.place);
         if !self.link && !core.mailer.is_on() {
             return Err(Failure::new(
-                "mail.url is not set, so no mail can be sent: set it, or ask for the link with --link",
+                "mail.url is not set, so no mail can be sent: set it, or print the link with --link",
             ));
         }
         let org = orgs::find(&core, &org).await?;

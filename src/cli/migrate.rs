@@ -8,10 +8,10 @@ use crate::{
     core::store::{Owner, Step},
 };
 
-/// Bring the database to what this version needs.
+/// Bring the database up to date for this version
 #[derive(Debug, clap::Args)]
 pub struct Migrate {
-    /// Only show which steps the database lacks
+    /// Only list the steps that the database lacks
     #[arg(long)]
     plan: bool,
 }
@@ -31,8 +31,8 @@ impl Migrate {
         core.shut_down().await;
         let names = names(&steps);
         let text = match names.len() {
-            0 => "The database was up to date already.".to_owned(),
-            count => format!("The database is up to date: {} made.", counted(count, "step")),
+            0 => "The database was already up to date.".to_owned(),
+            count => format!("The database is up to date: {} applied.", counted(count, "step")),
         };
         Ok(Output::with_text(json!({ "migrated": !names.is_empty(), "steps": names }), text))
     }

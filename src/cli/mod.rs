@@ -1,10 +1,9 @@
-//! The command line: one file a command, one line in [`Command`].
+//! The command line: one file per command, and one line in [`Command`].
 //!
-//! A command is a clap type with `async fn run(self, cli: &Cli) -> Result<Output, Failure>`; it opens the service
-//! with [`Cli::open`], which makes no installation where there is none, and works as the installation's operator
-//! (`Scope::system`), whom no policy binds. What it answers goes to standard output, as lines or, with `--json`, as one JSON
-//! object; a failure goes to standard error, in the same form, with the exit code 1 (2 where the command line itself is
-//! wrong).
+//! A command is a clap type with `async fn run(self, cli: &Cli) -> Result<Output, Failure>`. It opens the service with
+//! [`Cli::open`], which never creates an installation, and acts as the installation's operator (`Scope::system`), to
+//! whom no policy applies. Output goes to standard output, as text or, with `--json`, as one JSON object. A failure
+//! goes to standard error in the same form, with exit code 1 (2 if the command line itself is wrong).
 
 mod audit;
 mod backup;
@@ -45,13 +44,13 @@ use crate::{
     slices::orgs,
 };
 
-/// What every command takes.
+/// Arguments of every command.
 #[derive(Debug, clap::Args)]
 pub struct Cli {
-    /// The file with the settings (also: the variable MUSTER_CONFIG)
+    /// The settings file (or set MUSTER_CONFIG)
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Answer with JSON
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
@@ -69,47 +68,47 @@ struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Bring the database to what this version needs
+    /// Bring the database up to date for this version
     Migrate(migrate::Migrate),
-    /// Save the database (SQLite) and the policies in one file, while the service serves
+    /// Save the database (SQLite) and the policies to one file while the service runs
     Backup(backup::Backup),
-    /// Put a backup in place of a database that does not exist
+    /// Restore a backup where no database exists yet
     Restore(backup::Restore),
-    /// Say whether everything is as it should be, and what to do where it is not
+    /// Check that everything is in order, and say what to do if it is not
     Doctor(doctor::Doctor),
-    /// The settings
+    /// Check the settings
     #[command(subcommand)]
     Config(doctor::Settings),
-    /// Organizations
+    /// Manage organizations
     #[command(subcommand)]
     Org(org::Org),
-    /// Persons who can sign in
+    /// Manage user accounts
     #[command(subcommand)]
     User(user::User),
-    /// Who belongs to an organization
+    /// Manage the members of an organization
     #[command(subcommand)]
     Member(member::Member),
-    /// Sessions of users
+    /// Manage sessions
     #[command(subcommand)]
     Session(session::Session),
-    /// Service tokens of organizations
+    /// Manage an organization's service tokens
     #[command(subcommand)]
     Token(token::Token),
-    /// The keys that seal secrets and sign access tokens
+    /// Manage the keys that seal secrets and sign access tokens
     #[command(subcommand)]
     Key(key::Key),
-    /// The audit log: check it, take it out
+    /// Verify and export the audit log
     #[command(subcommand)]
     Audit(audit::Audit),
     /// Work with the permission policies
     #[command(subcommand)]
     Policy(policy::Policy),
-    /// Add plenty of plausible data to an organization: the same for the same numbers
+    /// Add plausible test data to an organization; the same numbers give the same data
     Seed(seed::Seed),
-    /// The generated descriptions of both faces
+    /// Generate the schema and the OpenAPI document
     #[command(subcommand)]
     Schema(schema::Schema),
-    /// Serve an organization with some of everything, on a database of its own
+    /// Serve a demo organization with its own database
     Demo(demo::Demo),
     /// Run the service
     Serve(serve::Serve),
@@ -143,7 +142,7 @@ impl Cli {
     /// The settings.
     ///
     /// # Errors
-    /// Names every mistake.
+    /// Lists every mistake.
     pub fn settings(&self) -> Result<Config, Failure> {
         Ok(self.read_settings()?)
     }
@@ -152,37 +151,37 @@ impl Cli {
         Config::load(self.config.as_deref())
     }
 
-    /// The service of an installation that is there, with its tables and plans up to date. Listens to nothing.
+    /// Opens the service of an existing installation, with its tables and plans up to date. Listens on nothing.
     ///
     /// # Errors
-    /// Whatever is wrong with the settings, the keys, the policy files or the database; there is no installation.
+    /// Anything wrong with the settings, the keys, the policy files or the database; or there is no installation.
     pub async fn open(&self) -> Result<Arc<Core>, Failure> {
         load(open::found(self.settings()?).await?).await
     }
 
-    /// The same, and an installation is made where there is none: for the commands that begin one.
+    /// The same, but creates an installation if there is none: for the commands that start one.
     ///
     /// # Errors
-    /// Whatever is wrong with the settings, the keys, the policy files or the database.
+    /// Anything wrong with the settings, the keys, the policy files or the database.
     async fn open_or_make(&self) -> Result<Arc<Core>, Failure> {
         load(open::made(self.settings()?).await?).await
     }
 
-    /// The service of an installation that is there, even where the signing keys do not open: the commands that mend that.
+    /// Opens an existing installation even if its signing keys can't be opened: for the commands that repair that.
     ///
     /// # Errors
-    /// Those of [`Self::open`].
+    /// As [`Self::open`].
     async fn open_to_mend(&self) -> Result<Arc<Core>, Failure> {
         mend_keys(open::found(self.settings()?).await?).await
     }
 
-    /// The service for what no policy decides, accounts above all: with the built-in policy, and whatever the signing keys
-    /// are like. Somebody can be locked out while a policy file is wrong.
+    /// Opens the service for commands that no policy governs, mainly accounts: with the built-in policy, and whatever
+    /// the state of the signing keys. An operator must be able to lock someone out while a policy file is broken.
     async fn open_unbound(&self) -> Result<Arc<Core>, Failure> {
         mend_keys(open::found(self.unbound_settings()?).await?).await
     }
 
-    /// The same, and an installation is made where there is none.
+    /// The same, but creates an installation if there is none.
     async fn open_or_make_unbound(&self) -> Result<Arc<Core>, Failure> {
         mend_keys(open::made(self.unbound_settings()?).await?).await
     }
@@ -193,11 +192,11 @@ impl Cli {
         Ok(config)
     }
 
-    /// The database alone, left as it is and without a log: for what has to work whatever the policy folder and the keys
-    /// are like.
+    /// Opens only the database, unchanged and without logging: for what must work whatever the state of the policy
+    /// folder and the keys.
     ///
     /// # Errors
-    /// There is none, it can't be reached, or it lacks this version's tables.
+    /// There is no database, it can't be reached, or it lacks this version's tables.
     async fn database(&self) -> Result<Db, Failure> {
         let db = self.any_database().await?;
         if db.is_migrated().await? {
@@ -206,18 +205,18 @@ impl Cli {
         Err(Failure::new("the database does not have this version's tables: run `muster migrate`"))
     }
 
-    /// The same, of whatever version.
+    /// The same, whatever the database's version.
     async fn any_database(&self) -> Result<Db, Failure> {
         let config = self.settings()?;
         open::require_file(&config)?;
         Ok(Db::open(&config.database).await?)
     }
 
-    /// The organization that an argument names where no service is opened. Where no database can be asked, an id is
-    /// believed.
+    /// Resolves an organization argument without opening the service. If no database can be asked, an id is accepted as
+    /// it is.
     ///
     /// # Errors
-    /// Nothing has that name or id, or several have the name; those of [`Self::database`], of a name.
+    /// No organization has that name or id, or several have the name; for a name also those of [`Self::database`].
     async fn organization(&self, reference: &str) -> Result<OrgId, Failure> {
         let db = match (self.database().await, reference.trim().parse()) {
             (Err(_), Ok(id)) => return Ok(OrgId(id)),
@@ -228,16 +227,16 @@ impl Cli {
         Ok(found?)
     }
 
-    /// The service over a database that is left as it is.
+    /// Opens the service without changing the database.
     ///
     /// # Errors
-    /// Those of [`Self::open`].
+    /// As [`Self::open`].
     pub async fn open_as_is(&self) -> Result<Arc<Core>, Failure> {
         load(open::as_is(self.settings()?).await?).await
     }
 }
 
-/// What a service has to know before anybody is served: its keys, and the organizations' rules in the database.
+/// Loads what a service needs before it serves anyone: its keys, and the organizations' rules from the database.
 async fn load(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
     keys::load(&core).await?;
     rules::follow(&core).await?;
@@ -252,19 +251,19 @@ async fn mend_keys(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
     Ok(core)
 }
 
-/// A moment on a command line.
+/// Parses an instant from the command line.
 fn instant(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "give a moment such as 2027-01-31T08:00:00Z".to_owned())
+    text.parse().map_err(|_| "give a time such as 2027-01-31T08:00:00Z".to_owned())
 }
 
-/// The address of a page with the token of a link, for the operator to hand over. Without an address of the installation
-/// there is at least the one that it listens on.
+/// The URL of a page with a link's token, for the operator to hand over. Without a public address it uses the one that
+/// the service listens on.
 fn link(core: &Core, page: &str, token: &SecretString) -> String {
     let link = core.mailer.link(page, token.expose_secret());
     if link.starts_with('/') { format!("http://{}{link}", core.config.listen) } else { link }
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command given on the command line.
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {

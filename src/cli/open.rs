@@ -1,8 +1,9 @@
-//! How commands open the service: which of them may make an installation, and what the others say where there is none.
+//! How commands open the service: which of them may create an installation, and what the others report if there is
+//! none.
 //!
-//! An installation is a database with tables, and a key file. `serve`, `migrate`, `demo`, `user create` and `org create`
-//! make one; every other command looks for one, and says where. On SQLite the first three own the database meanwhile
-//! ([`Owner`]).
+//! An installation is a database with tables, and a key file. `serve`, `migrate`, `demo`, `user create` and `org
+//! create` create one; every other command requires one, and says where it looked. On SQLite the first three own the
+//! database while they run ([`Owner`]).
 
 use std::{
     sync::Arc,
@@ -23,27 +24,28 @@ use crate::{
     slices::orgs,
 };
 
-/// How long a service that starts waits for a database server that starts as well.
+/// How long a starting service waits for a database server that is starting as well.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it looks meanwhile.
+/// How often it retries.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The service of an installation that is there.
+/// The service of an existing installation.
 pub(super) async fn found(config: Config) -> Result<Arc<Core>, Failure> {
     Ok(tables(start_found(config).await?, None).await?.0)
 }
 
-/// The same, with its tables left as they are.
+/// The same, without changing its tables.
 pub(super) async fn as_is(config: Config) -> Result<Arc<Core>, Failure> {
     start_found(config).await
 }
 
-/// The service of an installation, which is made where there is none.
+/// The service of an installation, which is created if it does not exist.
 pub(super) async fn made(config: Config) -> Result<Arc<Core>, Failure> {
     Ok(tables(start_made(config).await?, None).await?.0)
 }
 
-/// The same for who owns the database, and the steps that it lacked. Waits a while for a server that is not up yet.
+/// The same for the database's owner, and the steps that the database lacked. Waits a while for a server that is not up
+/// yet.
 pub(super) async fn owned(config: Config, owner: &Owner) -> Result<(Arc<Core>, Vec<Step>), Failure> {
     telemetry::init(&config)?;
     if !config.database.is_sqlite() {
@@ -52,11 +54,11 @@ pub(super) async fn owned(config: Config, owner: &Owner) -> Result<(Arc<Core>, V
     tables(make(config).await?, Some(owner)).await
 }
 
-/// Refuses an SQLite database that is not there.
+/// Fails if the SQLite database does not exist.
 pub(super) fn require_file(config: &Config) -> Result<(), Failure> {
     match database_file(config) {
         Ok(file) if !file.exists() => Err(Failure::new(format!(
-            "There is no database at {} (data_dir). Name the installation's folder with MUSTER_DATA_DIR or data_dir, or make a \
+            "There is no database at {} (data_dir). Set MUSTER_DATA_DIR or data_dir to the installation's folder, or create a \
              new installation with `muster migrate`.",
             file.display()
         ))),
@@ -64,12 +66,12 @@ pub(super) fn require_file(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// The folder for everything that the process keeps.
+/// Creates the folder for everything that the process stores.
 pub(super) fn make_folder(config: &Config) -> Result<(), Failure> {
     let folder = config.data_dir.display();
     std::fs::create_dir_all(&config.data_dir).map_err(|error| {
         Failure::new(format!(
-            "The data folder {folder} can't be made: {error}. Name one that this user may write with MUSTER_DATA_DIR or data_dir."
+            "The data folder {folder} can't be created: {error}. Choose one that this user can write to, with MUSTER_DATA_DIR or data_dir."
         ))
     })
 }
@@ -95,14 +97,14 @@ async fn start_made(config: Config) -> Result<Arc<Core>, Failure> {
 
 async fn make(config: Config) -> Result<Arc<Core>, Failure> {
     if let Ok(file) = database_file(&config) {
-        // For its owner alone, like the keys and the backups; SQLite makes the files beside it like it. Whatever is in the
-        // way, opening the database tells.
+        // Readable by its owner only, like the keys and the backups; SQLite gives the files beside it the same mode. If
+        // this fails, opening the database reports why.
         let _ = files::create_private(&file);
     }
     Ok(service::open(config, Options::default()).await?)
 }
 
-/// Refuses to go on without a key file: whoever looks for an installation makes none.
+/// Fails if there is no key file: a command that expects an installation does not create one.
 async fn require_keys(config: &Config) -> Result<(), Failure> {
     if !config.lacks_keys() {
         return Ok(());
@@ -116,18 +118,18 @@ async fn require_keys(config: &Config) -> Result<(), Failure> {
     }
     let file = config.keys_file.display();
     Err(Failure::new(format!(
-        "There is no key file at {file} (keys_file). Copy the installation's there; `muster migrate` makes a first one."
+        "There is no key file at {file} (keys_file). Copy the installation's key file there; `muster migrate` creates a new one."
     )))
 }
 
 fn blank() -> Failure {
     Failure::new(
-        "The database has no tables of Muster, or the role may not see them (database.url). Name the installation's database \
-         and the role that owns it, or make a new installation with `muster migrate`.",
+        "The database has no Muster tables, or the role is not allowed to see them (database.url). Use the installation's \
+         database and the role that owns it, or create a new installation with `muster migrate`.",
     )
 }
 
-/// Brings tables and plans up to date; which steps there were.
+/// Brings tables and plans up to date, and returns the steps applied.
 async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Vec<Step>), Failure> {
     let plans = core.config.plans()?;
     let steps = migrate(&core.config, &core.db, owner).await?;
@@ -135,7 +137,7 @@ async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Ve
     Ok((core, steps))
 }
 
-/// Makes the steps that the database lacks: by its owner, or when it has none.
+/// Applies the steps that the database lacks: as its owner, or as a temporary owner if it has none.
 pub(super) async fn migrate(config: &Config, db: &Db, owner: Option<&Owner>) -> Result<Vec<Step>, Failure> {
     let steps = db.pending().await?;
     let _owner = match owner {
@@ -146,7 +148,7 @@ pub(super) async fn migrate(config: &Config, db: &Db, owner: Option<&Owner>) -> 
     Ok(steps)
 }
 
-/// Waits until the database server answers, for a while: whoever starts everything at once starts it as well.
+/// Waits for the database server: when everything is started at once, it may still be starting.
 async fn wait(database: &Database) -> Result<(), Failure> {
     let began = Instant::now();
     let mut told = false;

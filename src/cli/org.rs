@@ -12,33 +12,33 @@ use crate::{
     },
 };
 
-/// Organizations
+/// Manage organizations
 #[derive(Debug, Subcommand)]
 pub enum Org {
-    /// Make an organization with its first OWNER
+    /// Create an organization with its first OWNER
     Create(Create),
-    /// Every organization, with its plan and how many members and agents it has
+    /// List every organization, with its plan and its numbers of members and agents
     List(List),
 }
 
-/// What `muster org create` takes.
+/// Arguments of `muster org create`.
 #[derive(Debug, clap::Args)]
 pub struct Create {
-    /// The name
+    /// The organization's name
     #[arg(long)]
     name: String,
-    /// The owner's e-mail address; somebody unknown gets an account, to which `muster user create` gives a password
+    /// The owner's e-mail address; an unknown one gets an account, and `muster user create` sets its password
     #[arg(long, value_name = "EMAIL")]
     owner_email: String,
-    /// The plan, whose limits apply: FREE, STARTER, PRO, BUSINESS or ENTERPRISE
+    /// The plan, which sets the limits: FREE, STARTER, PRO, BUSINESS or ENTERPRISE
     #[arg(long, default_value = "BUSINESS")]
     plan: Plan,
-    /// Make it although there is an organization of this name: commands then take the ids of the two
+    /// Create it even if another organization has this name: commands then need the ids of the two
     #[arg(long)]
     same_name: bool,
 }
 
-/// What `muster org list` takes.
+/// Arguments of `muster org list`.
 #[derive(Debug, clap::Args)]
 pub struct List {}
 
@@ -54,13 +54,13 @@ impl Org {
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open_or_make().await?;
-        // First, for nobody is to have an account on account of an organization that is not made.
+        // Checked first, so that no account is created for an organization that is then refused.
         orgs::check_name(&self.name)?;
         let name = self.name.trim().to_owned();
         if !self.same_name && orgs::all(&core.db).await?.iter().any(|org| org.name == name) {
             return Err(Failure::new(format!(
-                "There is an organization named `{name}` already (`muster org list` shows it). Give another name, or \
-                 --same-name to make a second one: commands then take their ids."
+                "An organization named `{name}` already exists (see `muster org list`). Choose another name, or \
+                 --same-name to create a second one: commands then need their ids."
             )));
         }
         let is_known = people::find_user(&core, &self.owner_email).await.is_ok();
@@ -73,8 +73,8 @@ impl Create {
         let mut output = Output::of(json);
         if !is_known {
             output = output.and(&format!(
-                "No account had the address {email}: one was made, without a password. `muster user create --email {email}` \
-                 gives it a name and a password.",
+                "No account had the address {email}, so one was created without a password. `muster user create --email {email}` \
+                 sets its name and password.",
                 email = plain(self.owner_email.trim())
             ));
         }

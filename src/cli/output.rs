@@ -1,4 +1,4 @@
-//! What a command answers: the same facts as lines for people and as one JSON object.
+//! The output of a command: the same facts as text for people and as one JSON object.
 
 use std::{
     io::{self, Write},
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::base::plain::plain;
 
-/// What a command answers.
+/// The output of a command.
 #[derive(Debug)]
 pub struct Output {
     json: Value,
@@ -18,13 +18,13 @@ pub struct Output {
 }
 
 impl Output {
-    /// Nothing to say: the command has said it.
+    /// No output: the command has already printed it.
     #[must_use]
     pub fn none() -> Self {
         Self { json: Value::Null, text: String::new(), good: true }
     }
 
-    /// The object's keys and values; for people, a line each.
+    /// The object's keys and values; for people, one per line.
     #[must_use]
     pub fn of(json: Value) -> Self {
         let mut text = String::new();
@@ -35,19 +35,19 @@ impl Output {
         Self { json, text, good: true }
     }
 
-    /// This object for programs, this text for people.
+    /// This object for programs, and this text for people.
     pub fn with_text(json: Value, text: impl Into<String>) -> Self {
         Self { json, text: text.into(), good: true }
     }
 
-    /// The same, and another line for people.
+    /// The same, with another line for people.
     #[must_use]
     pub fn and(mut self, line: &str) -> Self {
         self.text.push_str(line);
         self
     }
 
-    /// The process ends with the exit code 1 although the command has done what it should: it found something.
+    /// The command worked but found a problem: exit with code 1.
     #[must_use]
     pub fn failed_if(mut self, bad: bool) -> Self {
         self.good = !bad;
@@ -57,7 +57,7 @@ impl Output {
     pub(super) fn print(self, json: bool) -> ExitCode {
         let text = if json && !self.json.is_null() { self.json.to_string() } else { self.text };
         let text = text.trim_end();
-        // A reader that has gone away is no failure of the command.
+        // It is not a failure if the reader has gone away.
         if !text.is_empty() {
             let _ = writeln!(io::stdout(), "{text}");
         }
@@ -65,7 +65,7 @@ impl Output {
     }
 }
 
-/// Rows under a heading, in columns that are as wide as they have to be.
+/// Rows under a heading, with columns just wide enough.
 #[must_use]
 pub(super) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
     let rows: Vec<[String; N]> = std::iter::once(heading.map(str::to_owned))

@@ -1,4 +1,4 @@
-//! `muster schema`: the generated descriptions of both faces, which are kept beside the code and reviewed with it.
+//! `muster schema`: writes the generated schema and OpenAPI document, which are committed and reviewed with the code.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{
     schema,
 };
 
-/// Write or compare `schema.graphql` and `openapi.json`.
+/// Write or compare `schema.graphql` and `openapi.json`
 #[derive(Debug, clap::Subcommand)]
 pub enum Schema {
     /// Write the files
@@ -19,7 +19,7 @@ pub enum Schema {
         #[arg(long, default_value = "schema")]
         dir: PathBuf,
     },
-    /// Fail if a file is not what this program would write
+    /// Fail if a file differs from what this program would write
     Check {
         /// The folder
         #[arg(long, default_value = "schema")]
@@ -36,7 +36,7 @@ impl Schema {
     }
 }
 
-/// The files by name.
+/// Each file's name and content.
 ///
 /// # Errors
 /// The schema does not fit the stored documents.

@@ -1,4 +1,4 @@
-//! Passwords for commands. None is an argument: arguments stand in `ps` and in the shell's history.
+//! Passwords for commands. They are never arguments, which are visible in `ps` and in the shell's history.
 
 use std::io::{self, IsTerminal, Read};
 
@@ -6,13 +6,13 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::Failure;
 
-/// The longest password in bytes, and its end of line.
+/// The longest password in bytes, including the line ending.
 const MOST: u64 = 4096;
 
-/// Where a command has a new password from.
+/// Where a command gets a new password.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct NewPassword {
-    /// Read the password from standard input, one line, in place of asking for it on the terminal
+    /// Read the password from standard input, one line, instead of asking for it on the terminal
     #[arg(long)]
     password_stdin: bool,
 }
@@ -21,26 +21,26 @@ impl NewPassword {
     /// The password.
     ///
     /// # Errors
-    /// There is no terminal to ask on; what was typed twice differs; what came is not one line of text.
+    /// There is no terminal; the two entries differ; or standard input is not one line of text.
     pub(super) fn read(self) -> Result<SecretString, Failure> {
         if self.password_stdin {
             return line(io::stdin().lock());
         }
         if !io::stdin().is_terminal() {
             return Err(Failure::new(
-                "there is no terminal to ask for the password on: give it on standard input with --password-stdin",
+                "there is no terminal to ask for the password: pass it on standard input with --password-stdin",
             ));
         }
         let password: SecretString = rpassword::prompt_password("Password: ")?.into();
-        let again: SecretString = rpassword::prompt_password("The same again: ")?.into();
+        let again: SecretString = rpassword::prompt_password("Repeat the password: ")?.into();
         if password.expose_secret() != again.expose_secret() {
-            return Err(Failure::new("the two are not the same; nothing was changed"));
+            return Err(Failure::new("the two passwords differ; nothing was changed"));
         }
         Ok(password)
     }
 }
 
-/// A line, without its end.
+/// One line, without its line ending.
 fn line(input: impl Read) -> Result<SecretString, Failure> {
     let mut text = String::new();
     let read = input.take(MOST + 1).read_to_string(&mut text);
@@ -50,9 +50,9 @@ fn line(input: impl Read) -> Result<SecretString, Failure> {
     text.truncate(kept);
     let password = SecretString::from(text);
     match password.expose_secret() {
-        "" => Err(Failure::new("there is no password on standard input: it was empty")),
+        "" => Err(Failure::new("standard input is empty: it must contain the password")),
         text if text.len() as u64 > MOST || text.contains(['\n', '\r']) => {
-            Err(Failure::new("the password on standard input has to be one line, and nothing else"))
+            Err(Failure::new("standard input must contain the password on one line, and nothing else"))
         }
         _ => Ok(password),
     }

@@ -10,31 +10,31 @@ use crate::{
     slices::orgs,
 };
 
-/// Add plenty of plausible data to an organization: the same for the same numbers
+/// Add plausible test data to an organization; the same numbers give the same data
 ///
-/// The first conversation is the longest, the second half as long, and so on. Agents come first: without them
-/// there are no conversations, and without conversations no messages.
+/// The first conversation is the longest, the second half as long, and so on. Conversations need agents, and messages
+/// need conversations.
 #[derive(Debug, clap::Args)]
 pub struct Seed {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// How many agents, with servers, images, channels and contacts around them
+    /// Number of agents, with their servers, images, channels and contacts
     #[arg(long, value_name = "N", default_value_t = 0)]
     agents: u64,
-    /// How many conversations
+    /// Number of conversations
     #[arg(long, value_name = "N", default_value_t = 0)]
     conversations: u64,
-    /// How many messages, in all conversations together
+    /// Number of messages, in all conversations together
     #[arg(long, value_name = "N", default_value_t = 0)]
     messages: u64,
-    /// How many approvals, questions and actions among them; one in three waits
+    /// Number of approvals, including questions and actions; one in three is pending
     #[arg(long, value_name = "N", default_value_t = 0)]
     approvals: u64,
-    /// Give all messages to the first conversation, but for up to eight in each other one
+    /// Put all messages into the first conversation, except for up to eight in each other one
     #[arg(long)]
     one_conversation: bool,
-    /// The instant that all of it happened before
+    /// All data lies before this instant
     #[arg(long, value_name = "TIMESTAMP", default_value = "2026-01-01T00:00:00Z")]
     until: Timestamp,
 }

@@ -21,18 +21,18 @@ use crate::{
     service::Service,
 };
 
-/// How an address to serve on is named.
+/// How to choose another address to serve on.
 const LISTEN: &str = "MUSTER_LISTEN={} (listen)";
-/// How one for the metrics is.
+/// How to choose another address for the metrics.
 const METRICS: &str = "MUSTER_METRICS_LISTEN={} (metrics.listen)";
 
-/// How often histograms take in what they were told.
+/// How often histograms absorb their samples.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Run the service.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// Leave the database's tables as they are
+    /// Do not change the database's tables
     #[arg(long)]
     no_migrate: bool,
 }
@@ -41,7 +41,7 @@ impl Serve {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let config = cli.settings()?;
         doctor::require_good_files(&config)?;
-        // Who serves this database already is named first: it most likely has the address as well.
+        // Another process that serves this database is reported first: it most likely has the address as well.
         Owner::check(&config)?;
         let taken = listen::take(config.listen, LISTEN)?;
         if self.no_migrate {
@@ -56,12 +56,12 @@ impl Serve {
         let listener = taken.listen(LISTEN)?;
         let address = listener.local_addr()?;
         owner.serves_at(&format!("http://{address}"))?;
-        // A program that reads both streams reads one form.
+        // Programs that read both streams expect one format.
         let in_json = cli.json || core.config.log.format == LogFormat::Json;
         let ready = if in_json {
             json!({ "address": address }).to_string()
         } else {
-            format!("Muster serves on http://{address}")
+            format!("Muster is serving on http://{address}")
         };
         serve(core, listener, || {
             let _ = writeln!(io::stdout(), "{ready}");
@@ -71,8 +71,8 @@ impl Serve {
     }
 }
 
-/// Serves on `listener` until the process is told to stop: then no connection is taken any more, what is under way is
-/// finished (within the grace of the settings), and everything is closed. A second signal ends at once.
+/// Serves on `listener` until the process is told to stop. It then accepts no more connections, finishes requests in
+/// progress (within the configured grace period), and closes everything. A second signal ends it at once.
 ///
 /// # Errors
 /// The listener fails.
@@ -105,7 +105,7 @@ pub async fn serve(core: Arc<Core>, listener: TcpListener, on_ready: impl FnOnce
     Ok(())
 }
 
-/// Serves the metrics on their own listener, where the settings name one, for as long as the service runs.
+/// Serves the metrics on their own listener, if the settings name one, for as long as the service runs.
 fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
     let Some(address) = core.config.metrics.listen else { return Ok(()) };
     let listener = listen::take(address, METRICS)?.listen(METRICS)?;
@@ -127,7 +127,7 @@ fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What runs beside the requests: saved policies, changed keys, and the recurring rounds.
+/// Starts what runs beside the requests: watching policies and keys, and the recurring rounds.
 fn keep_house(core: &Arc<Core>) {
     let follower = Arc::clone(core);
     let policy = core.policy.clone().watch(move || {
@@ -148,12 +148,14 @@ fn keep_house(core: &Arc<Core>) {
     });
     core.tasks.spawn(events::relay(Arc::clone(core)));
     if !core.mailer.is_on() {
-        tracing::warn!("mail.off: mail.url is not set; nobody can be invited or reset a password by mail");
+        tracing::warn!(
+            "mail.off: mail.url is not set; invitations and password resets can't be sent by mail"
+        );
     }
     rounds::start(core, ROUNDS);
 }
 
-/// The two ways to ask a process to stop.
+/// The two signals that ask a process to stop.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,

@@ -7,17 +7,17 @@ use serde_json::json;
 use super::{Cli, Failure, Output};
 use crate::slices::people::{self, Client};
 
-/// Sessions of users
+/// Manage sessions
 #[derive(Debug, Subcommand)]
 pub enum Session {
-    /// Open a session for a user, without their password
+    /// Open a session for a user without their password
     Create(Create),
 }
 
-/// What `muster session create` takes.
+/// Arguments of `muster session create`.
 #[derive(Debug, clap::Args)]
 pub struct Create {
-    /// The user
+    /// The user's e-mail address
     #[arg(long)]
     email: String,
 }

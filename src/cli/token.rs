@@ -17,69 +17,69 @@ use crate::{
     },
 };
 
-/// Service tokens of organizations
+/// Manage an organization's service tokens
 #[derive(Debug, Subcommand)]
 pub enum Token {
     /// Issue a service token
     Create(Create),
-    /// The tokens of an organization, and who still uses a replaced secret
+    /// List an organization's tokens, and show which replaced secrets are still used
     List(List),
     /// Give a token a new secret; the old one works until the overlap ends
     Rotate(Rotate),
-    /// Revoke a token, at once and for good
+    /// Revoke a token, immediately and permanently
     Revoke(Revoke),
 }
 
-/// What `muster token create` takes.
+/// Arguments of `muster token create`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["all", "permission"])))]
 pub struct Create {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// What it is for
+    /// A name that says what it is for
     #[arg(long)]
     name: String,
-    /// Everything that the policy allows a service token
+    /// Grant every permission that the policy allows a service token
     #[arg(long)]
     all: bool,
-    /// A permission, such as agent.view; several times for several
+    /// A permission, such as agent.view; may be repeated
     #[arg(long, value_name = "PERMISSION")]
     permission: Vec<Permission>,
-    /// When it ends: 2027-01-31T08:00:00Z [default: service_tokens.default_days from now]
+    /// When it expires: 2027-01-31T08:00:00Z [default: service_tokens.default_days from now]
     #[arg(long, value_name = "TIME", value_parser = super::instant)]
     expires_at: Option<Timestamp>,
 }
 
-/// What `muster token list` takes.
+/// Arguments of `muster token list`.
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
 }
 
-/// What `muster token rotate` takes.
+/// Arguments of `muster token rotate`.
 #[derive(Debug, clap::Args)]
 pub struct Rotate {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// The token
+    /// The token's id
     #[arg(long)]
     id: i64,
-    /// For how many seconds the old secret works as well; 0: no longer
+    /// How many seconds the old secret keeps working; 0: not at all
     #[arg(long, value_name = "SECONDS", default_value_t = OVERLAP.as_secs(), value_parser = clap::value_parser!(u64).range(..=2_592_000))]
     overlap: u64,
 }
 
-/// What `muster token revoke` takes.
+/// Arguments of `muster token revoke`.
 #[derive(Debug, clap::Args)]
 pub struct Revoke {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// The token
+    /// The token's id
     #[arg(long)]
     id: i64,
 }
@@ -122,7 +122,7 @@ impl List {
     }
 }
 
-/// A token as lines for people.
+/// A token as text for people.
 fn in_words(token: &serde_json::Value) -> String {
     let text = |key: &str| plain(token[key].as_str().unwrap_or("never"));
     let mut lines = format!(

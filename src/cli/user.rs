@@ -18,53 +18,53 @@ use crate::{
     },
 };
 
-/// Persons who can sign in
+/// Manage user accounts
 #[derive(Debug, Subcommand)]
 pub enum User {
-    /// Make a user, or give one who has no password yet a name and a password
+    /// Create a user, or set the name and password of one without a password
     Create(Create),
-    /// Everybody who has an account, or the members of an organization
+    /// List all accounts, or an organization's members
     List(List),
-    /// An account, with its sessions and everything else by which one gets in
+    /// Show an account, with its sessions and every other way to sign in
     Show(Who),
-    /// Lock somebody out: nobody can sign in to the account, and every session ends
+    /// Lock an account: nobody can sign in to it, and all its sessions end
     Disable(Who),
-    /// Let somebody in again
+    /// Unlock an account
     Enable(Who),
-    /// Take the password away, end every session, and print a link that sets a new password
+    /// Remove the password, end all sessions, and print a link that sets a new password
     ResetPassword(Who),
-    /// Remove a lost second factor with its recovery codes, and end every session
+    /// Remove a lost second factor with its recovery codes, and end all sessions
     ResetSecondFactor(Who),
 }
 
-/// What `muster user create` takes.
+/// Arguments of `muster user create`.
 #[derive(Debug, clap::Args)]
 pub struct Create {
-    /// The address to sign in with
+    /// The e-mail address to sign in with
     #[arg(long)]
     email: String,
-    /// The name, as it is shown
+    /// The name to show
     #[arg(long)]
     name: String,
     #[command(flatten)]
     password: NewPassword,
-    /// The address is known to be theirs
+    /// Treat the address as confirmed
     #[arg(long)]
     confirmed: bool,
 }
 
-/// What `muster user list` takes.
+/// Arguments of `muster user list`.
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// Only members of this organization: its id or its name
+    /// Only members of this organization, by id or name
     #[arg(long)]
     org: Option<String>,
 }
 
-/// Whom a command is about.
+/// The account that a command works on.
 #[derive(Debug, clap::Args)]
 pub struct Who {
-    /// The person: e-mail address or id
+    /// The person's e-mail address or id
     #[arg(value_name = "EMAIL|ID")]
     user: String,
 }
@@ -85,7 +85,7 @@ impl User {
 
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        // Nobody types a password for settings that are wrong.
+        // Nobody should type a password only to learn that the settings are wrong.
         cli.settings()?;
         let password = self.password.read()?;
         let core = cli.open_or_make_unbound().await?;
@@ -110,7 +110,7 @@ impl List {
         core.shut_down().await;
         let rows: Vec<_> = users.iter().map(row).collect();
         let heading = ["id", "email", "name", "confirmed", "second factor", "disabled", "organizations"];
-        let text = if users.is_empty() { "Nobody yet.".to_owned() } else { table(heading, &rows) };
+        let text = if users.is_empty() { "No users yet.".to_owned() } else { table(heading, &rows) };
         Ok(Output::with_text(json!({ "users": users }), text))
     }
 }
@@ -147,7 +147,7 @@ async fn show(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     Ok(Output::with_text(json!(details), in_words(&details)))
 }
 
-/// An account as lines for people.
+/// An account as text for people.
 fn in_words(details: &Details) -> String {
     let account = &details.account;
     let lines = [
@@ -177,14 +177,14 @@ fn in_words(details: &Details) -> String {
     });
     part("sessions", sessions.collect());
     let linked = details.linked_accounts.iter().map(|linked| {
-        let lost = if linked.is_usable { "" } else { " (the settings have no such provider any more)" };
+        let lost = if linked.is_usable { "" } else { " (this provider is no longer in the settings)" };
         format!("{} at {}{lost}, last used {}", linked.email, linked.provider, linked.last_used_at)
     });
-    part("accounts elsewhere", linked.collect());
+    part("linked accounts", linked.collect());
     let made = details.service_tokens.iter();
     let made =
         made.map(|token| format!("{} {} of organization {}", token.id, token.name, token.organization_id));
-    part("service tokens that they made", made.collect());
+    part("service tokens they created", made.collect());
     text
 }
 
@@ -195,25 +195,25 @@ async fn disable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     Ok(Output::with_text(json!(done), what_is_left(&done)))
 }
 
-/// What was done, and loudly what the operator has to see to.
+/// What was done, and with emphasis what the operator still needs to do.
 fn what_is_left(done: &Disabled) -> String {
     let Disabled { id, email, disabled_at, .. } = done;
     let mut text = if done.changed {
         format!(
-            "{email} ({id}) is disabled; sessions ended: {}. A service that runs refuses them within {} seconds, and \
+            "{email} ({id}) is disabled; sessions ended: {}. A running service refuses them within {} seconds, and \
              closes open sockets and streams within {}.\n",
             done.sessions_ended,
             CREDENTIALS_KEPT.as_secs(),
             RECHECK.as_secs(),
         )
     } else {
-        format!("{email} ({id}) was disabled already, at {disabled_at}; nothing was changed.\n")
+        format!("{email} ({id}) was already disabled, at {disabled_at}; nothing was changed.\n")
     };
     for House { id, name } in &done.organizations_without_owner {
         let _ = writeln!(
             text,
-            "WARNING: organization {} ({id}) has no OWNER left who can sign in. Make somebody one: `muster member add \
-             --org {id} --email … --role OWNER`, or `muster member update` for who is a member already.",
+            "WARNING: organization {} ({id}) has no OWNER left who can sign in. Appoint one: `muster member add \
+             --org {id} --email … --role OWNER`, or `muster member update` for an existing member.",
             plain(name),
         );
     }
@@ -221,7 +221,7 @@ fn what_is_left(done: &Disabled) -> String {
         let (org, id, name) = (token.organization_id, token.id, plain(&token.name));
         let _ = writeln!(
             text,
-            "Their service token {name} ({id}) is the organization's, and still works. If it must not: `muster token \
+            "Their service token {name} ({id}) belongs to the organization and still works. To revoke it: `muster token \
              revoke --org {org} --id {id}`.",
         );
     }
@@ -234,7 +234,7 @@ async fn enable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     core.shut_down().await;
     let (id, email) = (done.id, &done.email);
     let text = if done.changed {
-        format!("{email} ({id}) can sign in again, with what they signed in with before.")
+        format!("{email} ({id}) can sign in again with the same credentials as before.")
     } else {
         format!("{email} ({id}) is not disabled; nothing was changed.")
     };
@@ -249,13 +249,13 @@ async fn reset_password(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     core.shut_down().await;
     let (id, email, ended, until) = (done.id, &done.email, done.sessions_ended, done.expires_at);
     let mut text = format!(
-        "The password of {email} ({id}) is removed; sessions ended: {ended}. This link sets a new one, once, until \
-         {until}. Hand it to nobody else: it also counts as a proof of the address.\n{link}\n{}\n",
+        "The password of {email} ({id}) is removed; sessions ended: {ended}. This link sets a new one. It works once, \
+         until {until}. Give it only to the owner, because it also confirms the address.\n{link}\n{}\n",
         in_a_word(told),
     );
     if done.is_disabled {
         text.push_str(
-            "The account is disabled: the link works once `muster user enable` has let them in again.\n",
+            "The account is disabled: the link works once `muster user enable` has enabled it again.\n",
         );
     }
     let answer = json!({
@@ -277,14 +277,14 @@ async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     );
     for House { id, name } in &done.organizations_requiring_one {
         let name = plain(name);
-        let _ = writeln!(text, "Organization {name} ({id}) lets them in once they have set up another one.");
+        let _ = writeln!(text, "Organization {name} ({id}) lets them in once they have set up a new one.");
     }
     let mut answer = json!(done);
     answer["told_by_mail"] = Value::from(told);
     Ok(Output::with_text(answer, text))
 }
 
-/// Sends the mail that was just written, where mail is set up. What does not leave now, the service sends.
+/// Sends the mail that was just written, if mail is set up. Whatever is not sent now, the service sends later.
 async fn tell(core: &std::sync::Arc<Core>) -> bool {
     if let Err(problem) = people::deliver_due(core).await {
         tracing::warn!(%problem, "mail.not_sent_yet");
@@ -293,11 +293,11 @@ async fn tell(core: &std::sync::Arc<Core>) -> bool {
 }
 
 const fn in_a_word(told: bool) -> &'static str {
-    if told { "They are told by mail." } else { "No mail is set up: tell them yourself." }
+    if told { "They are notified by mail." } else { "Mail is not set up: tell them yourself." }
 }
 
 impl Cli {
-    /// The service, and whom the command is about.
+    /// The service, and the account that the command works on.
     async fn account(&self, who: &Who) -> Result<(std::sync::Arc<Core>, UserId), Failure> {
         let core = self.open_unbound().await?;
         let user = people::find_user_by(&core.db, &who.user).await?;

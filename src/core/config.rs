@@ -1,9 +1,9 @@
-//! Configuration: the one place that reads the environment.
+//! Configuration: the only code that reads the environment.
 //!
-//! Three layers, the later winning: `config/default.toml` (built in, and the documentation of every setting), the
-//! file of `--config` or `MUSTER_CONFIG`, and the variables `MUSTER_…`. All of a layer is checked against the
-//! table of settings (`config/settings.rs`) before anything is used, so that one start names every mistake. A
-//! message names the setting and where it stands, never its value: it may be a password.
+//! There are three layers, and later ones win: `config/default.toml` (built in, and the documentation of every
+//! setting), the file given by `--config` or `MUSTER_CONFIG`, and the `MUSTER_…` variables. Every layer is checked in
+//! full against the table of settings (`config/settings.rs`) before anything is used, so that a single start reports
+//! every mistake. A message names the setting and where it is set, never its value: it may be a password.
 
 use std::{
     collections::BTreeMap,
@@ -31,86 +31,86 @@ pub use settings::{Kind, SETTINGS, Setting, listed};
 /// The lowest layer, and the documentation.
 pub const DEFAULT: &str = include_str!("config/default.toml");
 
-/// Everything that is wrong with a configuration, a line each.
+/// Everything that is wrong with a configuration, one line per mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the configuration is wrong:\n  {}", .0.join("\n  "))]
+#[error("the configuration is invalid:\n  {}", .0.join("\n  "))]
 pub struct ConfigError(pub Vec<String>);
 
 /// The settings. `config/default.toml` describes them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The folder for everything that the process keeps. `MUSTER_DATA_DIR`, `./data`.
+    /// The folder for everything that the process stores. `MUSTER_DATA_DIR`, `./data`.
     pub data_dir: PathBuf,
     /// Address and port to serve on. `MUSTER_LISTEN`, `127.0.0.1:8080`.
     pub listen: SocketAddr,
-    /// How clients reach this installation, without a slash at the end. `MUSTER_PUBLIC_URL`, none.
+    /// The URL at which clients reach this installation, without a trailing slash. `MUSTER_PUBLIC_URL`, none.
     pub public_url: Option<String>,
-    /// Where people work: where links in mails lead. `MUSTER_PANEL_URL`, `public_url`.
+    /// The panel's URL, which links in mails point to. `MUSTER_PANEL_URL`, `public_url`.
     pub panel_url: Option<String>,
-    /// The folder of the policies. `MUSTER_POLICY_DIR`, none: the built-in ones.
+    /// The policy folder. `MUSTER_POLICY_DIR`, none: the built-in policy.
     pub policy_dir: Option<PathBuf>,
     /// The limits of the plans. `MUSTER_PLANS_FILE`, none: the built-in ones. Read with [`Config::plans`].
     pub plans_file: Option<PathBuf>,
-    /// The providers that people may sign in with. `MUSTER_OIDC_FILE`, none.
+    /// The OpenID providers. `MUSTER_OIDC_FILE`, none.
     pub oidc_file: Option<PathBuf>,
     /// The key file. `MUSTER_KEYS_FILE`, `{data_dir}/keys.toml`. Read with [`Config::keys`].
     pub keys_file: PathBuf,
-    /// Whether clients may ask for the schema. `MUSTER_INTROSPECTION`, true.
+    /// Whether clients may query the GraphQL schema. `MUSTER_INTROSPECTION`, true.
     pub introspection: bool,
-    /// Networks of the proxies that are believed where a request comes from. `MUSTER_TRUSTED_PROXIES`, none.
+    /// Networks of trusted reverse proxies. `MUSTER_TRUSTED_PROXIES`, none.
     #[serde(deserialize_with = "networks")]
     pub trusted_proxies: Vec<ipnet::IpNet>,
-    /// Where those say it. `MUSTER_PROXY_HEADER`, x-forwarded-for.
+    /// The header in which they name the client. `MUSTER_PROXY_HEADER`, x-forwarded-for.
     pub proxy_header: ProxyHeader,
-    /// How long a shutdown waits for what is under way. `MUSTER_SHUTDOWN_GRACE_SECONDS`, 20.
+    /// How long a shutdown waits for requests in progress. `MUSTER_SHUTDOWN_GRACE_SECONDS`, 20.
     pub shutdown_grace_seconds: u64,
     /// Where the records are.
     pub database: Database,
     /// What is logged, and how.
     pub log: Log,
-    /// What a client may ask for.
-    pub limits: Limits,
+    /// Limits on requests and connections.
+    pub limits: RequestLimits,
     /// How long the audit log is kept, and how often it is signed.
     pub audit: Audit,
     /// How long people stay signed in.
     pub sessions: Sessions,
-    /// What the service measures of itself.
+    /// Where metrics are served.
     pub metrics: Metrics,
-    /// Where traces go.
+    /// Where traces are sent.
     pub traces: Traces,
     /// How many requests a caller may send.
     pub rate_limits: RateLimits,
-    /// Who may speak MCP.
+    /// Who may use MCP.
     pub mcp: Mcp,
-    /// How the keys that sign access tokens are replaced.
+    /// How the signing keys of access tokens are rotated.
     pub signing: Signing,
     /// How long service tokens last.
     pub service_tokens: ServiceTokens,
-    /// What is kept of decisions.
+    /// How long decisions are kept.
     pub policy: PolicySettings,
-    /// How mail leaves.
+    /// How mail is sent.
     pub mail: Mail,
-    /// The text of a key file, in place of the file. `MUSTER_KEYS` alone: it has no place in a file of settings.
+    /// The text of a key file, instead of the file. `MUSTER_KEYS` only: a settings file must not contain it.
     #[serde(skip)]
     keys: Option<SecretString>,
 }
 
-/// What is kept of decisions.
+/// How long decisions are kept.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
-    /// For how many days is kept what was allowed and refused how often. `MUSTER_POLICY_DECISIONS_KEPT_DAYS`, 14.
+    /// How many days the counts of allowed and refused calls are kept. `MUSTER_POLICY_DECISIONS_KEPT_DAYS`, 14.
     pub decisions_kept_days: u64,
 }
 
-/// Where the records are.
+/// The database.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Database {
     /// `sqlite://PATH` or `postgres://…`. `MUSTER_DATABASE_URL`, `sqlite://{data_dir}/muster.db`.
     pub url: SecretString,
-    /// The most connections for reading, and again as many for the rest (with SQLite, one writer).
+    /// The most connections for reading, and the same number again for everything else (with SQLite, one writer).
     /// `MUSTER_DATABASE_MAX_CONNECTIONS`, 16.
     pub max_connections: u32,
     /// How long a request waits for a connection. `MUSTER_DATABASE_ACQUIRE_TIMEOUT_SECONDS`, 5.
@@ -125,72 +125,72 @@ impl Database {
     }
 }
 
-/// What is logged, and how.
+/// What is logged, and in which format.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
     /// A level, or `target=level` pairs. `MUSTER_LOG`, `info,sqlx=warn`.
     pub filter: String,
-    /// For people or for machines. `MUSTER_LOG_FORMAT`, text.
+    /// The format. `MUSTER_LOG_FORMAT`, text.
     pub format: LogFormat,
 }
 
-/// For whom the log is written.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// Lines for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What a client may ask for.
+/// Limits on requests and connections.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct RequestLimits {
     /// The largest request body. `MUSTER_LIMITS_BODY_BYTES`, 1 MiB.
     pub body_bytes: usize,
     /// The largest attachment. `MUSTER_LIMITS_ATTACHMENT_BYTES`, 25 MiB.
     pub attachment_bytes: usize,
-    /// The most connections at a time. `MUSTER_LIMITS_CONNECTIONS`, 15,000.
+    /// The most open connections. `MUSTER_LIMITS_CONNECTIONS`, 15,000.
     pub connections: usize,
-    /// How long a connection may say nothing, or a request's head may take. `MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS`, 30.
+    /// How long a connection may be idle, or a request's head may take. `MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS`, 30.
     pub header_timeout_seconds: u64,
     /// How long one request may take. `MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS`, 30.
     pub request_timeout_seconds: u64,
-    /// How long a client may take for 64 KiB of what waits for it. `MUSTER_LIMITS_WRITE_TIMEOUT_SECONDS`, 30.
+    /// How long a client may take to read 64 KiB. `MUSTER_LIMITS_WRITE_TIMEOUT_SECONDS`, 30.
     pub write_timeout_seconds: u64,
     /// The largest body without a credential. `MUSTER_LIMITS_ANONYMOUS_BODY_BYTES`, 64 KiB.
     pub anonymous_body_bytes: usize,
-    /// The most bytes of bodies under way. `MUSTER_LIMITS_BODIES_BYTES`, 256 MiB.
+    /// The most bytes of request bodies in memory. `MUSTER_LIMITS_BODIES_BYTES`, 256 MiB.
     pub bodies_bytes: usize,
-    /// The most bytes of answers that wait to be sent. `MUSTER_LIMITS_ANSWERS_BYTES`, 256 MiB.
+    /// The most bytes of responses waiting to be sent. `MUSTER_LIMITS_ANSWERS_BYTES`, 256 MiB.
     pub answers_bytes: usize,
-    /// The most sockets of an address without a credential. `MUSTER_LIMITS_SOCKETS_ANONYMOUS`, 10.
+    /// The most unauthenticated sockets per address. `MUSTER_LIMITS_SOCKETS_ANONYMOUS`, 10.
     pub sockets_anonymous: usize,
-    /// The most sockets of a caller. `MUSTER_LIMITS_SOCKETS_PER_CALLER`, 50.
+    /// The most sockets per caller. `MUSTER_LIMITS_SOCKETS_PER_CALLER`, 50.
     pub sockets_per_caller: usize,
     /// How long a socket may be open without a credential. `MUSTER_LIMITS_SOCKET_INIT_SECONDS`, 10.
     pub socket_init_seconds: u64,
-    /// The most subscriptions of a caller. `MUSTER_LIMITS_SUBSCRIPTIONS_PER_CALLER`, 300.
+    /// The most subscriptions per caller. `MUSTER_LIMITS_SUBSCRIPTIONS_PER_CALLER`, 300.
     pub subscriptions_per_caller: usize,
-    /// The most subscriptions to an organization. `MUSTER_LIMITS_SUBSCRIPTIONS_PER_ORGANIZATION`, 3,000.
+    /// The most subscriptions per organization. `MUSTER_LIMITS_SUBSCRIPTIONS_PER_ORGANIZATION`, 3,000.
     pub subscriptions_per_organization: usize,
-    /// How deeply selections may nest. `MUSTER_LIMITS_GRAPHQL_DEPTH`, 12.
+    /// How deep selections may nest. `MUSTER_LIMITS_GRAPHQL_DEPTH`, 12.
     pub graphql_depth: usize,
-    /// How many fields a document may ask for. `MUSTER_LIMITS_GRAPHQL_COMPLEXITY`, 5,000.
+    /// How many fields a document may request. `MUSTER_LIMITS_GRAPHQL_COMPLEXITY`, 5,000.
     pub graphql_complexity: usize,
     /// How many aliases a document may have. `MUSTER_LIMITS_GRAPHQL_ALIASES`, 100.
     pub graphql_aliases: usize,
     /// How many operations a request may carry. `MUSTER_LIMITS_GRAPHQL_BATCH`, 10.
     pub graphql_batch: usize,
-    /// How many bytes validated documents may take that are kept. `MUSTER_LIMITS_DOCUMENT_CACHE_BYTES`, 64 MiB.
+    /// The size of the cache of validated documents, in bytes. `MUSTER_LIMITS_DOCUMENT_CACHE_BYTES`, 64 MiB.
     pub document_cache_bytes: u64,
 }
 
-impl Limits {
-    /// How long a connection may say nothing, or a request's head may take.
+impl RequestLimits {
+    /// How long a connection may be idle, or a request's head may take.
     #[must_use]
     pub fn header_timeout(&self) -> Duration {
         Duration::from_secs(self.header_timeout_seconds)
@@ -202,7 +202,7 @@ impl Limits {
         Duration::from_secs(self.request_timeout_seconds)
     }
 
-    /// How long a client may take for 64 KiB of what waits for it.
+    /// How long a client may take to read 64 KiB.
     #[must_use]
     pub fn write_timeout(&self) -> Duration {
         Duration::from_secs(self.write_timeout_seconds)
@@ -219,11 +219,11 @@ impl Limits {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
-    /// How long lines are kept; 0: for ever. `MUSTER_AUDIT_RETENTION_DAYS`, 0.
+    /// How long lines are kept; 0: forever. `MUSTER_AUDIT_RETENTION_DAYS`, 0.
     pub retention_days: u32,
-    /// After how many lines a checkpoint is signed. `MUSTER_AUDIT_CHECKPOINT_LINES`, 1,000.
+    /// Sign a checkpoint after this many lines. `MUSTER_AUDIT_CHECKPOINT_LINES`, 1,000.
     pub checkpoint_lines: u32,
-    /// After how long, if the log has grown at all. `MUSTER_AUDIT_CHECKPOINT_MINUTES`, 5.
+    /// Sign a checkpoint after this long, if the log has grown at all. `MUSTER_AUDIT_CHECKPOINT_MINUTES`, 5.
     pub checkpoint_minutes: u32,
 }
 
@@ -251,29 +251,29 @@ impl Sessions {
     }
 }
 
-/// Who may speak MCP: `/mcp` answers only under these names, so that a page in somebody's browser can't reach it by
-/// making its own name lead to this machine.
+/// Who may use MCP: `/mcp` answers only under these host names, so that a page in someone's browser can't reach it by
+/// pointing its own name at this machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mcp {
-    /// More names under which clients reach it, with commas. `MUSTER_MCP_HOSTS`, none.
+    /// More host names for `/mcp`, separated by commas. `MUSTER_MCP_HOSTS`, none.
     pub hosts: String,
-    /// Origins of pages that may, with commas. `MUSTER_MCP_ORIGINS`, none.
+    /// Origins of pages that may use it, separated by commas. `MUSTER_MCP_ORIGINS`, none.
     pub origins: String,
 }
 
-/// How the keys that sign access tokens are replaced.
+/// How the signing keys of access tokens are rotated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signing {
-    /// How old a key may be. `MUSTER_SIGNING_ROTATION_DAYS`, 90; 0: as old as you like.
+    /// The maximum age of a key; 0: no maximum. `MUSTER_SIGNING_ROTATION_DAYS`, 90.
     pub rotation_days: u64,
     /// How long a new key is published before it signs. `MUSTER_SIGNING_PUBLISH_MINUTES`, 60.
     pub publish_minutes: u64,
 }
 
 impl Signing {
-    /// How old a key may be; none: as old as you like.
+    /// The maximum age of a key; `None`: no maximum.
     #[must_use]
     pub fn rotation(&self) -> Option<Duration> {
         (self.rotation_days > 0).then(|| days(self.rotation_days))
@@ -290,20 +290,20 @@ impl Signing {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceTokens {
-    /// The lifetime of a token whose issuer names no end. `MUSTER_SERVICE_TOKENS_DEFAULT_DAYS`, 365; 0: no end.
+    /// The default lifetime; 0: unlimited. `MUSTER_SERVICE_TOKENS_DEFAULT_DAYS`, 365.
     pub default_days: u64,
-    /// The longest lifetime. `MUSTER_SERVICE_TOKENS_MAX_DAYS`, 0: as long as the issuer likes.
+    /// The maximum lifetime; 0: no maximum. `MUSTER_SERVICE_TOKENS_MAX_DAYS`, 0.
     pub max_days: u64,
 }
 
 impl ServiceTokens {
-    /// The lifetime of a token whose issuer names no end; none: no end.
+    /// The default lifetime; `None`: unlimited.
     #[must_use]
     pub fn default_lifetime(&self) -> Option<Duration> {
         (self.default_days > 0).then(|| days(self.default_days)).or(self.max_lifetime())
     }
 
-    /// The longest lifetime; none: as long as the issuer likes.
+    /// The maximum lifetime; `None`: no maximum.
     #[must_use]
     pub fn max_lifetime(&self) -> Option<Duration> {
         (self.max_days > 0).then(|| days(self.max_days))
@@ -314,7 +314,7 @@ fn days(count: u64) -> Duration {
     Duration::from_secs(count * 24 * 60 * 60)
 }
 
-/// How mail leaves.
+/// How mail is sent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mail {
@@ -322,16 +322,16 @@ pub struct Mail {
     pub url: Option<SecretString>,
     /// The sender. `MUSTER_MAIL_FROM`, none.
     pub from: Option<String>,
-    /// Certificates to trust besides the public ones. `MUSTER_MAIL_CA_FILE`, none.
+    /// More CA certificates to trust. `MUSTER_MAIL_CA_FILE`, none.
     pub ca_file: Option<PathBuf>,
 }
 
 impl Config {
-    /// The configuration of this process: the defaults, the file (`path`, or else that of `MUSTER_CONFIG`), and
-    /// the environment.
+    /// The configuration of this process: the defaults, the file (`path`, or else the one in `MUSTER_CONFIG`), and the
+    /// environment.
     ///
     /// # Errors
-    /// Names every mistake.
+    /// Lists every mistake.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
         let mut mistakes = Vec::new();
         let mut variables = BTreeMap::new();
@@ -348,20 +348,20 @@ impl Config {
         Self::read(path, variables)
     }
 
-    /// The defaults with this data folder; the environment is not looked at. For tests and the demonstration.
+    /// The defaults with this data folder, ignoring the environment. For tests and the demo.
     ///
     /// # Errors
-    /// For a folder whose name is not UTF-8.
+    /// The folder's name is not UTF-8.
     pub fn in_folder(data_dir: &Path) -> Result<Self, ConfigError> {
         let name = data_dir.to_str().ok_or_else(|| ConfigError(vec!["data_dir: not UTF-8".into()]))?;
         Self::read(None, BTreeMap::from([("MUSTER_DATA_DIR".to_owned(), name.to_owned())]))
     }
 
-    /// The same settings for an installation of its own in this folder: whatever they say about where things are kept, it
-    /// has its own database, key file and policies.
+    /// The same settings for a separate installation in this folder, with its own database, key file and policies
+    /// whatever the settings say about them.
     ///
     /// # Errors
-    /// For a folder whose name is not UTF-8.
+    /// The folder's name is not UTF-8.
     pub fn moved_to(self, data_dir: &Path) -> Result<Self, ConfigError> {
         let own = Self::in_folder(data_dir)?;
         Ok(Self {
@@ -374,10 +374,10 @@ impl Config {
         })
     }
 
-    /// The configuration that these variables and this file give.
+    /// The configuration that these variables and this file result in.
     ///
     /// # Errors
-    /// Names every mistake.
+    /// Lists every mistake.
     pub fn read(path: Option<&Path>, mut variables: BTreeMap<String, String>) -> Result<Self, ConfigError> {
         variables.retain(|_, value| !value.is_empty());
         let keys = variables.remove("MUSTER_KEYS").map(SecretString::from);
@@ -402,11 +402,11 @@ impl Config {
         config.check()
     }
 
-    /// Puts the data folder where `{data_dir}` stands.
+    /// Replaces `{data_dir}` with the data folder.
     fn expand(&mut self) {
         let folder = self.data_dir.to_string_lossy().into_owned();
         self.keys_file = self.keys_file.to_string_lossy().replace("{data_dir}", &folder).into();
-        // In an address these have a meaning of their own.
+        // These characters have a meaning in URLs.
         let folder = folder.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
         self.database.url = self.database.url.expose_secret().replace("{data_dir}", &folder).into();
         for url in [&mut self.public_url, &mut self.panel_url].into_iter().flatten() {
@@ -414,29 +414,32 @@ impl Config {
         }
     }
 
-    /// What only several settings together can get wrong.
+    /// Checks settings that depend on each other.
     fn check(self) -> Result<Self, ConfigError> {
         let mut mistakes = Vec::new();
         let tokens = &self.service_tokens;
         if tokens.max_days > 0 && tokens.default_days > tokens.max_days {
-            mistakes.push("service_tokens.default_days: more than max_days".to_owned());
+            mistakes.push("service_tokens.default_days: greater than max_days".to_owned());
         }
         let limits = &self.limits;
         if limits.bodies_bytes < limits.body_bytes.max(limits.attachment_bytes) {
             mistakes.push(
-                "limits.bodies_bytes: less than one body may have (body_bytes, attachment_bytes)".to_owned(),
+                "limits.bodies_bytes: smaller than the largest body (body_bytes, attachment_bytes)"
+                    .to_owned(),
             );
         }
         if self.metrics.listen == Some(self.listen) && self.listen.port() != 0 {
-            mistakes
-                .push("metrics.listen: the same as listen; it has to be an address of its own".to_owned());
+            mistakes.push("metrics.listen: the same as listen; choose another address".to_owned());
         }
         if self.mail.url.is_some() {
             if self.mail.from.is_none() {
-                mistakes.push("mail.from: missing, which mail.url needs".to_owned());
+                mistakes.push("mail.from: required with mail.url".to_owned());
             }
             if self.links().is_empty() {
-                mistakes.push("public_url or panel_url: missing, which the links in mails need".to_owned());
+                mistakes.push(
+                    "public_url or panel_url: one of them is required with mail.url, for the links in mails"
+                        .to_owned(),
+                );
             }
         }
         if mistakes.is_empty() { Ok(self) } else { Err(ConfigError(mistakes)) }
@@ -445,20 +448,20 @@ impl Config {
     /// Reads the limits of the plans.
     ///
     /// # Errors
-    /// Names every mistake of the file.
+    /// Lists every mistake in the file.
     pub fn plans(&self) -> Result<Plans, ConfigError> {
         Plans::read(self.plans_file.as_deref())
     }
 
-    /// Reads the providers that people may sign in with.
+    /// Reads the OpenID providers.
     ///
     /// # Errors
-    /// Names every mistake of the file.
+    /// Lists every mistake in the file.
     pub fn oidc(&self) -> Result<OidcProviders, ConfigError> {
         self.oidc_file.as_deref().map_or_else(|| Ok(OidcProviders::new()), oidc::read)
     }
 
-    /// Reads the keys: from `MUSTER_KEYS` if that is set, or else from the key file, which is made if missing.
+    /// Reads the keys: from `MUSTER_KEYS` if set, or else from the key file, which is created if it is missing.
     ///
     /// # Errors
     /// See [`KeyFileError`].
@@ -469,7 +472,7 @@ impl Config {
         }
     }
 
-    /// The same of an installation that is there: no key file is made.
+    /// Reads the keys of an existing installation; never creates a key file.
     ///
     /// # Errors
     /// See [`KeyFileError`].
@@ -480,67 +483,67 @@ impl Config {
         }
     }
 
-    /// The folder of the policies; `None` for the built-in ones.
+    /// The policy folder; `None` for the built-in policy.
     #[must_use]
     pub fn policy_dir(&self) -> Option<&Path> {
         self.policy_dir.as_deref()
     }
 
-    /// How long a shutdown waits for what is under way.
+    /// How long a shutdown waits for requests in progress.
     #[must_use]
     pub fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)
     }
 
-    /// The key file, where the process may write it.
+    /// The key file, if the process may change it.
     ///
     /// # Errors
-    /// `CONFLICT` where the keys come from `MUSTER_KEYS`.
+    /// `CONFLICT` if the keys come from `MUSTER_KEYS`.
     pub fn rotatable_keys(&self) -> crate::base::problem::Result<&Path> {
         if self.keys_are_given() {
-            let detail = "The keys come from MUSTER_KEYS: change what sets it, and start the service again.";
+            let detail = "The keys come from MUSTER_KEYS: change that variable and restart the service.";
             return Err(crate::base::problem::Problem::new(crate::base::problem::Code::Conflict, detail));
         }
         Ok(&self.keys_file)
     }
 
-    /// Whether the keys come from `MUSTER_KEYS`: then the process can't rotate them.
+    /// Whether the keys come from `MUSTER_KEYS`, so that the process can't rotate them.
     #[must_use]
     pub fn keys_are_given(&self) -> bool {
         self.keys.is_some()
     }
 
-    /// Where links for people lead, without a slash at the end; empty where nobody said so.
+    /// The base URL of links for people, without a trailing slash; empty if not configured.
     #[must_use]
     pub fn links(&self) -> &str {
         self.panel_url.as_deref().or(self.public_url.as_deref()).unwrap_or_default()
     }
 
-    /// Whether there is no key yet: none is given, and the key file is not there.
+    /// Whether there are no keys yet: none in the environment, and no key file.
     #[must_use]
     pub fn lacks_keys(&self) -> bool {
         !self.keys_are_given() && matches!(self.keys_file.try_exists(), Ok(false))
     }
 
-    /// Who issues access tokens.
+    /// The issuer of access tokens.
     #[must_use]
     pub fn issuer(&self) -> &str {
         self.public_url.as_deref().unwrap_or("muster")
     }
 }
 
-/// Networks with commas between them; a lone address is a network of one.
+/// Networks separated by commas; a single address is a network of one.
 fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<ipnet::IpNet>, D::Error> {
     let text = String::deserialize(deserializer)?;
     settings::parse_networks(&text).ok_or_else(|| serde::de::Error::custom("not a list of networks"))
 }
 
-/// What the table of settings let through and the structs did not take: the setting, not its value.
+/// Describes what passed the table of settings but not the structs: names the setting, not its value.
 fn describe(error: &figment::Error) -> String {
     match &error.kind {
         figment::error::Kind::MissingField(field) => format!("{field}: missing"),
         figment::error::Kind::UnknownField(field, _) => format!("{field}: unknown setting"),
-        _ => format!("{}: not a value of this setting", error.path.join(".")),
+        _ => format!("{}: not a valid value for this setting", error.path.join(".")),
     }
 }
 

@@ -1,12 +1,12 @@
-//! How many requests a caller may send: buckets of tokens and persons, and of addresses that have no good credential.
+//! Rate limits: a token bucket for each person and service token, and for each address without a valid credential.
 //!
-//! A bucket is full at first and fills again evenly over a minute. Every process counts for itself: with three replicas
-//! a caller has three buckets. What is kept is one number for each caller of the last minute ([`Limits::sweep`] drops the
-//! rest), so a flood can't fill the memory.
+//! A bucket starts full and refills evenly over a minute. Every process counts separately: with three replicas a caller has
+//! three buckets. Only one number is kept for each caller of the last minute ([`RateLimiter::sweep`] drops the rest), so a
+//! flood can't fill the memory.
 //!
-//! [`Arrival::caller`](crate::faces::edge::Arrival::caller) charges a request by its method, so that a new face is limited without
-//! doing anything. GraphQL charges each operation by what it is instead. The last charge of a request stands in its
-//! [`Slot`], from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
+//! [`Arrival::caller`](crate::faces::edge::Arrival::caller) charges a request by its method, so new faces are limited
+//! automatically. GraphQL charges each operation by its type instead. A request's last charge is kept in its [`RequestNotes`],
+//! from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
 
 use std::{
     hash::Hash,
@@ -20,7 +20,7 @@ use std::{
 };
 
 use governor::{
-    Quota, RateLimiter,
+    Quota,
     clock::Clock as _,
     middleware::StateInformationMiddleware,
     nanos::Nanos,
@@ -42,25 +42,25 @@ use crate::{
     core::{access::Caller, config, telemetry::metrics},
 };
 
-/// Which bucket.
+/// The bucket that a request is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It only looks.
+    /// It only reads.
     Reads = 0,
     /// It may change something.
     Writes = 1,
-    /// It has no good credential.
+    /// It has no valid credential.
     Anonymous = 2,
 }
 
 impl Class {
-    /// What a request of this method does.
+    /// The class of a request with this method.
     #[must_use]
     pub fn of(method: &Method) -> Self {
         if method.is_safe() { Self::Reads } else { Self::Writes }
     }
 
-    /// Its name in headers, details and metrics.
+    /// The name in headers, details and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,13 +71,13 @@ impl Class {
     }
 }
 
-type Buckets<K> = RateLimiter<K, Levels<K>, Ticker, StateInformationMiddleware>;
+type Buckets<K> = governor::RateLimiter<K, Levels<K>, Ticker, StateInformationMiddleware>;
 
-/// How full the buckets are: the limiter takes from them, and we can give back.
+/// The levels of the buckets, which governor lowers and we can raise for a refund.
 struct Levels<K: Eq + Hash>(Arc<DashMapStateStore<K>>);
 
-/// The buckets of everybody.
-pub struct Limits {
+/// All buckets.
+pub struct RateLimiter {
     clock: Ticker,
     reads: Buckets<Holder>,
     writes: Buckets<Holder>,
@@ -88,8 +88,8 @@ pub struct Limits {
     policies: [HeaderValue; 3],
 }
 
-impl Limits {
-    /// Full buckets of the sizes that the settings say; none if nothing is limited.
+impl RateLimiter {
+    /// Full buckets of the configured sizes; `None` if rate limits are off.
     #[must_use]
     pub fn new(settings: &config::RateLimits, clock: &Clock) -> Option<Self> {
         if !settings.enabled {
@@ -117,41 +117,47 @@ impl Limits {
         })
     }
 
-    /// Takes one from the bucket of the caller, or of the address where nobody is known.
+    /// Takes one token from the caller's bucket, or from the address's if the caller is anonymous.
     ///
     /// # Errors
-    /// `RATE_LIMITED` from an empty bucket.
-    pub fn charge(&self, caller: &Caller, ip: Option<IpAddr>, class: Class, slot: &Slot) -> Result<()> {
+    /// `RATE_LIMITED` if the bucket is empty.
+    pub fn charge(
+        &self,
+        caller: &Caller,
+        ip: Option<IpAddr>,
+        class: Class,
+        notes: &RequestNotes,
+    ) -> Result<()> {
         match caller {
             Caller::System => return Ok(()),
-            Caller::Anonymous => return self.charge_address(ip, slot),
+            Caller::Anonymous => return self.charge_address(ip, notes),
             Caller::Person(_) | Caller::Token(_) => {}
         }
         let buckets = if class == Class::Reads { &self.reads } else { &self.writes };
-        self.take(buckets, &Holder::of(caller, ip), class, slot)
+        self.take(buckets, &Holder::of(caller, ip), class, notes)
     }
 
-    /// Takes one from the bucket of an address: for a request without a good credential.
+    /// Takes one token from an address's bucket, for a request without a valid credential.
     ///
     /// # Errors
-    /// `RATE_LIMITED` from an empty bucket.
-    pub fn charge_address(&self, ip: Option<IpAddr>, slot: &Slot) -> Result<()> {
+    /// `RATE_LIMITED` if the bucket is empty.
+    pub fn charge_address(&self, ip: Option<IpAddr>, notes: &RequestNotes) -> Result<()> {
         let Some(ip) = ip else { return Ok(()) };
-        self.take(&self.anonymous, &network(ip), Class::Anonymous, slot)
+        self.take(&self.anonymous, &network(ip), Class::Anonymous, notes)
     }
 
-    /// Puts back what was taken for a credential before it was known to be good.
-    pub fn give_back(&self, ip: Option<IpAddr>) {
+    /// Returns a token that was taken before the credential proved valid.
+    pub fn refund(&self, ip: Option<IpAddr>) {
         let Some(ip) = ip else { return };
         let one = Duration::from_mins(1) / self.per_minute[Class::Anonymous as usize].max(1);
-        // None: the bucket is full again, and forgotten.
+        // `None`: the bucket was full again and has been dropped.
         let _ = self.addresses.measure_and_replace(&network(ip), |level| match level {
             Some(level) => Ok(((), level.saturating_sub(one.into()))),
             None => Err(()),
         });
     }
 
-    fn take<K>(&self, buckets: &Buckets<K>, key: &K, class: Class, slot: &Slot) -> Result<()>
+    fn take<K>(&self, buckets: &Buckets<K>, key: &K, class: Class, notes: &RequestNotes) -> Result<()>
     where
         K: Clone + Eq + Hash,
     {
@@ -159,18 +165,18 @@ impl Limits {
             Ok(left) => {
                 let remaining = left.remaining_burst_capacity();
                 let size = self.per_minute[class as usize];
-                // When the bucket is full again.
+                // Seconds until the bucket is full again.
                 let seconds = (u64::from(size - remaining.min(size)) * 60).div_ceil(u64::from(size));
-                slot.note(class, remaining, seconds);
+                notes.note(class, remaining, seconds);
                 Ok(())
             }
             Err(until) => {
                 let wait = until.wait_time_from(self.clock.now()).as_millis().div_ceil(1000).max(1) as u64;
-                slot.note(class, 0, wait);
+                notes.note(class, 0, wait);
                 if let Some(meters) = metrics::on() {
                     meters.limited(class.name());
                 }
-                let detail = format!("Too many requests; come back in {}.", counted(wait, "second"));
+                let detail = format!("Too many requests; try again in {}.", counted(wait, "second"));
                 Err(Problem::new(Code::RateLimited, detail)
                     .with("limit", class.name())
                     .with("retry_after", wait))
@@ -178,7 +184,7 @@ impl Limits {
         }
     }
 
-    /// Drops buckets that are full again; says how many are left.
+    /// Drops full buckets, and returns how many are left.
     pub fn sweep(&self) -> usize {
         self.reads.retain_recent();
         self.reads.shrink_to_fit();
@@ -189,11 +195,11 @@ impl Limits {
         self.reads.len() + self.writes.len() + self.anonymous.len()
     }
 
-    /// Says in the headers of an answer what is left, if the request was charged.
-    pub fn show(&self, slot: &Slot, status: StatusCode, headers: &mut HeaderMap) {
+    /// Adds the rate limit headers to a response, if its request was charged.
+    pub fn show(&self, notes: &RequestNotes, status: StatusCode, headers: &mut HeaderMap) {
         const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
         const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-        let Some((class, remaining, seconds)) = slot.noted() else { return };
+        let Some((class, remaining, seconds)) = notes.noted() else { return };
         headers.insert(POLICY, self.policies[class as usize].clone());
         let mut text = String::with_capacity(40);
         for part in [
@@ -216,7 +222,7 @@ impl Limits {
 }
 
 fn bucket<K: Clone + Eq + Hash>(quota: Quota, levels: Levels<K>, clock: &Ticker) -> Buckets<K> {
-    RateLimiter::new(quota, levels, clock.clone())
+    governor::RateLimiter::new(quota, levels, clock.clone())
 }
 
 impl<K: Eq + Hash> Default for Levels<K> {
@@ -260,10 +266,9 @@ impl<K: Clone + Eq + Hash> ShrinkableKeyedStateStore<K> for Levels<K> {
     }
 }
 
-/// What the outermost layer has to know of a request: what its last charge has left, whose it is, and whether it changes
-/// something.
+/// What the outermost layer needs to know about a request: its last charge, its holder, and whether it is a change.
 #[derive(Clone, Debug, Default)]
-pub struct Slot(Arc<Noted>);
+pub struct RequestNotes(Arc<Noted>);
 
 #[derive(Debug, Default)]
 struct Noted {
@@ -272,14 +277,14 @@ struct Noted {
     changes: AtomicBool,
 }
 
-impl Slot {
-    /// One word, so that no lock is needed: whether, class, remaining, seconds.
+impl RequestNotes {
+    /// Packed into one word to avoid a lock: a flag, class, remaining, seconds.
     fn note(&self, class: Class, remaining: u32, seconds: u64) {
         let word = 1 << 63 | (class as u64) << 48 | u64::from(remaining) << 16 | seconds.min(0xffff);
         self.0.charge.store(word, Ordering::Relaxed);
     }
 
-    /// The request may change something.
+    /// Marks the request as one that may change something.
     pub fn changes(&self) {
         self.0.changes.store(true, Ordering::Relaxed);
     }
@@ -290,18 +295,18 @@ impl Slot {
         self.0.changes.load(Ordering::Relaxed)
     }
 
-    /// The request is this holder's.
+    /// Sets the holder.
     pub fn held_by(&self, holder: Holder) {
         let _ = self.0.holder.set(holder);
     }
 
-    /// Whose the request is, once that is known.
+    /// The holder, once known.
     #[must_use]
     pub fn holder(&self) -> Option<Holder> {
         self.0.holder.get().copied()
     }
 
-    /// The same as of `other`: what was charged in advance counts after all.
+    /// Copies the charge of `other`: a charge made in advance was not refunded.
     pub fn copy(&self, other: &Self) {
         self.0.charge.store(other.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -317,7 +322,7 @@ impl Slot {
     }
 }
 
-/// The service's clock as governor reads it.
+/// The service's clock in the form governor needs.
 #[derive(Clone, Debug)]
 struct Ticker(Clock);
 
@@ -329,8 +334,8 @@ impl governor::clock::Clock for Ticker {
     }
 }
 
-/// Where a request comes from: its peer, or whom a trusted proxy names. What is said by anybody else is not believed:
-/// the list is read from its end, and the first address that is no trusted proxy's is the client's.
+/// The client's address: the peer, or the address that a trusted proxy reports. Nobody else is trusted: the list is read from
+/// its end, and the first address that is not a trusted proxy is the client.
 #[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, settings: &config::Config) -> IpAddr {
     let trusted =
@@ -340,13 +345,13 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, settings: &config::Conf
     }
     let forwarded = settings.proxy_header == config::ProxyHeader::Forwarded;
     let name = if forwarded { "forwarded" } else { "x-forwarded-for" };
-    // One that can't be read is no address, and ends the list: what stands before it may be the client's own invention.
+    // An unreadable value is not an address and ends the list: the client may have invented everything before it.
     let values: Vec<&str> =
         headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default()).collect();
     let mut client = peer;
     for element in values.iter().rev().flat_map(|value| value.rsplit(',')) {
         let named = if forwarded { named_by_forwarded(element) } else { address(element) };
-        // Hidden or broken: the proxy that said so is the last one known.
+        // Hidden or broken: the proxy that reported it is the last known address.
         let Some(ip) = named else { return client };
         client = ip;
         if !trusted(ip) {
@@ -402,10 +407,10 @@ mod tests {
     #[test]
     fn only_a_trusted_proxy_is_believed() {
         use config::ProxyHeader::{Forwarded, XForwardedFor};
-        // Whoever comes himself is himself, whatever he says.
+        // A direct client is itself, whatever it claims.
         assert_eq!(client("192.0.2.9", XForwardedFor, &["198.51.100.1"]), "192.0.2.9");
         assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1"]), "198.51.100.1");
-        // What the client wrote stands before what the proxies wrote.
+        // The client's own entries come before those of the proxies.
         assert_eq!(
             client("10.0.0.1", XForwardedFor, &["203.0.113.7, 198.51.100.1, 10.2.0.1"]),
             "198.51.100.1"
@@ -429,12 +434,12 @@ mod tests {
 
     #[test]
     fn a_slot_gives_back_what_was_noted() {
-        let slot = Slot::default();
-        assert_eq!(slot.noted(), None);
+        let notes = RequestNotes::default();
+        assert_eq!(notes.noted(), None);
         for class in [Class::Reads, Class::Writes, Class::Anonymous] {
             for (remaining, seconds) in [(0, 1), (u32::MAX, 60), (7, 0xffff)] {
-                slot.note(class, remaining, seconds);
-                assert_eq!(slot.noted(), Some((class, remaining, seconds)));
+                notes.note(class, remaining, seconds);
+                assert_eq!(notes.noted(), Some((class, remaining, seconds)));
             }
         }
     }
@@ -450,17 +455,17 @@ mod tests {
     fn what_is_given_back_can_be_taken_again_and_no_bucket_holds_more_than_it_did() {
         let clock = Clock::fixed(crate::base::time::Timestamp(0));
         let config = config::Config::in_folder(std::path::Path::new("/tmp")).unwrap();
-        let limits = Limits::new(&config.rate_limits, &clock).unwrap();
-        let (ip, slot) = (Some(IpAddr::V4(1.into())), Slot::default());
+        let limits = RateLimiter::new(&config.rate_limits, &clock).unwrap();
+        let (ip, notes) = (Some(IpAddr::V4(1.into())), RequestNotes::default());
         let most = config.rate_limits.anonymous_per_minute;
-        let taken = || (0..=2 * most).take_while(|_| limits.charge_address(ip, &slot).is_ok()).count();
-        limits.give_back(ip);
+        let taken = || (0..=2 * most).take_while(|_| limits.charge_address(ip, &notes).is_ok()).count();
+        limits.refund(ip);
         assert_eq!(taken(), most as usize);
-        limits.give_back(ip);
-        limits.give_back(ip);
+        limits.refund(ip);
+        limits.refund(ip);
         assert_eq!(taken(), 2);
         clock.advance(Duration::from_secs(61));
-        limits.give_back(ip);
+        limits.refund(ip);
         assert_eq!((limits.sweep(), taken()), (0, most as usize));
     }
 
@@ -468,10 +473,10 @@ mod tests {
     fn what_is_full_again_is_forgotten() {
         let clock = Clock::fixed(crate::base::time::Timestamp(0));
         let config = config::Config::in_folder(std::path::Path::new("/tmp")).unwrap();
-        let limits = Limits::new(&config.rate_limits, &clock).unwrap();
-        let slot = Slot::default();
+        let limits = RateLimiter::new(&config.rate_limits, &clock).unwrap();
+        let notes = RequestNotes::default();
         for n in 0..1_000_u32 {
-            limits.charge_address(Some(IpAddr::V4(n.into())), &slot).unwrap();
+            limits.charge_address(Some(IpAddr::V4(n.into())), &notes).unwrap();
         }
         assert_eq!(limits.sweep(), 1_000);
         clock.advance(Duration::from_secs(61));

@@ -1,14 +1,15 @@
-//! What every slice may hold: one value, made once at start, and the rooms that it is made of.
+//! What every slice may use: one value, created once at start, and its parts.
 //!
 //! - [`config`], [`telemetry`]: settings in; log, metrics and traces out
 //! - [`store`]: the database, always in the scope of one organization
 //! - [`policy`]: who may do what, as casbin reads it from the policy files
-//! - [`access`]: who is asking, and what may they do here · [`replicas`]: which others serve, with which policy folder
+//! - [`access`]: who is asking, and what they may do · [`replicas`]: the other serving processes and their policy
+//! folders
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
-//! - [`audit`]: a line for what was changed and for what was refused
-//! - [`events`], [`outbox`], [`mail`]: what leaves a change: news for subscribers, work for others, letters
-//! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold meanwhile
-//! - [`request`]: who asks, from where, and how · [`outbound`]: calls to others over HTTP
+//! - [`audit`]: a line for every change and every refusal
+//! - [`events`], [`outbox`], [`mail`]: what a change causes: news for subscribers, work for others, letters
+//! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
+//! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
 //!
 //! Nothing here knows a resource of the product, the schema or a transport.
 
@@ -39,7 +40,7 @@ use self::{
     config::Config,
     events::Hub,
     ledger::Ledger,
-    limits::Limits,
+    limits::RateLimiter,
     mail::Mailer,
     outbox::Wakers,
     policy::Policy,
@@ -55,7 +56,7 @@ pub use self::{
 };
 use crate::base::time::{Clock, Timestamp};
 
-/// What every slice may hold.
+/// What every slice may use.
 pub struct Core {
     /// Settings.
     pub config: Config,
@@ -63,29 +64,29 @@ pub struct Core {
     pub clock: Clock,
     /// The database.
     pub db: Db,
-    /// Who may do what.
+    /// The permission policy.
     pub policy: Policy,
-    /// Who is asking: credentials, and what is known of them.
+    /// Credentials and what is known about their callers.
     pub access: Access,
-    /// Seals secrets.
+    /// Seals and opens secrets.
     pub keys: LiveRing,
     /// Sends mail.
     pub mailer: Mailer,
-    /// How many requests callers may send; none if nothing is limited.
-    pub limits: Option<Limits>,
-    /// What callers hold at a time.
+    /// Rate limits; `None` if requests are not limited.
+    pub limits: Option<RateLimiter>,
+    /// What callers currently hold.
     pub ledger: Ledger,
-    /// What the audit log needs: what was refused lately, and the key of its checkpoints.
+    /// What the audit log needs: recent refusals, and the key of its checkpoints.
     pub audit: audit::Recorder,
-    /// Tells subscribers of changes.
+    /// Notifies subscribers of changes.
     pub events: Arc<Hub>,
-    /// Wakes those who send what waits in the outbox.
+    /// Wakes the senders of the outbox.
     pub outbox: Wakers,
-    /// Work beside requests.
+    /// Background work.
     pub tasks: Tasks,
-    /// This replica, and those whose policy folder differs.
+    /// This replica, and those with a different policy folder.
     pub replicas: Replicas,
-    /// When the service was made.
+    /// When the service was started.
     pub started_at: Timestamp,
 }
 
@@ -94,12 +95,12 @@ pub struct Core {
 pub struct Options {
     /// Time.
     pub clock: Clock,
-    /// What hashing a password costs.
+    /// The cost of hashing a password.
     pub password_cost: Cost,
-    /// How long what is known of a credential or a membership is kept before the database is asked again.
+    /// How long credentials and memberships are cached.
     pub credentials_kept: Duration,
-    /// Whether changes have their lines in the audit log. No setting turns that off: it is here to measure what the
-    /// log costs.
+    /// Whether changes are written to the audit log. No setting turns this off; it exists to measure what the log
+    /// costs.
     pub audited: bool,
 }
 
@@ -115,11 +116,11 @@ impl Default for Options {
 }
 
 impl Core {
-    /// Opens the database, with a new key file where nothing is sealed yet. Does not migrate. `permits` are what the
-    /// schema's root fields demand.
+    /// Opens the database, and creates a key file if nothing is sealed yet. Does not migrate. `permits` holds what the
+    /// schema's root fields require.
     ///
     /// # Errors
-    /// Whatever is wrong with the configuration, the keys, the policy files or the database.
+    /// Anything wrong with the configuration, the keys, the policy files or the database.
     pub async fn start(config: Config, options: Options, permits: Permits) -> anyhow::Result<Arc<Self>> {
         if config.metrics.listen.is_some() {
             metrics::begin();
@@ -134,7 +135,7 @@ impl Core {
             access: Access::new(&config, &keys, &options, permits)?,
             keys: LiveRing::new(keys.ring().clone()),
             mailer: Mailer::new(&config).context("mail")?,
-            limits: Limits::new(&config.rate_limits, &options.clock),
+            limits: RateLimiter::new(&config.rate_limits, &options.clock),
             ledger: Ledger::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),
             events: Arc::default(),
@@ -148,10 +149,10 @@ impl Core {
         }))
     }
 
-    /// Finishes what was begun, and closes the database.
+    /// Finishes what was started, and closes the database.
     pub async fn shut_down(&self) {
         self.tasks.finish(self.config.shutdown_grace()).await;
-        // What was refused until now; nothing can be refused any more.
+        // The last refusals; no more can follow.
         if let Err(problem) = audit::write_refusals(self, true).await {
             tracing::error!(%problem, "audit.refusals_not_written");
         }
@@ -173,6 +174,6 @@ fn load_policy(dir: Option<&Path>) -> anyhow::Result<Policy> {
     };
     loaded.map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("the policy is refused:\n{}", lines.join("\n"))
+        anyhow::anyhow!("the policy is invalid:\n{}", lines.join("\n"))
     })
 }

@@ -1,7 +1,7 @@
-//! Calls to others over HTTP: the one place that makes clients.
+//! HTTP calls to other services: the only code that creates clients.
 //!
-//! Nothing is followed and nothing waits for ever: a redirect could lead anywhere, and an answer that never comes would
-//! hold what waits for it. Each call says which trace it belongs to (`traceparent`), where there is one.
+//! Redirects are not followed, since they could lead anywhere, and every call has a timeout, so that a missing answer
+//! does not block what waits for it. Each call carries its trace (`traceparent`), if there is one.
 
 use std::{sync::Once, time::Duration};
 
@@ -9,24 +9,24 @@ use reqwest::{Request, Response, redirect::Policy};
 
 use crate::core::telemetry::traces;
 
-/// How long an answer may take, its body included.
+/// The time limit for an answer, including its body.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Says once in a process which implementation of cryptography TLS uses. Clients can't be made before.
+/// Chooses the cryptography provider for TLS, once per process. Must be called before any client is created.
 pub fn provide_tls() {
     static PROVIDED: Once = Once::new();
     PROVIDED.call_once(|| {
-        // Refused only if somebody else has chosen already, which is as good.
+        // Fails only if a provider is already installed, which is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
 
-/// What calls other people's servers.
+/// Calls other services.
 #[derive(Clone, Debug)]
 pub struct Client(reqwest::Client);
 
 impl Client {
-    /// A client of its own: connections are shared by those who share it.
+    /// A new client; whoever shares it shares its connections.
     ///
     /// # Errors
     /// The system's certificates can't be read.
@@ -35,10 +35,10 @@ impl Client {
         Ok(Self(reqwest::Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?))
     }
 
-    /// Sends a request, as a part of the trace that the active span belongs to.
+    /// Sends a request as part of the active span's trace.
     ///
     /// # Errors
-    /// Nobody answers, or not in time.
+    /// There is no answer, or none in time.
     pub async fn execute(&self, mut request: Request) -> reqwest::Result<Response> {
         traces::inject(request.headers_mut());
         self.0.execute(request).await

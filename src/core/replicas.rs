@@ -1,8 +1,8 @@
-//! Which replicas serve, and whether they all have the same policy folder.
+//! Which replicas are serving, and whether they all have the same policy folder.
 //!
-//! Folders are the operator's to deploy, so that two replicas may decide differently while one lacks the newest. Each writes
-//! the hash of its folder into a row of its own, and looks at the others' rows: the log, `/health` and `muster doctor` name
-//! those that differ.
+//! The operator deploys the folders, so two replicas may decide differently while one lacks the latest files. Each
+//! replica writes its folder's hash to a row of its own and reads the others' rows; the log, `/health` and `muster
+//! doctor` report those that differ.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -16,17 +16,17 @@ use crate::{
     core::{Core, sealing::random_bytes, store::Db},
 };
 
-/// How often a replica looks at the others.
+/// How often a replica reads the others' rows.
 pub const LOOK: Duration = Duration::from_secs(1);
-/// How often it tells that it is there; at once if its folder was changed.
+/// How often it refreshes its row; at once if its folder changed.
 const TELL: Duration = Duration::from_secs(5);
-/// After so long without news a replica counts as dead.
+/// How long without a refresh until a replica counts as dead.
 const DEAD: Duration = Duration::from_secs(20);
 
-/// This replica, and those whose policy folder differs.
+/// This replica, and those with a different policy folder.
 pub struct Replicas {
     id: String,
-    /// When it has told of which folder.
+    /// When the row was last refreshed, and with which hash.
     told: Mutex<Option<(Timestamp, String)>>,
     differing: Mutex<Vec<Replica>>,
 }
@@ -38,19 +38,19 @@ impl Default for Replicas {
 }
 
 impl Replicas {
-    /// What this replica is called.
+    /// This replica's name.
     #[must_use]
     pub fn own_id(&self) -> &str {
         &self.id
     }
 
-    /// The replicas whose policy folder was another one than here when they were last looked at.
+    /// The replicas that had a different policy folder at the last look.
     #[must_use]
     pub fn differing(&self) -> Vec<Replica> {
         self.differing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether it has told of this folder lately.
+    /// Whether the row was refreshed recently with this hash.
     fn has_told(&self, now: Timestamp, folder: &str) -> bool {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.as_ref().is_some_and(|(at, of)| of == folder && now < at.plus(TELL))
@@ -69,12 +69,12 @@ impl Replicas {
     }
 }
 
-/// A replica that serves.
+/// A serving replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// What it is called: made up at its start.
+    /// Its name: random, chosen at start.
     pub id: String,
-    /// The machine, and where it listens there.
+    /// The machine, and the address it listens on.
     pub address: String,
     /// Identifies the content of its policy folder.
     pub policy_folder: String,
@@ -86,10 +86,10 @@ impl std::fmt::Display for Replica {
     }
 }
 
-/// Tells the others that this replica is there and which folder it has, and notes whose differs.
+/// Refreshes this replica's row and notes which replicas have a different folder.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn report(core: &Arc<Core>) -> Result<u64> {
     let (own, folder, now) = (&core.replicas, core.policy.status().folder, core.clock.now());
     if !own.has_told(now, &folder) {
@@ -110,10 +110,10 @@ async fn tell(core: &Core, now: Timestamp, folder: &str) -> Result<()> {
     Ok(())
 }
 
-/// The replicas that serve, this one among them.
+/// The serving replicas, including this one.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn live(db: &Db, now: Timestamp) -> Result<Vec<Replica>> {
     let sql = "SELECT id, address, policy_folder FROM replicas WHERE seen_at > $1 ORDER BY id";
     let read = |row: &QueryResult| -> Result<Replica> {
@@ -122,10 +122,10 @@ pub async fn live(db: &Db, now: Timestamp) -> Result<Vec<Replica>> {
     db.all(sql.to_owned(), vec![now.minus(DEAD).into()]).await?.iter().map(read).collect()
 }
 
-/// Takes this replica's row away, so that nobody waits for it.
+/// Deletes this replica's row, so that nobody waits for it.
 ///
 /// # Errors
-/// The database is out of reach; then the row ends by its age.
+/// The database can't be reached; the row then expires by its age.
 pub async fn leave(core: &Core) -> Result<()> {
     if core.replicas.told.lock().unwrap_or_else(PoisonError::into_inner).take().is_none() {
         return Ok(());

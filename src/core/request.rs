@@ -18,41 +18,41 @@ use super::{
 };
 use crate::base::{enums::DecidedVia, ids::OrgId, permission::Permission, problem::Result};
 
-/// An idempotency key that a request holds.
+/// An idempotency key held by a request.
 pub trait HeldKey: Send + Sync {
-    /// What has to touch the key's row in the transaction of the change, or nothing is committed.
+    /// The statement that must touch the key's row in the transaction of the change; otherwise nothing is committed.
     fn mark(&self) -> Statement;
 
-    /// The answer has shown something for which this permission is needed.
+    /// Records that the response contains something that requires this permission.
     fn needs(&self, org: OrgId, permission: Permission);
 }
 
-/// One request, of whichever face.
+/// A request from any face.
 pub struct Request {
     /// The service.
     pub core: Arc<Core>,
-    /// Who asks.
+    /// Who is asking.
     pub caller: Caller,
-    /// The id that the response and the log carry.
+    /// The id in the response and the log.
     pub id: String,
-    /// Where from.
+    /// The client's address.
     pub ip: Option<IpAddr>,
-    /// What the client calls itself.
+    /// The client's User-Agent.
     pub user_agent: Option<String>,
-    /// Through which face: what a decision is noted to have come through.
+    /// The face it came through, recorded with decisions.
     pub via: DecidedVia,
     /// Whether the arguments were validated before execution, as REST does.
     pub validated: bool,
-    /// The idempotency key that the request has come to hold: its transactions mark it.
+    /// The idempotency key that the request holds; its transactions mark it.
     key: OnceLock<Arc<dyn HeldKey>>,
-    /// What the first transaction has to find.
+    /// What the first transaction must find.
     precondition: OnceLock<Arc<dyn Precondition>>,
-    /// How often what was read for the request has become old.
+    /// How often the data read for the request has become outdated.
     changes: AtomicU64,
 }
 
 impl Request {
-    /// A request of `caller`.
+    /// A request by `caller`.
     #[must_use]
     pub fn new(core: &Arc<Core>, caller: Caller) -> Self {
         Self {
@@ -69,21 +69,21 @@ impl Request {
         }
     }
 
-    /// The service's own work, or the operator's.
+    /// For the service's own work, or the operator's.
     #[must_use]
     pub fn system(core: &Arc<Core>) -> Self {
         Self::new(core, Caller::System)
     }
 
-    /// The service's own work for what a link in this request has shown: under the same idempotency key.
+    /// The service's own work, authorized by a link in this request, under the same idempotency key.
     #[must_use]
     pub fn on_behalf(&self) -> Self {
         Self { key: self.key.clone(), ..Self::system(&self.core) }
     }
 
-    /// The request has come to hold an idempotency key.
+    /// Sets the idempotency key that the request holds.
     pub fn hold(&self, key: Arc<dyn HeldKey>) {
-        // A request claims one key at most.
+        // A request claims at most one key.
         let _ = self.key.set(key);
     }
 
@@ -93,13 +93,13 @@ impl Request {
         self.key.get()
     }
 
-    /// The request is only good for a record in this state.
+    /// Makes the request depend on the state of a record.
     pub fn demand(&self, precondition: Arc<dyn Precondition>) {
-        // A request makes one demand at most.
+        // A request has at most one precondition.
         let _ = self.precondition.set(precondition);
     }
 
-    /// What the first transaction has to find.
+    /// What the first transaction must find.
     #[must_use]
     pub fn precondition(&self) -> Option<&Arc<dyn Precondition>> {
         self.precondition.get()
@@ -108,25 +108,25 @@ impl Request {
     /// Begins a transaction that may write. Its commit marks the idempotency key that the request holds.
     ///
     /// # Errors
-    /// The database is out of reach.
+    /// The database can't be reached.
     pub(crate) async fn begin(&self) -> Result<Transaction> {
         let mark = self.key().map(|key| key.mark());
         Ok(self.core.db.begin().await?.demanding(mark))
     }
 
-    /// Something was written, or time has passed: what was read before may be old.
+    /// Notes that something was written, or that time has passed, so that data read before may be outdated.
     pub fn changed(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Grows with each [`Self::changed`].
+    /// The number of calls of [`Self::changed`].
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 }
 
-/// What resolvers call instead of digging in the context's untyped data.
+/// Typed access to the data in async-graphql's context.
 pub trait ContextExt {
     /// The request.
     fn request(&self) -> &Arc<Request>;

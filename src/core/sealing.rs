@@ -1,25 +1,25 @@
-//! Sealing: how a secret that has to be read again is kept in the database.
+//! Sealing: how secrets that must be readable again are stored in the database.
 //!
-//! Envelope encryption. Every secret gets a random data key of its own; the data key is encrypted ("wrapped")
-//! with a key of the key ring, and both encryptions are XChaCha20-Poly1305 under random 192-bit nonces. What
-//! goes into the database is one byte string:
+//! Envelope encryption. Every secret gets its own random data key; the data key is encrypted ("wrapped") with a key
+//! from the key ring; both encryptions are XChaCha20-Poly1305 with random 192-bit nonces. The database stores one byte
+//! string:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
-//! | 1 | version of the format (1) |
+//! | 1 | format version (1) |
 //! | 4 | id of the key-ring key, big endian |
 //! | 24 + 48 | nonce and wrapped data key (32 bytes and the tag) |
 //! | 24 + n + 16 | nonce and ciphertext with its tag |
 //!
-//! Where the secret belongs ([`SealContext`]: organization, table, record, field) is authenticated along with
-//! it, so that a sealed value that was copied to another row, column or tenant does not open. The data key is
-//! bound to the same place, and to the id of the key that wraps it.
+//! The place of the secret ([`SealContext`]: organization, table, record, field) is authenticated with it, so a sealed
+//! value that was copied to another row, column or tenant does not open. The data key is bound to the same place, and
+//! to the id of the key that wraps it.
 //!
-//! Rotation: add a key and make it the active one ([`KeyFile::rotate_sealing`]); what was sealed before still
-//! opens, and [`KeyRing::rewrap`] moves a value to the active key without touching its ciphertext. The ring of a
-//! running service is a [`LiveRing`], which `keys/watch.rs` replaces when the file has changed.
+//! Rotation: add a key and make it the active one ([`KeyFile::rotate_sealing`]). Older values still open, and
+//! [`KeyRing::rewrap`] moves a value to the active key without touching its ciphertext. The ring of a running service
+//! is a [`LiveRing`], which `keys/watch.rs` replaces when the file changes.
 //!
-//! This module knows no tables and no configuration; it reads and writes the key file and nothing else.
+//! This module knows no tables and no configuration; it only reads and writes the key file.
 
 use std::collections::BTreeMap;
 
@@ -44,24 +44,24 @@ const KEY_LEN: usize = 32;
 const NONCE_LEN: usize = 24;
 const TAG_LEN: usize = 16;
 const WRAPPED_LEN: usize = KEY_LEN + TAG_LEN;
-/// Version and key id.
+/// Format version and key id.
 const HEADER_LEN: usize = 5;
-/// Everything that comes before the nonce of the ciphertext.
+/// Everything before the nonce of the ciphertext.
 const PREFIX_LEN: usize = HEADER_LEN + NONCE_LEN + WRAPPED_LEN;
 
-/// What distinguishes the two encryptions of one value: neither can be put in the other's place.
+/// Separates the two encryptions of a value: neither can take the other's place.
 const DATA: &[u8] = b"muster.data.1";
 const WRAP: &[u8] = b"muster.wrap.1";
-/// What keys are used for besides.
+/// For derived secrets.
 const DERIVE: &[u8] = b"muster.derive.1";
 
-/// A secret key of 256 bits. Wiped when dropped; `Debug` prints nothing.
+/// A 256-bit secret key. Wiped when dropped; `Debug` prints nothing.
 pub type SecretKey = Zeroizing<[u8; KEY_LEN]>;
 
-/// Bytes from the operating system's generator: the one source of randomness for keys and tokens.
+/// Bytes from the operating system's generator: the only source of randomness for keys and tokens.
 ///
 /// # Panics
-/// When the system has no randomness to give. There is no safe way to go on without it.
+/// If the system can't provide randomness. There is no safe way to continue without it.
 #[must_use]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
@@ -71,12 +71,12 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     }
 }
 
-/// Which record a sealed value belongs to: its id, or a name of its own where it is sealed before it has one.
+/// The record that a sealed value belongs to: its id, or a name if it is sealed before it has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locator<'a> {
     /// The record's id.
     Id(i64),
-    /// Another value that stays with the record for good, and is unique in its table and organization.
+    /// Another value that never changes and is unique in its table and organization.
     Name(&'a str),
 }
 
@@ -92,7 +92,7 @@ impl<'a> From<&'a str> for Locator<'a> {
     }
 }
 
-/// Where a sealed value belongs. It opens only where it was sealed.
+/// The place of a sealed value. It opens only where it was sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealContext<'a> {
     /// The organization that owns the record.
@@ -112,8 +112,8 @@ impl<'a> SealContext<'a> {
         Self { organization, table, record: record.into(), field }
     }
 
-    /// The associated data of one encryption. Every part of variable length is preceded by its length: two
-    /// different places never give the same bytes.
+    /// The associated data of one encryption. Each part of variable length is preceded by its length, so different
+    /// places never yield the same bytes.
     fn bytes(&self, purpose: &[u8], header: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(96);
         let mut part = |tag: u8, bytes: &[u8]| {
@@ -137,14 +137,14 @@ impl<'a> SealContext<'a> {
 /// Why a sealed value does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Not a sealed value, or one of a later version of the format.
+    /// Not a sealed value, or one of a later format version.
     #[error("not a sealed value of a known version")]
     Malformed,
-    /// The key that it was sealed with is not on the key ring.
+    /// The key that sealed it is not on the key ring.
     #[error("sealed with key {0}, which is not in the key file")]
     UnknownKey(u32),
-    /// It was changed, moved to another place, or sealed with another key of the same id.
-    #[error("the sealed value was changed or belongs to another place")]
+    /// It was changed, moved to another place, or sealed with a different key of the same id.
+    #[error("the sealed value was changed or moved from another place")]
     Tampered,
 }
 
@@ -165,13 +165,13 @@ impl std::fmt::Debug for KeyRing {
 }
 
 impl KeyRing {
-    /// A ring of these keys; `None` when the active one is not among them.
+    /// A ring of these keys; `None` if the active one is not among them.
     #[must_use]
     pub fn new(active: u32, keys: BTreeMap<u32, SecretKey>) -> Option<Self> {
         keys.contains_key(&active).then_some(Self { active, keys })
     }
 
-    /// A ring of one random key, kept nowhere: for tests.
+    /// A ring with one random key that is stored nowhere: for tests.
     #[must_use]
     pub fn ephemeral() -> Self {
         Self { active: 1, keys: BTreeMap::from([(1, Zeroizing::new(random_bytes()))]) }
@@ -188,7 +188,7 @@ impl KeyRing {
         self.keys.keys().copied()
     }
 
-    /// How every value begins that is wrapped with the key `id`.
+    /// The first bytes of every value wrapped with the key `id`.
     #[must_use]
     pub fn begins(id: u32) -> [u8; HEADER_LEN] {
         header(id)
@@ -211,7 +211,7 @@ impl KeyRing {
         out
     }
 
-    /// Opens a text that was sealed for the place `context`.
+    /// Opens a text sealed for the place `context`.
     ///
     /// # Errors
     /// See [`SealError`].
@@ -224,7 +224,7 @@ impl KeyRing {
         Ok(SecretString::from(text))
     }
 
-    /// Opens bytes that were sealed for the place `context`.
+    /// Opens bytes sealed for the place `context`.
     ///
     /// # Errors
     /// See [`SealError`].
@@ -233,8 +233,8 @@ impl KeyRing {
         Ok(SecretSlice::from(std::mem::take(&mut *plain)))
     }
 
-    /// The same value under the active key, or `None` when it is under that key already. The secret itself is
-    /// not decrypted and its ciphertext stays as it is.
+    /// The same value under the active key, or `None` if it already is. Neither decrypts the secret nor changes its
+    /// ciphertext.
     ///
     /// # Errors
     /// See [`SealError`].
@@ -249,8 +249,8 @@ impl KeyRing {
         Ok(Some(out))
     }
 
-    /// Secrets that nobody without the key file can make of `material`: one for each key, the active one's first. For what
-    /// has to be shown twice and may be kept nowhere. Whoever knows one of them knows no key and no other secret.
+    /// Secrets that only a holder of the key file can derive from `material`: one for each key, the active key's first.
+    /// For secrets that must be shown twice but not stored. One of them reveals no key and no other secret.
     pub fn derive(&self, purpose: &str, material: &[&[u8]]) -> impl Iterator<Item = SecretKey> {
         let older = self.keys.iter().filter(|(id, _)| **id != self.active).map(|(_, key)| key);
         std::iter::once(&self.keys[&self.active]).chain(older).map(move |key| {
@@ -262,7 +262,7 @@ impl KeyRing {
                 }
                 Zeroizing::new(hash.finalize().into())
             };
-            // Twice, as HMAC does: what comes out can't be continued.
+            // Twice, like HMAC, against length extension.
             let inner = keyed(&[&[purpose.as_bytes()], material].concat());
             keyed(&[&inner[..]])
         })
@@ -299,7 +299,7 @@ impl KeyRing {
     }
 }
 
-/// A sealed value taken apart; nothing in it is trusted yet.
+/// The parts of a sealed value, not authenticated yet.
 struct Parts<'a> {
     key_id: u32,
     nonce: &'a [u8; NONCE_LEN],
@@ -328,7 +328,7 @@ fn header(key_id: u32) -> [u8; HEADER_LEN] {
 }
 
 /// # Panics
-/// For a plaintext of 256 GiB, the most that one nonce may encrypt.
+/// If the plaintext reaches 256 GiB, the most that one nonce may encrypt.
 fn encrypt(key: &SecretKey, nonce: &[u8; NONCE_LEN], plain: &[u8], associated: &[u8]) -> Vec<u8> {
     let cipher = XChaCha20Poly1305::new(&Key::from(**key));
     match cipher.encrypt(&XNonce::from(*nonce), Payload { msg: plain, aad: associated }) {

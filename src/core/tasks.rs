@@ -1,4 +1,4 @@
-//! Work beside requests, for which a shutdown waits.
+//! Background work that a shutdown waits for.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio_util::{
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
-/// What runs beside the requests of a process.
+/// A process's background work.
 #[derive(Default)]
 pub struct Tasks {
     tracker: TaskTracker,
-    /// Cancelled when the service begins to shut down.
+    /// Cancelled when the service starts to shut down.
     pub stopping: CancellationToken,
 }
 
@@ -21,12 +21,12 @@ impl Tasks {
         self.tracker.spawn(work);
     }
 
-    /// A shutdown waits for as long as the token lives: for work that the HTTP server has spawned.
+    /// A shutdown waits while the token lives: for work that the HTTP server has spawned.
     pub fn working(&self) -> TaskTrackerToken {
         self.tracker.token()
     }
 
-    /// Says that it is time to stop, and waits for what was begun, but no longer than `grace`.
+    /// Signals the shutdown, and waits for work in progress, but no longer than `grace`.
     pub async fn finish(&self, grace: Duration) {
         self.stopping.cancel();
         self.tracker.close();

@@ -1,8 +1,9 @@
-//! What the process says about itself: the log here, to standard error; [`metrics`] and [`traces`] beside it.
+//! What the process reports about itself: the log, to standard error, in this file; [`metrics`] and [`traces`] next to
+//! it.
 //!
-//! Nothing secret may reach it. Secrets are `secrecy` types, whose `Debug` prints nothing; request headers and
-//! bodies are never fields of a span; SQL is logged without its values. The test with known secrets searches
-//! what [`subscriber`] writes.
+//! No secret may get here. Secrets are `secrecy` types, whose `Debug` prints nothing; request headers and bodies are
+//! never fields of a span; SQL is logged without its values. A test with known secrets searches the output of
+//! [`subscriber`].
 
 use std::{io::IsTerminal, time::Duration};
 
@@ -17,7 +18,7 @@ use crate::{
 pub mod metrics;
 pub mod traces;
 
-/// A statement has ended.
+/// Records a statement that has ended.
 pub fn statement(pool: metrics::Pool, sql: &str, took: Duration, failed: bool) {
     if let Some(meters) = metrics::on() {
         meters.statement(pool, took, failed);
@@ -27,7 +28,8 @@ pub fn statement(pool: metrics::Pool, sql: &str, took: Duration, failed: bool) {
     }
 }
 
-/// A request was refused or has failed. Counts the problem, and logs the cause of a failure of our own: once, at the edge.
+/// Records that a request was refused or failed. Counts the problem, and logs the cause of an internal failure: once,
+/// at the edge.
 pub fn problem(problem: &Problem, request_id: &str) {
     if let Some(meters) = metrics::on() {
         meters.problem(problem.code);
@@ -64,18 +66,18 @@ pub async fn round<T, E>(job: &'static str, work: impl Future<Output = Result<T,
 /// Why logging could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The filter does not parse (a loaded configuration's does).
+    /// The filter does not parse (a loaded configuration's always does).
     #[error("log.filter: {0}")]
     Filter(#[from] tracing_subscriber::filter::ParseError),
-    /// Something else in the process has set it up already.
-    #[error("logging is set up already")]
+    /// Something else in the process has already set it up.
+    #[error("logging is already set up")]
     AlreadySet(#[from] tracing::subscriber::SetGlobalDefaultError),
-    /// Traces can't be sent as the settings say.
+    /// Traces can't be sent with these settings.
     #[error("traces.endpoint: {0}")]
     Traces(String),
 }
 
-/// Sets up the log of this process, and its traces if the settings name a collector. Once, at the start.
+/// Sets up this process's log, and its traces if the settings name a collector. Call it once, at start.
 ///
 /// # Errors
 /// See [`TelemetryError`].
@@ -102,7 +104,7 @@ pub fn traced_subscriber<W>(
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // Spans that are sent are none of the log's.
+    // Keep exported spans out of the log.
     let filter = filter(&config.log)?.add_directive(format!("{}=off", traces::TARGET).parse()?);
     let base = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(colored);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match config.log.format {
@@ -116,7 +118,7 @@ where
 /// A subscriber that writes to `writer`, so that a test can read what was logged.
 ///
 /// # Errors
-/// When the filter does not parse.
+/// The filter does not parse.
 pub fn subscriber<W>(
     log: &Log,
     writer: W,
@@ -134,7 +136,7 @@ where
 
 /// What is logged.
 fn filter(log: &Log) -> Result<EnvFilter, TelemetryError> {
-    // What it says below a warning is whole messages, in which a tool's answer may hold a token.
+    // Below a warning rmcp logs whole messages, and a tool's result may contain a token.
     Ok(EnvFilter::try_new(&log.filter)?.add_directive("rmcp=warn".parse()?))
 }
 

@@ -1,7 +1,6 @@
-//! What is kept in each table, and for how long: the table in docs/operations.md, and the round that removes what has had
-//! its time.
+//! What each table keeps, and for how long: the table in docs/operations.md, and the round that removes expired rows.
 //!
-//! Every table of the schema has a line: a law compares. A table that only grows says why it may.
+//! Every table of the schema has a line; a law checks that. A table that only grows says why it may.
 
 use std::time::Duration;
 
@@ -11,22 +10,22 @@ use crate::{base::problem::Result, core::Core};
 pub struct Kept {
     /// Its name.
     pub table: &'static str,
-    /// What is kept in it, for whoever operates the service.
+    /// What is kept in it, for operators.
     pub what: &'static str,
     goes: &'static [Goes],
 }
 
 /// Rows that the round removes.
 struct Goes {
-    /// Which, as SQL: `$1` is the instant or the number that [`Past`] gives.
+    /// The condition in SQL: `$1` is the instant or the number that [`Past`] gives.
     rows: &'static str,
     past: Past,
 }
 
 enum Past {
-    /// What is older than this.
+    /// Rows older than this.
     Age(Duration),
-    /// What comes after so many newer ones.
+    /// Rows beyond this many newer ones.
     Newest(i64),
 }
 
@@ -50,55 +49,55 @@ const fn after(rows: &'static str, past: Duration) -> Goes {
 pub const KEPT: &[Kept] = &[
     stays(
         "agents",
-        "For ever: a deleted agent is archived, so that its conversations stay readable. The plan limits how many are not.",
+        "Forever: a deleted agent is archived, so that its conversations stay readable. The plan limits the number of active ones.",
     ),
-    stays("approvals", "For ever, as the record of who decided what."),
+    stays("approvals", "Forever, as the record of who decided what."),
     stays("attachment_blobs", "As long as the attachment."),
     goes(
         "attachments",
-        "With their message. A file that was never posted: a day.",
+        "As long as their message. A file that was never posted: a day.",
         &[after("message_id IS NULL AND created_at < $1", DAY)],
     ),
-    stays("audit_chains", "One row an organization, and one for the instance."),
-    stays("audit_checkpoints", "With the lines that they sign."),
-    stays("audit_log", "`audit.retention_days`; for ever by default."),
+    stays("audit_chains", "One row per organization, and one for the instance."),
+    stays("audit_checkpoints", "As long as the lines that they sign."),
+    stays("audit_log", "`audit.retention_days`; forever by default."),
     stays("audit_unsealed", "Until the line is sealed, a moment later."),
     stays("avatars", "Until they are replaced or removed."),
-    stays("channel_whitelist", "Until they are removed."),
-    stays("channels", "For ever: a deleted channel is archived. The plan limits how many an agent has."),
-    stays("contacts", "Until they are merged, or their channel goes."),
-    stays("conversations", "For ever: they are archived, not deleted."),
+    stays("channel_whitelist", "Until removed."),
+    stays("channels", "Forever: a deleted channel is archived. The plan limits how many an agent has."),
+    stays("contacts", "Until they are merged or their channel is removed."),
+    stays("conversations", "Forever: they are archived, not deleted."),
     stays("credential_agents", "As long as the credential is assigned."),
     stays("credential_fields", "As long as the credential has them."),
     stays("credential_members", "As long as the credential is shared."),
-    stays("credentials", "For ever: a deleted credential is archived."),
+    stays("credentials", "Forever: a deleted credential is archived."),
     stays("decisions", "`policy.decisions_kept_days`."),
-    goes("email_tokens", "A week after their end.", &[after("expires_at <= $1", DAY.saturating_mul(7))]),
+    goes("email_tokens", "A week after they expire.", &[after("expires_at <= $1", DAY.saturating_mul(7))]),
     stays("idempotency_keys", "A day."),
     stays("identities", "As long as their contact."),
-    stays("images", "For ever: they are archived, not deleted."),
+    stays("images", "Forever: they are archived, not deleted."),
     goes(
         "invitations",
-        "90 days after they were accepted, taken back or over.",
+        "90 days after they are accepted, revoked or expired.",
         &[after("COALESCE(accepted_at, revoked_at, expires_at) <= $1", DAY.saturating_mul(90))],
     ),
     stays("mcp_server_agents", "As long as the MCP server is assigned."),
-    stays("mcp_servers", "For ever: a deleted MCP server is archived."),
+    stays("mcp_servers", "Forever: a deleted MCP server is archived."),
     stays("members", "As long as the membership."),
     stays("message_search", "As long as the message (PostgreSQL)."),
-    stays("messages", "For ever, with their conversation."),
+    stays("messages", "Forever, with their conversation."),
     stays("messages_fts", "As long as the message (SQLite)."),
-    stays("organizations", "For ever."),
+    stays("organizations", "Forever."),
     goes(
         "outbox",
-        "A mail: until it has left or is of no use any more. A command: a week after its host has acknowledged it, or 30 days \
-         where no host takes it.",
+        "A mail: until it is sent or has become useless. A command: a week after its host acknowledged it, or 30 days \
+         if no host accepts it.",
         &[
             after("acknowledged_at <= $1", DAY.saturating_mul(7)),
             after("acknowledged_at IS NULL AND expires_at <= $1", Duration::ZERO),
         ],
     ),
-    stays("plans", "The plans of the settings."),
+    stays("plans", "The plans from the settings."),
     goes(
         "policy_versions",
         "The newest 200 of each organization.",
@@ -109,22 +108,26 @@ pub const KEPT: &[Kept] = &[
         }],
     ),
     stays("recovery_codes", "Until they are used or replaced."),
-    goes("replicas", "An hour after it was last seen.", &[after("seen_at <= $1", Duration::from_hours(1))]),
+    goes(
+        "replicas",
+        "An hour after they were last seen.",
+        &[after("seen_at <= $1", Duration::from_hours(1))],
+    ),
     stays(
         "servers",
-        "For ever: a deleted server is archived, since older rows name it. The plan limits how many are not.",
+        "Forever: a deleted server is archived, because older rows refer to it. The plan limits the number of active ones.",
     ),
     goes(
         "service_tokens",
-        "A year after they were revoked or ended; for ever those that have decided an approval.",
+        "A year after they were revoked or expired; forever if they decided an approval.",
         &[after(
             "COALESCE(revoked_at, expires_at) <= $1 AND NOT EXISTS (SELECT 1 FROM approvals a \
              WHERE a.organization_id = service_tokens.organization_id AND a.decided_by_token_id = service_tokens.id)",
             DAY.saturating_mul(365),
         )],
     ),
-    goes("sessions", "A day after their end.", &[after("expires_at <= $1", DAY)]),
-    goes("sign_in_challenges", "Until their end.", &[after("expires_at <= $1", Duration::ZERO)]),
+    goes("sessions", "A day after they expire.", &[after("expires_at <= $1", DAY)]),
+    goes("sign_in_challenges", "Until they expire.", &[after("expires_at <= $1", Duration::ZERO)]),
     goes(
         "sign_in_throttle",
         "12 hours after the last failure.",
@@ -136,16 +139,16 @@ pub const KEPT: &[Kept] = &[
         &[after("retired_at <= $1 AND COALESCE(verify_until, 0) <= $1", DAY.saturating_mul(365))],
     ),
     stays("skill_agents", "As long as the skill is assigned."),
-    stays("skills", "For ever: a deleted skill is archived."),
-    stays("stored_bytes", "One row an organization."),
+    stays("skills", "Forever: a deleted skill is archived."),
+    stays("stored_bytes", "One row per organization."),
     stays("user_identities", "Until they are unlinked."),
-    stays("users", "For ever; an account is disabled, not deleted."),
+    stays("users", "Forever; an account is disabled, not deleted."),
 ];
 
-/// Removes what has had its time; how many rows went.
+/// Removes expired rows, and returns how many.
 ///
 /// # Errors
-/// The database is out of reach; what has gone until then stays away.
+/// The database can't be reached; rows already removed stay removed.
 pub async fn sweep(core: &Core) -> Result<u64> {
     let now = core.clock.now();
     let mut gone = 0;

@@ -1,7 +1,7 @@
-//! What the service does beside its requests, again and again: one table, one loop for each line.
+//! The service's recurring work: one table, and one loop for each line.
 //!
-//! A round takes no input and finds its work in the database, so that a round which was missed, or done by two replicas
-//! at once, costs nothing. A new one is a function of its slice and a line in [`ROUNDS`].
+//! A round takes no input and finds its work in the database, so it does not matter if one is missed or if two replicas
+//! run it at once. To add one, write a function in its slice and a line in [`ROUNDS`].
 
 mod kept;
 
@@ -23,7 +23,7 @@ use crate::{
         Core,
         access::{decisions, rules},
         audit, keys,
-        limits::{Limits, SWEEP_EVERY},
+        limits::{RateLimiter, SWEEP_EVERY},
         outbox, replicas, telemetry,
     },
     faces::edge::idempotency,
@@ -33,11 +33,11 @@ use crate::{
 
 /// A kind of recurring work.
 pub struct Round {
-    /// What it does, as the log names it.
+    /// The name in the log.
     pub name: &'static str,
-    /// How long from one to the next.
+    /// The time between two rounds.
     pub every: Duration,
-    /// One round; answers how many things it has done.
+    /// Runs one round and returns how many things it did.
     pub run: for<'a> fn(&'a Arc<Core>) -> BoxFuture<'a, Result<u64>>,
 }
 
@@ -102,14 +102,14 @@ pub const ROUNDS: &[Round] = &[
     Round {
         name: "audit.write_refusals",
         every: Duration::from_secs(1),
-        // Every second; the log does not need to tell.
+        // Runs every second, so it reports nothing to the log.
         run: |core| async { audit::write_refusals(core, false).await.map(|_| 0) }.boxed(),
     },
     Round {
         name: "rate_limits.sweep",
         every: SWEEP_EVERY,
         run: |core| {
-            core.limits.as_ref().map(Limits::sweep);
+            core.limits.as_ref().map(RateLimiter::sweep);
             futures::future::ready(Ok(0)).boxed()
         },
     },
@@ -120,13 +120,13 @@ pub const ROUNDS: &[Round] = &[
     },
 ];
 
-/// The rounds that a commit begins before their time, and what it has put into the outbox.
+/// Rounds that a commit starts early, and the outbox entries that trigger them.
 const WOKEN: &[(&str, OutboxKind)] = &[("mail.send", OutboxKind::Mail)];
 
-/// How long after one round the next begins when the service starts: together they would open a connection each.
+/// The gap between the first rounds at start: all at once would open a connection each.
 const APART: Duration = Duration::from_millis(10);
 
-/// Starts rounds. One that has begun is finished before the service ends.
+/// Starts rounds. A round in progress is finished before the service ends.
 pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
     for (n, round) in (0..).zip(rounds) {
         let (worker, stopping) = (Arc::clone(core), core.tasks.stopping.clone());

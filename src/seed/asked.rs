@@ -1,4 +1,4 @@
-//! Approvals: which there are, and their rows.
+//! Approvals: which to create, and their rows.
 
 use muster_corpus::{Facts, Random};
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::{
     slices::approvals::{Choice, Question},
 };
 
-/// An approval that will be.
+/// An approval to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// Its id.
@@ -22,12 +22,12 @@ pub struct Asked {
     kind: &'static str,
     status: &'static str,
     outcome: Option<&'static str>,
-    /// The place of its conversation, if it was asked in one.
+    /// The index of its conversation, if it was asked in one.
     pub conversation: Option<usize>,
 }
 
 impl Asked {
-    /// Whether a decision is waited for.
+    /// Whether it is pending.
     pub fn waits(&self) -> bool {
         self.status == "PENDING"
     }
@@ -43,7 +43,7 @@ const KINDS: &[(u64, &str)] = &[
     (5, "SERVER_ALERT"),
 ];
 
-/// Decides which approvals there are. At most one waits in a conversation: its agent asks one thing at a time.
+/// Decides which approvals to create. A conversation has at most one pending, since its agent asks one thing at a time.
 pub fn plan(ids: &[i64], volume: &Volume, random: &mut Random) -> Vec<Asked> {
     let mut waiting = std::collections::HashSet::new();
     let mut asked = Vec::with_capacity(ids.len());
@@ -116,13 +116,13 @@ pub fn sheet() -> Sheet {
     )
 }
 
-/// Where and when an approval was asked for.
+/// Where and when an approval was requested.
 pub struct Place {
-    /// The conversation and the place of the message in it.
+    /// The conversation's id, and the message's number in it.
     pub conversation: Option<(i64, Option<i64>)>,
-    /// The place of the agent.
+    /// The agent's index.
     pub agent: usize,
-    /// When.
+    /// When, in milliseconds since 1970.
     pub at: i64,
 }
 
@@ -163,7 +163,7 @@ pub fn push(sheet: &mut Sheet, org: OrgId, asked: &Asked, fleet: &Fleet, place: 
         by_hand.then_some("system").into(),
         by_hand.then_some("SYSTEM").into(),
         by_hand.then_some("SYSTEM").into(),
-        // What waits is left a day from the youngest instant on; it expires like any other.
+        // A pending approval expires a day after the newest instant.
         matches!(asked.kind, "QUESTION" | "ACTION").then(|| ended.unwrap_or(at) + 86_400_000).into(),
         ended.into(),
         ended.map(|ended| ended + 400).into(),

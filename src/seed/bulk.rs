@@ -1,8 +1,8 @@
-//! Many rows at once: `COPY` on PostgreSQL, multi-row `INSERT` on SQLite.
+//! Bulk inserts: `COPY` on PostgreSQL, multi-row `INSERT` on SQLite.
 //!
-//! Beside the slices on purpose: a million rows through operations that check, audit and announce each one
-//! would take an hour. What is written here is only ever new, carries its organization in every row, and
-//! takes its ids from the same sequences as everything else, so nobody has to be locked out on PostgreSQL.
+//! These bypass the slices on purpose: a million rows through operations that check, audit and announce each one would
+//! take an hour. They only write new rows, with the organization in each, and take ids from the same sequences as
+//! everything else, so nobody has to be locked out on PostgreSQL.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, PgConnection, Sqlite, SqliteConnection};
 
 use crate::core::store::{Db, Driver, Transaction};
 
-/// How many values one statement of SQLite may bind; its own limit is 32,766.
+/// How many values one SQLite statement may bind; its own limit is 32,766.
 const MOST_VALUES: usize = 30_000;
 
 /// One value of a row.
@@ -20,7 +20,7 @@ const MOST_VALUES: usize = 30_000;
 pub enum Cell {
     /// NULL.
     Null,
-    /// An integer, an id, an instant.
+    /// An integer, an id or an instant.
     Int(i64),
     /// A decimal.
     Float(f64),
@@ -66,7 +66,7 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
     }
 }
 
-/// Rows of one table that wait to be written.
+/// Rows of one table, waiting to be written.
 #[derive(Debug)]
 pub struct Sheet {
     table: &'static str,
@@ -75,13 +75,13 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// No rows yet.
+    /// A sheet without rows.
     #[must_use]
     pub const fn new(table: &'static str, columns: &'static [&'static str]) -> Self {
         Self { table, columns, cells: Vec::new() }
     }
 
-    /// Adds a row: a cell for each column.
+    /// Adds a row, with a cell for each column.
     pub fn push<const N: usize>(&mut self, row: [Cell; N]) {
         debug_assert_eq!(N, self.columns.len(), "{}", self.table);
         self.cells.extend(row);
@@ -95,38 +95,38 @@ impl Bulk {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// The database is out of reach.
+    /// The database can't be reached.
     pub async fn begin(db: &Db) -> anyhow::Result<Self> {
         Ok(Self(db.begin().await?))
     }
 
-    /// Which of the two databases it is.
+    /// Whether it is PostgreSQL.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
         self.0.get_database_backend() == DbBackend::Postgres
     }
 
-    /// Makes it so.
+    /// Commits.
     ///
     /// # Errors
-    /// The database refused; then nothing of this transaction has happened.
+    /// The database refused; nothing of this transaction has happened.
     pub async fn commit(self) -> anyhow::Result<()> {
         Ok(self.0.commit().await?)
     }
 
-    /// `count` new ids of a table.
+    /// Reserves `count` new ids of a table.
     ///
     /// # Errors
     /// The database refused.
     pub async fn ids(&mut self, table: &'static str, count: usize) -> anyhow::Result<Vec<i64>> {
         let count = i64::try_from(count)?;
         if self.is_postgres() {
-            // Others may take ids in between; these are ours all the same.
+            // Others may take ids in between; these are still ours.
             let sql = "SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2)";
             let rows = self.all(sql, vec![table.into(), count.into()]).await?;
             return rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect();
         }
-        // Nobody else writes while this transaction lasts.
+        // This transaction is the only writer.
         let rows = self.all("SELECT seq FROM sqlite_sequence WHERE name = $1", vec![table.into()]).await?;
         let last: i64 = rows.first().map_or(Ok(0), |row| row.try_get_by(0))?;
         Ok((last + 1..=last + count).collect())
@@ -142,7 +142,7 @@ impl Bulk {
         Ok(())
     }
 
-    /// The rows that a statement finds, of one integer and one text each; `$1` is `org`.
+    /// The rows of a query, each with one integer and one text; `$1` is `org`.
     ///
     /// # Errors
     /// The database refused.
@@ -224,7 +224,7 @@ async fn copy(connection: &mut PgConnection, sheet: &Sheet, cells: &[Cell]) -> a
     }
 }
 
-/// A cell in the text format of COPY.
+/// A cell in COPY's text format.
 fn copy_text(cell: &Cell, out: &mut String) {
     // Writing to a string can't fail.
     let _ = match cell {

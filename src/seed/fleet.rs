@@ -9,15 +9,15 @@ use super::{
 use crate::base::ids::OrgId;
 use muster_corpus::{Random, TOPICS, Topic, person};
 
-/// What conversations are about, and between whom.
+/// What conversations need: the agents, channels and contacts to choose from.
 pub struct Fleet {
-    /// How many servers were made.
+    /// The number of servers created.
     pub servers: u64,
     /// The agents.
     pub agents: Vec<Agent>,
     /// Their channels.
     pub channels: Vec<Channel>,
-    /// The people on the far side of the channels.
+    /// The people on the other side of the channels.
     pub contacts: Vec<Contact>,
 }
 
@@ -37,7 +37,7 @@ pub struct Agent {
 pub struct Channel {
     /// Its id.
     pub id: i64,
-    /// The place of its agent.
+    /// The index of its agent.
     pub agent: usize,
     /// Its transport.
     pub transport: &'static str,
@@ -49,7 +49,7 @@ pub struct Contact {
     pub id: i64,
     /// The address.
     pub identity: i64,
-    /// The place of the channel.
+    /// The index of the channel.
     pub channel: usize,
     /// The name.
     pub name: String,
@@ -69,7 +69,7 @@ const TRANSPORTS: &[(u64, &str)] = &[
     (2, "CALENDAR"),
 ];
 
-/// Makes them all.
+/// Creates them all.
 pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Random) -> anyhow::Result<Fleet> {
     let mut fleet = Fleet { servers: 0, agents: Vec::new(), channels: Vec::new(), contacts: Vec::new() };
     if volume.agents == 0 {
@@ -88,7 +88,7 @@ pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Rand
     Ok(fleet)
 }
 
-/// Lifts limits of the plan that the data has passed: the record has to be true.
+/// Raises plan limits that the data exceeds, so that the organization's record stays consistent.
 async fn widen(bulk: &mut Bulk, org: OrgId) -> anyhow::Result<()> {
     let agents = "UPDATE organizations SET contracted_agents = (SELECT COUNT(*) FROM agents a \
          WHERE a.organization_id = $1 AND a.archived_at IS NULL) \
@@ -185,7 +185,7 @@ async fn servers(
     Ok(ids)
 }
 
-/// The organization's images; three of them where it has none.
+/// The organization's images; creates three if it has none.
 async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i64>> {
     let sql = "SELECT id, name FROM images WHERE organization_id = $1 AND archived_at IS NULL ORDER BY id";
     let known = bulk.pairs(sql, org.0).await?;
@@ -421,7 +421,7 @@ async fn channels(
     );
     let mut channels = Vec::new();
     for (&id, agent) in ids.iter().zip(owners) {
-        // The agent of the longest conversation is reached by mail, the plainest of them.
+        // The agent of the longest conversation is reached by email, the simplest transport.
         let transport = if channels.is_empty() { "EMAIL" } else { random.weighted(TRANSPORTS) };
         let place = random.pick(&["helpdesk", "office", "team", "partners", "night-shift"]);
         let (mail, active) = (transport == "EMAIL", channels.is_empty() || random.chance(92));
@@ -526,7 +526,7 @@ async fn names(bulk: &mut Bulk, sql: &'static str, org: OrgId) -> anyhow::Result
     Ok(bulk.pairs(sql, org.0).await?.into_iter().map(|(_, name)| name).collect())
 }
 
-/// `name`, or `name 2`, `name 3` …: whichever is free.
+/// `name`, or the first free one of `name 2`, `name 3` …
 fn free(taken: &mut HashSet<String>, name: &str) -> String {
     let mut numbered = name.to_owned();
     let mut n = 1;

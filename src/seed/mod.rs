@@ -1,12 +1,11 @@
-//! Plenty of plausible data for one organization: for trying out, for measuring, for the demonstration.
+//! Plausible data in bulk for one organization: for trying out, for benchmarks, for the demo.
 //!
-//! Deterministic: equal arguments on equal databases give equal rows. What belongs together fits together:
-//! counts, last messages, search index, states, instants that follow each other. Secrets are left out, since
-//! numbers that anybody can compute are none.
+//! Deterministic: the same arguments on the same database give the same rows. The data is consistent: counts, last
+//! messages, search index, states, and instants in order. Secrets are left out, because anyone could compute them.
 //!
 //! - `fleet.rs`: servers, images, agents, channels, contacts · `asked.rs`: approvals
-//! - `talk.rs`: what is said in a conversation · `threads.rs`: conversations with all that
-//! - `bulk.rs`: rows into the database, many at once
+//! - `talk.rs`: the messages of a conversation · `threads.rs`: conversations with everything in them
+//! - `bulk.rs`: bulk inserts
 
 mod asked;
 mod bulk;
@@ -28,24 +27,24 @@ use crate::{
     core::{access::Scope, audit},
 };
 
-/// How much data.
+/// How much data to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Volume {
-    /// Agents, with a server for each 25 of them and one or two channels each.
+    /// Agents, with a server for every 25 of them and one or two channels each.
     pub agents: u64,
     /// Conversations.
     pub conversations: u64,
     /// Messages in all of them. The first conversation is the longest, the second half as long, and so on.
     pub messages: u64,
-    /// Approvals; one in three waits, and the first two are a question and an action.
+    /// Approvals; one in three is pending, and the first two are a question and an action.
     pub approvals: u64,
-    /// Gives all messages to the first conversation, but for up to eight in each other one.
+    /// Puts all messages into the first conversation, except for up to eight in each other one.
     pub one_conversation: bool,
-    /// When the youngest row was made; everything else lies before.
+    /// The instant of the newest row; everything else is earlier.
     pub until: Timestamp,
 }
 
-/// What was made.
+/// What was created.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Seeded {
     /// Servers.
@@ -68,14 +67,14 @@ pub struct Seeded {
     pub first_conversation: Option<i64>,
 }
 
-/// Adds data to the scope's organization. Needs agents for conversations, and conversations for messages: a
-/// volume that has none of the one makes none of the other.
+/// Adds data to the scope's organization. Conversations need agents, and messages need conversations: if the volume has
+/// none of one, none of the other are created.
 ///
-/// Messages are committed in parts, so that no reader waits for the end; a run that is interrupted leaves
-/// whole messages and right counts behind.
+/// Messages are committed in batches, so that no reader waits for the end. An interrupted run leaves complete messages
+/// and correct counts behind.
 ///
 /// # Errors
-/// The database refused or was lost.
+/// The database refused, or the connection was lost.
 pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     let random = Random::new(&[volume.agents, volume.conversations, volume.messages, volume.approvals]);
     let mut bulk = Bulk::begin(&scope.core.db).await?;
@@ -87,10 +86,10 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     seeded.channels = fleet.channels.len() as u64;
     seeded.contacts = fleet.contacts.len() as u64;
     let mut bulk = Bulk::begin(&scope.core.db).await?;
-    // The planner chooses by numbers that would otherwise be noticed much later.
+    // Otherwise the query planner would notice the new sizes much later.
     bulk.run("ANALYZE", vec![]).await?;
     if scope.core.db.backend() == DbBackend::Sqlite {
-        // As the round `search.merge` would do it before long.
+        // As the round `search.merge` would do soon.
         bulk.run("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')", vec![]).await?;
     }
     bulk.commit().await?;

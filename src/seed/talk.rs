@@ -1,45 +1,45 @@
-//! What is said in one conversation: turns of a question, thoughts, calls of tools, and an answer.
+//! The messages of one conversation: turns with a question, thoughts, tool calls and an answer.
 
 use muster_corpus::{Facts, Random, Topic};
 use serde_json::{Value, json};
 
 use crate::base::enums::{MessageKind, MessageRole};
 
-/// A message that has no id yet.
+/// A message without an id.
 pub struct Draft {
-    /// The place of its conversation among those being written.
+    /// The index of its conversation in the batch.
     pub conversation: usize,
-    /// Its place in the conversation.
+    /// Its number in the conversation.
     pub seq: i64,
-    /// Who speaks.
+    /// Who wrote it.
     pub role: MessageRole,
-    /// What it holds.
+    /// What it contains.
     pub kind: MessageKind,
-    /// By kind.
+    /// The content, depending on the kind.
     pub content: Value,
-    /// Whether it goes, or came, through the conversation's channel.
+    /// Whether it went through the conversation's channel.
     pub outside: bool,
-    /// How far it got outside: status, attempts, error.
+    /// Its delivery: status, attempts, error.
     pub delivery: Option<(&'static str, i64, Option<&'static str>)>,
     /// When it was written.
     pub at: i64,
 }
 
-/// A conversation that is being made up.
+/// A conversation being generated.
 pub struct Talk {
-    /// Its place among those being written.
+    /// Its index in the batch.
     pub place: usize,
-    /// What it is about.
+    /// Its topic.
     pub topic: &'static Topic,
-    /// Whether there is somebody outside.
+    /// Whether it has an external contact.
     pub outside: bool,
-    /// Of its own, so that conversations don't depend on each other.
+    /// Its own generator, so that conversations don't depend on each other.
     pub random: Random,
-    /// The last place taken.
+    /// The number of the last message.
     pub seq: i64,
-    /// When that was.
+    /// When that was written.
     pub at: i64,
-    /// No message is younger.
+    /// No message is later than this.
     pub until: i64,
     /// Milliseconds between two messages, on average.
     pub pace: i64,
@@ -87,7 +87,7 @@ impl Talk {
         );
     }
 
-    /// A call of a tool and what came of it.
+    /// A tool call and its result.
     fn call(&mut self, out: &mut Vec<Draft>, facts: &Facts) {
         let (tool, input, output) = self.random.pick(self.topic.tools);
         let call_id = format!("call_{:012x}", self.random.next() >> 16);
@@ -103,7 +103,7 @@ impl Talk {
         self.say(out, MessageRole::Tool, MessageKind::ToolResult, result);
     }
 
-    /// The message that stands for an approval. Answers with its place.
+    /// The message of an approval. Returns its number.
     pub fn ask(&mut self, out: &mut Vec<Draft>, approval: i64) -> i64 {
         self.say(out, MessageRole::Assistant, MessageKind::Approval, json!({ "approval_id": approval }));
         self.seq

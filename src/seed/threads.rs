@@ -16,11 +16,11 @@ use crate::{
 };
 use muster_corpus::{Facts, Random};
 
-/// So many messages are written at a time, and committed together.
+/// Messages written and committed together.
 const PART: usize = 25_000;
 const DAY: i64 = 86_400_000;
 
-/// Makes them all. What a reader sees in between is whole: counts go with the messages that they count.
+/// Creates them all. Readers see consistent data in between: counts are committed with the messages they count.
 pub async fn make(
     db: &Db,
     org: OrgId,
@@ -63,25 +63,25 @@ pub async fn make(
     Ok(seeded)
 }
 
-/// A conversation whose row is there.
+/// A conversation whose row exists.
 struct Thread {
     id: i64,
     agent: usize,
-    /// The place of its contact; none in the panel.
+    /// The index of its contact; `None` in the panel.
     contact: Option<usize>,
     messages: u64,
     opened_at: i64,
     pace: i64,
 }
 
-/// How many messages each conversation has.
+/// The number of messages in each conversation.
 fn shares(volume: &Volume) -> Vec<u64> {
     let count = volume.conversations;
     let mut shares: Vec<u64> = if volume.one_conversation {
         let few = 8.min(volume.messages / (4 * count.max(1)));
         vec![few; count as usize]
     } else {
-        // The second half as long as the first, the third a third, and so on.
+        // The second is half as long as the first, the third a third, and so on.
         let whole: f64 = (1..=count).map(|n| 1.0 / n as f64).sum();
         (1..=count).map(|n| (volume.messages as f64 / whole / n as f64) as u64).collect()
     };
@@ -137,7 +137,7 @@ async fn open(
             channel.map_or_else(|| random.below(fleet.agents.len() as u64) as usize, |channel| channel.agent);
         let count = messages.cast_signed().max(1);
         let span = (count * 40_000).min(300 * DAY);
-        // Most of them lately, a few long ago.
+        // Most of them recently, a few long ago.
         let ago = random.below(1_000) * random.below(1_000) * 60;
         let opened_at = volume.until.0 - span - 60_000 * ago.cast_signed() / 1_000;
         let status = match (waiting[place], place) {
@@ -175,7 +175,7 @@ async fn open(
 /// Eight Crockford base32 characters; different for different ids.
 fn reference(id: i64) -> String {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    // An odd factor permutes the numbers of 40 bits.
+    // An odd factor permutes the 40-bit numbers.
     let mut bits = id.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << 40) - 1);
     (0..8)
         .map(|_| {
@@ -196,7 +196,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Makes up one conversation. Answers with the number of its messages.
+    /// Generates one conversation. Returns the number of its messages.
     async fn tell(
         &mut self,
         place: usize,
@@ -217,7 +217,7 @@ impl Writer<'_> {
         };
         let total = thread.messages.cast_signed();
         let (waiting, decided): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|asked| asked.waits());
-        // What waits is the last that was said.
+        // A pending approval is the last message.
         let turns_end = total - waiting.len().cast_signed() as i64;
         let every = total / (decided.len().cast_signed() as i64 + 1);
         let mut decided = decided.into_iter();
@@ -258,7 +258,7 @@ impl Writer<'_> {
         asked::push(&mut self.approvals, self.org, asked, self.fleet, &place, &mut talk.random);
     }
 
-    /// Writes what waits, with the summaries of the conversations that it belongs to.
+    /// Writes the waiting rows, with the summaries of their conversations.
     async fn flush(&mut self) -> anyhow::Result<()> {
         let drafts = std::mem::take(&mut self.drafts);
         let mut bulk = Bulk::begin(self.db).await?;
@@ -319,7 +319,7 @@ impl Writer<'_> {
         let mut tokens = tokens(text);
         tokens.push(conversation_token(ConversationId(thread)));
         if postgres {
-            // Tokens are letters, digits and `#`: nothing that a vector's text form would have to escape.
+            // Tokens consist of letters, digits and `#`: nothing that a vector's text form would have to escape.
             sheet.push([self.org.0.into(), id.into(), thread.into(), seq.into(), quoted(&tokens).into()]);
         } else {
             sheet.push([id.into(), tokens.join(" ").into()]);
@@ -346,7 +346,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a conversation says of its last message.
+/// What a conversation shows of its last message.
 struct Summary {
     role: &'static str,
     kind: &'static str,

@@ -294,12 +294,15 @@ async fn no_password_stands_on_a_command_line() {
     // On a terminal it is asked for, twice, and not shown.
     let mut typed = Terminal::run(&app, &create);
     typed.answer("Password: ", "correct horse\n");
-    typed.answer("The same again: ", "wrong horse\n");
+    typed.answer("Repeat the password: ", "wrong horse\n");
     let (code, shown) = typed.end();
-    assert!(code == Some(1) && shown.contains("not the same") && !shown.contains("horse"), "{shown}");
+    assert!(
+        code == Some(1) && shown.contains("the two passwords differ") && !shown.contains("horse"),
+        "{shown}"
+    );
     let mut typed = Terminal::run(&app, &create);
     typed.answer("Password: ", "correct horse\n");
-    typed.answer("The same again: ", "correct horse\n");
+    typed.answer("Repeat the password: ", "correct horse\n");
     let (code, shown) = typed.end();
     assert!(code == Some(0) && shown.contains(SOMEONE) && !shown.contains("horse"), "{shown}");
     app.sign_in(SOMEONE, "correct horse").await.data();

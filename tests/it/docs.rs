@@ -21,7 +21,7 @@ fn settings_are_documented() {
 
 #[test]
 fn metrics_are_documented() {
-    let mut table = String::from("| Metric | Kind | Labels | Tells |\n|---|---|---|---|\n");
+    let mut table = String::from("| Metric | Kind | Labels | Description |\n|---|---|---|---|\n");
     for family in muster::core::telemetry::metrics::FAMILIES {
         let labels = family.labels.join("`, `");
         let labels = if labels.is_empty() { String::new() } else { format!("`{labels}`") };
@@ -33,7 +33,7 @@ fn metrics_are_documented() {
 #[test]
 fn the_ledger_is_documented() {
     let defaults: toml::Table = muster::core::config::DEFAULT.parse().unwrap();
-    // In braces stand settings.
+    // Names in braces are settings.
     let filled = |text: &str| {
         let mut filled = text.to_owned();
         for setting in SETTINGS {
@@ -46,7 +46,7 @@ fn the_ledger_is_documented() {
         filled
     };
     let mut table = String::from(
-        "| Line | What | An address without a credential | A caller | All together | Beyond |\n|---|---|---|---|---|---|\n",
+        "| Line | What | An address without a credential | A caller | All together | Beyond that |\n|---|---|---|---|---|---|\n",
     );
     for entry in muster::core::ledger::ENTRIES {
         let (anonymous, known, together) =
@@ -68,7 +68,7 @@ fn what_is_kept_is_documented() {
 
 #[test]
 fn problems_are_documented() {
-    let mut table = String::from("| Status | Code | Means |\n|---|---|---|\n");
+    let mut table = String::from("| Status | Code | Meaning |\n|---|---|---|\n");
     for code in Code::ALL {
         writeln!(table, "| {} | `{}` | {} |", code.status().as_u16(), code.as_str(), code.about()).unwrap();
     }

@@ -53,7 +53,8 @@ async fn a_command_that_looks_for_an_installation_says_where_it_looked_and_makes
         }
         let said = muster(arguments, &variables).await.refused(1, "FAILED");
         let expected = if is_postgres() {
-            "The database has no tables of Muster, or the role may not see them (database.url).".to_owned()
+            "The database has no Muster tables, or the role is not allowed to see them (database.url)."
+                .to_owned()
         } else {
             format!("There is no database at {} (data_dir).", data.join("muster.db").display())
         };
@@ -181,7 +182,11 @@ async fn what_is_wrong_with_a_database_is_said_once_and_with_the_next_step() {
     let said = muster(&["migrate"], &[("MUSTER_DATA_DIR", data)]).await.refused(1, "FAILED");
     assert!(said.starts_with(file.to_str().unwrap()) && said.contains("muster restore"), "{said}");
     let found = muster(&["doctor"], &[("MUSTER_DATA_DIR", data)]).await;
-    assert!(!found.good() && !found.out.to_string().contains("whether the server runs"), "{:#}", found.out);
+    assert!(
+        !found.good() && !found.out.to_string().contains("that the server is running"),
+        "{:#}",
+        found.out
+    );
     let unwritable = [("MUSTER_DATA_DIR", "/proc/x"), ("MUSTER_LISTEN", "127.0.0.1:0")];
     let said = muster(&["serve"], &unwritable).await.refused(1, "FAILED");
     assert!(said.starts_with("The data folder /proc/x can't be made"), "{said}");
@@ -232,7 +237,7 @@ async fn a_second_organization_of_one_name_is_made_only_on_purpose_and_a_new_acc
     let made = program.run(&make);
     assert!(made.good() && made.text.contains("No account had the address ada@example.org"), "{}", made.text);
     let said = program.run(&[&make[..], &["--json"]].concat()).refused(1, "FAILED");
-    assert!(said.starts_with("There is an organization named `Acme` already"), "{said}");
+    assert!(said.starts_with("An organization named `Acme` already exists"), "{said}");
     let second = program.run(&[&make[..], &["--same-name"]].concat());
     assert!(second.good() && !second.text.contains("No account"), "{}", second.text);
     assert_eq!(program.json(&["org", "list"])["organizations"].as_array().unwrap().len(), 2);

@@ -171,11 +171,11 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     )
     .unwrap();
     let well = muster(&["doctor"], &strays).await;
-    assert!(!well.out.to_string().contains("there is no organization"), "{:#}", well.out);
+    assert!(!well.out.to_string().contains("no organization exists"), "{:#}", well.out);
     fs::write(folder.join("orgs/987654.csv"), "p, VIEWER, 987654, contact.view, allow\n").unwrap();
     let found = muster(&["doctor"], &strays).await;
     assert!(
-        found.good() && found.out.to_string().contains("there is no organization for orgs/987654.csv"),
+        found.good() && found.out.to_string().contains("no organization exists for orgs/987654.csv"),
         "{:#}",
         found.out
     );
@@ -287,7 +287,7 @@ async fn the_demonstration_whose_password_everybody_knows_is_served_to_this_mach
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let demo = ["demo", "--data-dir", data.to_str().unwrap(), "--listen", address];
         let said = muster(&demo, &elsewhere(&data)).await.refused(1, "FAILED");
-        assert!(said.contains("this machine alone"), "{said}");
+        assert!(said.contains("only serves this machine"), "{said}");
         assert!(!data.exists(), "nothing was made");
     }
 }

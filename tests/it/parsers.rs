@@ -8,7 +8,7 @@ use muster::{
     core::{
         access::token::{Token, TokenKind},
         audit::{PublicKey, Verifier},
-        config::{Config, Limits},
+        config::{Config, RequestLimits},
         policy,
         sealing::KeyFile,
     },
@@ -135,7 +135,7 @@ proptest! {
     fn a_document_is_taken_or_refused(text in near(
         "query Q($a: Int = 1, $b: [Id!]!) { agents(orgId: 1, page: $a, limit: 10) @skip(if: false) { ...F data { id } } } fragment F on X { y }"
     )) {
-        let limits: Limits = config().limits;
+        let limits: RequestLimits = config().limits;
         let _ = Documents::new(&limits).get(&text, true);
     }
 }

@@ -136,7 +136,7 @@ async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_in_for
     refused(&["agent.edit"], 2, "USAGE", "--role");
     refused(&["--user", "owner@example.org"], 2, "USAGE", "--org");
     refused(&[&role[..], &["--org", "Nobody"]].concat(), 1, "NOT_FOUND", "There is no organization `Nobody`");
-    refused(&[&role[..], &["--dir", "nowhere"]].concat(), 1, "FAILED", "nowhere: there is no such folder");
+    refused(&[&role[..], &["--dir", "nowhere"]].concat(), 1, "FAILED", "nowhere: the folder does not exist");
     refused(
         &["--org", "House", "--user", "x@example.org"],
         1,
@@ -232,12 +232,12 @@ async fn diff_compares_folders_and_versions_with_what_is_in_force() {
     let found = house.json(&["diff", "--dir", &ceiling]);
     assert_eq!(change(&found), lost);
     assert_eq!(found["problems"].as_array().unwrap().len(), 1, "{found:#}");
-    assert!(house.text(&["diff", "--dir", &ceiling]).contains("only what these rules deny"));
+    assert!(house.text(&["diff", "--dir", &ceiling]).contains("only the denials in these rules"));
 
     house.refused(&["diff"], 2, "USAGE", "--dir");
     house.refused(&["diff", "--version", "1", "--against", "x"], 2, "USAGE", "cannot be used with");
     house.refused(&["diff", "--version", "999999"], 1, "NOT_FOUND", "There is no policy version 999999");
-    house.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: there is no such folder");
+    house.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
     house.refused(
         &["diff", "--dir", &candidate, "--against", "nowhere"],
         1,
@@ -363,7 +363,7 @@ async fn rules_move_from_a_file_into_the_database_and_back() {
     assert_eq!((&published["changed"], &published["owned_by_file"]), (&json!(true), &json!(path)));
     let told = house.text(&publish);
     assert!(
-        told.contains(path) && told.contains("delete that file") && told.contains("every replica"),
+        told.contains(path) && told.contains("when you delete") && told.contains("every replica"),
         "{told}"
     );
     assert!(
@@ -416,7 +416,7 @@ async fn simulate_replays_what_was_called() {
     house.refused(&["simulate"], 2, "USAGE", "--dir");
     house.refused(&["simulate", "--dir", &candidate, "--days", "0"], 2, "USAGE", "0");
     house.refused(&["simulate", "--dir", &candidate, "--org", "Nobody"], 1, "NOT_FOUND", "`Nobody`");
-    house.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere: there is no such folder");
+    house.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -431,7 +431,7 @@ async fn break_glass_works_whatever_the_files_are_like_and_says_which_one_to_mov
     let user = "stranger@example.org";
     house.refused(&ask("Nobody", user, "x"), 1, "NOT_FOUND", "There is no organization `Nobody`");
     house.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
-    house.refused(&ask("House", user, " "), 1, "FAILED", "--reason: say why");
+    house.refused(&ask("House", user, " "), 1, "FAILED", "--reason: give a reason");
     house.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
     // What reads the database alone goes on.
     assert_eq!(house.versions(), Vec::<Value>::new());
@@ -502,7 +502,7 @@ async fn a_link_in_the_folder_that_leads_out_of_it_is_not_followed() {
     fs::write(&secret, "root:*:20228:0:99999\n").unwrap();
     std::os::unix::fs::symlink(&secret, house.own(&house.live)).unwrap();
     let found = house.found(&["check"]).to_string();
-    assert!(found.contains("leads out of the policy folder") && !found.contains("root:"), "{found}");
+    assert!(found.contains("is a link to outside the policy folder") && !found.contains("root:"), "{found}");
     fs::remove_file(house.own(&house.live)).unwrap();
     // A mounted volume's links stay inside.
     fs::create_dir(house.live.join("..data")).unwrap();

@@ -140,7 +140,7 @@ async fn who_forgot_a_password_sets_a_new_one_from_page_to_page() {
     let opened = page(&app, &link, &nothing, &json!([])).await;
     assert_eq!((&opened["address"], &opened["said"]), (&json!("/reset-password"), &json!("")));
     let weak = page(&app, &link, &nothing, &set("short")).await;
-    assert_eq!(weak["said"], "Refused: a password has at least 8 characters.");
+    assert_eq!(weak["said"], "Refused: a password must have at least 8 characters.");
     assert!(visible(&weak, "form") && !visible(&weak, "again"), "{weak:#}");
     let done = page(&app, &link, &nothing, &set("battery staple")).await;
     assert_eq!(done["said"], "The password is set. You can sign in with it now.");

@@ -1,5 +1,5 @@
-//! What a permission check costs: the table that casbin was compiled into, as a request asks it; and what reading a large
-//! policy costs: 10,000 lines, 1,000 organizations with a file of their own.
+//! The cost of a permission check against the compiled table, as requests make it, and of reading a large policy: 10,000
+//! lines, 1,000 organizations with a file each.
 
 use std::{fmt::Write, fs, hint::black_box, path::Path, time::Instant};
 
@@ -14,7 +14,7 @@ use muster::{
 use tempfile::TempDir;
 
 fn main() {
-    // First: later, its memory would be what others have freed.
+    // First: later it would reuse memory that others have freed.
     let began = (resident(), Instant::now());
     if let Some((_dir, _policy)) = large() {
         println!(
@@ -62,7 +62,7 @@ fn read_again_after_an_edit_of_one_file(bencher: Bencher<'_, '_>) {
 }
 
 const ORGANIZATIONS: i64 = 1_000;
-/// What each organization gives to its VIEWERs or takes from them: ten lines, no two organizations alike.
+/// What each organization grants its VIEWERs or denies them: ten lines, different for each organization.
 const GIVEN: [&str; 10] = [
     "contact.view",
     "contact.edit",
@@ -90,7 +90,7 @@ fn write_large(dir: &Path) -> std::io::Result<()> {
     (1..=ORGANIZATIONS).try_for_each(|org| fs::write(dir.join(format!("orgs/{org}.csv")), lines(org, false)))
 }
 
-/// Resident memory in KiB, as Linux tells it.
+/// Resident memory in KiB, as reported by Linux.
 fn resident() -> i64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default().to_owned();

@@ -1,10 +1,10 @@
-"""Callers without a credential who mean no good, and what somebody known notices of them.
+"""Malicious callers without a credential, and their effect on a legitimate caller.
 
-Begun by `crates/bench/load/run --attack`. Each attack runs in a process of its own at nice 19, on 127.0.0.1, for a bounded time:
+Started by `crates/bench/load/run --attack`. Each attack runs in a separate process at nice 19, on 127.0.0.1, for a limited time:
 
     introspection   batches of introspection, 60 in flight
-    slow-readers    300 connections that ask for much and take a byte every five seconds
-    sockets         10,000 WebSockets that introduce themselves as nobody, and come back when they are closed
+    slow-readers    300 connections that request a lot and read a byte every five seconds
+    sockets         10,000 WebSockets that send no credential, and reconnect when they are closed
 """
 
 import asyncio, base64, http.client, json, os, pathlib, resource, statistics, subprocess, sys, threading, time
@@ -16,7 +16,7 @@ ONE = json.dumps({"query": "{__schema{types{name description fields{name descrip
 
 
 def introspection(port, until):
-    """Threads, for want of an HTTP client that is asynchronous."""
+    """Threads, because there is no asynchronous HTTP client."""
 
     def ask():
         while time.monotonic() < until:
@@ -87,7 +87,7 @@ ATTACKS = {
 
 
 def known_caller(port, path, token, seconds):
-    """One request after the other on one connection, fifty a second: milliseconds of each, and how many failed."""
+    """One request after another on one connection, fifty per second: the milliseconds of each, and how many failed."""
     took, failed = [], 0
     until, connection = time.monotonic() + seconds, None
     while time.monotonic() < until:
@@ -112,8 +112,8 @@ def report(name, took, failed, service):
 
 
 def measure(start, port, path, token, seconds):
-    """What the known caller notices: of nothing, then of each attack. Each meets a service that has just been started."""
-    print("| attack | requests of somebody known | p50 ms | p99 ms | longest ms | failed | service, MB |\n|---|---|---|---|---|---|---|")
+    """The effect on a legitimate caller: of nothing, then of each attack. Each runs against a freshly started service."""
+    print("| attack | requests of a legitimate caller | p50 ms | p99 ms | longest ms | failed | service, MB |\n|---|---|---|---|---|---|---|")
     for name in ("none", *ATTACKS):
         service = start()
         attacker = None

@@ -1,7 +1,7 @@
 //! What agents and people say in seeded data: plausible, varied, and the same for the same numbers.
 //!
-//! A text is a template with slots in braces; the facts of a turn (an order, a product, an amount …) fill
-//! them, so that the words of one turn belong together and references such as `ORD-48213` can be searched for.
+//! A text is a template with placeholders in braces. The facts of a turn (an order, a product, an amount …) fill them,
+//! so that the texts of one turn belong together and references such as `ORD-48213` can be searched for.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ mod random;
 
 pub use self::random::Random;
 
-/// Labels and descriptions of what can be chosen.
+/// Labels and descriptions of options.
 type Options = &'static [(&'static str, &'static str)];
 
-/// One field of work: an agent has one, and its conversations are about it.
+/// A field of work: an agent has one, and its conversations are about it.
 pub struct Topic {
     /// The role of such agents.
     pub role: &'static str,
@@ -30,7 +30,7 @@ pub struct Topic {
     pub tools: &'static [(&'static str, &'static str, &'static str)],
     /// What the agent answers.
     pub answers: &'static [&'static str],
-    /// What it asks a person first: title, text, and options with descriptions.
+    /// What it asks a person: title, text, and options with descriptions.
     pub questions: &'static [(&'static str, &'static str, Options)],
     /// What it wants to do: title, tool, input (JSON), category.
     pub actions: &'static [(&'static str, &'static str, &'static str, &'static str)],
@@ -63,7 +63,7 @@ impl Facts {
         }
     }
 
-    /// The template with its slots filled.
+    /// The template with its placeholders filled in.
     pub fn fill(&self, template: &str) -> String {
         let mut out = String::with_capacity(template.len() + 32);
         let mut rest = template;
@@ -323,7 +323,7 @@ pub const TOPICS: &[Topic] = &[
             "Which node to drain first?",
             "Both <host> and its neighbour need the kernel update. Which one should I drain first?",
             &[
-                ("<host>", "Fewer connections just now"),
+                ("<host>", "Fewer connections right now"),
                 ("The neighbour", "Leave <host> for tonight"),
                 ("Neither", "Not today"),
             ],
@@ -394,7 +394,7 @@ pub const TOPICS: &[Topic] = &[
             &[
                 ("transport", "Beside the sockets"),
                 ("session", "It holds state of a session"),
-                ("A crate of its own", "It may be reused"),
+                ("A separate crate", "It may be reused"),
             ],
         )],
         actions: &[

@@ -1,12 +1,12 @@
-//! A small generator of numbers (SplitMix64): the same seed gives the same numbers on every machine, for ever.
-//! Nothing secret may come from here.
+//! A small pseudo-random generator (SplitMix64): the same seed gives the same numbers on every machine, forever. It
+//! must not be used for secrets.
 
 /// The generator.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A generator of its own for each list of `parts`.
+    /// An independent generator for each list of `parts`.
     #[must_use]
     pub fn new(parts: &[u64]) -> Self {
         let mut random = Self(0x6d75_7374_6572);
@@ -28,7 +28,7 @@ impl Random {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1).max(1).cast_unsigned()).cast_signed()
     }
@@ -43,7 +43,7 @@ impl Random {
         items[self.below(items.len() as u64) as usize]
     }
 
-    /// One of `items`, each as often as its weight says.
+    /// One of `items`, weighted.
     pub fn weighted<T: Copy>(&mut self, items: &[(u64, T)]) -> T {
         let mut at = self.below(items.iter().map(|(weight, _)| weight).sum());
         for (weight, item) in items {

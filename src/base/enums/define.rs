@@ -1,18 +1,18 @@
-//! How an enumeration of the vocabulary is defined: one macro, for the database, JSON and the schema alike.
+//! One macro defines an enumeration for the database, JSON and the schema alike.
 
-/// A text that is no value of the enumeration it was read as.
+/// A text that is not a value of its enumeration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not one of {}", .known.join(", "))]
 pub struct UnknownValue {
-    /// The values of the enumeration.
+    /// The valid values.
     pub known: &'static [&'static str],
-    /// What was read.
+    /// The text that was read.
     pub text: String,
 }
 
-/// Defines an enumeration that sea-orm, serde and the schema all understand, a value a line: name, wire text,
-/// description (which the schema shows). `scalar` makes it a custom scalar of
-/// the schema, for values that are no GraphQL names.
+/// Defines an enumeration that sea-orm, serde and the schema all understand. Each line gives a value's name, wire text,
+/// and description (which the schema shows). `scalar` makes it a custom scalar, for values that are not valid GraphQL
+/// names.
 macro_rules! text_enum {
     ($(#[$doc:meta])* pub scalar $name:ident { $($variant:ident = $wire:literal: $vdoc:literal,)+ }) => {
         $(#[$doc])*
@@ -124,7 +124,7 @@ macro_rules! text_enum {
             const KIND: crate::base::column::Kind = crate::base::column::Kind::Text;
         }
 
-        /// An entity's key has to have this; no enumeration is ever a generated id.
+        /// sea-orm requires this of an entity's key; an enumeration is never a generated id.
         impl sea_orm::TryFromU64 for $name {
             fn try_from_u64(_: u64) -> Result<Self, sea_orm::DbErr> {
                 Err(sea_orm::DbErr::ConvertFromU64(stringify!($name)))

@@ -1,4 +1,4 @@
-//! What the demonstration begins with, made by the same operations that callers use.
+//! The demo's initial data, created by the same operations that callers use.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Makes it all.
+/// Creates all of it.
 pub async fn furnish(scope: &Scope) -> Result<()> {
     let server = server(scope, "frankfurt-1", "eu-central").await?;
     server_in_lisbon(scope).await?;
@@ -113,7 +113,7 @@ async fn channels(scope: &Scope, agent: AgentId) -> Result<()> {
 fn channel(input: Value) -> Result<CreateChannelInput> {
     let input = async_graphql::Value::from_json(input).map_err(Problem::internal)?;
     CreateChannelInput::parse(Some(input))
-        .map_err(|_| Problem::internal(anyhow::anyhow!("a channel of the demonstration is none")))
+        .map_err(|_| Problem::internal(anyhow::anyhow!("a channel of the demo is invalid")))
 }
 
 async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
@@ -148,7 +148,7 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     mcp_servers::set_agents(scope, browser, agents).await?;
     let skill = CreateSkillInput {
         name: "refund-policy".to_owned(),
-        description: Some("When a refund may be given, and when somebody has to be asked.".to_owned()),
+        description: Some("When to give a refund, and when to ask someone first.".to_owned()),
         content: "# Refunds\n\nUp to 50 EUR: refund at once.\nAbove: ask.\nAfter 30 days: offer a voucher.\n"
             .to_owned(),
         model: None,
@@ -158,7 +158,7 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     skills::set_agents(scope, skill, &agents[..1]).await
 }
 
-/// A conversation in the panel that waits for a decision, and a second one with a question.
+/// Two conversations in the panel: one waiting for a decision, one for an answer.
 async fn talk(scope: &Scope, agent: AgentId) -> Result<()> {
     let refund =
         start(scope, agent, "Refund for ORD-48213", "Please refund ORD-48213, the grinder came broken.");
@@ -168,7 +168,7 @@ async fn talk(scope: &Scope, agent: AgentId) -> Result<()> {
         refund,
         MessageRole::Assistant,
         MessageKind::Thinking,
-        json!({ "text": "89.00 EUR is above the limit of 50, so I have to ask before I refund." }),
+        json!({ "text": "89.00 EUR is above the limit of 50, so I need approval before I refund it." }),
     )
     .await?;
     let call = json!({ "tool": "orders.lookup", "call_id": "call_1", "input": { "order": "ORD-48213" } });
@@ -196,7 +196,7 @@ async fn talk(scope: &Scope, agent: AgentId) -> Result<()> {
     };
     let question = NewApproval {
         question: Some(Question {
-            text: "The blue trail jacket is sold out in size M. Which one shall I offer?".to_owned(),
+            text: "The blue trail jacket is sold out in size M. Which one should I offer?".to_owned(),
             options: vec![
                 choice("green", "Green, size M", "In stock in Frankfurt"),
                 choice("blue-l", "Blue, size L", "In stock in Lisbon"),
@@ -205,7 +205,7 @@ async fn talk(scope: &Scope, agent: AgentId) -> Result<()> {
             multiple: false,
             allow_text: true,
         }),
-        ..NewApproval::new(ApprovalKind::Question, "Which jacket shall I offer?")
+        ..NewApproval::new(ApprovalKind::Question, "Which jacket should I offer?")
     };
     ask(scope, agent, jacket, question).await
 }

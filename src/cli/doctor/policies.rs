@@ -1,4 +1,4 @@
-//! What the doctor says of policies: what only the folder, the database and the replicas tell together.
+//! The doctor's checks of policies that need the folder, the database and the replicas together.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -18,15 +18,15 @@ use crate::{
     },
 };
 
-/// How many files or replicas a finding names.
+/// How many files or replicas a finding lists.
 const NAMED: usize = 10;
-/// Organizations' rules in the database.
+/// The check of the rules in the database.
 const VERSIONS: &str = "policy versions";
 
 pub(super) async fn found(db: &Db, config: &Config) -> Vec<Finding> {
     let Ok(policy) = load(config.policy_dir()) else {
-        let advice = "mend the policy files first";
-        return vec![Finding::look(VERSIONS, "not checked: the policy files are not good", advice)];
+        let advice = "correct the policy files first";
+        return vec![Finding::look(VERSIONS, "not checked, because the policy files are invalid", advice)];
     };
     let asked = async {
         let stored = rules::all_newest(db).await?.into_iter();
@@ -47,19 +47,18 @@ fn load(dir: Option<&Path>) -> std::result::Result<Policy, Vec<LintProblem>> {
     dir.map_or_else(Policy::embedded, Policy::load)
 }
 
-/// Whether the rules in the database are good with the files for every organization.
+/// Checks the rules in the database together with the files.
 fn rules(policy: &Policy) -> Finding {
     let mut wrong = policy.status().problems;
     wrong.retain(|problem| problem.org.is_some_and(|org| !policy.has_file(org)));
     if wrong.is_empty() {
-        return Finding::good(VERSIONS, "the organizations' rules in the database are good");
+        return Finding::good(VERSIONS, "the organizations' rules in the database are valid");
     }
-    let advice =
-        "`muster policy publish` or `revert` a good version; until then only what these rules deny holds";
+    let advice = "`muster policy publish` or `revert` a valid version; until then only the denials in these rules apply";
     Finding::bad(VERSIONS, listed(&wrong), advice)
 }
 
-/// Files for organizations that there are not: what is wrong with them is the number.
+/// Files of organizations that do not exist: the number in the file's name is wrong.
 async fn stray_files(db: &Db, policy: &Policy) -> Result<Option<Finding>> {
     let rows = db.all("SELECT id FROM organizations".to_owned(), vec![]).await?;
     let there: BTreeSet<i64> =
@@ -69,13 +68,13 @@ async fn stray_files(db: &Db, policy: &Policy) -> Result<Option<Finding>> {
     if strays.is_empty() {
         return Ok(None);
     }
-    let advice = "give the file the number of its organization, or remove it: an organization that gets this number would \
+    let advice = "rename the file to its organization's id, or remove it: an organization that gets this number would \
                   get these rules";
-    let found = format!("there is no organization for {}", first(&strays));
+    let found = format!("no organization exists for {}", first(&strays));
     Ok(Some(Finding::look("policy files", found, advice)))
 }
 
-/// Whether all replicas that serve have the same policy folder as this command.
+/// Whether every serving replica has the same policy folder as this command.
 async fn folders(db: &Db, folder: &str) -> Result<Finding> {
     const CHECK: &str = "policy folders";
     let serving = replicas::live(db, Clock::system().now()).await?;
@@ -83,13 +82,14 @@ async fn folders(db: &Db, folder: &str) -> Result<Finding> {
     let differing: Vec<String> = differing.map(ToString::to_string).collect();
     if differing.is_empty() {
         let serving = counted(serving.len(), "replica");
-        return Ok(Finding::good(CHECK, format!("{serving} serving, with the same files as here")));
+        return Ok(Finding::good(CHECK, format!("{serving} serving, with the same files")));
     }
-    let advice = "bring the same policy folder to every replica, and to this command: until then they decide differently";
-    Ok(Finding::look(CHECK, format!("other files than here have {}", first(&differing)), advice))
+    let advice =
+        "give every replica and this command the same policy folder: until then they decide differently";
+    Ok(Finding::look(CHECK, format!("these replicas have different files: {}", first(&differing)), advice))
 }
 
-/// Not more of them than a person reads.
+/// The first few of them, as many as a person will read.
 fn first(names: &[String]) -> String {
     let shown = names[..names.len().min(NAMED)].join(", ");
     match names.len().saturating_sub(NAMED) {

@@ -7,19 +7,19 @@ use crate::{
     slices::{orgs, people, policies},
 };
 
-/// What `muster policy break-glass` takes.
+/// Arguments of `muster policy break-glass`.
 #[derive(Debug, clap::Args)]
 pub struct BreakGlass {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// Who becomes its OWNER: the e-mail address of a user
+    /// The e-mail address of the user to make OWNER
     #[arg(long, value_name = "EMAIL")]
     user: String,
-    /// Why: the audit log shows it
+    /// The reason, which the audit log records
     #[arg(long)]
     reason: String,
-    /// Take the organization's own rules in the database out of force, too
+    /// Also take the organization's own rules in the database out of force
     #[arg(long)]
     drop_rules: bool,
 }
@@ -28,18 +28,18 @@ impl BreakGlass {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let reason = self.reason.trim();
         if reason.is_empty() {
-            return Err(Failure::new("--reason: say why; the audit log shows it"));
+            return Err(Failure::new("--reason: give a reason; the audit log records it"));
         }
         if !is_line(reason) {
-            return Err(Failure::new("--reason: one line, without control characters"));
+            return Err(Failure::new("--reason: must be one line without control characters"));
         }
-        // Both before anything is touched. `muster migrate` would not start either.
+        // Both are checked before anything changes. `muster migrate` might not start either.
         let db = cli.any_database().await?;
         open::migrate(&cli.settings()?, &db, None).await?;
         let (org, user) = (orgs::find_in(&db, &self.org).await, people::find_user_in(&db, &self.user).await);
         db.close().await;
         let (org, user) = (org?, user?);
-        // Whatever is wrong with the policy files.
+        // Works however broken the policy files are.
         let core = cli.open_unbound().await?;
         let broken = policies::break_glass(&core, org, user, reason, self.drop_rules).await;
         core.shut_down().await;
@@ -49,8 +49,8 @@ impl BreakGlass {
         let output = Output::of(json);
         let Some(file) = file else { return Ok(output) };
         Ok(output.and(&format!(
-            "The rules are in {}, which is left alone. If they are what is wrong, move that file out of the policy folder of \
-             every replica now; then what `muster policy history --org {org}` shows first is in force.\n",
+            "The rules are in {}, which was not changed. If they are the problem, move that file out of the policy folder of \
+             every replica now; then the first version in `muster policy history --org {org}` is in force.\n",
             file.display()
         )))
     }

@@ -1,4 +1,5 @@
-//! What `muster policy diff` and `muster policy simulate` try: a folder that is not in force, or an earlier version.
+//! What `muster policy diff` and `muster policy simulate` evaluate: a folder that is not in force, or an earlier
+//! version.
 
 use std::path::{Path, PathBuf};
 
@@ -13,20 +14,20 @@ use crate::{
     slices::policies,
 };
 
-/// The one or the other.
+/// One or the other.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct Candidate {
     /// The folder with the change
     #[arg(long, value_name = "CANDIDATE")]
     pub dir: Option<PathBuf>,
-    /// An earlier version, by its number in `muster policy history`: as if it were reverted to
+    /// An earlier version, by its number in `muster policy history`, as if reverted to
     #[arg(long, value_name = "NUMBER")]
     version: Option<i64>,
 }
 
 impl Candidate {
-    /// What would be in force, and with it what the service is to decide by now.
+    /// The policy that would be in force, and the one that the service uses now.
     pub(super) async fn read(
         &self,
         db: Option<&Db>,
@@ -50,7 +51,7 @@ impl Candidate {
     }
 }
 
-/// The policy in a folder that has to be good as a whole; what is wrong with rules in the database is told elsewhere.
+/// The policy in a folder, which must be valid as a whole; problems with rules in the database are reported elsewhere.
 pub(super) fn whole(dir: &Path, stored: &Given) -> Result<Compiled, Failure> {
     let read = Compiled::read(dir, stored).map_err(|problems| super::refused(&problems))?;
     let wrong = read.problems_of_files();

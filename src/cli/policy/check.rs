@@ -8,10 +8,11 @@ use crate::{
     core::policy::{self, Report},
 };
 
-/// What `muster policy check` takes.
+/// Arguments of `muster policy check`.
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// A folder, to read its files alone [default: the service's files, or the built-in ones, and the rules in the database]
+    /// A folder whose files to check alone [default: the service's files, or the built-in ones, and the rules in the
+    /// database]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -13,12 +13,12 @@ use crate::{
     core::policy::{Compiled, Given},
 };
 
-/// What `muster policy diff` takes.
+/// Arguments of `muster policy diff`.
 #[derive(Debug, clap::Args)]
 pub struct Diff {
     #[command(flatten)]
     candidate: Candidate,
-    /// The folder that the candidate is compared with, files alone [default: what is in force]
+    /// The folder to compare the candidate with, files only [default: what is in force]
     #[arg(long, value_name = "DIR", conflicts_with = "version")]
     against: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl Diff {
         for problem in after.problems() {
             let _ = writeln!(
                 text,
-                "{} (in the database; with this policy, only what these rules deny would hold)",
+                "{} (in the database; with this policy, only the denials in these rules would apply)",
                 plain(&problem.to_string())
             );
         }

@@ -13,25 +13,25 @@ use crate::{
     slices::people,
 };
 
-/// What `muster policy explain` takes.
+/// Arguments of `muster policy explain`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("who").required(true).args(["role", "token_cap", "user"])))]
 pub struct Explain {
-    /// The permission, such as agent.edit [default: every one]
+    /// The permission, such as agent.edit [default: all]
     permission: Option<Permission>,
-    /// The organization: its id or its name [default: any that has no rules of its own]
+    /// The organization's id or name [default: any without its own rules]
     #[arg(long)]
     org: Option<String>,
-    /// What a member with this role may do
+    /// Explain what this role allows
     #[arg(long)]
     role: Option<Role>,
-    /// What a service token may carry at most
+    /// Explain the most that a service token can have
     #[arg(long)]
     token_cap: bool,
-    /// What this member may do: an e-mail address
+    /// Explain what this member may do; an e-mail address
     #[arg(long, value_name = "EMAIL", requires = "org")]
     user: Option<String>,
-    /// A folder, to ask its files alone [default: what is in force, by files and database]
+    /// A folder whose files to use alone [default: what is in force, from files and database]
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -66,7 +66,8 @@ impl Explain {
             let _ = writeln!(text, "{}", plain(&answer.reason));
         }
         for problem in policy.problems().iter().filter(|problem| problem.org == org) {
-            let _ = writeln!(text, "{} (so only what these rules deny holds)", plain(&problem.to_string()));
+            let _ =
+                writeln!(text, "{} (so only the denials in these rules apply)", plain(&problem.to_string()));
         }
         Ok(Output::with_text(json, text))
     }

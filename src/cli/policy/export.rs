@@ -19,16 +19,16 @@ use crate::{
     slices::{orgs, policies},
 };
 
-/// What `muster policy export` takes.
+/// Arguments of `muster policy export`.
 #[derive(Debug, clap::Args)]
 pub struct Export {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// A version, by its number in `muster policy history` [default: the rules that are in force]
+    /// A version, by its number in `muster policy history` [default: the rules in force]
     #[arg(long, value_name = "NUMBER")]
     version: Option<i64>,
-    /// The file to write, which must not be there yet [default: standard output]
+    /// The file to write, which must not exist yet [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -78,7 +78,7 @@ impl Export {
     }
 }
 
-/// What is there is left as it is.
+/// Never overwrites an existing file.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::File::create_new(path)?.write_all(text.as_bytes())
 }

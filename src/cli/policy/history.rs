@@ -11,16 +11,16 @@ use crate::{
     slices::{orgs, policies},
 };
 
-/// What `muster policy history` takes.
+/// Arguments of `muster policy history`.
 #[derive(Debug, clap::Args)]
 pub struct History {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// How many versions
+    /// The number of versions to show
     #[arg(long, default_value_t = 20)]
     limit: u64,
-    /// Show the texts as well
+    /// Also show the texts
     #[arg(long)]
     text: bool,
 }

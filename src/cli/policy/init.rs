@@ -12,10 +12,10 @@ use serde_json::json;
 use super::{Failure, Output};
 use crate::core::policy;
 
-/// What `muster policy init` takes.
+/// Arguments of `muster policy init`.
 #[derive(Debug, clap::Args)]
 pub struct Init {
-    /// The folder; files that are there are left as they are
+    /// The folder; existing files are kept
     dir: PathBuf,
 }
 
@@ -25,12 +25,12 @@ impl Init {
         let files = write_defaults(&self.dir).map_err(|error| Failure::new(format!("{dir}: {error}")))?;
         let mut text = String::new();
         for (name, written) in &files {
-            let what = if *written { "written" } else { "there already, and left as it is" };
+            let what = if *written { "written" } else { "already there, left unchanged" };
             let _ = writeln!(text, "{name}: {what}");
         }
         let _ = write!(
             text,
-            "The service reads this folder with MUSTER_POLICY_DIR={dir} (policy_dir). Begin with {dir}/README.md."
+            "Set MUSTER_POLICY_DIR={dir} (policy_dir) to use this folder. Start with {dir}/README.md."
         );
         let written: Vec<&str> =
             files.iter().filter(|(_, written)| *written).map(|(name, _)| *name).collect();
@@ -38,11 +38,11 @@ impl Init {
     }
 }
 
-/// Writes the policy files that the program was built with into `dir`; files that are there are left as they are. Each
-/// file's name, and whether it was written.
+/// Writes the built-in policy files into `dir` and keeps existing files. Returns each file's name and whether it was
+/// written.
 ///
 /// # Errors
-/// The folder can't be written.
+/// The folder is not writable.
 pub fn write_defaults(dir: &Path) -> io::Result<Vec<(&'static str, bool)>> {
     fs::create_dir_all(dir.join("orgs"))?;
     let mut files = Vec::new();

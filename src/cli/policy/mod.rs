@@ -1,8 +1,8 @@
-//! `muster policy …`: one file a command.
+//! `muster policy …`: one file per command.
 //!
-//! Files that are named on the command line are read as they are, without a database. Otherwise the question is what the
-//! service decides by: its policy folder, and for organizations without a file there the newest versions in the database.
-//! What is shown was written by tenants: [`plain`](crate::plain::plain) goes over every line of it.
+//! Files named on the command line are read as they are, without a database. Otherwise the commands work on what the
+//! service uses: its policy folder and, for organizations without a file there, the newest versions in the database.
+//! Tenants wrote the text shown here, so every line of it goes through [`plain`](crate::base::plain::plain).
 
 mod break_glass;
 mod candidate;
@@ -36,28 +36,28 @@ use crate::{
 /// Work with the permission policies.
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// Write the policy that is built in into a folder, to begin a policy of one's own
+    /// Write the built-in policy to a folder, as a start for your own
     Init(init::Init),
-    /// Name everything that is wrong with the policy
+    /// List everything that is wrong with the policy
     Check(check::Check),
-    /// Say which roles gain and lose which permissions where, if a folder or an earlier version were in force
+    /// Show which roles would gain and lose which permissions if a folder or an earlier version were in force
     Diff(diff::Diff),
-    /// Say whether the policy comes to what its expectations.csv expects
+    /// Check that the policy meets its expectations.csv
     Test(test::Test),
-    /// Show the versions of an organization's own rules in the database, who wrote them and why
+    /// Show the versions of an organization's own rules in the database, with author and reason
     History(history::History),
     /// Store an organization's file as the newest version in the database, where its rules can be edited without files
     Publish(publish::Publish),
-    /// Write an organization's own rules, or a version of them, to standard output or into a file
+    /// Write an organization's own rules, or a version of them, to standard output or a file
     Export(export::Export),
     /// Make an earlier version the newest again
     Revert(revert::Revert),
-    /// Say which calls of the last days a folder or an earlier version would have decided otherwise, and which lines nothing
-    /// asked for
+    /// Show which recent calls a folder or an earlier version would have decided differently, and which lines no call
+    /// used
     Simulate(simulate::Simulate),
-    /// On the machine itself: make somebody OWNER of an organization in which nobody can edit the policy any more
+    /// As the operator: make someone OWNER of an organization in which nobody can edit the policy
     BreakGlass(break_glass::BreakGlass),
-    /// Say who may do what, by which line; why not, and which line would allow it
+    /// Show who may do what and because of which line; or why not, and which line would allow it
     Explain(explain::Explain),
 }
 
@@ -79,7 +79,7 @@ impl Policy {
     }
 }
 
-/// The database; none where there is none yet, or nothing in it.
+/// The database, or `None` if there is none yet or it is empty.
 async fn database(cli: &Cli) -> Result<Option<Db>, Failure> {
     if database_file(&cli.settings()?).is_ok_and(|file| !file.exists()) {
         return Ok(None);
@@ -96,7 +96,7 @@ async fn stored(cli: &Cli) -> Result<Given, Failure> {
     Ok(stored?)
 }
 
-/// What the service decides by; of one organization, whose file has to be good.
+/// What the service uses for decisions; if for one organization, its file must be valid.
 async fn in_force(cli: &Cli, org: Option<OrgId>) -> Result<Compiled, Failure> {
     let dir = cli.settings()?.policy_dir;
     let policy =
@@ -106,7 +106,7 @@ async fn in_force(cli: &Cli, org: Option<OrgId>) -> Result<Compiled, Failure> {
     if wrong.is_empty() { Ok(policy) } else { Err(refused(&wrong)) }
 }
 
-/// The file with an organization's own rules in the service's policy folder, if there is one.
+/// The organization's own file in the service's policy folder, if there is one.
 fn own_file(cli: &Cli, org: OrgId) -> Result<Option<PathBuf>, Failure> {
     let file = cli.settings()?.policy_dir.map(|dir| dir.join(org_file(org)));
     Ok(file.filter(|file| file.symlink_metadata().is_ok()))
@@ -116,19 +116,19 @@ fn shown(file: Option<&Path>) -> Value {
     json!(file.map(|file| file.display().to_string()))
 }
 
-/// What an administrator has to do until a stored version is in force.
+/// What an administrator must do to bring a stored version into force.
 fn in_force_when(file: Option<&Path>) -> String {
     match file {
         None => "It is in force within a second.".to_owned(),
         Some(file) => format!(
-            "It is not in force as long as {} is there: delete that file from the policy folder of every replica.",
+            "It comes into force when you delete {} from the policy folder of every replica.",
             file.display()
         ),
     }
 }
 
-/// A policy that is not good.
+/// An invalid policy.
 fn refused(problems: &[policy::LintProblem]) -> Failure {
     let lines: Vec<String> = problems.iter().map(|problem| plain(&problem.to_string())).collect();
-    Failure::new(format!("the policy is refused:\n{}", lines.join("\n")))
+    Failure::new(format!("the policy is invalid:\n{}", lines.join("\n")))
 }

@@ -14,21 +14,21 @@ use crate::{
     },
 };
 
-/// What `muster policy publish` takes.
+/// Arguments of `muster policy publish`.
 #[derive(Debug, clap::Args)]
 pub struct Publish {
-    /// The organization: its id or its name
+    /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// The folder whose file of the organization is stored; an empty file stands for no rules of its own [default: the
+    /// The folder with the organization's file to store; an empty file means no rules of its own [default: the
     /// service's]
     #[arg(long, value_name = "CANDIDATE")]
     dir: Option<PathBuf>,
-    /// The version that the change was made against, by its number or its hash in `muster policy history`: refused if another
-    /// is the newest
+    /// The version that the change is based on, by its number or hash in `muster policy history`; refused unless it is
+    /// still the newest
     #[arg(long)]
     version: Option<String>,
-    /// Why: the history shows it
+    /// The reason, which the history records
     #[arg(long)]
     reason: String,
 }
@@ -58,7 +58,7 @@ impl Publish {
             let number = id.map(|id| id.to_string()).unwrap_or_default();
             format!("Stored as version {number} ({version}).")
         } else {
-            "Nothing was changed: the newest version has this text already.".to_owned()
+            "Nothing was changed: the newest version already has this text.".to_owned()
         };
         Ok(Output::with_text(json, format!("{text} {}", super::in_force_when(file.as_deref()))))
     }
@@ -70,7 +70,7 @@ impl Publish {
         };
         let Some(folder) = folder else {
             return Err(Failure::new(
-                "--dir: name the folder with the file; the service itself has none (policy_dir)",
+                "--dir: name the folder with the file; the service has no policy folder (policy_dir)",
             ));
         };
         let path = folder.join(file);
@@ -83,7 +83,7 @@ impl Publish {
     }
 }
 
-/// What is the newest version now, and whether this has made it.
+/// The newest version afterwards, and whether this call stored it.
 async fn publish(
     scope: &Scope,
     seen: Option<String>,

@@ -5,12 +5,12 @@ use serde_json::json;
 use super::{Cli, Failure, Output};
 use crate::{base::ids::PolicyVersionId, core::access::Scope, slices::policies};
 
-/// What `muster policy revert` takes.
+/// Arguments of `muster policy revert`.
 #[derive(Debug, clap::Args)]
 pub struct Revert {
-    /// The version, as `muster policy history` numbers it
+    /// The version's number in `muster policy history`
     version: i64,
-    /// Why: the history shows it
+    /// The reason, which the history records
     #[arg(long)]
     reason: String,
 }
@@ -37,7 +37,7 @@ impl Revert {
         let text = if changed {
             format!("The text of version {version} is the newest again.")
         } else {
-            "Nothing was changed: the newest version has that text already.".to_owned()
+            "Nothing was changed: the newest version already has that text.".to_owned()
         };
         Ok(Output::with_text(json, format!("{text} {}", super::in_force_when(file.as_deref()))))
     }

@@ -12,21 +12,21 @@ use crate::{
     },
 };
 
-/// How many of the lines that nothing asked for are named: there are many before everything was asked once.
+/// How many unused lines to show: until everything has been asked once, there are many.
 const SHOWN: usize = 10;
 
-/// What `muster policy simulate` takes.
+/// Arguments of `muster policy simulate`.
 #[derive(Debug, clap::Args)]
 pub struct Simulate {
     #[command(flatten)]
     candidate: Candidate,
-    /// How many days, this one included
+    /// How many days to look back, including today
     #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(i64).range(1..=3650))]
     days: i64,
-    /// Only this organization: its id or its name [default: all]
+    /// Only this organization, by id or name [default: all]
     #[arg(long)]
     org: Option<String>,
-    /// Name every line that nothing asked for, not only the first
+    /// Show every unused line, not only the first ones
     #[arg(long)]
     unused: bool,
 }
@@ -52,18 +52,19 @@ impl Simulate {
         let (flipped, calls, days) = (found.flipped, found.calls, counted(found.days, "day"));
         if calls == 0 {
             let text = format!(
-                "No call was recorded in {days}, so there is nothing to try it on. (A running service records what it is asked.)"
+                "No call was recorded in {days}, so there is nothing to simulate. (A running service records calls.)"
             );
             return Ok(Output::with_text(serde_json::to_value(&found)?, text));
         }
         let shown = if self.unused { found.unused_lines.len() } else { SHOWN };
         for line in found.unused_lines.iter().take(shown) {
-            let _ = writeln!(text, "never asked for: {}", plain(&line.to_string()));
+            let _ = writeln!(text, "unused: {}", plain(&line.to_string()));
         }
         if let Some(more) = found.unused_lines.len().checked_sub(shown).filter(|more| *more > 0) {
-            let _ = writeln!(text, "never asked for: {} (--unused names them)", counted(more, "more line"));
+            let _ = writeln!(text, "unused: {} (--unused lists them)", counted(more, "more line"));
         }
-        let _ = write!(text, "{flipped} of {} in {days} would end otherwise", counted(calls, "call"));
+        let _ =
+            write!(text, "{flipped} of {} in {days} would be decided differently", counted(calls, "call"));
         Ok(Output::with_text(serde_json::to_value(&found)?, text))
     }
 

@@ -10,7 +10,7 @@ use crate::{
     core::policy::Report,
 };
 
-/// What `muster policy test` takes.
+/// Arguments of `muster policy test`.
 #[derive(Debug, clap::Args)]
 pub struct Test {
     #[command(flatten)]

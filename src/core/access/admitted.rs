@@ -1,4 +1,4 @@
-//! Who of many callers may still come in: two statements, however many they are.
+//! Re-checks many callers at once: two statements, however many there are.
 
 use std::collections::HashMap;
 
@@ -17,14 +17,14 @@ use crate::{
 pub enum Who {
     /// A person's session.
     Session(SessionId),
-    /// A service token, and the secret of it that was shown: there are two while one replaces the other.
+    /// A service token, identified also by the secret that was used: it has two while one replaces the other.
     Token(TokenId, TokenHash),
 }
 
-/// What callers are in one organization, by their credentials. Whoever is missing has to be looked at by themselves.
+/// The memberships of callers in one organization, by credential. A caller who is missing must be checked individually.
 pub type Admitted = HashMap<Who, Membership>;
 
-/// The credential of a caller.
+/// A caller's credential.
 #[must_use]
 pub fn who(caller: &Caller) -> Option<Who> {
     match caller {
@@ -34,10 +34,10 @@ pub fn who(caller: &Caller) -> Option<Who> {
     }
 }
 
-/// What these callers are in `org`, as of now: asked of the database, not of what is kept.
+/// Reads the current memberships of these callers in `org` from the database, not from the cache.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn admitted(core: &Core, org: OrgId, callers: &[Caller]) -> Result<Admitted> {
     let mut admitted = Admitted::new();
     let sessions: Vec<i64> = callers.iter().filter_map(session).collect();

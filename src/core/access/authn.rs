@@ -1,11 +1,12 @@
 //! From a bearer token to a [`Caller`], and from a caller to a [`Membership`].
 //!
-//! Both answers are kept for two seconds, so that a burst of requests asks the database once. Whatever this
-//! process revokes is forgotten at once ([`CredentialCache::invalidate_all`]); what another replica revokes ends here within
+//! Both results are cached for two seconds, so that a burst of requests asks the database once. Whatever this process
+//! revokes is dropped at once ([`CredentialCache::invalidate_all`]); what another replica revokes ends here within
 //! those two seconds. Expiry needs no database and is checked every time.
 //!
-//! It takes two steps: [`recognize`] tells what it can without the database, [`Recognized::caller`] asks it. In between,
-//! [`Recognized::is_vouched_for`] says whether anybody could have made the token up: whoever serves strangers charges those first.
+//! Authentication takes two steps: [`recognize`] does what is possible without the database, and [`Recognized::caller`]
+//! asks it. Between the two, [`Recognized::is_vouched_for`] says whether the token could have been made up, so that a
+//! request with such a token can be charged to a rate limit first.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,36 +29,36 @@ use crate::{
     core::{Core, keys, store::Transaction},
 };
 
-/// How long an answer is kept, if nobody says otherwise.
+/// How long results are cached by default.
 pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
-/// How long a credential that was good once is not taken for an invention.
+/// How long a credential that was valid once is not suspected of being made up.
 const PROVEN_FOR: Duration = Duration::from_hours(24);
-/// How stale a recorded last use may be, in milliseconds: a busy token costs one write a minute.
+/// How stale a recorded last use may be, in milliseconds, so that a busy token costs one write a minute.
 const LAST_USE_STEP: i64 = 60_000;
 
-/// What is known of a member.
+/// What is known about a member.
 #[derive(Clone, Copy, Debug)]
 struct Belonging {
     role: Role,
-    /// The organization asks for a second factor, and the person has none.
+    /// The organization requires a second factor, and the person has none.
     lacks_second_factor: bool,
 }
 
-/// What is known about credentials and memberships. Cheap to clone.
+/// Caches credentials and memberships. Cheap to clone.
 #[derive(Clone)]
 pub struct CredentialCache {
     callers: Cache<TokenHash, Caller>,
-    /// What the database has refused just now: the same again is answered without it.
+    /// What the database refused recently; refused again without asking it.
     refused: Cache<TokenHash, ()>,
-    /// What it has taken lately: no invention, whatever has become of it since.
+    /// What the database accepted recently: not made up, whatever has happened to it since.
     proven: Cache<TokenHash, ()>,
     roles: Cache<(UserId, OrgId), Option<Belonging>>,
-    /// Says that something was forgotten, to those who are still being served on the strength of it.
+    /// Tells long-lived connections that something was dropped.
     invalidated: watch::Sender<u64>,
 }
 
 impl CredentialCache {
-    /// Nothing is known yet; what will be is kept for so long.
+    /// An empty cache that keeps results for this long.
     #[must_use]
     pub fn kept_for(kept: Duration) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl CredentialCache {
         }
     }
 
-    /// Forgets everything: a credential or a membership has changed.
+    /// Drops everything, because a credential or a membership changed.
     pub fn invalidate_all(&self) {
         self.callers.invalidate_all();
         self.refused.invalidate_all();
@@ -77,49 +78,49 @@ impl CredentialCache {
         self.invalidated.send_modify(|times| *times += 1);
     }
 
-    /// Forgets what somebody is in an organization.
+    /// Drops a caller's membership of an organization.
     pub fn invalidate_member(&self, caller: &Caller, org: OrgId) {
         if let Some(user) = caller.user() {
             self.roles.invalidate(&(user, org));
         }
     }
 
-    /// The same as soon as `tx` is committed, even if whoever asked for it has gone by then.
+    /// Drops everything once `tx` has committed, even if its caller has gone away by then.
     pub(crate) fn invalidate_after(&self, tx: &Transaction) {
         let cache = self.clone();
         tx.afterwards(move || cache.invalidate_all());
     }
 
-    /// Hears each [`CredentialCache::invalidate_all`] from now on: whoever serves a caller for long then looks again
-    /// ([`still_good`]).
+    /// Signals every future [`CredentialCache::invalidate_all`], so that whoever serves a caller for a long time checks
+    /// again ([`still_good`]).
     #[must_use]
     pub fn invalidated(&self) -> watch::Receiver<u64> {
         self.invalidated.subscribe()
     }
 }
 
-/// A bearer token that may be good, as far as that can be told without the database.
+/// A bearer token that may be valid, as far as that can be determined without the database.
 pub struct Recognized<'b> {
     hash: TokenHash,
     is: Credential<'b>,
 }
 
 enum Credential<'b> {
-    /// It was looked up just now.
+    /// Found in the cache.
     Known(Caller),
-    /// An access token that we have signed.
+    /// An access token with our signature.
     Signed(Claims),
-    /// An access token of a key that is not known here: it may be new.
+    /// An access token with an unknown key, which may be a new one.
     StrangeKey { kid: String, bearer: &'b str },
-    /// What has the form of a service token.
+    /// Has the form of a service token.
     Service,
 }
 
 /// Reads `bearer` without asking the database.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for what can't be good, or was refused just now; `TOKEN_EXPIRED` for an access token that was good
-/// once.
+/// `UNAUTHENTICATED` for a token that can't be valid or was refused recently; `TOKEN_EXPIRED` for an expired access
+/// token.
 pub fn recognize<'b>(core: &Core, bearer: &'b str) -> Result<Recognized<'b>> {
     let hash = TokenHash::of(bearer);
     if let Some(caller) = core.access.cache.callers.get(&hash) {
@@ -139,7 +140,8 @@ pub fn recognize<'b>(core: &Core, bearer: &'b str) -> Result<Recognized<'b>> {
 }
 
 impl Recognized<'_> {
-    /// Whether there is more to it than its form, which anybody could imitate: our signature, or that it was good before.
+    /// Whether more than its form, which anyone could imitate, speaks for the token: our signature, or that it was
+    /// valid before.
     #[must_use]
     pub fn is_vouched_for(&self, core: &Core) -> bool {
         match self.is {
@@ -150,10 +152,10 @@ impl Recognized<'_> {
         }
     }
 
-    /// The caller who holds it.
+    /// The token's caller.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED` for a token that is unknown or revoked, `TOKEN_EXPIRED` for one that was good once.
+    /// `UNAUTHENTICATED` if the token is unknown or revoked, `TOKEN_EXPIRED` if it has expired.
     pub async fn caller(self, core: &Arc<Core>) -> Result<Caller> {
         let Self { hash, is } = self;
         let found = match is {
@@ -165,7 +167,7 @@ impl Recognized<'_> {
             Credential::Signed(claims) => person(core, claims).await,
             Credential::StrangeKey { kid, bearer } => match of_new_key(core, &kid, bearer).await {
                 Ok(claims) => person(core, claims).await,
-                // Not kept: the next look may find the key.
+                // Not cached: the next lookup may find the key.
                 Err(problem) => return Err(problem),
             },
         };
@@ -185,17 +187,17 @@ impl Recognized<'_> {
     }
 }
 
-/// Whether the credential of `caller`, good when it was presented, is good still. Asks the database each time: for
-/// sockets and subscriptions, which outlive it.
+/// Whether a caller's credential is still valid. Asks the database every time: it is for sockets and subscriptions,
+/// which outlive the check of their request.
 ///
 /// # Errors
-/// `TOKEN_EXPIRED`; `UNAUTHENTICATED` when it was revoked, or its person disabled.
+/// `TOKEN_EXPIRED`; `UNAUTHENTICATED` if it was revoked or its user disabled.
 pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
     caller.require_current(core.clock.now())?;
     let row = match caller {
         Caller::Anonymous | Caller::System => return Ok(()),
         Caller::Token(token) => {
-            // The expiry may have been edited, and the secret replaced.
+            // The expiry may have been changed and the secret replaced.
             let sql = "SELECT 1 FROM service_tokens WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL \
                        AND (expires_at IS NULL OR expires_at > $3) AND (token_hash = $4 \
                        OR (previous_token_hash = $4 AND previous_expires_at > $3))";
@@ -211,10 +213,10 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
     row.map(drop).ok_or_else(unknown)
 }
 
-/// What `caller` is in `org`.
+/// The membership of `caller` in `org`.
 ///
 /// # Errors
-/// `NOT_A_MEMBER`, whether or not there is such an organization; `SECOND_FACTOR_REQUIRED`.
+/// `NOT_A_MEMBER`, whether or not the organization exists; `SECOND_FACTOR_REQUIRED`.
 pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result<Membership> {
     let membership = match caller {
         Caller::Anonymous => None,
@@ -228,7 +230,7 @@ pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result
         Caller::Token(_) => None,
         Caller::Person(person) => match belonging(core, person.id, org).await? {
             Some(Belonging { lacks_second_factor: true, .. }) => {
-                let detail = "This organization asks its members for a second factor; set one up first.";
+                let detail = "This organization requires a second factor; set one up first.";
                 return Err(Problem::new(Code::SecondFactorRequired, detail));
             }
             Some(Belonging { role, .. }) => {
@@ -237,7 +239,7 @@ pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result
             None => None,
         },
     };
-    membership.ok_or_else(|| Problem::new(Code::NotAMember, "You are no member of this organization."))
+    membership.ok_or_else(|| Problem::new(Code::NotAMember, "You are not a member of this organization."))
 }
 
 async fn belonging(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<Belonging>> {
@@ -259,7 +261,7 @@ async fn belonging(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<
     Ok(found)
 }
 
-/// The token of this secret: the one it has, or the one it had before the last rotation, which ends with the overlap.
+/// The service token with this secret: its current secret, or the previous one until the overlap ends.
 async fn service_token(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
     let sql = "SELECT organization_id, id, name, hint, permissions, expires_at, last_used_at, \
                (token_hash = $1) AS is_current, previous_hint, previous_expires_at, previous_last_used_at \
@@ -281,7 +283,7 @@ async fn service_token(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
         id: row.try_get_by(1)?,
         name: row.try_get_by(2)?,
         hint: hint.unwrap_or_default(),
-        // A permission that this version no longer knows grants nothing.
+        // A permission that this version does not know grants nothing.
         permissions: names
             .iter()
             .filter_map(|name| name.parse::<Permission>().ok())
@@ -321,7 +323,7 @@ async fn person(core: &Arc<Core>, claims: Claims) -> Result<Caller> {
     })))
 }
 
-/// What an access token of a key says that is looked for.
+/// Verifies an access token whose key is not loaded yet, after looking the key up.
 async fn of_new_key(core: &Core, kid: &str, bearer: &str) -> Result<Claims> {
     if keys::look_for(core, kid).await? {
         return core.access.jwt.verify(bearer, core.clock.now()).map_err(refusal);
@@ -342,7 +344,7 @@ fn note_session_use(core: &Arc<Core>, session: SessionId) {
     note_use(core, sql, vec![now.0.into(), session.0.into(), (now.0 - LAST_USE_STEP).into()]);
 }
 
-/// Records a use beside the request: nobody waits for it, and a failure costs only the note.
+/// Records a use in the background: nobody waits for it, and a failure loses only the note.
 fn note_use(core: &Arc<Core>, sql: &'static str, values: Vec<Value>) {
     let worker = Arc::clone(core);
     core.tasks.spawn(async move {

@@ -1,4 +1,4 @@
-//! The caller as a value.
+//! Who is asking.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::base::{
 /// Who sent a request.
 #[derive(Clone, Debug)]
 pub enum Caller {
-    /// Nobody that we know.
+    /// No credential.
     Anonymous,
     /// A person with a session.
     Person(Arc<Person>),
-    /// An integration.
+    /// A service token: an integration.
     Token(Arc<ServiceToken>),
     /// The operator at the command line, or the service itself.
     System,
@@ -31,46 +31,46 @@ pub struct Person {
     pub id: UserId,
     /// The session that the access token belongs to.
     pub session: SessionId,
-    /// The name, as it is shown.
+    /// The display name.
     pub name: String,
     /// The e-mail address.
     pub email: String,
-    /// Whether the address is known to be theirs.
+    /// Whether the address is confirmed.
     pub email_confirmed: bool,
-    /// When the access token ends.
+    /// When the access token expires.
     pub expires_at: Timestamp,
 }
 
-/// A service token: one organization, and permissions of its own.
+/// A service token: it belongs to one organization and has its own permissions.
 #[derive(Debug)]
 pub struct ServiceToken {
     /// The token.
     pub id: TokenId,
-    /// The organization it was issued in.
+    /// The organization that issued it.
     pub org: OrgId,
     /// The name that its issuer gave it.
     pub name: String,
     /// The last characters, to tell tokens apart.
     pub hint: String,
-    /// What it was issued for; the policy's cap is applied on top.
+    /// The permissions it was issued with; the policy's cap still applies.
     pub permissions: PermissionSet,
-    /// When it ends, if it does; for a secret that was replaced, when the overlap ends if that is earlier.
+    /// When it expires, if ever; for a replaced secret, when the overlap ends if that is earlier.
     pub expires_at: Option<Timestamp>,
-    /// Of the secret that was shown, which may be the one before the last rotation.
+    /// The hash of the secret that was used, which may be the previous one.
     pub secret: TokenHash,
 }
 
-/// What a caller is in one organization.
+/// What a caller may do in one organization.
 #[derive(Clone, Copy, Debug)]
 pub struct Membership {
-    /// The role; none for a service token.
+    /// The role; `None` for a service token.
     pub role: Option<Role>,
-    /// What that allows.
+    /// The permissions in effect.
     pub permissions: PermissionSet,
 }
 
 impl Caller {
-    /// Refuses a credential that has ended since it was checked.
+    /// Refuses a credential that has expired since it was checked.
     ///
     /// # Errors
     /// `TOKEN_EXPIRED`.
@@ -93,16 +93,16 @@ impl Caller {
     pub fn require_identity(&self) -> Result<()> {
         match self {
             Self::Anonymous => {
-                Err(Problem::new(Code::Unauthenticated, "Send `Authorization: Bearer` with a token."))
+                Err(Problem::new(Code::Unauthenticated, "Send a token in `Authorization: Bearer <token>`."))
             }
             Self::Person(_) | Self::Token(_) | Self::System => Ok(()),
         }
     }
 
-    /// The person, where it has to be one.
+    /// The person; refuses service tokens.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED` without identity, `PERMISSION_DENIED` for a service token.
+    /// `UNAUTHENTICATED` for an anonymous caller, `PERMISSION_DENIED` for a service token.
     pub fn person(&self) -> Result<&Person> {
         self.require_identity()?;
         match self {
@@ -111,7 +111,7 @@ impl Caller {
         }
     }
 
-    /// A service token counts as confirmed: issuing one needs a confirmed address.
+    /// A service token counts as confirmed: issuing one requires a confirmed address.
     #[must_use]
     pub fn has_confirmed_email(&self) -> bool {
         match self {
@@ -121,7 +121,7 @@ impl Caller {
         }
     }
 
-    /// The user, where the caller is a person.
+    /// The user, if the caller is a person.
     #[must_use]
     pub fn user(&self) -> Option<UserId> {
         match self {
@@ -130,7 +130,7 @@ impl Caller {
         }
     }
 
-    /// The service token, where the caller is one.
+    /// The service token, if the caller is one.
     #[must_use]
     pub fn token(&self) -> Option<TokenId> {
         match self {
@@ -139,7 +139,7 @@ impl Caller {
         }
     }
 
-    /// What the audit log calls the caller.
+    /// The kind of actor in the audit log.
     #[must_use]
     pub fn kind(&self) -> ActorKind {
         match self {
@@ -159,7 +159,7 @@ impl Caller {
         }
     }
 
-    /// The name, as it is shown.
+    /// The display name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -1,8 +1,8 @@
-//! What was allowed and refused, counted: so that a candidate policy can be tried on what really happens.
+//! Counts what was allowed and refused, so that a candidate policy can be simulated on real calls.
 //!
-//! A request adds one to a counter in memory, in one of several shards so that requests don't wait for each other. A round
-//! beside the requests moves the counters into the table `decisions`, a day a row; what a crash loses is the last few
-//! seconds of counts. Nothing of what was asked for is kept but its name.
+//! A request adds one to a counter in memory; the counters are sharded so that requests don't wait for each other. A
+//! round moves them to the table `decisions`, one row per day; a crash loses the last few seconds of counts. Of a
+//! request only the operation's name is kept.
 
 use std::{
     cell::Cell,
@@ -28,19 +28,19 @@ use crate::{
     },
 };
 
-/// How a question was answered.
+/// How a permission check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Yes.
+    /// Allowed.
     Allowed,
-    /// No, by the policy.
+    /// Refused by the policy.
     Refused,
-    /// No, because the service token was not issued for it; no policy changes that.
+    /// Refused because the service token was not issued with it; no policy changes that.
     NotIssued,
 }
 
 impl Outcome {
-    /// As it is stored.
+    /// As stored.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,9 +55,9 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     org: i64,
-    /// 0: a person.
+    /// 0 for a person.
     token: i64,
-    /// None: a service token.
+    /// `None` for a service token.
     role: Option<Role>,
     /// The root field.
     operation: Arc<str>,
@@ -65,11 +65,11 @@ struct Key {
     outcome: Outcome,
 }
 
-/// Few enough that emptying them is quick, and enough that two cores seldom meet.
+/// Few enough to empty quickly, and enough that two cores rarely meet.
 const SHARDS: usize = 16;
-/// The most different keys of a shard between two flushes; what is beyond them is not counted, and that is said.
+/// The most distinct keys in a shard between two flushes; anything beyond is not counted, and a warning says so.
 const MAX_KEYS: usize = 4_096;
-/// How many rows one statement writes.
+/// Rows per statement.
 const BATCH: usize = 200;
 
 /// The counters.
@@ -85,7 +85,7 @@ impl Default for Decisions {
 }
 
 impl Decisions {
-    /// Counts an answer to a call of the root field `operation`.
+    /// Counts a decision about a call of the root field `operation`.
     pub fn count(
         &self,
         caller: &Caller,
@@ -122,7 +122,7 @@ impl Decisions {
         }
     }
 
-    /// Takes all counts out.
+    /// Takes out all counts.
     fn take(&self) -> Vec<(Key, i64)> {
         let take = |shard: &Mutex<HashMap<Key, i64>>| {
             std::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner))
@@ -138,7 +138,7 @@ impl Decisions {
     }
 }
 
-/// The shard of this thread: threads seldom share one.
+/// This thread's shard; threads rarely share one.
 fn own_shard() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -147,31 +147,31 @@ fn own_shard() -> usize {
     OWN.with(Cell::get)
 }
 
-/// Counts of one day, as they are stored.
+/// One day's count, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The organization.
     pub org: OrgId,
-    /// The role; none for a service token.
+    /// The role; `None` for a service token.
     pub role: Option<Role>,
-    /// Which service token; 0 for a person.
+    /// The service token; 0 for a person.
     pub token: i64,
     /// The root field.
     pub operation: String,
-    /// What it needed.
+    /// The permission it needed.
     pub permission: Permission,
-    /// How it was answered.
+    /// The decision.
     pub outcome: Outcome,
-    /// How often.
+    /// The number of calls.
     pub count: i64,
 }
 
 const DAY: i64 = 86_400_000;
 
-/// Moves the counters into the database; says how many rows that took.
+/// Moves the counters to the database. Returns 0: this runs all the time, and the log should not report it.
 ///
 /// # Errors
-/// The database is out of reach; then the counters keep what they have.
+/// The database can't be reached; the counters keep what they have.
 pub async fn flush(core: &Core) -> Result<u64> {
     let counts = merged(core.access.decisions.take());
     let dropped = core.access.decisions.dropped.swap(0, Ordering::Relaxed);
@@ -187,11 +187,11 @@ pub async fn flush(core: &Core) -> Result<u64> {
         }
         written += batch.len();
     }
-    // Nothing to tell in the log: it happens all the time.
+    // Runs all the time, so the log does not report it.
     Ok(0)
 }
 
-/// One statement may not name a row twice.
+/// One statement must not touch a row twice.
 fn merged(counts: Vec<(Key, i64)>) -> Vec<(Key, i64)> {
     let mut merged: HashMap<Key, i64> = HashMap::with_capacity(counts.len());
     for (key, count) in counts {
@@ -228,17 +228,17 @@ async fn write(core: &Core, day: i64, counts: &[(Key, i64)]) -> Result<()> {
     Ok(())
 }
 
-/// Forgets days that are older than the settings keep them.
+/// Deletes days older than the settings keep them.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn prune(core: &Arc<Core>) -> Result<u64> {
     let kept = Duration::from_secs(core.config.policy.decisions_kept_days * 86_400);
     let first = core.clock.now().minus(kept).0.div_euclid(DAY);
     Ok(core.db.sweep("decisions", "day < $1", first).await?)
 }
 
-/// What was decided in the last days, this one included: in one organization, or in all.
+/// What was decided in the last days, including today, in one organization or in all.
 pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<Decision>> {
     let first = core.clock.now().0.div_euclid(DAY) - days + 1;
     let only = if org.is_some() { " AND organization_id = $2" } else { "" };
@@ -252,7 +252,7 @@ pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<
     let mut found = Vec::new();
     for row in core.db.all(sql, values).await? {
         let (subject, permission): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(4)?);
-        // A permission that this version no longer knows can't be tried.
+        // A permission that this version does not know can't be simulated.
         let Ok(permission) = permission.parse() else { continue };
         let outcome: String = row.try_get_by_index(5)?;
         found.push(Decision {

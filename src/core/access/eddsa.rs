@@ -1,5 +1,5 @@
-//! The one algorithm of access tokens, for the library that reads and writes them: Ed25519. It brings a dozen others
-//! otherwise, in a generation of cryptography of its own.
+//! The one algorithm of access tokens, Ed25519, for the JWT library. Its own provider would bring a dozen others and a
+//! second generation of cryptography crates.
 
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use jsonwebtoken::{
@@ -12,13 +12,13 @@ use jsonwebtoken::{
 static ED25519: CryptoProvider = CryptoProvider {
     signer_factory: |algorithm, key| Ok(Box::new(Ed25519Signer::new(*algorithm, key)?)),
     verifier_factory: |algorithm, key| Ok(Box::new(Ed25519Verifier::new(*algorithm, key)?)),
-    // For key sets that the library would write: ours does without.
+    // For key sets that the library would write; we don't use those.
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Has the library sign and verify with Ed25519 and nothing else.
+/// Makes the library sign and verify with Ed25519 only.
 pub fn provide() {
-    // Once for the process; what is there already is this.
+    // Once per process; an existing provider can only be this one.
     let _ = ED25519.install_default();
 }
 

@@ -1,12 +1,11 @@
 //! Access tokens: short-lived JWTs that say which user and session a request comes from.
 //!
-//! Ed25519 and nothing else: the algorithm is not read from the token, it is compared. The key is the one that
-//! the header's `kid` names; any key of the [`KeySet`] verifies while its time lasts, the active one signs.
-//! Signature, type, issuer and audience come first, the expiry last, against the [`Clock`](crate::base::time::Clock)'s
-//! time and with no leeway: `Expired` is only ever said about a token that was good. That the session still
-//! exists is the caller's question.
+//! Only Ed25519 is accepted: the token's algorithm is compared, never followed. The header's `kid` names the key; any
+//! key of the [`KeySet`] verifies until it is retired, and the active one signs. Signature, type, issuer and audience
+//! are checked first and the expiry last, against the [`Clock`](crate::base::time::Clock) and without leeway, so
+//! `Expired` is only returned for a token that was valid. Whether the session still exists is for the caller to check.
 //!
-//! The set changes while the service runs (`keys/signing.rs` keeps it); a reader never waits for that.
+//! The set changes while the service runs (`keys/signing.rs` maintains it); readers never wait for that.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -24,48 +23,48 @@ use crate::{
     core::sealing::{KeyFile, SigningKey},
 };
 
-/// The `typ` of an access token (RFC 9068): another JWT of the same key can't pass for one.
+/// The `typ` of an access token (RFC 9068), so that another JWT of the same key can't pass for one.
 const TYPE: &str = "at+jwt";
-/// Whom access tokens are for.
+/// The audience of access tokens.
 const AUDIENCE: &str = "muster";
-/// The longest text that is looked at. Ours have about 300 characters.
+/// The longest text that is parsed. Our tokens have about 300 characters.
 const MAX_LENGTH: usize = 2048;
 
-/// What an access token says.
+/// The contents of an access token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
     /// The user.
     pub user: UserId,
-    /// The session, which may have been ended since.
+    /// The session, which may have ended since.
     pub session: SessionId,
-    /// When it was issued, to the second.
+    /// When it was issued, in whole seconds.
     pub issued_at: Timestamp,
-    /// From when on it is no longer valid.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// Why an access token is not taken.
+/// Why an access token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwtError {
-    /// It was good, but no longer is.
+    /// It was valid, but has expired.
     #[error("the access token has expired")]
     Expired,
-    /// Not a token of ours.
+    /// Not one of our tokens.
     #[error("not a valid access token")]
     Invalid,
-    /// It may be one of ours: it names a key that is not known here, yet.
-    #[error("signed with a key that is not known")]
+    /// It may be one of ours, but names a key that is not known here yet.
+    #[error("signed with an unknown key")]
     UnknownKey,
 }
 
-/// A key that verifies: the public half.
+/// The public half of a signing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     /// The key's name in a token's header.
     pub kid: String,
     /// The Ed25519 public key.
     pub bytes: [u8; 32],
-    /// From when on it verifies no longer: set for a retired key.
+    /// When it stops verifying; set for a retired key.
     pub until: Option<Timestamp>,
 }
 
@@ -78,20 +77,20 @@ impl PublicKey {
     }
 }
 
-/// The keys that are good at a time.
+/// The keys in use at one time.
 #[derive(Clone, Debug)]
 pub struct KeySet {
-    /// The one that signs.
+    /// The key that signs.
     pub active: SigningKey,
-    /// Those that verify: the active one, the next one, and retired ones.
+    /// The keys that verify: the active one, the next one, and retired ones.
     pub verifying: Vec<PublicKey>,
 }
 
 impl KeySet {
-    /// The signing keys of the key file, which a new installation begins with.
+    /// The signing keys of the key file, with which a new installation starts.
     ///
     /// # Errors
-    /// [`JwtError::Invalid`] when the active key is not among the keys (a loaded key file always has it).
+    /// [`JwtError::Invalid`] if the active key is not among the keys (a loaded key file always has it).
     pub fn of_file(keys: &KeyFile) -> Result<Self, JwtError> {
         let active =
             keys.signing().iter().find(|key| key.kid == keys.active_signing()).ok_or(JwtError::Invalid)?;
@@ -99,7 +98,7 @@ impl KeySet {
     }
 }
 
-/// The claims as they are written. Unknown ones are not ours to judge.
+/// The claims as serialized. Unknown claims are ignored.
 #[derive(Serialize, Deserialize)]
 struct Wire {
     iss: String,
@@ -151,7 +150,7 @@ impl std::fmt::Debug for JwtKeys {
 }
 
 impl JwtKeys {
-    /// The signing keys of the key file, until others are put in force. Tokens of another `issuer` are not taken.
+    /// Starts with the signing keys of the key file. Tokens of another `issuer` are refused.
     ///
     /// # Errors
     /// See [`KeySet::of_file`].
@@ -161,7 +160,7 @@ impl JwtKeys {
         Ok(Self { issuer: issuer.to_owned(), validation: validation(issuer), current })
     }
 
-    /// Puts these keys in force.
+    /// Replaces the keys.
     pub fn replace(&self, set: &KeySet) {
         self.current.store(std::sync::Arc::new(Current::of(set)));
     }
@@ -172,7 +171,7 @@ impl JwtKeys {
         self.current.load().header.kid.clone().unwrap_or_default()
     }
 
-    /// The keys that verify at `now`, for others who verify: a JSON Web Key Set (RFC 7517, RFC 8037).
+    /// The keys that verify at `now`, for other verifiers: a JSON Web Key Set (RFC 7517, RFC 8037).
     #[must_use]
     pub fn jwks(&self, now: Timestamp) -> serde_json::Value {
         let current = self.current.load();
@@ -186,17 +185,17 @@ impl JwtKeys {
         serde_json::json!({ "keys": keys })
     }
 
-    /// The name of the key that `token` says it is signed with, if it looks like an access token of ours. Nothing
-    /// of it is verified.
+    /// The name of the key that `token` claims to be signed with, if it looks like one of our access tokens. Verifies
+    /// nothing.
     #[must_use]
     pub fn named_key(token: &str) -> Option<String> {
         header_of(token)?.kid.filter(|kid| is_kid(kid))
     }
 
-    /// A token for this session of this user, valid for `ttl` from `now` on.
+    /// A token for this session of this user, valid for `ttl` from `now`.
     ///
     /// # Errors
-    /// [`JwtError::Invalid`] when signing fails, which it does not with a key of 32 bytes.
+    /// [`JwtError::Invalid`] if signing fails, which it can't with a 32-byte key.
     pub fn issue(
         &self,
         user: UserId,
@@ -216,7 +215,7 @@ impl JwtKeys {
         jsonwebtoken::encode(&current.header, &claims, &current.signing).map_err(|_| JwtError::Invalid)
     }
 
-    /// What the token says, if it is one of ours and still valid at `now`.
+    /// The token's claims, if it is one of ours and still valid at `now`.
     ///
     /// # Errors
     /// See [`JwtError`].
@@ -259,17 +258,17 @@ fn header_of(token: &str) -> Option<Header> {
         return None;
     }
     let header = jsonwebtoken::decode_header(token).ok()?;
-    // The library does not look at `crit`: whoever marks something critical wants us to refuse.
+    // The library ignores `crit`, but a token with critical extensions must be refused.
     (header.typ.as_deref() == Some(TYPE) && header.crit.is_none()).then_some(header)
 }
 
-/// Whether it looks like a name that we give to keys: 8 or 16 hexadecimal digits.
+/// Whether it looks like one of our key names: 8 or 16 hexadecimal digits.
 fn is_kid(text: &str) -> bool {
     matches!(text.len(), 8 | 16) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What the library checks: algorithm, signature, issuer and audience. Not the expiry: it would ask the system
-/// for the time.
+/// What the library checks: algorithm, signature, issuer and audience. Not the expiry, for which it would use the
+/// system time.
 fn validation(issuer: &str) -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.validate_exp = false;

@@ -1,8 +1,8 @@
 //! Who is asking, and what may they do: authentication, membership, permissions.
 //!
-//! The order is fixed and lives in `fields/context.rs`: authentication (`authn.rs`) makes a [`Caller`]; membership of an
-//! organization makes a [`Scope`]; the scope is asked for a permission. What a role may do is decided by casbin from the
-//! policy files ([`policy`](crate::core::policy)), never here.
+//! The order is fixed in `fields/context.rs`: authentication (`authn.rs`) yields a [`Caller`], membership of an
+//! organization yields a [`Scope`], and the scope is asked for a permission. What a role may do is decided by casbin
+//! from the policy files ([`policy`](crate::core::policy)), never here.
 
 mod admitted;
 mod authn;
@@ -26,26 +26,26 @@ pub use self::{
 use self::{decisions::Decisions, jwt::JwtKeys, password::Passwords, rules::Rules};
 use super::{Options, config::Config, keys::Lookups, sealing::KeyFile};
 
-/// What the service keeps to recognize callers and to answer what they may do.
+/// What the service needs to recognize callers and decide what they may do.
 pub struct Access {
-    /// What is known about credentials and memberships just now.
+    /// Known credentials and memberships.
     pub cache: CredentialCache,
     /// Signs and verifies access tokens.
     pub jwt: JwtKeys,
-    /// Keeps tokens of made-up signing keys from asking the database.
+    /// Keeps tokens with made-up signing keys from querying the database.
     pub lookups: Lookups,
     /// Hashes passwords.
     pub passwords: Passwords,
-    /// What the schema's root fields demand.
+    /// What the schema's root fields require.
     pub permits: Permits,
-    /// Which versions of organizations' own rules are in force here.
+    /// Which versions of the organizations' own rules are in force here.
     pub rules: Rules,
-    /// What was decided lately.
+    /// Recent decisions.
     pub decisions: Decisions,
 }
 
 impl Access {
-    /// Nobody is known yet.
+    /// Starts with an empty cache.
     ///
     /// # Errors
     /// The keys can't sign.

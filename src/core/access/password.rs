@@ -1,7 +1,7 @@
-//! Passwords: argon2id, off the request's thread, and as slow for somebody who does not exist.
+//! Passwords: argon2id, off the request's thread, and equally slow for unknown users.
 //!
-//! A hash takes tens of milliseconds and 19 MiB by design. It runs on the blocking pool, at most one per core
-//! at a time, so that a burst of sign-ins can neither stall other requests nor take all memory.
+//! By design a hash takes tens of milliseconds and 19 MiB. It runs on the blocking pool, at most one per core at a
+//! time, so that a burst of sign-ins can neither stall other requests nor use up the memory.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use zeroize::Zeroizing;
 
 use crate::core::sealing::random_bytes;
 
-/// The fewest characters of a password.
+/// The minimum length of a password, in characters.
 pub const MIN_LENGTH: usize = 8;
-/// The most characters of a password.
+/// The maximum length of a password, in characters.
 pub const MAX_LENGTH: usize = 256;
 
-/// What one hash costs.
+/// The cost of one hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Memory in KiB.
@@ -34,27 +34,27 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// What OWASP recommends for argon2id: 19 MiB, two passes, one lane.
+    /// OWASP's recommendation for argon2id: 19 MiB, two passes, one lane.
     pub const STANDARD: Self = Self { memory_kib: 19 * 1024, iterations: 2, lanes: 1 };
-    /// The least that argon2 allows: for tests, which hash many passwords that protect nothing.
+    /// The lowest cost that argon2 allows, for tests, which hash many passwords that protect nothing.
     pub const CHEAPEST: Self = Self { memory_kib: 8, iterations: 1, lanes: 1 };
 }
 
-/// Why a new password is not taken.
+/// Why a new password is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordRule {
     /// Shorter than [`MIN_LENGTH`].
-    #[error("a password has at least {MIN_LENGTH} characters")]
+    #[error("a password must have at least {MIN_LENGTH} characters")]
     TooShort,
     /// Longer than [`MAX_LENGTH`].
-    #[error("a password has at most {MAX_LENGTH} characters")]
+    #[error("a password must have at most {MAX_LENGTH} characters")]
     TooLong,
     /// It is the e-mail address.
     #[error("the password must not be the e-mail address")]
     SameAsEmail,
 }
 
-/// Checks a new password. Length is what makes one strong; rules about its characters only make it hard to keep.
+/// Checks a new password. Length makes a password strong; rules about its characters only make it hard to remember.
 ///
 /// # Errors
 /// The rule that it breaks.
@@ -75,7 +75,7 @@ pub enum PasswordError {
     #[error("password hash: {0}")]
     Hash(#[from] password_hash::Error),
     /// The process is shutting down.
-    #[error("the password was not looked at: shutting down")]
+    #[error("the password was not checked: shutting down")]
     Stopped,
 }
 
@@ -84,7 +84,7 @@ pub enum PasswordError {
 pub struct Passwords {
     argon2: Argon2<'static>,
     slots: Arc<Semaphore>,
-    /// What a password is compared with where there is no user. It has the cost of every other hash.
+    /// Compared against when there is no such user, at the cost of a real hash.
     nobody: Arc<str>,
 }
 
@@ -98,7 +98,7 @@ impl Passwords {
     /// Hashes at this cost from now on.
     ///
     /// # Errors
-    /// For a cost that argon2 does not allow.
+    /// argon2 does not allow the cost.
     pub fn new(cost: Cost) -> Result<Self, PasswordError> {
         let params = Params::new(cost.memory_kib, cost.iterations, cost.lanes, None)
             .map_err(|_| password_hash::Error::ParamsInvalid)?;
@@ -108,20 +108,20 @@ impl Passwords {
         Ok(Self { argon2, slots: Arc::new(Semaphore::new(cores)), nobody })
     }
 
-    /// The hash to store: a PHC string with a salt of its own.
+    /// The hash to store: a PHC string with its own salt.
     ///
     /// # Errors
-    /// When the process is shutting down.
+    /// The process is shutting down.
     pub async fn hash(&self, password: &SecretString) -> Result<String, PasswordError> {
         let password = normalized(password);
         self.run(move |argon2| Ok(argon2.hash_password(password.as_bytes())?.to_string())).await
     }
 
-    /// Whether this is the password. `stored` is `None` where there is no such user: the answer is no, after
-    /// the same time.
+    /// Whether this is the password. If there is no such user, `stored` is `None`: the answer is no, after the same
+    /// time.
     ///
     /// # Errors
-    /// When the stored hash is damaged or the process is shutting down.
+    /// The stored hash is damaged, or the process is shutting down.
     pub async fn verify(&self, password: &SecretString, stored: Option<&str>) -> Result<bool, PasswordError> {
         let password = normalized(password);
         let exists = stored.is_some();
@@ -139,7 +139,7 @@ impl Passwords {
         Ok(matches && exists)
     }
 
-    /// Whether a stored hash has another cost than new ones: hash the password again at the next sign-in.
+    /// Whether a stored hash has a different cost from new ones: then hash the password again at the next sign-in.
     #[must_use]
     pub fn is_outdated(&self, stored: &str) -> bool {
         let Ok(stored) = PasswordHash::new(stored) else { return true };
@@ -150,8 +150,8 @@ impl Passwords {
         })
     }
 
-    /// Runs on the blocking pool, in turn. The slot goes along: a request that was given up still holds it
-    /// until its hash is done.
+    /// Runs on the blocking pool, limited in number. The slot moves along, so an abandoned request still holds it until
+    /// its hash is done.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Argon2<'static>) -> Result<T, PasswordError> + Send + 'static,
@@ -167,8 +167,8 @@ impl Passwords {
     }
 }
 
-/// A hash that no password has, at the cost of those that somebody has. It is drawn, not computed: computing one would
-/// leave its memory with a process that has nothing else to do yet.
+/// A hash that no password has, at the cost of real ones. It is random, not computed: computing one would leave its
+/// memory with a process that has nothing else to do yet.
 fn of_nobody(cost: Cost) -> String {
     let (salt, hash): ([u8; 16], [u8; 32]) = (random_bytes(), random_bytes());
     let Cost { memory_kib, iterations, lanes } = cost;
@@ -176,10 +176,10 @@ fn of_nobody(cost: Cost) -> String {
     format!("$argon2id$v=19$m={memory_kib},t={iterations},p={lanes}${salt}${hash}")
 }
 
-/// One password, however the keyboard composes its characters (NFKC).
+/// The same password however the keyboard composes its characters (NFKC).
 fn normalized(password: &SecretString) -> Zeroizing<String> {
     let password = password.expose_secret();
-    // Room from the start: growing would leave copies behind that nobody wipes.
+    // Allocated in full: growing would leave copies behind that nobody wipes.
     let mut out = Zeroizing::new(String::with_capacity(password.len().saturating_mul(4).min(1 << 20)));
     out.extend(password.nfkc());
     out
@@ -207,7 +207,7 @@ mod tests {
     async fn nobody_has_no_password() {
         let passwords = passwords();
         assert!(!passwords.verify(&"anything".into(), None).await.unwrap());
-        assert!(!passwords.is_outdated(&passwords.nobody), "as dear as anybody's");
+        assert!(!passwords.is_outdated(&passwords.nobody), "as expensive as a real one");
         assert!(!passwords.verify(&"anything".into(), Some(&passwords.nobody)).await.unwrap());
         assert!(matches!(passwords.verify(&"x".into(), Some("junk")).await, Err(PasswordError::Hash(_))));
     }

@@ -1,15 +1,16 @@
-//! What the schema's root fields demand of their callers: read from their directives at start, asked for at each call.
+//! What the schema's root fields require of their callers: read from their directives at start, and checked at each
+//! call.
 
 use std::{collections::HashMap, sync::Arc};
 
 use crate::base::permission::Permission;
 
-/// What a root field demands of its caller.
+/// What a root field requires of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// Nothing: signing in.
     Anyone,
-    /// A person with a session, of whatever organization.
+    /// A person with a session, of any organization.
     SignedIn,
     /// Membership of the organization that the argument `orgId` names.
     Member,
@@ -22,7 +23,7 @@ pub enum Permit {
     },
 }
 
-/// What each root field demands.
+/// What each root field requires.
 #[derive(Clone, Debug, Default)]
 pub struct Permits(Arc<HashMap<Arc<str>, Permit>>);
 
@@ -33,13 +34,13 @@ impl FromIterator<(Arc<str>, Permit)> for Permits {
 }
 
 impl Permits {
-    /// What the root field of this name demands of its caller.
+    /// What the root field of this name requires.
     #[must_use]
     pub fn of(&self, field: &str) -> Option<Permit> {
         self.0.get(field).copied()
     }
 
-    /// The name of a root field, to keep: nothing is copied.
+    /// A root field's name as a shared string.
     #[must_use]
     pub fn name(&self, field: &str) -> Option<Arc<str>> {
         self.0.get_key_value(field).map(|(name, _)| Arc::clone(name))

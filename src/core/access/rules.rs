@@ -1,7 +1,7 @@
-//! Organizations' own rules in the database: puts the newest version of each in force, whichever replica has stored it.
+//! Organizations' own rules in the database: puts the newest version of each in force, whichever replica stored it.
 //!
-//! Versions are made by the slice `policies`. Which of them decide is the policy's business: those of organizations
-//! without a file in the policy folder.
+//! The slice `policies` creates versions. The policy decides which of them apply: those of organizations without a file
+//! in the policy folder.
 
 use std::sync::Arc;
 
@@ -21,26 +21,26 @@ pub struct Rules(Mutex<Seen>);
 
 #[derive(Default)]
 struct Seen {
-    /// None: no version was read yet.
+    /// `None`: no version has been read yet.
     mark: Option<Mark>,
     policy: String,
 }
 
-/// Looks whether there are new versions, and puts them in force: whether the policy is another one than the last time.
-/// Cheap when nothing is new. To be called before the service serves; then again and again.
+/// Puts new versions in force. Returns whether the policy has changed since the last time. Cheap if nothing is new.
+/// Call it once before the service serves, then repeatedly.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     let mut seen = core.access.rules.0.lock().await;
-    // Taken before what it tells of is read: what comes meanwhile is looked at the next time.
+    // Read before the versions, so that whatever arrives in between is read the next time.
     let mark = mark(core).await?;
     if seen.mark != Some(mark) {
         let (texts, worker) = (newest_since(&core.db, seen.mark).await?, core.policy.clone());
         tokio::task::spawn_blocking(move || worker.give(texts)).await.map_err(Problem::internal)?;
         seen.mark = Some(mark);
     }
-    // Also when a file was saved: whoever is served on the strength of the old policy is looked at again.
+    // Also after a file was saved: whoever was admitted under the old policy is checked again.
     let policy = core.policy.status().version;
     if seen.policy == policy {
         return Ok(0);
@@ -50,7 +50,7 @@ pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     Ok(u64::from(!is_first))
 }
 
-/// How many of the newest versions may still be committed after a newer one was.
+/// How many of the newest versions may still commit after a newer one did.
 const AT_ONCE: i64 = 100;
 
 /// The newest version's number, and the sum of the newest numbers.
@@ -60,8 +60,8 @@ struct Mark {
     sum: i64,
 }
 
-/// Tells cheaply whether there is news, however many versions there are. By both numbers, because a transaction that was
-/// begun earlier may be committed later.
+/// A cheap check for news, however many versions there are. It uses both numbers, because a transaction that began
+/// earlier may commit later.
 async fn mark(core: &Core) -> Result<Mark> {
     let sql = format!(
         "SELECT COALESCE(MAX(id), 0), CAST(COALESCE(SUM(id), 0) AS BIGINT) \
@@ -73,7 +73,7 @@ async fn mark(core: &Core) -> Result<Mark> {
     }
 }
 
-/// The newest texts of the organizations that may have a version since the mark; without one, of all.
+/// The newest texts of organizations with a version since the mark; without a mark, of all.
 async fn newest_since(db: &Db, mark: Option<Mark>) -> Result<Vec<(OrgId, Option<String>)>> {
     let sql = "SELECT organization_id, text FROM policy_versions WHERE id IN (SELECT MAX(id) FROM policy_versions \
                WHERE organization_id IN (SELECT organization_id FROM policy_versions WHERE id > $1) \
@@ -83,10 +83,10 @@ async fn newest_since(db: &Db, mark: Option<Mark>) -> Result<Vec<(OrgId, Option<
     rows.iter().map(|row| Ok((OrgId(row.try_get_by_index(0)?), row.try_get_by_index(1)?))).collect()
 }
 
-/// The newest texts of all organizations that have one.
+/// The newest text of every organization that has one.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn all_newest(db: &Db) -> Result<Given> {
     let texts = newest_since(db, None).await?.into_iter();
     Ok(texts.filter_map(|(org, text)| Some((org, text?.into()))).collect())

@@ -16,14 +16,14 @@ use crate::{
     },
 };
 
-/// Who does it, where, and with which rights. Cheap to clone.
+/// Who acts, where, and with which rights. Cheap to clone.
 ///
-/// There is no other way to rows of an organization, and no way to a scope but through membership
+/// There is no other way to an organization's rows, and no way to a scope except through membership
 /// (`fields/context.rs`).
 #[derive(Clone)]
 pub struct Scope(Arc<Inner>);
 
-/// What a [`Scope`] holds.
+/// The contents of a [`Scope`].
 pub struct Inner {
     /// The service.
     pub core: Arc<Core>,
@@ -31,11 +31,11 @@ pub struct Inner {
     pub request: Arc<Request>,
     /// The organization.
     pub org: OrgId,
-    /// What the caller is there.
+    /// The caller's membership there.
     pub membership: Membership,
-    /// The root field that was entered; none for the service's own work.
+    /// The root field that was entered; `None` for the service's own work.
     pub operation: Option<Arc<str>>,
-    /// What it shares with others who hear of the same event.
+    /// Shared with other subscribers of the same event.
     pub(crate) memo: Option<Arc<Memo>>,
 }
 
@@ -48,7 +48,7 @@ impl Deref for Scope {
 }
 
 impl Scope {
-    /// The scope of a caller whose membership was established.
+    /// The scope of a caller whose membership has been established.
     pub(crate) fn new(
         request: &Arc<Request>,
         org: OrgId,
@@ -59,7 +59,7 @@ impl Scope {
         Self(Arc::new(Inner { core, request, org, membership, operation, memo: None }))
     }
 
-    /// The same for somebody who hears of an event together with others.
+    /// The same, for a subscriber who shares an event with others.
     pub(crate) fn sharing(&self, memo: Arc<Memo>) -> Self {
         let Inner { core, request, org, membership, operation, .. } = &**self;
         Self(Arc::new(Inner {
@@ -72,13 +72,14 @@ impl Scope {
         }))
     }
 
-    /// The operator's own scope: the command line and the service's own work. No request leads here.
+    /// The operator's scope, for the command line and the service's own work. No request can reach it.
     #[must_use]
     pub fn system(core: &Arc<Core>, org: OrgId) -> Self {
         Self::system_for(&Request::system(core), org)
     }
 
-    /// The service's own scope, for what a link in `request` has shown that it may: also under its idempotency key.
+    /// The service's own scope for a request whose link has proved what it may do; it also applies the request's
+    /// idempotency key.
     #[must_use]
     pub fn system_for(request: &Request, org: OrgId) -> Self {
         let own = request.on_behalf();
@@ -86,7 +87,7 @@ impl Scope {
         Self::new(&Arc::new(own), org, membership, None)
     }
 
-    /// Whether this is the scope of `request` for its root field `operation` in `org`.
+    /// Whether this is the scope of `request` for the root field `operation` in `org`.
     #[must_use]
     pub fn is_of(&self, request: &Arc<Request>, operation: &str, org: OrgId) -> bool {
         Arc::ptr_eq(&self.request, request) && self.operation.as_deref() == Some(operation) && self.org == org
@@ -98,7 +99,7 @@ impl Scope {
         self.membership.permissions.contains(permission)
     }
 
-    /// The permissions of these kinds that the caller holds here, as JSON: what a record lets its reader do with it.
+    /// The caller's permissions here of these kinds, as JSON: what a record lets its reader do with it.
     #[must_use]
     pub fn can(&self, kinds: &[&str]) -> String {
         let of_kind = |name: &&str| {
@@ -108,7 +109,7 @@ impl Scope {
         serde_json::Value::from(names).to_string()
     }
 
-    /// Refuses a caller who does not hold `permission` here.
+    /// Fails if the caller does not hold `permission` here.
     ///
     /// # Errors
     /// `PERMISSION_DENIED`, naming the permission.
@@ -116,9 +117,9 @@ impl Scope {
         if self.may(permission) {
             return Ok(());
         }
-        let detail = format!("You lack the permission {permission} in this organization.");
+        let detail = format!("You do not have the permission {permission} in this organization.");
         let problem = Problem::new(Code::PermissionDenied, detail).with("permission", permission.as_str());
-        // Whoever may read the policy is told what in it decides.
+        // Callers who may read the policy also learn which line decided.
         let Some(why) = self.why(permission).filter(|_| self.may(Permission::PolicyView)) else {
             return Err(problem);
         };
@@ -130,8 +131,8 @@ impl Scope {
         })
     }
 
-    /// What the policy says about the caller and `permission` here; none where it has nothing to say: about the service
-    /// itself, and about a service token that was not issued for the permission.
+    /// What the policy says about the caller and `permission`. `None` where it does not apply: to the service itself,
+    /// and to a service token that was not issued with the permission.
     #[must_use]
     pub fn why(&self, permission: Permission) -> Option<Explanation> {
         let subject = match (self.membership.role, &self.request.caller) {
@@ -142,8 +143,8 @@ impl Scope {
         Some(self.core.policy.explain(Some(self.org), subject, permission))
     }
 
-    /// Why the caller may or may not do `permission` here, in a sentence: with lines of the policy for those who may
-    /// read it.
+    /// Why the caller may or may not use `permission` here, in a sentence; with policy lines for those who may read the
+    /// policy.
     #[must_use]
     pub fn reason(&self, permission: Permission) -> String {
         match (self.why(permission), &self.request.caller) {

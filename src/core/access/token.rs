@@ -1,9 +1,9 @@
-//! Opaque tokens: what a service, a host or a session's refresh shows to say who it is.
+//! Opaque tokens, which identify a service, a host or a session's refresh.
 //!
-//! `mst_svc_` + 43 characters + 6 characters: a prefix that tells the kind (and lets a scanner find a leaked
-//! one), 256 random bits in base62, and the CRC-32 of all that in base62, by which a mistyped or cut token is
-//! told apart without asking the database. The text is shown once; the database has its SHA-256 alone. A slow
-//! hash would add nothing: nobody can guess 256 bits.
+//! `mst_svc_` + 43 characters + 6 characters: a prefix for the kind (by which a scanner finds a leaked one), 256 random
+//! bits in base62, and the CRC-32 of both in base62, which detects a mistyped or truncated token without the database.
+//! The text is shown once; the database has only its SHA-256. A slow hash would add nothing, since nobody can guess 256
+//! bits.
 
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
@@ -18,22 +18,22 @@ const RANDOM_LEN: usize = 43;
 /// 62^6 > 2^32.
 const CHECKSUM_LEN: usize = 6;
 
-/// What a token is for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
-    /// A service token of an organization: integrations.
+    /// An organization's service token, for integrations.
     Service,
     /// Lets a new host connect for the first time.
     Provisioning,
-    /// A host that is connected.
+    /// A connected host.
     Host,
     /// Renews a person's session.
     Refresh,
-    /// A link that was sent by mail.
+    /// A link sent by mail.
     Link,
-    /// A sign-in that awaits its second factor.
+    /// A sign-in that is waiting for its second factor.
     Challenge,
-    /// A sign-in elsewhere that awaits to be exchanged for a session.
+    /// A sign-in through a provider, waiting to be exchanged for a session.
     Code,
 }
 
@@ -49,7 +49,7 @@ impl TokenKind {
         Self::Code,
     ];
 
-    /// What tokens of this kind begin with.
+    /// The prefix of tokens of this kind.
     #[must_use]
     pub fn prefix(self) -> &'static str {
         match self {
@@ -64,18 +64,18 @@ impl TokenKind {
     }
 }
 
-/// The SHA-256 of a token: what is stored and looked up. It gives nothing away about the token.
+/// The SHA-256 of a token: what is stored and looked up. It reveals nothing about the token.
 #[derive(Clone, Copy, Eq)]
 pub struct TokenHash(pub [u8; 32]);
 
 impl TokenHash {
-    /// The hash of a text, whether or not it is a token.
+    /// The hash of any text, whether or not it is a token.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// The hash as the database has it; `None` unless it is 32 bytes.
+    /// The hash as stored; `None` unless it is 32 bytes.
     #[must_use]
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
@@ -107,12 +107,12 @@ impl std::fmt::Debug for TokenHash {
     }
 }
 
-/// A token that somebody showed: well-formed, but not yet known to exist.
+/// A well-formed token that a client presented; it is not yet known to exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is for.
+    /// Its purpose.
     pub kind: TokenKind,
-    /// By which it is looked up.
+    /// The key for looking it up.
     pub hash: TokenHash,
 }
 
@@ -123,7 +123,7 @@ impl Token {
         Self::of_secret(kind, Zeroizing::new(random_bytes()))
     }
 
-    /// The token that these 256 secret bits make.
+    /// The token made of these 256 secret bits.
     #[must_use]
     pub fn of_secret(kind: TokenKind, mut secret: SecretKey) -> (SecretString, TokenHash) {
         let mut text = Zeroizing::new(String::with_capacity(64));
@@ -134,7 +134,7 @@ impl Token {
         (SecretString::from(text.as_str()), TokenHash::of(&text))
     }
 
-    /// Reads a token of any kind; `None` for what can't be one (another shape, a wrong checksum).
+    /// Parses a token of any kind; `None` if it is malformed or its checksum is wrong.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let kind = TokenKind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()))?;
@@ -148,20 +148,20 @@ impl Token {
         (expected.as_bytes() == checksum).then(|| Self { kind, hash: TokenHash::of(text) })
     }
 
-    /// Reads a token of this kind and no other.
+    /// Parses a token of this kind only.
     #[must_use]
     pub fn parse_kind(kind: TokenKind, text: &str) -> Option<Self> {
         Self::parse(text).filter(|token| token.kind == kind)
     }
 
-    /// The last four characters, by which a person recognizes a token in a list. They are checksum.
+    /// The last four characters, by which people recognize a token in a list. They are part of the checksum.
     #[must_use]
     pub fn hint(text: &str) -> &str {
         text.char_indices().rev().nth(3).map_or(text, |(at, _)| &text[at..])
     }
 }
 
-/// Appends a big-endian number in exactly `width` digits, leading zeros included; leaves zero in `number`.
+/// Appends a big-endian number in exactly `width` digits, with leading zeros; leaves zero in `number`.
 fn push_base62(out: &mut String, number: &mut [u8], width: usize) {
     let mut digits = Zeroizing::new(vec![0_u8; width]);
     for digit in digits.iter_mut().rev() {

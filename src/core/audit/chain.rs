@@ -1,8 +1,8 @@
-//! A line as it is hashed, and how it hangs on the one before.
+//! How a line is hashed and chained to the previous one.
 //!
-//! `hash = SHA-256(hash of the line before ‖ the line as canonical JSON)`; before the first line stand 32 zero bytes.
-//! Canonical: keys sorted, no white space, as RFC 8785 writes objects of strings and whole numbers; so that a few
-//! lines in any language check an export.
+//! `hash = SHA-256(hash of the previous line ‖ the line as canonical JSON)`; the first line follows 32 zero bytes.
+//! Canonical means sorted keys and no white space, as RFC 8785 writes objects of strings and whole numbers, so that a
+//! few lines of code in any language can verify an export.
 
 use sea_orm::QueryResult;
 use serde::{Serialize, Serializer};
@@ -12,24 +12,24 @@ use sha2::{Digest, Sha256};
 use super::line::{COLUMNS, Line};
 use crate::base::problem::Result;
 
-/// What stands before the first line.
+/// The previous hash of the first line.
 pub const GENESIS: [u8; 32] = [0; 32];
 
 /// The chain of the instance itself.
 pub const INSTANCE: i64 = 0;
 
-/// A line that has its place in the chain.
+/// A line with its place in the chain.
 pub(super) struct Sealed {
-    /// What it says, and its place.
+    /// The line and its place.
     pub line: Line,
-    /// The hash of the line before.
+    /// The hash of the previous line.
     pub prev_hash: Vec<u8>,
-    /// Its own.
+    /// Its own hash.
     pub hash: Vec<u8>,
 }
 
 impl Sealed {
-    /// What [`Self::read`] reads.
+    /// The columns that [`Self::read`] reads.
     pub fn columns() -> String {
         format!("id, {COLUMNS}, chain_seq, prev_hash, hash")
     }
@@ -37,12 +37,12 @@ impl Sealed {
     /// Reads [`Self::columns`].
     ///
     /// # Errors
-    /// The database gave something else.
+    /// The database returned something unexpected.
     pub fn read(row: &QueryResult) -> Result<Self> {
         Ok(Self { line: Line::read(row)?, prev_hash: row.try_get_by(22)?, hash: row.try_get_by(23)? })
     }
 
-    /// The line of an export.
+    /// The line as exported.
     #[must_use]
     pub fn exported(&self) -> Value {
         let mut line = self.line.value();
@@ -53,19 +53,19 @@ impl Sealed {
     }
 }
 
-/// The hash of a line, in its canonical form, that comes after `prev`.
+/// The hash of a line in its canonical form, following `prev`.
 #[must_use]
 pub fn hash(prev: &[u8], canonical: &[u8]) -> [u8; 32] {
     Sha256::new().chain_update(prev).chain_update(canonical).finalize().into()
 }
 
-/// The one way to write a value.
+/// The canonical form of a value.
 #[must_use]
 pub fn canonical(value: &Value) -> Vec<u8> {
     canonical_bytes(&Sorted(value))
 }
 
-/// The JSON of something whose fields are sorted already.
+/// The JSON of a value whose fields are already sorted.
 pub(super) fn canonical_bytes(what: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::with_capacity(1_024);
     // Writing objects, texts and numbers to memory can't fail.
@@ -73,7 +73,7 @@ pub(super) fn canonical_bytes(what: &impl Serialize) -> Vec<u8> {
     out
 }
 
-/// A value whose objects are written with sorted keys.
+/// Serializes a value with sorted object keys.
 struct Sorted<'a>(&'a Value);
 
 impl Serialize for Sorted<'_> {
@@ -90,7 +90,7 @@ impl Serialize for Sorted<'_> {
     }
 }
 
-/// For a field of something that is canonical.
+/// For a field of a canonical struct.
 pub(super) fn sorted<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
     Sorted(value).serialize(serializer)
 }

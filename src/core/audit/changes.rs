@@ -1,4 +1,4 @@
-//! What an edit changed, as the log shows it: secrets only as "changed".
+//! What an edit changed, as the log shows it. Secrets appear only as "changed".
 
 use serde_json::Value;
 
@@ -17,13 +17,13 @@ pub fn changed<A: sea_orm::ActiveModelTrait>(edited: &A) -> Value {
     Value::Object(changes)
 }
 
-/// What stands in the log for a value that it does not repeat.
+/// Stands for a value that the log does not repeat.
 const CHANGED: &str = "changed";
 
 /// Longer texts are not repeated: the record has them.
 const MAX_TEXT: usize = 500;
 
-/// Columns that may hold a secret without being named for one: people write keys into command lines.
+/// Columns that may contain a secret although their names don't say so: people write keys into command lines.
 const UNSHOWN: [&str; 1] = ["args"];
 
 fn shown(column: &str, value: sea_orm::Value) -> Value {
@@ -42,7 +42,7 @@ fn shown(column: &str, value: sea_orm::Value) -> Value {
     }
 }
 
-/// Of an address only whose it is: user info, paths and queries carry keys.
+/// Only the origin of a URL: user info, paths and queries can contain keys.
 fn origin(text: &str) -> Value {
     match url::Url::parse(text) {
         Ok(url) if url.has_host() => url.origin().ascii_serialization().into(),

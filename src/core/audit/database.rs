@@ -1,7 +1,7 @@
-//! A chain as the database has it: verified, and exported as JSON Lines, a page at a time.
+//! A chain in the database: verified, and exported as JSON Lines, a page at a time.
 //!
-//! Lines are sealed and removed all the while. Verifying reads one state of the database from its first statement to its
-//! last. An export takes as long as its reader likes, so only its beginning does; its pages are asked to have no gaps.
+//! Lines are sealed and removed all the time. Verification reads one snapshot of the database from start to end. An
+//! export takes as long as its reader likes, so only its start uses a snapshot, and its pages are checked for gaps.
 
 use bytes::Bytes;
 use futures::{Stream, stream};
@@ -25,20 +25,20 @@ use crate::{
 /// How many lines are in memory at a time.
 const PAGE: usize = 500;
 
-/// Every chain that there is.
+/// Every chain.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn chains(core: &Core) -> Result<Vec<i64>> {
     let known = "SELECT chain FROM audit_chains UNION SELECT chain FROM audit_checkpoints ORDER BY 1";
     let rows = core.db.all(known.to_owned(), vec![]).await?;
     Ok(rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?)
 }
 
-/// Whether a chain is as it was sealed, and has the line that is known from elsewhere: its place and its hash.
+/// Whether a chain is as it was sealed, and contains a line known from elsewhere, given by its place and hash.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn verify(
     core: &Core,
     chain: i64,
@@ -77,11 +77,11 @@ pub async fn verify(
     Ok(verifier.finish(last, unsealed.unsigned_abs()))
 }
 
-/// The sealed lines of a chain from one instant to another as JSON Lines: a signed header, the entries, and the checkpoints
+/// The sealed lines of a chain between two instants as JSON Lines: a signed header, the entries, and the checkpoints
 /// where they were made. The header vouches for every line up to the last.
 ///
 /// # Errors
-/// The database is out of reach. The stream ends with an error where retention has removed what it had yet to read.
+/// The database can't be reached. The stream ends with an error if retention removes lines that it has not read yet.
 pub async fn export(
     core: std::sync::Arc<Core>,
     chain: i64,
@@ -127,19 +127,19 @@ fn is_gapless(rows: &[Sealed], after: i64, last: i64) -> bool {
     rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.line.seq == after + whole)
 }
 
-/// Refuses to go on where retention has removed lines after `after`: what was written until then would not verify. Gaps
-/// that nobody has signed for are exported as they are, so that whoever checks the export finds them.
+/// Fails if retention has removed lines after `after`: what was written so far would not verify. Gaps that nobody
+/// signed for are exported as they are, so that whoever verifies the export finds them.
 async fn require_kept(core: &Core, chain: i64, after: i64) -> Result<()> {
     let newer = "SELECT 1 FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2";
     if all(core.db.read(), newer, &[chain, after]).await?.is_empty() {
         return Ok(());
     }
-    let detail = "Retention removed lines while the log was exported. Export it again.";
+    let detail = "Retention removed lines during the export. Export the log again.";
     Err(Problem::new(Code::Conflict, detail))
 }
 
-/// The first and the last place of an export; of nothing, the place after the end and the end. Lines behind the tombstone
-/// are about to be removed.
+/// The first and last place of an export; for an empty export, the place after the end, and the end. Lines behind the
+/// tombstone are about to be removed.
 async fn range(
     state: &impl ConnectionTrait,
     chain: i64,
@@ -189,7 +189,7 @@ async fn header(
     })
 }
 
-/// Lines after a place, up to another one.
+/// The lines after one place, up to another.
 async fn page(db: &impl ConnectionTrait, chain: i64, after: i64, last: i64) -> Result<Vec<Sealed>> {
     let query = format!(
         "SELECT {} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
@@ -199,7 +199,7 @@ async fn page(db: &impl ConnectionTrait, chain: i64, after: i64, last: i64) -> R
     all(db, &query, &[chain, after, last]).await?.iter().map(Sealed::read).collect()
 }
 
-/// The signed statements about places, in their order.
+/// The signed statements about places, in order.
 async fn statements(
     db: &impl ConnectionTrait,
     chain: i64,
@@ -228,7 +228,7 @@ fn organization(chain: i64) -> Option<i64> {
     (chain != INSTANCE).then_some(chain)
 }
 
-/// The lines of a chain, in a form that the indexes by organization serve.
+/// The lines of a chain, as a condition that the indexes by organization serve.
 pub(super) fn of(chain: i64) -> String {
     organization(chain).map_or("organization_id IS NULL".to_owned(), |org| format!("organization_id = {org}"))
 }

@@ -1,7 +1,7 @@
-//! The key that signs statements about the log, and the public halves that check them.
+//! The key that signs statements about the log, and the public keys that verify them.
 //!
-//! It is derived from a seed of the key file, one way: whoever knows the audit key knows no other, and an installation
-//! needs no new file for it. It is another key than the one that signs access tokens.
+//! It is derived one way from a seed in the key file: whoever knows the audit key learns no other, and an installation
+//! needs no extra file. It differs from the key that signs access tokens.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
@@ -16,7 +16,7 @@ pub struct AuditKey {
     public: PublicKey,
 }
 
-/// Checks them.
+/// Verifies statements about the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     id: String,
@@ -31,7 +31,7 @@ impl AuditKey {
         Some(Self::derive(&active.seed))
     }
 
-    /// The public halves of every key that the key file has held seeds for.
+    /// The public keys for every seed in the key file.
     #[must_use]
     pub fn known(keys: &KeyFile) -> Vec<PublicKey> {
         keys.signing().iter().map(|key| Self::derive(&key.seed).public).collect()
@@ -46,7 +46,7 @@ impl AuditKey {
         Self { signing, public }
     }
 
-    /// What others check with.
+    /// The public half.
     #[must_use]
     pub fn public(&self) -> &PublicKey {
         &self.public
@@ -63,14 +63,14 @@ impl PublicKey {
         Self { id: hex::encode(&digest[..8]), key }
     }
 
-    /// Reads what `muster audit key` prints.
+    /// Parses what `muster audit key` prints.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = <[u8; 32]>::try_from(STANDARD.decode(text.trim()).ok()?).ok()?;
         VerifyingKey::from_bytes(&bytes).ok().map(Self::new)
     }
 
-    /// How a signature names the key: the beginning of its digest.
+    /// The key's name in a signature: the start of its digest.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id

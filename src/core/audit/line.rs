@@ -1,7 +1,7 @@
-//! A line of the log: what it says, its columns, and the one place that writes lines.
+//! A line of the log: its contents, its columns, and the only code that writes lines.
 //!
-//! A line is written into `audit_unsealed`, in the transaction of its change. The sealer (`seal.rs`) reads it there, gives it
-//! its place, and has the database move the row into `audit_log`.
+//! A line is written to `audit_unsealed` in the transaction of its change. The sealer (`seal.rs`) reads it there,
+//! assigns its place, and has the database move the row to `audit_log`.
 
 use std::{borrow::Cow, net::IpAddr, sync::LazyLock};
 
@@ -27,12 +27,12 @@ pub(super) const COLUMNS: &str = "organization_id, at, last_at, count, actor_kin
      credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
      request_id, ip";
 
-/// The words of a vocabulary, as the wire has them. They are texts, because a log keeps the words of every version.
+/// A wire text of an enumeration. It is a string because the log keeps the values of every version.
 pub(super) type Word = Cow<'static, str>;
 
-/// Who did what, or was refused it. It holds names as they were, and refers to nothing that may be deleted.
+/// Who did what, or was refused what. It stores names as they were, and refers to nothing that may be deleted.
 ///
-/// The fields are in the order of their names, and all of them are written: so its JSON is canonical, and is what is hashed.
+/// All fields are serialized, in alphabetical order: that makes the JSON canonical, and this JSON is what is hashed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Line {
     pub actor_id: Option<i64>,
@@ -44,21 +44,21 @@ pub(super) struct Line {
     pub changes: serde_json::Value,
     /// The problem's code, if something was refused.
     pub code: Option<Word>,
-    /// How often: a burst of the same refusal is one line.
+    /// The number of events: a burst of the same refusal is one line.
     pub count: i64,
     pub credential_hint: Option<String>,
     pub credential_id: Option<i64>,
     pub credential_kind: Option<Word>,
-    /// The line of the policy that decided.
+    /// The policy line that decided.
     pub decided_by: Option<String>,
-    /// The database gives it when the line is written.
+    /// Assigned by the database when the line is written.
     pub id: i64,
     pub ip: Option<String>,
-    /// When the last of a burst was; none for a single event.
+    /// When the last event of a burst happened; `None` for a single event.
     pub last_at: Option<Timestamp>,
     /// The root field of the schema: `createServer`.
     pub operation: Word,
-    /// None: concerns the whole instance.
+    /// `None`: concerns the whole instance.
     pub organization_id: Option<i64>,
     pub outcome: Word,
     pub permission: Option<Word>,
@@ -67,7 +67,7 @@ pub(super) struct Line {
     pub seq: i64,
     pub target_id: Option<i64>,
     pub target_kind: Option<Word>,
-    /// The version of what is hashed.
+    /// The version of the hashed format.
     pub v: u8,
 }
 
@@ -101,7 +101,7 @@ impl Line {
         }
     }
 
-    /// The same with its actor and the credential.
+    /// Adds the actor and the credential.
     pub fn by(self, caller: &Caller) -> Self {
         let (credential_kind, credential_id) = credential(caller);
         Self {
@@ -115,25 +115,25 @@ impl Line {
         }
     }
 
-    /// The same with where it came from.
+    /// Adds the origin.
     pub fn from(self, ip: Option<IpAddr>, request_id: &str) -> Self {
         let request_id = Some(request_id.to_owned()).filter(|id| !id.is_empty());
         Self { ip: ip.map(|ip| ip.to_string()), request_id, ..self }
     }
 
-    /// Whose chain it belongs to: that of its organization, or of the instance.
+    /// The chain that it belongs to: its organization's, or the instance's.
     pub fn chain(&self) -> i64 {
         self.organization_id.unwrap_or(INSTANCE)
     }
 
-    /// What is hashed.
+    /// The bytes that are hashed.
     pub fn canonical(&self) -> Vec<u8> {
         canonical_bytes(self)
     }
 
     /// The same as a value.
     pub fn value(&self) -> serde_json::Value {
-        // It is an object of texts and numbers.
+        // An object of texts and numbers, which can't fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
@@ -166,7 +166,7 @@ impl Line {
     /// Reads `id`, [`COLUMNS`] and a place.
     ///
     /// # Errors
-    /// The database gave something else.
+    /// The database returned something unexpected.
     pub fn read(row: &QueryResult) -> Result<Self> {
         let text = |at: usize| row.try_get_by::<Option<String>, _>(at);
         let word = |at: usize| row.try_get_by::<String, _>(at).map(Word::Owned);
@@ -199,7 +199,7 @@ impl Line {
     }
 }
 
-/// Writes lines right before the commit of what they tell of.
+/// Writes lines just before the commit of the changes they describe.
 pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = Line>) {
     static INSERT: LazyLock<String> = LazyLock::new(|| {
         let places: Vec<String> = (1..=COLUMNS.split(", ").count()).map(|n| format!("${n}")).collect();

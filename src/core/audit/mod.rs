@@ -1,15 +1,16 @@
-//! The audit log: who did what or was refused what, through which credential, to what.
+//! The audit log: who did what, or was refused what, with which credential, to which record.
 //!
-//! - this file: a line for a change, written in the transaction of the change, so that neither exists without the other.
-//! - `line.rs`: what a line says, and how it is written.
-//! - `changes.rs`: what an edit changed. Secrets never get here: of a secret the log knows that it changed.
-//! - `refusals.rs`: lines for what was refused: kept in memory, written beside the requests.
-//! - `chain.rs`, `statement.rs`, `key.rs`: how a line is hashed, what is signed, with what.
-//! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old ones.
-//! - `verify.rs`: whether a chain is as it was sealed; `database.rs`: chains read and exported.
+//! - this file: a line for a change, written in the transaction of the change, so that neither exists without the
+//! other.
+//! - `line.rs`: what a line contains, and how it is written.
+//! - `changes.rs`: what an edit changed. Secrets never get here; the log only says that they changed.
+//! - `refusals.rs`: lines for refusals, collected in memory and written in the background.
+//! - `chain.rs`, `statement.rs`, `key.rs`: how lines are hashed, and what is signed with which key.
+//! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old lines.
+//! - `verify.rs`: checks that a chain is as it was sealed; `database.rs`: reads and exports chains.
 //!
-//! Lines are only ever added. What belongs to no organization (accounts, credentials that are no good, strangers) has its
-//! lines in the log of the instance, which its operator reads.
+//! Lines are only ever added. Events outside any organization (accounts, bad credentials, unknown callers) go to the
+//! log of the instance, which its operator reads.
 
 mod chain;
 mod changes;
@@ -57,22 +58,22 @@ use crate::{
     },
 };
 
-/// What the service keeps for its log.
+/// What the service needs for its log.
 pub struct Recorder {
-    /// What was refused lately.
+    /// Recent refusals.
     pub(crate) refusals: Refusals,
     /// Signs checkpoints.
     pub(crate) key: Option<AuditKey>,
-    /// False only where the cost of the log is measured.
+    /// False only when measuring the cost of the log.
     audited: bool,
-    /// Where the sealer begins to look.
+    /// Where the sealer starts to look.
     floor: Floor,
     /// The organizations whose log is being exported.
     pub(crate) exporting: Arc<Mutex<HashSet<OrgId>>>,
 }
 
 impl Recorder {
-    /// Nothing was refused yet.
+    /// Starts without refusals.
     #[must_use]
     pub fn new(keys: &KeyFile, audited: bool) -> Self {
         Self {
@@ -92,15 +93,15 @@ pub struct Entry {
     pub operation: &'static str,
     /// What it does to the record.
     pub op: ChangeOp,
-    /// The kind of record that it concerns.
+    /// The kind of the record.
     pub kind: RecordKind,
-    /// Which one.
+    /// The record's id.
     pub id: i64,
     /// What changed: an object.
     pub changes: Value,
 }
 
-/// Writes a line as the transaction's caller, when it commits, and tells those who watch the organization.
+/// Writes a line in the name of the transaction's caller when it commits, and notifies subscribers of the organization.
 pub fn record(tx: &Tx, entry: Entry) {
     let (scope, request) = (&tx.scope, &tx.scope.request);
     let Entry { kind, id, op, .. } = entry;
@@ -140,7 +141,7 @@ fn credential(caller: &Caller) -> (Option<CredentialUsed>, Option<i64>) {
     }
 }
 
-/// The line of the policy that lets the caller in, or keeps them out; none for the operator, whom no policy binds.
+/// The policy line that admits or refuses the caller; `None` for the operator, to whom no policy applies.
 fn deciding_line(
     core: &Core,
     org: OrgId,

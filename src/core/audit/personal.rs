@@ -1,5 +1,5 @@
-//! Lines of the instance's log: about a person's own account, which belongs to no organization (signing in, passwords,
-//! second factors), and about what the operator does to the installation (keys, the policy of every organization).
+//! Lines in the instance's log: about people's own accounts, which belong to no organization (sign-ins, passwords,
+//! second factors), and about the operator's changes to the installation (keys, every organization's policy).
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -22,63 +22,63 @@ pub struct PersonalEntry<'a> {
     pub operation: &'static str,
     /// Whose account.
     pub user: UserId,
-    /// The name, where the request itself has not shown who asks, but a link or a password in it has.
+    /// The name of the person, if a link or a password in the request identified them rather than the request itself.
     pub proven: Option<&'a str>,
-    /// The session that was opened or ended by it, where the request itself was made through none.
+    /// The session that was opened or ended, if the request was not made through one.
     pub session: Option<SessionId>,
-    /// The organization, where it concerns one.
+    /// The organization, if one is concerned.
     pub organization: Option<OrgId>,
     /// What changed: an object.
     pub changes: Value,
 }
 
 impl<'a> PersonalEntry<'a> {
-    /// Something that was done, by whoever the request shows, to an account and in no organization.
+    /// Something that the request's caller did to an account, outside any organization.
     #[must_use]
     pub fn done(operation: &'static str, user: UserId, changes: Value) -> Self {
         Self { operation, user, proven: None, session: None, organization: None, changes }
     }
 
-    /// The same by somebody of this name, whom a link or a password in the request has shown.
+    /// Adds the name of the person whom a link or a password in the request identified.
     #[must_use]
     pub fn by(self, name: &'a str) -> Self {
         Self { proven: Some(name), ..self }
     }
 
-    /// The same through a session that it has opened or ended: whoever the request shows, it is that person's doing.
+    /// Adds the session that was opened or ended: the account's owner is the actor, whoever the caller is.
     #[must_use]
     pub fn through(self, session: SessionId) -> Self {
         Self { session: Some(session), ..self }
     }
 
-    /// The same in an organization.
+    /// Adds the organization.
     #[must_use]
     pub fn in_org(self, org: OrgId) -> Self {
         Self { organization: Some(org), ..self }
     }
 }
 
-/// Where something comes from: as a rule, a request.
+/// Where an action comes from: usually a request.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
     /// The service.
     pub core: &'a Core,
-    /// Whom the request shows.
+    /// The caller.
     pub caller: &'a Caller,
-    /// The address.
+    /// The client's address.
     pub ip: Option<IpAddr>,
-    /// The request's id, or nothing.
+    /// The request's id, or empty.
     pub request_id: &'a str,
 }
 
 impl<'a> Origin<'a> {
-    /// The operator, at the command line or at the files.
+    /// The operator, at the command line or through files.
     #[must_use]
     pub fn operator(core: &'a Core) -> Self {
         Self { core, caller: &Caller::System, ip: None, request_id: "" }
     }
 
-    /// Writes a line about the installation itself beside the change, when its transaction commits.
+    /// Writes a line about the installation when the transaction commits.
     pub fn record(
         self,
         tx: &Transaction,
@@ -95,10 +95,10 @@ impl<'a> Origin<'a> {
         line::write(tx, [line.by(self.caller).from(self.ip, self.request_id)]);
     }
 
-    /// The same after a change of files, which has no transaction.
+    /// The same after a change to files, which has no transaction.
     ///
     /// # Errors
-    /// The database is out of reach; the change stands.
+    /// The database can't be reached; the change remains.
     pub async fn record_after(
         self,
         operation: &'static str,
@@ -123,7 +123,7 @@ impl<'a> From<&'a Arc<Request>> for Origin<'a> {
     }
 }
 
-/// Writes a line beside the change, when its transaction commits.
+/// Writes a line when the transaction commits.
 pub fn record_personal<'a>(tx: &Transaction, origin: impl Into<Origin<'a>>, entry: PersonalEntry<'_>) {
     let origin = origin.into();
     let line = Line {

@@ -1,9 +1,9 @@
-//! What was refused: counted in memory, written in batches beside the requests.
+//! Refusals: counted in memory, written in batches in the background.
 //!
-//! A refusal costs its request a look into a map. The same refusal of the same actor from the same address is one line
-//! with a count: the first of a burst is written at the next round, the rest once a minute. So a flood writes no more than
-//! the map holds, once a minute, whatever it sends; what the map can't hold is counted, and the count has a line as well.
-//! Callers whom nobody knows have a share of their own: they can't crowd out what members are refused.
+//! A refusal costs its request a map lookup. Repeated refusals of the same actor from the same address are one line
+//! with a count: the first of a burst is written at the next round, the rest once a minute. So a flood, whatever it
+//! sends, writes no more than the map holds, once a minute; refusals beyond that are counted, and the count gets a line
+//! as well. Unknown callers have a separate quota, so they can't crowd out refusals of members.
 
 use std::{
     collections::HashMap,
@@ -34,20 +34,20 @@ use crate::{
     },
 };
 
-/// How many kinds of refusals of known callers are kept at a time.
+/// The most distinct refusals of known callers kept at a time.
 const MOST_KNOWN: usize = 1_024;
-/// The same for callers without a good credential.
+/// The same for callers without a valid credential.
 const MOST_UNKNOWN: usize = 128;
 /// The same for one known caller.
 const MOST_OF_ONE: usize = 32;
-/// How long the repetitions of a refusal are gathered before they are written.
+/// How long repeats are collected before they are written.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The refusals that are not written yet.
+/// Refusals that have not been written yet.
 #[derive(Default)]
 pub struct Refusals {
     kept: Mutex<Kept>,
-    /// How many there was no room for, and no line says so yet.
+    /// How many did not fit and have not been reported yet.
     lost: AtomicU64,
 }
 
@@ -78,15 +78,15 @@ impl Key {
     }
 }
 
-/// The same refusal, several times.
+/// Repeats of the same refusal.
 struct Burst {
-    /// The line as the first of them made it.
+    /// The line of the first one.
     line: Line,
     first: Timestamp,
     last: Timestamp,
-    /// How many are not written yet.
+    /// How many have not been written.
     count: i64,
-    /// When they are.
+    /// When to write them.
     due: Timestamp,
 }
 
@@ -108,7 +108,7 @@ impl Refusals {
         kept.lines.insert(key, Burst { line: line(), first: now, last: now, count: 1, due: now });
     }
 
-    /// What is to be written now. `all`: the windows are not waited for.
+    /// Takes what is due. `all`: does not wait for the windows to end.
     fn take(&self, now: Timestamp, all: bool) -> Vec<(Key, Line, i64)> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut due = Vec::new();
@@ -133,7 +133,7 @@ impl Refusals {
         due
     }
 
-    /// The database took none of them: they are written with the next ones.
+    /// Puts back lines that the database did not accept, to be written with the next ones.
     fn put_back(&self, now: Timestamp, lines: Vec<(Key, Line, i64)>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, line, count) in lines {
@@ -172,8 +172,8 @@ impl Kept {
     }
 }
 
-/// Notes that a caller was refused `operation`. What is no refusal (a wrong value, a state that does not allow it) and
-/// a caller who showed nothing at all are passed over.
+/// Notes that a caller was refused `operation`. Skips errors that are not refusals (an invalid value, a state that does
+/// not allow the call) and callers without any credential.
 pub fn refused(
     request: &Request,
     operation: &str,
@@ -189,7 +189,8 @@ pub fn refused(
     if matches!(caller, Caller::Anonymous) {
         return;
     }
-    // Who is no member has no lines in the organization's log: neither a name, nor room to fill.
+    // A non-member gets no lines in the organization's log: they must be able neither to place a name there nor to fill
+    // it.
     let stranger = problem.code == Code::NotAMember;
     let (org, membership) = (inside.map(|(org, _)| org), inside.and_then(|(_, membership)| membership));
     let target = org.filter(|_| stranger);
@@ -225,7 +226,8 @@ pub fn refused(
     });
 }
 
-/// Notes a refused sign-in or the like. `user` is whose account it is, if it is anybody's; what was typed has no line.
+/// Notes a refused sign-in or similar. `user` is the owner of the account, if it exists; the input itself is not
+/// logged.
 pub fn refused_account(
     core: &Core,
     operation: &'static str,
@@ -256,7 +258,7 @@ pub fn refused_account(
     });
 }
 
-/// Notes that a caller, or an address without one, was too fast. Nothing is known yet of what they were about to do.
+/// Notes that a caller, or an address without a credential, hit the rate limit. What they wanted is not known yet.
 pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id: &str) {
     let org = match caller {
         Caller::Token(token) => Some(token.org),
@@ -283,17 +285,17 @@ pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id
     });
 }
 
-/// Notes a credential that is no good. The credential itself has no line: it may be one letter off a good one.
+/// Notes an invalid credential. The credential itself is not logged: it may be one letter off a valid one.
 pub fn refused_credential(core: &Core, problem: &Problem, ip: Option<IpAddr>, request_id: &str) {
     if matches!(problem.code, Code::Unauthenticated | Code::TokenExpired) {
         refused_account(core, "authenticate", None, problem.code, (ip, request_id));
     }
 }
 
-/// Writes what is due of what was refused; all of it, at the end of the service. Returns how many lines that were.
+/// Writes the refusals that are due, or all of them when the service ends. Returns the number of lines.
 ///
 /// # Errors
-/// The database did not take them; then they are kept for the next time.
+/// The database did not accept them; they are kept for the next time.
 pub async fn write_refusals(core: &Core, all: bool) -> Result<usize> {
     let now = core.clock.now();
     let mut lines = core.audit.refusals.take(now, all);

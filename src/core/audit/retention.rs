@@ -1,9 +1,9 @@
-//! Retention: old lines are removed from the beginning of a chain, up to a checkpoint, and a signed tombstone stays in their
-//! place. So what is left still verifies, and nobody can pass off a deletion as retention without the key.
+//! Retention removes old lines from the start of a chain, up to a checkpoint, and leaves a signed tombstone in their
+//! place. So the rest still verifies, and nobody without the key can pass off a deletion as retention.
 //!
-//! What is old is told by the checkpoints: they are few, and none of the log is read for it. A clock that has jumped would
-//! make everything old at once. So nothing is removed while the checkpoints, of all chains, show a gap that is longer
-//! than [`LONGEST_GAP`] in the time that is to be kept, or right before it.
+//! Age is measured by the checkpoints: there are few, so the log itself need not be read. A clock that jumped would make
+//! everything old at once. So nothing is removed while the checkpoints of all chains show a gap longer than
+//! [`LONGEST_GAP`] within the time to keep, or just before it.
 
 use sea_orm::ConnectionTrait;
 
@@ -13,16 +13,16 @@ use crate::{
     core::Core,
 };
 
-/// How many lines one transaction removes.
+/// Lines removed per transaction.
 const BATCH: i64 = 2_000;
 const DAY: i64 = 86_400_000;
-/// The longest time without a checkpoint that is taken for a quiet service, in milliseconds.
+/// The longest gap between checkpoints that is put down to a quiet service, in milliseconds.
 const LONGEST_GAP: i64 = 30 * DAY;
 
-/// Removes what is older than the settings' number of days. Returns how many lines that were.
+/// Removes lines older than the configured number of days. Returns the number of lines.
 ///
 /// # Errors
-/// The database is out of reach; what was removed until then stays removed, with its tombstone.
+/// The database can't be reached; lines already removed stay removed, and their tombstone stays.
 pub async fn retain(core: &Core) -> Result<u64> {
     let days = core.config.audit.retention_days;
     if days == 0 || core.audit.key.is_none() {
@@ -40,7 +40,7 @@ pub async fn retain(core: &Core) -> Result<u64> {
     Ok(removed)
 }
 
-/// The chains with checkpoints from before the time that is kept; none if the clock is not to be trusted.
+/// The chains with checkpoints from before the time to keep; none if the clock can't be trusted.
 async fn due(core: &Core, (kept, now): (Timestamp, Timestamp)) -> Result<Vec<i64>> {
     let old = "SELECT DISTINCT chain FROM audit_checkpoints WHERE at < $1 AND kind = 'CHECKPOINT'";
     let rows = core.db.all(old.to_owned(), vec![kept.0.into()]).await?;
@@ -51,7 +51,7 @@ async fn due(core: &Core, (kept, now): (Timestamp, Timestamp)) -> Result<Vec<i64
         let next = "SELECT MAX(at) FROM audit_checkpoints WHERE at > $1 AND at <= $2";
         let Some(next) = instant(core, next, vec![seen.into(), (seen + LONGEST_GAP).into()]).await? else {
             let after = Timestamp(seen);
-            tracing::warn!(%after, "audit.retention_waits: the log shows nothing for more than 30 days: did the clock jump?");
+            tracing::warn!(%after, "audit.retention_waits: the log has a gap of more than 30 days: did the clock jump?");
             return Ok(Vec::new());
         };
         seen = next;
@@ -64,8 +64,8 @@ async fn instant(core: &Core, sql: &str, values: Vec<sea_orm::Value>) -> Result<
     Ok(row.map(|row| row.try_get_by(0)).transpose()?.flatten())
 }
 
-/// Signs the tombstone of a chain: up to its last checkpoint before the first one that is kept. What claims to be of the
-/// future keeps nothing.
+/// Signs a chain's tombstone, up to its last checkpoint before the first one to keep. Checkpoints dated in the future
+/// keep nothing.
 async fn tombstone(core: &Core, chain: i64, (kept, now): (Timestamp, Timestamp)) -> Result<()> {
     let Some(tx) = begin_alone(core).await? else { return Ok(()) };
     let last = "SELECT seq, hash FROM audit_checkpoints WHERE chain = $1 AND kind = 'CHECKPOINT' AND at < $2 \
@@ -83,7 +83,7 @@ async fn tombstone(core: &Core, chain: i64, (kept, now): (Timestamp, Timestamp))
     Ok(())
 }
 
-/// The chains that have lines behind their tombstone: of this round, or of one that was interrupted.
+/// The chains with lines behind their tombstone, from this round or an interrupted one.
 async fn behind_tombstones(core: &Core) -> Result<Vec<(i64, i64)>> {
     let behind = "SELECT c.chain, c.seq FROM audit_checkpoints c WHERE c.kind = 'TOMBSTONE' AND EXISTS (SELECT 1 \
                   FROM audit_log l WHERE COALESCE(l.organization_id, 0) = c.chain AND l.chain_seq <= c.seq)";
@@ -91,7 +91,7 @@ async fn behind_tombstones(core: &Core) -> Result<Vec<(i64, i64)>> {
     rows.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
 }
 
-/// Removes the lines up to a place, the oldest first.
+/// Removes the lines up to a place, oldest first.
 async fn remove(core: &Core, chain: i64, seq: i64) -> Result<u64> {
     let mut removed = 0;
     loop {

@@ -1,9 +1,9 @@
-//! The sealer: gives committed lines their place in the chain of their organization, and signs checkpoints.
+//! The sealer gives committed lines their place in their organization's chain, and signs checkpoints.
 //!
-//! Changes are not slowed down by it: a line is written in the transaction of its change into a table where it waits without a
-//! place, and is moved into the log a moment later, by any process, in the order of ids as far as they are committed. A
-//! transaction that commits late gets a later place: gaps in ids mean nothing, gaps in places do. One sealer works at a time:
-//! SQLite has one writer, on PostgreSQL it holds an advisory lock. Tampering is detectable once a line is sealed.
+//! It does not slow changes down: a change's transaction writes the line to a waiting table, without a place. Some
+//! process moves it to the log a moment later, in the order of ids among the lines committed by then. A transaction
+//! that commits late gets a later place: gaps in ids mean nothing, gaps in places do. Only one sealer works at a time:
+//! SQLite has one writer, and on PostgreSQL it holds an advisory lock. Tampering is detectable once a line is sealed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,33 +27,33 @@ use crate::{
     core::{Core, store::Transaction},
 };
 
-/// How many lines one transaction seals. PostgreSQL keeps every version of a row that is replaced while a transaction runs, and
-/// reads past them: with 500 the cheapest changes were slower by a twentieth.
+/// Lines sealed per transaction. While a transaction runs, PostgreSQL keeps every version of a replaced row and reads
+/// past them all: with 500, the cheapest changes were 5% slower.
 const BATCH: usize = 100;
-/// How often the sealer looks at all lines that wait, however old.
+/// How often the sealer looks at all waiting lines, however old.
 const LOOK_AT_ALL: Duration = Duration::from_secs(10);
-/// Whoever holds this lock of PostgreSQL seals.
+/// The PostgreSQL advisory lock that a sealer holds.
 const LOCK: i64 = 7_210_012;
 
-/// The id after which a look begins.
+/// The id after which to look.
 ///
-/// PostgreSQL keeps rows that were deleted for as long as anybody has an older snapshot: hours, during a backup. A look that began
-/// at the first of them would read past all of them, five times a second. So it begins after what was sealed a while ago.
-/// A transaction that was slow to commit may have written a line with a lower id. To find it, every [`LOOK_AT_ALL`] a look begins
-/// at the beginning.
+/// PostgreSQL keeps deleted rows for as long as anyone has an older snapshot: hours, during a backup. Looking from the
+/// start would read past all of them, five times a second. So the sealer starts after what was sealed a while ago. A
+/// transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
+/// start every [`LOOK_AT_ALL`].
 #[derive(Default)]
 pub(super) struct Floor(Mutex<Floors>);
 
 #[derive(Default)]
 struct Floors {
     now: i64,
-    /// What comes into force next time.
+    /// The next floor.
     next: i64,
     looked_at_all: Option<Timestamp>,
 }
 
 impl Floor {
-    /// The one in force.
+    /// The current floor.
     fn now(&self) -> i64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).now
     }
@@ -65,17 +65,17 @@ impl Floor {
         looked.is_none_or(|at| u128::from(at.0.abs_diff(now.0)) >= LOOK_AT_ALL.as_millis())
     }
 
-    /// Notes that all lines are being looked at, and the newest line of the log.
+    /// Records that all lines are being looked at, and the newest line of the log.
     fn raise(&self, newest: i64, now: Timestamp) {
         let mut floors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *floors = Floors { now: floors.next, next: newest, looked_at_all: Some(now) };
     }
 }
 
-/// Seals what has been committed, unless another process is doing so. Returns how many lines that were.
+/// Seals committed lines, unless another process is doing so. Returns the number of lines.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn seal(core: &Core) -> Result<u64> {
     let (mut after, mut sealed) = (begin_look(core).await?, 0);
     while is_waiting(core, after).await? {
@@ -107,7 +107,7 @@ async fn is_waiting(core: &Core, after: i64) -> Result<bool> {
     Ok(core.db.one(waiting.to_owned(), vec![after.into()]).await?.is_some())
 }
 
-/// A transaction of the only process that works on the log; none while another process does.
+/// A transaction of the only process that works on the log; `None` while another one does.
 pub(super) async fn begin_alone(core: &Core) -> Result<Option<Transaction>> {
     let tx = core.db.begin().await?;
     if core.db.backend() != DbBackend::Postgres {
@@ -141,7 +141,7 @@ async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line
     Ok(lines)
 }
 
-/// The first lines that wait.
+/// The first waiting lines.
 async fn claim_batch(core: &Core, tx: &Transaction, after: i64) -> Result<Vec<Line>> {
     let first = format!(
         "SELECT id, {COLUMNS}, CAST(0 AS BIGINT) FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT {BATCH}"
@@ -152,7 +152,7 @@ async fn claim_batch(core: &Core, tx: &Transaction, after: i64) -> Result<Vec<Li
 /// The last place of each chain, and its hash.
 type Heads = BTreeMap<i64, (i64, Vec<u8>)>;
 
-/// Where the chains of these lines end.
+/// The ends of these lines' chains.
 async fn chain_heads(core: &Core, tx: &Transaction, lines: &[Line]) -> Result<Heads> {
     let chains: BTreeSet<i64> = lines.iter().map(Line::chain).collect();
     let chains: Vec<String> = chains.iter().map(i64::to_string).collect();
@@ -162,7 +162,7 @@ async fn chain_heads(core: &Core, tx: &Transaction, lines: &[Line]) -> Result<He
     rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
 }
 
-/// Gives a line the next place of its chain. Returns what the line is sealed with.
+/// Gives a line the next place of its chain. Returns the values that seal it.
 fn place(line: &mut Line, heads: &mut Heads) -> serde_json::Value {
     let (last, head) = heads.entry(line.chain()).or_insert_with(|| (0, GENESIS.to_vec()));
     *last += 1;
@@ -174,7 +174,8 @@ fn place(line: &mut Line, heads: &mut Heads) -> serde_json::Value {
     place
 }
 
-/// Moves lines into the log, with their places. The statements' texts do not depend on how many they are: both stay prepared.
+/// Moves lines into the log, with their places. The SQL does not depend on their number, so both statements stay
+/// prepared.
 async fn move_to_log(core: &Core, tx: &Transaction, places: serde_json::Value) -> Result<()> {
     let place = match core.db.backend() {
         DbBackend::Postgres => {
@@ -198,11 +199,11 @@ async fn move_to_log(core: &Core, tx: &Transaction, places: serde_json::Value) -
     Ok(())
 }
 
-/// Signs a checkpoint for every chain that has grown by the settings' number of lines since the last one, or has grown at
-/// all and waited for the settings' time. Returns how many that were.
+/// Signs a checkpoint for every chain that has grown by the configured number of lines since the last one, or has grown
+/// at all and waited for the configured time. Returns the number of checkpoints.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn checkpoint(core: &Core) -> Result<u64> {
     let Some(key) = &core.audit.key else { return Ok(0) };
     let (now, settings) = (core.clock.now(), &core.config.audit);
@@ -210,7 +211,7 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
     let due = "SELECT chain, last_seq, last_hash FROM audit_chains WHERE last_seq > checkpoint_seq \
                AND (last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)";
     let values: Vec<Value> = vec![i64::from(settings.checkpoint_lines).into(), before.into()];
-    // Most of the time none is due, and nobody has to be kept waiting to find out.
+    // Usually none is due, and checking must not make anyone wait.
     if core.db.one(due.to_owned(), values.clone()).await?.is_none() {
         return Ok(0);
     }
@@ -222,7 +223,7 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
         store(core, &tx, "CHECKPOINT", (chain, seq, &head), now).await?;
         let noted = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
         tx.execute_raw(sql(core, noted, vec![seq.into(), now.0.into(), chain.into()])).await?;
-        // A log that is kept elsewhere vouches for the chain's length where the database no longer can.
+        // A log kept elsewhere vouches for the chain's length when the database no longer can.
         tracing::info!(chain, seq, hash = hex::encode(&head), key = key.public().id(), "audit.checkpoint");
     }
     tx.commit().await?;
@@ -254,11 +255,11 @@ pub(super) async fn store(
     Ok(())
 }
 
-/// How many committed lines wait to be sealed, as far as that is worth counting, and since when a chain has grown without a
+/// How many committed lines are waiting to be sealed, up to a limit, and since when a chain has grown without a
 /// checkpoint.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn lag(core: &Core) -> Result<(i64, Option<Timestamp>)> {
     let query = "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT 100000) AS waiting), \
                  (SELECT MIN(checkpoint_at) FROM audit_chains WHERE last_seq > checkpoint_seq)";

@@ -1,6 +1,7 @@
-//! Whether a chain is as it was sealed: line by line, with the statements about it. Names the first line that is not.
+//! Checks that a chain is as it was sealed: line by line, with the statements about it. Reports the first line that is
+//! not.
 //!
-//! Pure: the lines come from the database (`database.rs`) or from a file (`muster audit verify --file`), one at a time.
+//! Pure: the lines come one at a time from the database (`database.rs`) or from a file (`muster audit verify --file`).
 
 use std::collections::BTreeMap;
 
@@ -13,26 +14,26 @@ use super::{
     statement::mistrust,
 };
 
-/// How far from its place a line is looked for.
+/// How far from its place a line is searched for.
 const NEAR: i64 = 64;
 
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Fault {
-    /// It is not what was sealed.
+    /// It was changed after it was sealed.
     Changed,
-    /// It is gone.
+    /// It is missing.
     Missing,
-    /// It was never sealed here.
+    /// It was never sealed in this chain.
     Inserted,
-    /// It stands in another one's place.
+    /// It is in another line's place.
     Reordered,
-    /// It and everything after it is gone.
+    /// It and everything after it is missing.
     Truncated,
-    /// A signed statement is not to be trusted.
+    /// A signed statement can't be trusted.
     BadStatement,
-    /// A line of the file is none of an export.
+    /// The file's line does not belong to an export.
     Unreadable,
 }
 
@@ -41,55 +42,55 @@ pub enum Fault {
 pub struct Broken {
     /// Its place in the chain.
     pub seq: i64,
-    /// Its id, where there is one.
+    /// Its id, if known.
     pub id: Option<i64>,
     /// What is wrong with it.
     pub fault: Fault,
-    /// The same for a person.
+    /// An explanation for people.
     pub detail: String,
 }
 
-/// What was found.
+/// The result of a verification.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The organization; none: the instance's own log.
+    /// The organization; `None` for the instance's own log.
     pub organization_id: Option<i64>,
     /// Whether every line is as it was sealed.
     pub ok: bool,
-    /// The place of the first line that was looked at.
+    /// The place of the first line checked.
     pub first_seq: Option<i64>,
     /// The place of the last good line.
     pub last_seq: i64,
-    /// How many lines were good.
+    /// The number of good lines.
     pub lines: u64,
-    /// How many signed statements were good.
+    /// The number of good signed statements.
     pub statements: u64,
-    /// The last line that a good signature vouches for; what comes after it is only chained.
+    /// The last line that a valid signature vouches for; later lines are only chained.
     pub signed_up_to: i64,
-    /// Whether the lines before the first were removed by retention, which a signed tombstone says.
+    /// Whether retention removed the lines before the first one, as a signed tombstone says.
     pub begins_after_tombstone: bool,
-    /// Whether the file holds a part of the log that does not begin at its beginning.
+    /// Whether the file holds only part of the log, not from its start.
     pub partial: bool,
-    /// Lines that are not sealed yet: nothing can be said of them.
+    /// The number of lines not sealed yet, which can't be verified.
     pub unsealed: u64,
     /// The first line that is not as it was sealed.
     pub broken: Option<Broken>,
 }
 
-/// Looks at one chain.
+/// Verifies one chain.
 pub struct Verifier<'a> {
     keys: &'a [PublicKey],
     report: Report,
     next: i64,
     prev: Vec<u8>,
-    /// What good statements say of lines that have not come yet, by place.
+    /// What valid statements say about lines still to come, by place.
     expected: BTreeMap<i64, String>,
-    /// The place of a line that has not come; until the end it may still.
+    /// The place of a missing line, which may still turn up before the end.
     gap: Option<i64>,
 }
 
 impl<'a> Verifier<'a> {
-    /// Begins with a chain of which nothing was seen.
+    /// Starts a chain.
     #[must_use]
     pub fn new(organization_id: Option<i64>, keys: &'a [PublicKey]) -> Self {
         let report = Report {
@@ -109,7 +110,7 @@ impl<'a> Verifier<'a> {
         Self { keys, report, next: 1, prev: GENESIS.to_vec(), expected, gap }
     }
 
-    /// The next thing of an export: an entry, a checkpoint, a tombstone or the header.
+    /// Takes the next line of an export: an entry, a checkpoint, a tombstone or the header.
     pub fn see(&mut self, mut line: Value) {
         let fields = line.as_object_mut();
         let kind = fields.as_ref().and_then(|fields| fields.get("type")?.as_str().map(str::to_owned));
@@ -123,16 +124,16 @@ impl<'a> Verifier<'a> {
                 self.entry(line, &prev, &own);
             }
             (Some("checkpoint" | "tombstone" | "export"), _) => self.statement(&line),
-            _ => self.unreadable("it is no entry and no statement"),
+            _ => self.unreadable("it is neither an entry nor a statement"),
         }
     }
 
-    /// A line that could not even be read.
+    /// Takes a line that could not be parsed.
     pub fn unreadable(&mut self, why: &str) {
         self.fail(self.next, None, Fault::Unreadable, why);
     }
 
-    /// A signed statement. Those about lines to come are kept until these come.
+    /// Takes a signed statement. One about a line still to come is kept until then.
     pub fn statement(&mut self, statement: &Value) {
         if self.report.broken.is_some() {
             return;
@@ -145,7 +146,7 @@ impl<'a> Verifier<'a> {
             return self.fail(seq, None, Fault::BadStatement, format!("{about}: {why}"));
         }
         if statement["organization_id"].as_i64() != self.report.organization_id {
-            return self.fail(seq, None, Fault::BadStatement, format!("{about} is of another log"));
+            return self.fail(seq, None, Fault::BadStatement, format!("{about} belongs to another log"));
         }
         self.report.statements += 1;
         let begun = self.report.first_seq.is_some();
@@ -168,7 +169,7 @@ impl<'a> Verifier<'a> {
                 return;
             }
             "export" | "tombstone" => {
-                return self.fail(seq, None, Fault::BadStatement, format!("{about} stands in a wrong place"));
+                return self.fail(seq, None, Fault::BadStatement, format!("{about} is in the wrong place"));
             }
             _ => {}
         }
@@ -179,18 +180,19 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// What is known from elsewhere: the chain reaches to `seq`, and that line has this hash. To be said before the lines.
+    /// Takes a line known from elsewhere: the chain must reach `seq`, and that line must have this hash. Call it before
+    /// any line.
     pub fn expect(&mut self, seq: i64, hash: &[u8]) {
         self.expected.insert(seq, hex::encode(hash));
     }
 
-    /// A line.
+    /// Takes an entry.
     pub fn entry(&mut self, content: Value, prev: &[u8], own: &[u8]) {
         let (seq, id) = (content["seq"].as_i64().unwrap_or(-1), content["id"].as_i64());
         if let Some(gap) = self.gap {
-            // The line that was missed comes after all: nobody took it out, somebody moved it.
+            // The missing line turns up after all: it was moved, not removed.
             if seq == gap && is_hash(own, prev, &content) {
-                let detail = "it does not stand where it belongs".to_owned();
+                let detail = "it is in the wrong place".to_owned();
                 self.report.broken = Some(Broken { seq, id, fault: Fault::Reordered, detail });
                 self.gap = None;
             }
@@ -200,31 +202,31 @@ impl<'a> Verifier<'a> {
             return;
         }
         if content["organization_id"].as_i64() != self.report.organization_id {
-            return self.fail(self.next, id, Fault::Inserted, "it is of another organization");
+            return self.fail(self.next, id, Fault::Inserted, "it belongs to another organization");
         }
         self.report.first_seq.get_or_insert(seq);
         if seq > self.next {
             self.gap = Some(self.next);
-            let detail = format!("after {} comes {seq}", self.next - 1);
+            let detail = format!("{} is followed by {seq}", self.next - 1);
             return self.fail(self.next, None, Fault::Missing, detail);
         }
         if seq < self.next {
-            let detail = format!("the place {seq} is taken already, or was removed with all before it");
+            let detail = format!("place {seq} is already taken, or was removed with everything before it");
             return self.fail(seq, id, Fault::Inserted, detail);
         }
         if !is_hash(own, prev, &content) {
             let (fault, detail) = match home(content, prev, own, seq) {
-                Some(home) => (Fault::Reordered, format!("it was sealed at {home}")),
-                None => (Fault::Changed, "its hash is not that of what stands there".to_owned()),
+                Some(home) => (Fault::Reordered, format!("it was sealed at place {home}")),
+                None => (Fault::Changed, "its hash does not match its content".to_owned()),
             };
             return self.fail(seq, id, fault, detail);
         }
         if prev != self.prev && self.report.lines > 0 {
-            let detail = "it was changed and hashed anew: the line after it continues another one";
+            let detail = "it was changed and rehashed: the next line follows a different one";
             return self.fail(seq - 1, None, Fault::Changed, detail);
         }
         if prev != self.prev {
-            let detail = "the first line continues another one than what is known to come before it";
+            let detail = "the first line does not follow the line known to precede it";
             return self.fail(seq, id, Fault::Missing, detail);
         }
         (self.next, self.prev) = (seq + 1, own.to_vec());
@@ -237,14 +239,14 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Whether the line at `seq`, which came last, is the one that a statement vouches for.
+    /// Compares the line at `seq`, the last one taken, with what a statement says about it.
     fn compare(&mut self, seq: i64, said: &str) {
         if hex::encode(&self.prev) == said {
             self.report.signed_up_to = seq;
             return;
         }
         let detail = format!(
-            "the chain was hashed anew: a line from {} to {seq} is not what was signed",
+            "the chain was rehashed: a line from {} to {seq} is not what was signed",
             self.report.signed_up_to + 1
         );
         self.fail(seq, None, Fault::Changed, detail);
@@ -254,13 +256,13 @@ impl<'a> Verifier<'a> {
         self.report.broken.get_or_insert_with(|| Broken { seq, id, fault, detail: detail.into() });
     }
 
-    /// What was found. `last`: where the chain ends by what else is known.
+    /// The result. `last` is the chain's end as known from elsewhere.
     #[must_use]
     pub fn finish(mut self, last: Option<i64>, unsealed: u64) -> Report {
         let signed = self.expected.keys().next_back().copied();
         if let Some(end) = signed.max(last).filter(|end| *end >= self.next) {
-            let what = if signed == Some(end) { "what is vouched for" } else { "the chain's end" };
-            let (next, detail) = (self.next, format!("{what} reaches to {end}"));
+            let what = if signed == Some(end) { "the signed part" } else { "the chain's end" };
+            let (next, detail) = (self.next, format!("{what} reaches {end}"));
             self.fail(next, None, Fault::Truncated, detail);
         }
         self.report.unsealed = unsealed;
@@ -269,7 +271,7 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Whether `own` is the hash of a line that comes after `prev`.
+/// Whether `own` is the hash of this line after `prev`.
 fn is_hash(own: &[u8], prev: &[u8], content: &Value) -> bool {
     hash(prev, &canonical(content))[..] == *own
 }
@@ -301,10 +303,10 @@ impl std::fmt::Display for Report {
             self.signed_up_to
         )?;
         if self.begins_after_tombstone {
-            write!(f, "; what came before {first} was removed by retention")?;
+            write!(f, "; retention removed the lines before {first}")?;
         }
         if self.partial {
-            write!(f, "; a part of the log: what came before {first} is not in it")?;
+            write!(f, "; part of the log: lines before {first} are not included")?;
         }
         if self.unsealed > 0 {
             write!(f, "; {} not sealed yet", self.unsealed)?;

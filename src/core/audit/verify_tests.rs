@@ -64,7 +64,7 @@ fn at(lines: &[Value], seq: i64) -> usize {
     lines.iter().position(|line| line["type"] == "entry" && line["seq"] == seq).unwrap()
 }
 
-/// Hashes every entry from this place on anew, as somebody would who can write but not sign.
+/// Rehashes every entry from this place on, as someone could who can write but not sign.
 fn rehash(lines: &mut [Value], from: i64) {
     let mut prev: Option<Vec<u8>> = None;
     for line in lines.iter_mut().filter(|line| line["type"] == "entry" && line["seq"].as_i64() >= Some(from))
@@ -101,7 +101,7 @@ fn a_changed_line_is_named() {
     let n = at(&log, 5);
     log[n]["operation"] = "nothing".into();
     assert_eq!(broken(&log, &key), (5, Fault::Changed));
-    // Hashed anew: the next line tells. With the rest of the chain hashed anew: the checkpoint tells.
+    // Rehashed: the next line reveals it. With the rest of the chain rehashed: the checkpoint does.
     let mut once = log.clone();
     rehash(&mut once[n..=n], 5);
     assert_eq!(broken(&once, &key), (5, Fault::Changed));
@@ -147,7 +147,7 @@ fn statements_count_only_with_a_good_signature_of_a_known_key() {
     let report = looked_at(&log, &other);
     assert_eq!(report.broken.as_ref().unwrap().fault, Fault::BadStatement);
     assert!(report.to_string().contains("--key"), "{report}");
-    // Another organization's statement says nothing here.
+    // Another organization's statement proves nothing here.
     let mut foreign = statement::statement("checkpoint", 8, 3, &[0; 32], Timestamp(0), key.public().id());
     foreign = statement::with_signature(foreign.clone(), &statement::sign(&key, &foreign));
     let mut mixed = log.clone();
@@ -182,7 +182,7 @@ fn a_key_is_read_back_and_nothing_else_is_one() {
 }
 
 proptest! {
-    /// Whatever single value of whatever line is replaced: it is found, or it is the same as before.
+    /// Whichever value of whichever line is replaced, verification notices, unless the value is the same as before.
     #[test]
     fn no_value_can_be_replaced(line in 0_usize..12, field in 0_usize..12, to in prop_oneof![
         any::<i64>().prop_map(Value::from), "[a-f0-9]{64}".prop_map(Value::from), "\\PC{0,12}".prop_map(Value::from),
@@ -197,7 +197,7 @@ proptest! {
         prop_assert_eq!(report.ok, before.as_ref() == Some(&to), "{} of {} to {}: {}", name, line, to, report);
     }
 
-    /// Any lines in any order never make it panic, and only the whole log is good.
+    /// Lines in any order never cause a panic, and only the whole log passes.
     #[test]
     fn any_file_is_judged(picked in proptest::collection::vec(0_usize..14, 0..20)) {
         let (log, key) = exported(9);

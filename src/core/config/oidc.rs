@@ -1,4 +1,5 @@
-//! The OpenID providers that people may sign in with: a file of their own, a table for each, named as addresses name it.
+//! The OpenID providers that people may sign in with: a separate file, with one table per provider; its name appears in
+//! URLs.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -12,19 +13,19 @@ use super::{ConfigError, settings};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OidcProvider {
-    /// Who it is: an `https` address without query, whose `/.well-known/openid-configuration` says the rest.
+    /// The issuer: an `https` URL without a query, whose `/.well-known/openid-configuration` describes the provider.
     pub issuer: String,
-    /// What this installation is called there.
+    /// The client id of this installation.
     pub client_id: String,
-    /// By what it shows that it is that; none for a public client.
+    /// The client secret; none for a public client.
     pub client_secret: Option<SecretString>,
-    /// What the button says.
+    /// The label of the button.
     pub label: Option<String>,
-    /// What is asked for besides `openid`.
+    /// The scopes requested in addition to `openid`.
     #[serde(default = "scopes")]
     pub scopes: Vec<String>,
-    /// Whether a sign-in accepts the open invitations of the address that the provider vouches for, and makes an account
-    /// for an invited person who has none.
+    /// Whether a sign-in accepts the open invitations for the address that the provider vouches for, and creates an
+    /// account for an invited person who has none.
     #[serde(default)]
     pub join_by_invitation: bool,
 }
@@ -38,7 +39,7 @@ fn scopes() -> Vec<String> {
     vec!["email".to_owned(), "profile".to_owned()]
 }
 
-/// Reads the file. A message names what is wrong, never a value: it may be a secret.
+/// Reads the file. An error message says what is wrong but never includes a value, which may be a secret.
 pub(super) fn read(path: &Path) -> Result<OidcProviders, ConfigError> {
     let mut mistakes = Vec::new();
     let shown = path.display().to_string();
@@ -59,10 +60,10 @@ fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
     let mut mistakes = Vec::new();
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.len() > 32 || !name.bytes().all(is_name) {
-        mistakes.push(": a name has at most 32 lower-case letters, digits and dashes".to_owned());
+        mistakes.push(": a name must have at most 32 lower-case letters, digits and dashes".to_owned());
     }
     let Value::Table(table) = value else {
-        mistakes.push(format!(": is a section: write [{name}]"));
+        mistakes.push(format!(": must be a section: write [{name}]"));
         return Err(mistakes);
     };
     for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
@@ -75,15 +76,15 @@ fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
         }
     }
     if table.get("issuer").and_then(Value::as_str).is_some_and(|issuer| !is_issuer(issuer)) {
-        let detail = ".issuer: has to be an https address without query (http on this machine alone)";
+        let detail = ".issuer: must be an https URL without a query (http only on this machine)";
         mistakes.push(detail.to_owned());
     }
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    // The library's message may repeat the value; what it is about is told all the same.
+    // The library's message may repeat the value, so this one only says what kind of mistake it is.
     OidcProvider::deserialize(Value::Table(table)).map_err(|_| {
-        vec![": a value is not of its setting's type (texts, a list of texts, true or false)".into()]
+        vec![": a value has the wrong type (expected text, a list of texts, true or false)".into()]
     })
 }
 

@@ -1,4 +1,4 @@
-//! The limits of the plans: data, in `plans.toml` and in the file that the administrator may put over it.
+//! The limits of the plans: data, from `plans.toml` and the administrator's optional file on top of it.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::base::enums::Plan;
 
 /// The limits that are built in.
 const BUILT_IN: &str = include_str!("plans.toml");
-/// The largest limit.
+/// The largest value of a limit.
 const MOST: i64 = 1_000_000_000;
 
-/// What an organization of a plan may have.
+/// The limits of an organization on a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanLimits {
@@ -21,21 +21,21 @@ pub struct PlanLimits {
     pub max_agents: i64,
     /// The most servers.
     pub max_servers: i64,
-    /// The most channels of one agent.
+    /// The most channels per agent.
     pub channels_per_agent: i64,
-    /// The shortest interval of a scheduled run.
+    /// The shortest interval between scheduled runs.
     pub min_cron_interval_minutes: i64,
-    /// The shortest interval at which a mailbox is polled.
+    /// The shortest interval between polls of a mailbox.
     pub min_mail_poll_minutes: i64,
-    /// The most diagnostic runs a month.
+    /// The most diagnostic runs per month.
     pub doctor_runs_per_month: i64,
-    /// The most scheduled runs with a model a month.
+    /// The most scheduled runs with a model per month.
     pub cron_llm_runs_per_month: i64,
-    /// The most versions that are kept of a file.
+    /// The most versions kept of a file.
     pub file_versions: i64,
     /// The most members.
     pub max_members: i64,
-    /// The most invitations that are open at a time.
+    /// The most open invitations.
     pub max_open_invitations: i64,
     /// The most service tokens that are not revoked.
     pub max_service_tokens: i64,
@@ -47,7 +47,7 @@ pub struct PlanLimits {
     pub max_mcp_servers: i64,
     /// The most skills, archived ones included.
     pub max_skills: i64,
-    /// The most that attachments, pictures and skills take, in MiB.
+    /// The most space for attachments, pictures and skills, in MiB.
     pub max_stored_mib: i64,
 }
 
@@ -63,7 +63,7 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// The limits of this plan.
+    /// This plan's limits.
     #[must_use]
     pub fn limits(&self, plan: Plan) -> &PlanLimits {
         match plan {
@@ -80,7 +80,7 @@ impl Plans {
         Plan::ALL.iter().map(|&plan| (plan, self.limits(plan)))
     }
 
-    /// The built-in limits, with those of the file over them.
+    /// The built-in limits, overridden by those of the file.
     pub(super) fn read(path: Option<&Path>) -> Result<Self, ConfigError> {
         let mut mistakes = Vec::new();
         let mut limits = settings::parse("the built-in plans", BUILT_IN, &mut mistakes);
@@ -103,7 +103,7 @@ impl Plans {
     }
 }
 
-/// Puts the limits of a file over the built-in ones, which also say which plans and limits there are.
+/// Overrides the built-in limits, which also define the valid plans and limits, with those of a file.
 fn overlay(name: &str, limits: &mut Table, over: Table, mistakes: &mut Vec<String>) {
     for (plan, changes) in over {
         let Some(Value::Table(known)) = limits.get_mut(&plan) else {
@@ -112,7 +112,7 @@ fn overlay(name: &str, limits: &mut Table, over: Table, mistakes: &mut Vec<Strin
             continue;
         };
         let Value::Table(changes) = changes else {
-            mistakes.push(format!("{name}: {plan} is a section: write [{plan}]"));
+            mistakes.push(format!("{name}: {plan} must be a section: write [{plan}]"));
             continue;
         };
         for (limit, value) in changes {
@@ -124,7 +124,7 @@ fn overlay(name: &str, limits: &mut Table, over: Table, mistakes: &mut Vec<Strin
                 }
                 (Some(known), Value::Integer(number)) if (least..=MOST).contains(number) => *known = value,
                 _ => mistakes
-                    .push(format!("{name}: {plan}.{limit} has to be a whole number from {least} to {MOST}")),
+                    .push(format!("{name}: {plan}.{limit} must be a whole number from {least} to {MOST}")),
             }
         }
     }

@@ -1,43 +1,43 @@
-//! The table of settings: key, variable and kind of each, and how a layer is checked against it.
+//! The table of settings: the key, variable and kind of each, and how a layer is checked against it.
 
 use std::{collections::BTreeMap, path::Path};
 
 use toml::{Table, Value};
 use zeroize::Zeroizing;
 
-/// Variables that [`super::Config`] reads and that are no settings.
+/// Variables that [`super::Config`] reads but that are not settings.
 const OTHER_VARIABLES: &[&str] = &["MUSTER_CONFIG", "MUSTER_KEYS"];
 
-/// What a setting's value is.
+/// The kind of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A path.
     Path,
     /// An IP address and a port.
     Address,
-    /// An `http` or `https` address.
+    /// An `http` or `https` URL.
     Url,
-    /// The address of a database. May carry a password.
+    /// A database URL. May contain a password.
     DatabaseUrl,
-    /// How mail is sent. May carry a password.
+    /// How mail is sent. May contain a password.
     MailUrl,
-    /// An e-mail address, with a name or without.
+    /// An e-mail address, with or without a name.
     Mailbox,
-    /// A filter of the log.
+    /// A log filter.
     Filter,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Yes or no.
+    /// True or false.
     Flag,
-    /// A whole number from the first to the second, both included.
+    /// A whole number between the two, inclusive.
     Integer(i64, i64),
-    /// Names of hosts, with commas; may be empty.
+    /// Host names, separated by commas; may be empty.
     Hosts,
-    /// Origins of pages, with commas; may be empty.
+    /// Origins, separated by commas; may be empty.
     Origins,
     /// A number from 0 to 1.
     Ratio,
-    /// Networks and addresses, with commas between them; may be empty.
+    /// Networks and addresses, separated by commas; may be empty.
     Networks,
 }
 
@@ -48,18 +48,18 @@ pub struct Setting {
     pub key: &'static str,
     /// Its environment variable.
     pub variable: &'static str,
-    /// What its value is.
+    /// The kind of its value.
     pub kind: Kind,
 }
 
-/// Writes the table: a setting a line.
+/// Defines the table: one setting per line.
 macro_rules! settings {
     ($($key:literal, $variable:literal, $kind:expr;)+) => {
         &[$(Setting { key: $key, variable: $variable, kind: $kind },)+]
     };
 }
 
-/// Every setting. `default.toml` describes them; a test holds the two and the structs together.
+/// Every setting. `default.toml` describes them; a test keeps the two and the structs in step.
 pub const SETTINGS: &[Setting] = settings! {
     "data_dir", "MUSTER_DATA_DIR", Kind::Path;
     "listen", "MUSTER_LISTEN", Kind::Address;
@@ -122,7 +122,7 @@ pub const SETTINGS: &[Setting] = settings! {
 };
 
 impl Kind {
-    /// Whether the value is one; what one looks like if it is not.
+    /// Checks a value; the error says what a valid one looks like.
     fn check(self, value: &Value) -> Result<(), String> {
         let good = match (self, value) {
             (Self::Path, Value::String(text)) => !text.is_empty(),
@@ -144,14 +144,14 @@ impl Kind {
             (Self::Origins, Value::String(text)) => listed(text).all(is_origin),
             _ => false,
         };
-        if good { Ok(()) } else { Err(format!("has to be {}", self.description())) }
+        if good { Ok(()) } else { Err(format!("must be {}", self.description())) }
     }
 
     fn description(self) -> String {
         match self {
             Self::Path => "a path".into(),
             Self::Address => "an IP address and a port: 127.0.0.1:8080".into(),
-            Self::Url => "an address without query: https://muster.example.com".into(),
+            Self::Url => "a URL without a query: https://muster.example.com".into(),
             Self::DatabaseUrl => "sqlite://PATH or postgres://USER:PASSWORD@HOST/DATABASE".into(),
             Self::MailUrl => {
                 "smtps://USER:PASSWORD@HOST, smtp://… (STARTTLS), smtp://…?tls=none (no password, or this machine), or file:///FOLDER"
@@ -162,14 +162,14 @@ impl Kind {
             Self::Choice(words) => format!("one of: {}", words.join(", ")),
             Self::Flag => "true or false".into(),
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
-            Self::Hosts => "names of hosts with commas: muster.example.com,10.0.0.7:8080".into(),
-            Self::Origins => "origins with commas: https://app.example.com:443,http://localhost:*".into(),
+            Self::Hosts => "host names separated by commas: muster.example.com,10.0.0.7:8080".into(),
+            Self::Origins => "origins separated by commas: https://app.example.com:443,http://localhost:*".into(),
             Self::Ratio => "a number from 0 to 1".into(),
-            Self::Networks => "networks with commas between them: 10.0.0.0/8, 192.0.2.7".into(),
+            Self::Networks => "networks separated by commas: 10.0.0.0/8, 192.0.2.7".into(),
         }
     }
 
-    /// A variable's text as the value that a file would have. What is no number stays text, for `check` to refuse.
+    /// Converts a variable's text to the value that a file would have. Invalid text stays text, for `check` to refuse.
     fn value(self, text: &str) -> Value {
         let value = match self {
             Self::Flag => text.parse().ok().map(Value::Boolean),
@@ -181,7 +181,7 @@ impl Kind {
     }
 }
 
-/// Networks with commas between them; a lone address is a network of one.
+/// Networks separated by commas; a single address is a network of one.
 pub(super) fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts
@@ -192,12 +192,12 @@ pub(super) fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
         .collect()
 }
 
-/// The items of a list that is written with commas.
+/// The items of a comma-separated list.
 pub fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// A name or an address, with a port or without.
+/// A host name or address, with or without a port.
 fn is_host(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte))
 }
@@ -235,19 +235,19 @@ pub(super) fn from_file(path: &Path, mistakes: &mut Vec<String>) -> Table {
     }
 }
 
-/// The layer of a text; `name` is what it is called in messages.
+/// The layer of a text; `name` stands for it in messages.
 pub(super) fn from_text(name: &str, text: &str, mistakes: &mut Vec<String>) -> Table {
     let table = parse(name, text, mistakes);
     check_table(name, "", &table, mistakes);
     table
 }
 
-/// Parses TOML. A mistake is told by its line, without the line's text.
+/// Parses TOML. A mistake is reported by its line number, without the line's text.
 pub(super) fn parse(name: &str, text: &str, mistakes: &mut Vec<String>) -> Table {
     text.parse().unwrap_or_else(|error: toml::de::Error| {
         let at = error.span().map_or(0, |span| span.start.min(text.len()));
         let line = 1 + text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
-        mistakes.push(format!("{name}:{line}: not TOML: {}", error.message()));
+        mistakes.push(format!("{name}:{line}: invalid TOML: {}", error.message()));
         Table::new()
     })
 }
@@ -264,7 +264,9 @@ fn check_table(name: &str, section: &str, table: &Table, mistakes: &mut Vec<Stri
                 }
             }
             (None, Value::Table(inner)) if is_section => check_table(name, &key, inner, mistakes),
-            (None, _) if is_section => mistakes.push(format!("{name}: {key} is a section: write [{key}]")),
+            (None, _) if is_section => {
+                mistakes.push(format!("{name}: {key} must be a section: write [{key}]"))
+            }
             (None, _) => {
                 let nearest = nearest(&key, SETTINGS.iter().map(|setting| setting.key));
                 mistakes.push(format!("{name}: unknown setting {key} (did you mean {nearest}?)"));
@@ -273,7 +275,7 @@ fn check_table(name: &str, section: &str, table: &Table, mistakes: &mut Vec<Stri
     }
 }
 
-/// The layer of the environment: variables that begin with `MUSTER_`.
+/// The layer of the environment: the variables that start with `MUSTER_`.
 pub(super) fn from_variables(variables: &BTreeMap<String, String>, mistakes: &mut Vec<String>) -> Table {
     let mut layer = Table::new();
     for (name, text) in variables {
@@ -303,14 +305,14 @@ pub(super) fn from_variables(variables: &BTreeMap<String, String>, mistakes: &mu
     layer
 }
 
-/// Kubernetes sets such variables in every container of a namespace that has a service called `muster…`.
+/// Kubernetes sets such variables in every container of a namespace with a service called `muster…`.
 fn is_service_link(name: &str) -> bool {
     ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP"].iter().any(|part| name.contains(part))
         || name.ends_with("_PORT")
 }
 
-/// The known name that `name` was most likely meant to be: by the whole of it, or by what stands after the
-/// section (a key in the wrong section).
+/// The known name that `name` most likely stands for, compared as a whole or by the part after the section (for a key
+/// in the wrong section).
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> &'a str {
     let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
     known

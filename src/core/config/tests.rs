@@ -64,15 +64,15 @@ fn every_mistake_is_named_at_once() {
         mistakes(file, &given).into_iter().collect::<BTreeSet<_>>(),
         [
             "unknown setting lisen (did you mean listen?)",
-            "log is a section: write [log]",
+            "log must be a section: write [log]",
             "unknown setting body_bytes (did you mean limits.body_bytes?)",
             "unknown setting keys (did you mean keys_file?)",
             "unknown setting limits.graphql_dept (did you mean limits.graphql_depth?)",
-            "limits.graphql_batch has to be a whole number from 1 to 1000",
+            "limits.graphql_batch must be a whole number from 1 to 1000",
             "unknown setting data (did you mean data_dir?)",
             "unknown variable MUSTER_DATABSE_URL (did you mean MUSTER_DATABASE_URL?)",
-            "MUSTER_LISTEN has to be an IP address and a port: 127.0.0.1:8080",
-            "MUSTER_LOG_FORMAT has to be one of: text, json",
+            "MUSTER_LISTEN must be an IP address and a port: 127.0.0.1:8080",
+            "MUSTER_LOG_FORMAT must be one of: text, json",
         ]
         .map(str::to_owned)
         .into()
@@ -86,11 +86,11 @@ fn every_kind_of_value_is_checked() {
             ["", "\u{0}", "\n", " ", "=", "maybe", "-1", "99999999999999999999", "ftp://x", "muster=loud"]
         {
             let config = Config::read(None, variables(&[(setting.variable, wrong)]));
-            // Whatever text is a path.
+            // Any text is a path.
             let list = matches!(setting.kind, Kind::Networks | Kind::Hosts | Kind::Origins);
             let blank = list && wrong.trim().is_empty();
             let taken = wrong.is_empty() || setting.kind == Kind::Path || blank;
-            // A filter may be a target alone, and most words could be a host's name.
+            // A filter may be just a target, and most words could be a host name.
             assert!(
                 config.is_err() || taken || matches!(setting.kind, Kind::Filter | Kind::Hosts),
                 "{} {wrong:?}",
@@ -143,7 +143,7 @@ fn table_documentation_and_structs_agree() {
             "{key} has no line of its own"
         );
     }
-    // The structs' fields, as serde tells them, are the settings of the table and no others.
+    // The structs' fields, as serde reports them, are exactly the settings of the table.
     let mut fields = BTreeSet::new();
     let sections = [
         "",
@@ -175,7 +175,7 @@ fn table_documentation_and_structs_agree() {
         );
     }
     assert_eq!(fields, SETTINGS.iter().map(|setting| setting.key.to_owned()).collect());
-    // Uncommented, the optional ones are taken as well.
+    // The optional ones are valid as well once uncommented.
     let all: String = DEFAULT
         .lines()
         .map(|line| match line.strip_prefix("# ").filter(|line| line.contains(" = \"")) {

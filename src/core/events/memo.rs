@@ -1,7 +1,7 @@
-//! What all subscribers of one event need: who of them may still hear of it, and the record. Fetched by the first who asks.
+//! What all subscribers of one event need: who may still receive it, and the record. Fetched by the first one who asks.
 //!
-//! A memo is shared by those who hear of the event at about the same time and not kept for anybody who comes later: what it
-//! says was true after the event, but only for a moment.
+//! A memo is shared by those who receive the event at about the same time, and not kept for later ones: its contents
+//! were true after the event, but only briefly.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -17,9 +17,9 @@ use crate::{
     core::access::{Admitted, Caller, Membership, who},
 };
 
-/// How long what was read for an event is given to others who hear of it.
+/// How long the data fetched for an event is shared.
 const FRESH: Duration = Duration::from_secs(1);
-/// The events whose memos are kept at a time.
+/// How many events' memos are kept.
 const KEPT: usize = 8;
 
 /// What the subscribers of one event share.
@@ -32,7 +32,7 @@ pub struct Memo {
 /// A statement and its keys.
 type Question = (String, Vec<i64>);
 
-/// Rows that several look at.
+/// Shared rows.
 pub type Rows = Vec<Arc<QueryResult>>;
 
 impl Default for Memo {
@@ -42,10 +42,10 @@ impl Default for Memo {
 }
 
 impl Memo {
-    /// What `caller` is in the organization, if `all` tells (it is asked once for everybody) and tells of them.
+    /// The membership of `caller`. `all` fetches those of all subscribers at once; it may not cover this caller.
     ///
     /// # Errors
-    /// The database is out of reach.
+    /// The database can't be reached.
     pub async fn membership(
         &self,
         caller: &Caller,
@@ -58,7 +58,7 @@ impl Memo {
         Ok(who(caller).and_then(|who| admitted.get(&who)).copied())
     }
 
-    /// The rows of a statement that finds records by keys: of `read`, once for all who ask the same.
+    /// The rows that `read` fetches for a statement and its keys, fetched once for everyone with the same question.
     ///
     /// # Errors
     /// Those of `read`.
@@ -82,7 +82,7 @@ impl Memo {
     }
 }
 
-/// The memos of the last events of an organization.
+/// The memos of an organization's latest events.
 #[derive(Default)]
 pub(super) struct Memos(Mutex<VecDeque<(u64, Arc<Memo>)>>);
 

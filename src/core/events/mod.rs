@@ -1,14 +1,15 @@
-//! News of changes, for subscribers: of one organization each, and across replicas.
+//! Change notifications for subscribers: each to one organization, and across replicas.
 //!
 //! ```text
 //! commit ─► Hub::publish ─► the organization's room ─► its subscribers
 //!                │                    ▲
-//!                └─► relay ─ NOTIFY ──┘ of every other replica (PostgreSQL)
+//!                └─► relay ─ NOTIFY ──┘ from every other replica (PostgreSQL)
 //! ```
 //!
-//! News are ids: what a subscriber may see is read for them. Each organization has a [`Room`] of its own, and each subscriber
-//! a bounded place in it, so a burst in one organization costs nobody else anything. Whoever is too slow, and everybody after
-//! a gap between replicas, is told [`News::Resync`] and reads again: nothing is stale in silence.
+//! News carry ids only; what a subscriber may see is read when the news arrive. Each organization has its own [`Room`]
+//! and each subscriber a bounded queue in it, so a burst in one organization affects no other. A subscriber who falls
+//! behind, and everyone after a gap between replicas, receives [`News::Resync`] and reads again, so nothing goes stale
+//! unnoticed.
 //!
 //! - `memo.rs`: what all subscribers of one event need, fetched once for all of them.
 //! - `relay.rs`: from replica to replica.
@@ -34,36 +35,36 @@ use crate::base::{
     ids::OrgId,
 };
 
-/// How many events a subscriber may be behind.
+/// How many events a subscriber may fall behind.
 const BEHIND: usize = 1024;
 
-/// A change, after its commit.
+/// A committed change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Whose record.
+    /// The record's organization.
     pub org: OrgId,
-    /// What kind of record.
+    /// The record's kind.
     pub kind: RecordKind,
-    /// Which; of a member, the person.
+    /// The record's id; for a member, the user's.
     pub id: i64,
     /// What happened to it.
     pub op: ChangeOp,
-    /// The record that it is part of, where watchers ask for that: a conversation's agent, a message's conversation.
+    /// The parent record, where subscribers filter by it: a conversation's agent, a message's conversation.
     pub of: Option<i64>,
 }
 
-/// What a subscriber hears.
+/// What a subscriber receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
     /// A record has changed.
     Changed(Event),
-    /// Something may have been missed: read again what matters.
+    /// Something may have been missed: read again whatever you show.
     Resync,
-    /// Nothing, but time has passed: is the subscriber still somebody who may hear?
+    /// No change, but the subscriber's rights must be checked again.
     Recheck,
 }
 
-/// Hands news to whoever has subscribed.
+/// Distributes news to subscribers.
 #[derive(Default)]
 pub struct Hub {
     rooms: Mutex<HashMap<OrgId, Arc<Room>>>,
@@ -80,7 +81,7 @@ struct Room {
     memos: Memos,
 }
 
-/// A place among the subscribers of an organization. Dropping it leaves.
+/// A subscription to an organization. Dropping it unsubscribes.
 pub struct Subscription {
     hub: Arc<Hub>,
     room: Arc<Room>,
@@ -89,13 +90,13 @@ pub struct Subscription {
 }
 
 impl Hub {
-    /// Tells subscribers here and on every other replica.
+    /// Notifies subscribers here and on every other replica.
     pub fn publish(&self, event: Event) {
         self.tell(event);
         self.outgoing.add(event);
     }
 
-    /// What `caller` has to hear of `org` from now on.
+    /// Subscribes `caller` to `org`.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, org: OrgId, caller: &Caller) -> Subscription {
         let mut rooms = self.rooms();
@@ -107,12 +108,12 @@ impl Hub {
         Subscription { hub: Arc::clone(self), room, place, news }
     }
 
-    /// Lets everybody look again whether they may hear.
+    /// Makes every subscription check its caller's rights again.
     pub fn recheck(&self) {
         self.tell_all(News::Recheck);
     }
 
-    /// Tells the subscribers of this process.
+    /// Notifies the subscribers in this process.
     fn tell(&self, event: Event) {
         let room = self.rooms().get(&event.org).cloned();
         if let Some(room) = room {
@@ -120,7 +121,7 @@ impl Hub {
         }
     }
 
-    /// Tells everybody here that something may have been missed.
+    /// Tells everyone here that something may have been missed.
     fn resync(&self) {
         self.tell_all(News::Resync);
     }
@@ -151,7 +152,7 @@ impl Room {
 
     fn tell(&self, news: News) {
         let number = self.told.fetch_add(1, Ordering::Relaxed);
-        // It is fine if nobody listens.
+        // Having no subscribers is not an error.
         let _ = self.news.send((number, news));
     }
 
@@ -161,7 +162,7 @@ impl Room {
 }
 
 impl Subscription {
-    /// The next news, with what everybody who hears them shares. None when the hub is gone.
+    /// The next news, with the memo shared by everyone who receives them. `None` when the hub is gone.
     pub async fn next(&mut self) -> Option<(News, Arc<Memo>)> {
         let (number, news) = match self.news.recv().await {
             Ok(told) => told,
@@ -171,13 +172,13 @@ impl Subscription {
         Some((news, self.room.memos.of(number)))
     }
 
-    /// What everybody shares who looks again because of the same forgetting of credentials, the n-th of the process.
+    /// The memo for everyone who checks again after this process's n-th invalidation of credentials.
     #[must_use]
     pub fn forgotten(&self, n: u64) -> Arc<Memo> {
         self.room.memos.of(u64::MAX - n)
     }
 
-    /// Everybody who is subscribed to the organization just now.
+    /// Everyone currently subscribed to the organization.
     #[must_use]
     pub fn callers(&self) -> Vec<Caller> {
         self.room.callers().values().cloned().collect()
@@ -186,7 +187,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // In this order: whoever subscribes takes the rooms first, too.
+        // The same lock order as in `subscribe`: first the rooms.
         let mut rooms = self.hub.rooms();
         let mut callers = self.room.callers();
         callers.remove(&self.place);

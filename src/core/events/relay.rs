@@ -1,9 +1,9 @@
-//! News from replica to replica, by PostgreSQL's LISTEN and NOTIFY.
+//! Relays news between replicas, with PostgreSQL's LISTEN and NOTIFY.
 //!
-//! After a commit its events wait for the next batch: NOTIFY inside the change's transaction would let one commit at a time
-//! through. A process sends one batch at a time and numbers them, and says every two seconds where it is. So whoever listens
-//! knows when a batch is missing, when a process has gone silent, and when their own connection was lost: then everybody here
-//! is told to read again.
+//! Events wait after their commit for the next batch: NOTIFY inside the change's transaction would serialize commits. A
+//! process sends one batch at a time, numbers its batches, and announces its position every two seconds. So a listener
+//! notices when a batch is missing, when a process has gone silent, and when its own connection was lost; it then tells
+//! everyone here to read again.
 
 use std::{
     collections::HashMap,
@@ -32,40 +32,40 @@ use crate::{
 
 /// The channel's name in the database.
 const CHANNEL: &str = "muster_events";
-/// The largest message, in bytes; PostgreSQL takes 8,000.
+/// The largest message, in bytes; PostgreSQL accepts 8,000.
 const LARGEST: usize = 7_500;
-/// How often a process says where it is.
+/// How often a process announces its position.
 const EVERY: Duration = Duration::from_secs(2);
-/// After how long a process that has not said goodbye counts as gone silent.
+/// When a process that has not said goodbye counts as silent.
 const SILENT: Duration = Duration::from_secs(6);
-/// How long to wait before a lost connection is made again.
+/// How long to wait before reconnecting.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How many events may wait to be sent.
 const WAITING: usize = 10_000;
 
-/// An event on its way: organization, kind, what happened, id, and what it is part of.
+/// An event on the wire: organization, kind, operation, id, and parent record.
 type Sent = (OrgId, RecordKind, ChangeOp, i64, Option<i64>);
 
-/// What a process tells the others.
+/// A message from one process to the others.
 #[derive(Debug, Serialize, Deserialize)]
 struct Message {
-    /// Which process: random.
+    /// The process: a random number.
     from: u64,
-    /// How many batches it has sent, this one included.
+    /// How many batches it has sent, including this one.
     batch: u64,
-    /// The events of this batch.
+    /// The events in this batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     events: Vec<Sent>,
-    /// The process ends.
+    /// The process is shutting down.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     bye: bool,
 }
 
-/// Events on their way to other replicas, where somebody relays them.
+/// Events waiting to be relayed, if there is a relay.
 #[derive(Default)]
 pub(super) struct Outgoing {
     sender: OnceLock<mpsc::Sender<Event>>,
-    /// How many there was no room for: a batch that is left out, for those who listen.
+    /// How many did not fit. Skipping a batch number tells listeners.
     lost: AtomicU64,
 }
 
@@ -79,8 +79,8 @@ impl Outgoing {
     }
 }
 
-/// Relays news between this process and the other replicas until the service stops. Nothing to do on SQLite, which has one
-/// process.
+/// Relays news between this process and the other replicas until the service stops. Does nothing on SQLite, where there
+/// is only one process.
 pub async fn relay(core: Arc<Core>) {
     let Some(options) = core.db.postgres() else { return };
     let (sender, events) = mpsc::channel(WAITING);
@@ -91,11 +91,11 @@ pub async fn relay(core: Arc<Core>) {
     // Neither ends by itself.
     let _ = stopping.run_until_cancelled(Box::pin(work)).await;
     let bye = Message { from, batch: 0, events: Vec::new(), bye: true };
-    // Whoever does not hear it takes this process for silent, and reads again.
+    // A listener that misses the goodbye treats this process as silent, and reads again.
     let _ = timeout(AGAIN, notify(&core, &bye)).await;
 }
 
-/// Sends what has happened here.
+/// Sends this process's events.
 async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -112,7 +112,7 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
         for batch in batches(&waiting) {
             message.events = batch;
             message.batch += u64::from(!message.events.is_empty());
-            // A batch that can't be sent is one that is left out: the next one tells.
+            // The next batch reveals that one is missing.
             if let Err(error) = notify(core, &message).await {
                 tracing::warn!(%error, "events.not_sent");
             }
@@ -121,9 +121,9 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
     }
 }
 
-/// The events in messages that are small enough; one without events if there are none.
+/// Splits events into messages that are small enough; one empty message if there are no events.
 fn batches(events: &[Event]) -> Vec<Vec<Sent>> {
-    /// More than one event of the longest names and numbers takes.
+    /// More than the longest event takes.
     const LONGEST: usize = 100;
     if events.is_empty() {
         return vec![Vec::new()];
@@ -138,7 +138,7 @@ async fn notify(core: &Core, message: &Message) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Hears what has happened elsewhere.
+/// Receives the other processes' events.
 async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) {
     loop {
         if let Err(error) = hear(core, options.clone(), own).await {
@@ -149,24 +149,24 @@ async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64
     }
 }
 
-/// Listens on one connection, for as long as it lasts.
+/// Listens on one connection for as long as it lasts.
 async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) -> Result<(), sqlx::Error> {
     let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await?;
     let mut listener = PgListener::connect_with(&pool).await?;
     listener.listen(CHANNEL).await?;
-    // What came before is not known.
+    // Whatever came before was missed.
     core.events.resync();
-    let mut others = Others::default();
+    let mut peers = Peers::default();
     loop {
         match timeout(EVERY, listener.try_recv()).await {
             Ok(Ok(Some(heard))) => {
                 let Ok(message) = serde_json::from_str::<Message>(heard.payload()) else {
-                    // Of a version that speaks otherwise.
+                    // From a version with another format.
                     core.events.resync();
                     continue;
                 };
                 if message.from != own {
-                    take(&core.events, &mut others, message);
+                    take(&core.events, &mut peers, message);
                 }
             }
             // The connection was lost.
@@ -174,14 +174,14 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
             Ok(Err(error)) => return Err(error),
             Err(_) => {}
         }
-        if others.are_silent(Instant::now()) {
+        if peers.are_silent(Instant::now()) {
             core.events.resync();
         }
     }
 }
 
-fn take(hub: &Hub, others: &mut Others, message: Message) {
-    if others.has_gap(&message, Instant::now()) {
+fn take(hub: &Hub, peers: &mut Peers, message: Message) {
+    if peers.has_gap(&message, Instant::now()) {
         hub.resync();
     }
     for (org, kind, op, id, of) in message.events {
@@ -189,12 +189,12 @@ fn take(hub: &Hub, others: &mut Others, message: Message) {
     }
 }
 
-/// Where the other processes are.
+/// The positions of the other processes.
 #[derive(Default)]
-struct Others(HashMap<u64, (u64, Instant)>);
+struct Peers(HashMap<u64, (u64, Instant)>);
 
-impl Others {
-    /// Whether something was left out before this message.
+impl Peers {
+    /// Whether anything is missing before this message.
     fn has_gap(&mut self, message: &Message, now: Instant) -> bool {
         if message.bye {
             self.0.remove(&message.from);
@@ -205,7 +205,7 @@ impl Others {
         before.is_some_and(|(known, _)| known != sent)
     }
 
-    /// Whether one has gone silent; each is told of once.
+    /// Whether a process has gone silent; reports each one once.
     fn are_silent(&mut self, now: Instant) -> bool {
         let before = self.0.len();
         self.0.retain(|_, (_, heard)| now.duration_since(*heard) < SILENT);
@@ -238,16 +238,16 @@ mod tests {
 
     #[test]
     fn a_gap_is_a_batch_that_is_left_out_or_a_process_that_falls_silent() {
-        let (mut others, mut now) = (Others::default(), Instant::now());
-        assert!(!others.has_gap(&message(3, 2), now), "what came before somebody listened is no gap");
-        assert!(!others.has_gap(&message(3, 0), now) && !others.has_gap(&message(4, 1), now));
-        assert!(others.has_gap(&message(6, 1), now), "batch 5 is missing");
-        assert!(others.has_gap(&message(7, 0), now), "it has sent one that was not heard");
-        assert!(!others.are_silent(now));
+        let (mut peers, mut now) = (Peers::default(), Instant::now());
+        assert!(!peers.has_gap(&message(3, 2), now), "batches from before we listened are not a gap");
+        assert!(!peers.has_gap(&message(3, 0), now) && !peers.has_gap(&message(4, 1), now));
+        assert!(peers.has_gap(&message(6, 1), now), "batch 5 is missing");
+        assert!(peers.has_gap(&message(7, 0), now), "it sent a batch that we did not receive");
+        assert!(!peers.are_silent(now));
         now += SILENT;
-        assert!(others.are_silent(now) && !others.are_silent(now));
-        assert!(!others.has_gap(&message(9, 1), now));
-        assert!(!others.has_gap(&Message { bye: true, ..message(9, 0) }, now));
-        assert!(!others.are_silent(now + SILENT), "it has said goodbye");
+        assert!(peers.are_silent(now) && !peers.are_silent(now));
+        assert!(!peers.has_gap(&message(9, 1), now));
+        assert!(!peers.has_gap(&Message { bye: true, ..message(9, 0) }, now));
+        assert!(!peers.are_silent(now + SILENT), "it has said goodbye");
     }
 }

@@ -1,34 +1,34 @@
-//! THE list of sealed columns. Rotation walks it; a law (`tests/it/sealing_keys.rs`) holds it against the tables of both
-//! databases, so that no column whose name ends in `_sealed` can be forgotten.
+//! THE list of sealed columns. Rotation goes through it, and a law (`tests/it/sealing_keys.rs`) compares it with the
+//! tables of both databases, so that no column whose name ends in `_sealed` can be forgotten.
 
 use crate::{
     base::ids::OrgId,
     core::sealing::{Locator, SealContext},
 };
 
-/// A column of sealed values, and where its values say that they belong.
+/// A column of sealed values, and the context that its values are bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedColumn {
     /// The table.
     pub table: &'static str,
-    /// The column: the field's name and `_sealed`.
+    /// The column: the field's name followed by `_sealed`.
     pub column: &'static str,
-    /// The SQL of the organization; 0 for what belongs to none.
+    /// The SQL expression of the organization; 0 for values outside any organization.
     pub organization: &'static str,
-    /// The column that tells the record, by which the value is bound to it.
+    /// The column that identifies the record, to which the value is bound.
     pub record: Record,
 }
 
-/// What tells a record.
+/// How a record is identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A column with its id.
+    /// By a column with its id.
     Id(&'static str),
-    /// A column with its name.
+    /// By a column with its name.
     Name(&'static str),
 }
 
-/// The SQL of the organization of what belongs to none.
+/// The organization of values that belong to none.
 const NONE: &str = "CAST(0 AS BIGINT)";
 
 const fn of_tenant(table: &'static str, column: &'static str) -> SealedColumn {
@@ -72,7 +72,7 @@ pub const SEALED: &[SealedColumn] = &[
 ];
 
 impl SealedColumn {
-    /// Where the value of this record was sealed.
+    /// The context in which this record's value was sealed.
     #[must_use]
     pub fn place<'a>(&self, organization: OrgId, record: Locator<'a>) -> SealContext<'a> {
         let field = self.column.strip_suffix("_sealed").unwrap_or(self.column);

@@ -1,10 +1,10 @@
 //! Changes to the key file, one at a time.
 //!
-//! Reading, changing and replacing the file are three steps. Two processes that took them at once would both begin with
-//! the same keys, and the file of the slower one would lack the key that the faster one has announced, under which the
-//! service may have sealed by then. So whoever changes the file holds a lock beside it (`keys.toml.lock`) from before it
-//! is read until it is replaced. The lock is the system's: it ends with the process, however that ends, and the empty
-//! file stays, since removing it would let two hold locks of the same name.
+//! Reading, changing and replacing the file are three steps. Two processes doing this at once would start with the same
+//! keys, and the slower one's file would lack the key that the faster one has announced, with which the service may
+//! already have sealed. So a process that changes the file holds a lock next to it (`keys.toml.lock`) from before the
+//! read until the file is replaced. The operating system releases the lock when the process ends, however it ends. The
+//! empty file stays: removing it would let two processes hold locks of the same name.
 
 use std::{
     ffi::OsString,
@@ -24,15 +24,15 @@ use crate::{
     core::{Core, audit::Origin, sealing::KeyFile},
 };
 
-/// How often a lock that somebody else holds is tried.
+/// How often to retry a lock held by another process.
 const RETRY: Duration = Duration::from_millis(50);
-/// How often at most: ten seconds, many times as long as a change takes.
+/// How many times to retry: ten seconds in all, many times what a change takes.
 const TRIES: u32 = 200;
 
-/// The key file, which nobody else changes meanwhile.
+/// The key file, locked against changes by others.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// The keys as they are, and as they will be.
+    /// The keys to change.
     pub(super) file: KeyFile,
     path: PathBuf,
     /// Held until this is dropped.
@@ -43,12 +43,12 @@ impl Change {
     /// Waits for the lock, then reads the file.
     ///
     /// # Errors
-    /// `CONFLICT` where the keys come from `MUSTER_KEYS`, or where somebody holds the lock for longer than a change takes;
-    /// the file can't be read.
+    /// `CONFLICT` if the keys come from `MUSTER_KEYS`, or if another process holds the lock for too long; the file
+    /// can't be read.
     pub(super) async fn begin(core: &Core) -> Result<Self> {
         let path = core.config.rotatable_keys()?.to_owned();
         let lock = hold(&path, TRIES).await?;
-        // Read, never made: a file that has gone missing is no reason to begin with other keys.
+        // Never created: a missing file is no reason to start with other keys.
         let file = KeyFile::load(&path).map_err(Problem::internal)?;
         Ok(Self { file, path, _lock: lock })
     }
@@ -56,17 +56,17 @@ impl Change {
     /// Replaces the file.
     ///
     /// # Errors
-    /// It can't be written; then the keys are as they were.
+    /// It can't be written; the keys are then unchanged.
     pub(super) fn save(self) -> Result<()> {
         self.file.save(&self.path).map_err(Problem::internal)
     }
 }
 
-/// Adds a sealing key to the key file and, unless it is only to be prepared, makes it the active one. Its id, and whether
+/// Adds a sealing key to the key file and, unless `only_prepare`, makes it the active one. Returns its id and whether
 /// it is active.
 ///
 /// # Errors
-/// `CONFLICT` where the keys come from `MUSTER_KEYS`, or while somebody else changes them; the file can't be written.
+/// `CONFLICT` if the keys come from `MUSTER_KEYS`, or while another process changes them; the file can't be written.
 pub async fn rotate_sealing(core: &Core, only_prepare: bool) -> Result<(u32, bool)> {
     let mut change = Change::begin(core).await?;
     let id = if only_prepare { change.file.prepare_sealing() } else { change.file.rotate_sealing() };
@@ -90,7 +90,7 @@ async fn hold(keys: &Path, tries: u32) -> Result<File> {
         }
     }
     let detail = format!(
-        "Another process is changing the keys: it holds {}. Nothing was changed; try again when it has ended.",
+        "Another process is changing the keys: it holds {}. Nothing was changed; try again when it is done.",
         path.display()
     );
     Err(Problem::new(Code::Conflict, detail))

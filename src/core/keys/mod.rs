@@ -1,15 +1,15 @@
-//! The keys of an installation: rotated while the service runs, and nobody is signed out or locked out by it.
+//! The keys of an installation: rotated while the service runs, without signing or locking anyone out.
 //!
-//! There are two kinds, and they live in two places:
+//! There are two kinds, in two places:
 //!
-//! - *sealing keys* (`key file`): they wrap the data keys of everything that is sealed in the database. A running
-//!   service sees a changed file within a second (`watch.rs`); `file.rs` changes it, one process at a time; [`rewrap`] moves what is sealed to the active key, and
-//!   [`retire`] forgets a key that nothing is wrapped with any more. Where sealed values are is said once, in
-//!   `columns.rs`.
-//! - *signing keys* (table `signing_keys`, the private half sealed): they sign access tokens (`signing.rs`). All
-//!   replicas read the table; `jwks.rs` publishes the public halves.
+//! - *sealing keys* (in the key file) wrap the data keys of everything that is sealed in the database. A running
+//! service notices a changed file within a second (`watch.rs`); `file.rs` changes it, one process at a time; [`rewrap`]
+//! reseals everything with the active key, and [`retire`] removes a key that nothing is wrapped with any more.
+//! `columns.rs` lists where sealed values are.
+//! - *signing keys* (in the table `signing_keys`, with the private half sealed) sign access tokens (`signing.rs`). All
+//! replicas read the table; `jwks.rs` publishes the public halves.
 //!
-//! The operator alone may touch them, at the command line (`cli/key.rs`); there is no root field for it.
+//! Only the operator can change them, at the command line (`cli/key.rs`); no root field does.
 
 mod columns;
 mod file;

@@ -1,5 +1,5 @@
-//! A key file is made for a new installation, and never beside a database that has sealed values: a new one would open none
-//! of them, and lie where the right one belongs.
+//! A key file is created only for a new installation, never for a database with sealed values: the new keys could open
+//! none of them, and would take the place of the right ones.
 
 use anyhow::bail;
 use sea_orm::DbErr;
@@ -7,18 +7,18 @@ use sea_orm::DbErr;
 use super::columns::SEALED;
 use crate::core::{config::Config, store::Db};
 
-/// Refuses a database whose sealed values belong to a key file that is not there.
+/// Fails if the database has sealed values but the key file is missing.
 ///
 /// # Errors
-/// Says which file is missing, and what to do; the database is out of reach.
+/// Says which file is missing and what to do; or the database can't be reached.
 pub async fn require_presence(config: &Config, db: &Db) -> anyhow::Result<()> {
     if !config.lacks_keys() || !has_sealed(db).await? {
         return Ok(());
     }
     bail!(
-        "the database has sealed values, and their key file is not at {} (keys_file). Copy it there, from where you keep it \
-         or from another replica, or name it with keys_file (MUSTER_KEYS_FILE). None is made in its place: a new one would \
-         open nothing",
+        "the database has sealed values, but their key file is not at {} (keys_file). Copy it there from your backup or \
+         from another replica, or set keys_file (MUSTER_KEYS_FILE). No new one is created, because it could not open \
+         them",
         config.keys_file.display()
     )
 }
@@ -30,7 +30,7 @@ async fn has_sealed(db: &Db) -> Result<bool, DbErr> {
         let sql = format!("SELECT 1 FROM {table} WHERE length({name}) > 0 LIMIT 1");
         match db.one(sql, vec![]).await {
             Ok(Some(_)) => return Ok(true),
-            // An earlier version's database does not have the table, or the column.
+            // An earlier version's database lacks the table or the column.
             Ok(None) | Err(DbErr::Query(_)) => {}
             Err(error) => return Err(error),
         }

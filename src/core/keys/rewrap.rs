@@ -1,8 +1,8 @@
-//! Moves what is sealed to the active sealing key, while others read and write it.
+//! Reseals everything with the active sealing key, while others read and write it.
 //!
-//! Each value is changed by a compare-and-set on its old bytes: whoever edited the secret in the meantime has won,
-//! and has sealed it with the active key. Nothing has to be remembered for going on after an interruption, since
-//! the first five bytes of a value tell its key: what is not under the active one is still to do.
+//! Each value is changed by a compare-and-set on its old bytes: if someone edits the secret in the meantime, their edit
+//! wins, and it was sealed with the active key. Resuming after an interruption needs no state: the first five bytes of
+//! a value identify its key, and whatever is not under the active key is still to do.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,12 +27,12 @@ use crate::{
     },
 };
 
-/// How fast values are moved.
+/// How fast values are resealed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How many are read and written at a time.
+    /// How many values are read and written at a time.
     pub batch: u64,
-    /// How long to wait between two batches, for others to have the database.
+    /// How long to wait between two batches, to leave the database to others.
     pub rest: Duration,
 }
 
@@ -42,30 +42,30 @@ impl Default for Pace {
     }
 }
 
-/// What was done so far.
+/// What has been done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Values that were looked at because they were under another key.
+    /// Values examined because they were under another key.
     pub seen: u64,
-    /// Those that are under the active key now.
+    /// Values now under the active key.
     pub moved: u64,
-    /// Those that somebody else changed in the meantime.
+    /// Values that someone else changed in the meantime.
     pub changed: u64,
-    /// Those that do not open: their key is gone, or they are not where they were sealed.
+    /// Values that can't be opened: their key is missing, or they are not where they were sealed.
     pub broken: u64,
 }
 
-/// Where a value stands.
+/// A value's location.
 struct Found {
     organization: i64,
     record: Value,
     sealed: Vec<u8>,
 }
 
-/// Moves every sealed value to the active key of the ring in force; `told` hears of the progress after each batch.
+/// Reseals every value with the active key of the current ring; `told` receives the progress after each batch.
 ///
 /// # Errors
-/// The database is out of reach. What was moved is moved; the next call goes on.
+/// The database can't be reached. Values already resealed stay so; the next call continues.
 pub async fn rewrap(
     core: &Arc<Core>,
     pace: Pace,
@@ -80,7 +80,7 @@ pub async fn rewrap(
         }
         let broken = round.broken;
         all = Progress { broken, ..add(all, round) };
-        // What came in during the round under an older key is found in the next one.
+        // Values that arrived during the round under an older key are found in the next one.
         if round.moved + round.changed == 0 {
             if all.seen > 0 {
                 let (active, changes) = (ring.active_id(), json!(all));
@@ -138,7 +138,7 @@ async fn read(
         }
         None => String::new(),
     };
-    // A value of no bytes is a secret that was destroyed.
+    // A value of zero bytes is a destroyed secret.
     let sql = format!(
         "SELECT {organization}, {key}, {name} FROM {table} WHERE length({name}) > 0 AND substr({name}, 1, 5) <> $1 \
          {beyond} ORDER BY {organization}, {key} LIMIT {limit}"
@@ -165,7 +165,7 @@ async fn write(
     let moved: Vec<(&Found, Option<Vec<u8>>)> =
         batch.iter().map(|found| (found, moved(ring, column, found))).collect();
     if core.db.backend() == DbBackend::Sqlite {
-        // One write to the disk for all of them. Nobody else can write meanwhile, so it is over at once.
+        // One write to disk for all of them. It blocks other writers, but only briefly.
         let tx = core.db.begin().await?;
         let mut written = Progress::default();
         put(&tx, column, moved, &mut written).await?;
@@ -173,7 +173,7 @@ async fn write(
         *done = add(*done, written);
         return Ok(());
     }
-    // Each for itself: a transaction that held several rows could wait for one that waits for it.
+    // One by one: a transaction that locks several rows could deadlock with another.
     put(core.db.writer(), column, moved, done).await
 }
 
@@ -225,14 +225,14 @@ fn moved(ring: &KeyRing, column: &SealedColumn, found: &Found) -> Option<Vec<u8>
 /// How many values are wrapped with the key `id`, by column; columns without any are left out.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn in_use(core: &Core, id: u32) -> Result<Vec<(&'static SealedColumn, i64)>> {
     let mut used = Vec::new();
     for column in SEALED {
         let sql =
             format!("SELECT COUNT(*) FROM {0} WHERE substr({1}, 1, 5) = $1", column.table, column.column);
         let begins: Value = KeyRing::begins(id).to_vec().into();
-        // Through the writer: what was committed a moment ago counts.
+        // Through the writer, so that the latest commits count.
         let row = core
             .db
             .writer()
@@ -246,18 +246,18 @@ pub async fn in_use(core: &Core, id: u32) -> Result<Vec<(&'static SealedColumn, 
     Ok(used)
 }
 
-/// Takes the sealing key `id` out of the key file.
+/// Removes the sealing key `id` from the key file.
 ///
 /// # Errors
-/// `IN_USE` while anything is wrapped with it, or when it is the active one; `NOT_FOUND`.
+/// `IN_USE` while anything is wrapped with it, or if it is the active key; `NOT_FOUND`.
 pub async fn retire(core: &Core, id: u32) -> Result<()> {
     let mut change = Change::begin(core).await?;
     let file = &mut change.file;
     if file.ring().active_id() == id {
-        return Err(Problem::new(Code::InUse, format!("Key {id} is the active one: rotate first.")));
+        return Err(Problem::new(Code::InUse, format!("Key {id} is the active key: rotate first.")));
     }
     if !file.ring().ids().any(|known| known == id) {
-        return Err(Problem::new(Code::NotFound, format!("There is no sealing key {id} in the key file.")));
+        return Err(Problem::new(Code::NotFound, format!("The key file has no sealing key {id}.")));
     }
     let used = in_use(core, id).await?;
     if !used.is_empty() {

@@ -1,13 +1,13 @@
-//! The keys that sign access tokens: a table that every replica reads.
+//! The keys that sign access tokens, in a table that every replica reads.
 //!
-//! A key is *next* (published, so that others who verify know it before it is used), then *active* (the one that
-//! signs), then *retired* (it still verifies until the last token that it signed has expired; its private half is
-//! destroyed at once). There is one active key, and at most one next. Steps are made under a lock of the table, by
-//! whichever replica is first; the others see them at their next look ([`LOOK`]). A replica that is shown a token of
-//! a key that it does not know looks at once ([`look_for`]), but not for any text that somebody makes up: so many
-//! times a second, and for the same name once in a while.
+//! A key is first *next* (published, so that other verifiers know it before it is used), then *active* (it signs), then
+//! *retired* (it verifies until the last token that it signed has expired; its private half is destroyed at once).
+//! There is one active key, and at most one next key. The first replica to see that a step is due makes it, under a
+//! lock on the table; the others notice at their next look ([`LOOK`]). A replica that receives a token with an unknown
+//! key looks at once ([`look_for`]), but not for every made-up text: only a few times a second, and for the same name
+//! once in a while.
 //!
-//! An installation begins with the signing keys of its key file.
+//! An installation starts with the signing keys of its key file.
 
 use std::time::{Duration, Instant};
 
@@ -34,17 +34,17 @@ use crate::{
     },
 };
 
-/// How often a replica looks at the table.
+/// How often a replica reads the table.
 pub const LOOK: Duration = Duration::from_secs(2);
 /// How much longer than its tokens a retired key verifies: another replica may sign with it until its next look.
 const GRACE: Duration = Duration::from_secs(60);
-/// How long a name is known to be nobody's.
+/// How long an unknown name is remembered.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(5);
-/// How many looks a second strange names may cause.
+/// How many looks per second unknown names may cause.
 const LOOKS_PER_SECOND: u32 = 5;
 const ALGORITHM: &str = "EdDSA";
 
-/// What keeps strange names from asking the database.
+/// Keeps unknown names from querying the database.
 pub struct Lookups {
     unknown: Cache<String, ()>,
     recent: Mutex<(Option<Instant>, u32)>,
@@ -59,43 +59,43 @@ impl Default for Lookups {
     }
 }
 
-/// Where a key stands in its life.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Published, and not used yet.
+    /// Published, but not used yet.
     Next,
     /// Signs.
     Active,
     /// Verifies what it has signed.
     Retired,
-    /// Does nothing any more.
+    /// No longer in use.
     Expired,
 }
 
-/// A key as an operator sees it.
+/// A key as shown to the operator.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Listed {
     /// Its name in a token's header.
     pub kid: String,
-    /// Where it stands in its life.
+    /// Its state.
     pub state: State,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it began to sign, or will.
+    /// When it started to sign, or will.
     pub activates_at: Option<Timestamp>,
-    /// When it stopped to sign.
+    /// When it stopped signing.
     pub retired_at: Option<Timestamp>,
-    /// Until when it verifies.
+    /// When it stops verifying.
     pub verify_until: Option<Timestamp>,
 }
 
-/// What a rotation has done.
+/// The result of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rotated {
-    /// A key is published and becomes the active one at this time.
+    /// A key was published and becomes active at this time.
     Planned(String, Timestamp),
-    /// A key has become the active one.
+    /// A key has become active.
     Active(String),
 }
 
@@ -121,10 +121,10 @@ impl Row {
     }
 }
 
-/// Puts the table's keys in force; the key file's become the first ones.
+/// Loads the table's keys. If it has none, the key file's keys become the first ones.
 ///
 /// # Errors
-/// The database is out of reach; `INTERNAL` for keys that were sealed with another key file.
+/// The database can't be reached; `INTERNAL` for keys sealed with another key file.
 pub async fn load(core: &Core) -> Result<()> {
     if rows(core, core.db.read()).await?.is_empty() {
         import(core).await?;
@@ -132,10 +132,10 @@ pub async fn load(core: &Core) -> Result<()> {
     reload(core).await
 }
 
-/// One look: makes the step that is due, if one is, and puts the table's keys in force. How many steps.
+/// Takes the step that is due, if any, and loads the table's keys. Returns the number of steps.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn keep(core: &Core) -> Result<u64> {
     let mut made = 0;
     let known = rows(core, core.db.read()).await?;
@@ -153,10 +153,10 @@ pub async fn keep(core: &Core) -> Result<u64> {
     Ok(made)
 }
 
-/// Whether the table has the key `kid`, of which a token was shown; then it is in force now.
+/// Whether the table has the key `kid`, which a token named; if so, it is now loaded.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
     if core.access.lookups.unknown.contains_key(kid) {
         return Ok(false);
@@ -180,10 +180,10 @@ pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// All keys, the newest first.
+/// All keys, newest first.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn list(core: &Core) -> Result<Vec<Listed>> {
     let now = core.clock.now();
     let rows = rows(core, core.db.read()).await?;
@@ -201,11 +201,11 @@ pub async fn list(core: &Core) -> Result<Vec<Listed>> {
         .collect())
 }
 
-/// Publishes a next key that becomes active by itself once everybody can know it; or, with `at_once`, makes the
-/// next key (or a new one) the active one now.
+/// Publishes a next key, which becomes active by itself once everyone can know it; or, with `at_once`, makes the next
+/// key (or a new one) active now.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
     let tx = locked(core).await?;
     let known = rows(core, &tx).await?;
@@ -220,7 +220,7 @@ pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
         Rotated::Active(kid)
     } else {
         match next {
-            // Not later than was planned, and not before everybody can know it.
+            // Not later than planned, and not before everyone can know it.
             Some(row) => {
                 let earliest = row.created_at.plus(core.config.signing.publish()).max(now);
                 let at = row.activate_at.map_or(earliest, |at| at.min(earliest));
@@ -244,7 +244,7 @@ pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
     Ok(rotated)
 }
 
-/// Makes a retired key verify no longer: whoever holds an access token of it has to refresh the session.
+/// Stops a retired key from verifying: holders of its access tokens have to refresh their session.
 ///
 /// # Errors
 /// `NOT_FOUND`; `IN_USE` for the active key.
@@ -253,10 +253,10 @@ pub async fn retire(core: &Core, kid: &str) -> Result<()> {
     let known = rows(core, &tx).await?;
     let now = core.clock.now();
     let row = known.iter().find(|row| row.kid == kid);
-    let row = row.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no key {kid}.")))?;
+    let row = row.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no signing key {kid}.")))?;
     if row.state(now) == State::Active {
         let detail =
-            format!("Signing key {kid} is the active one: `muster key rotate --signing --now` first.");
+            format!("Signing key {kid} is the active key: run `muster key rotate --signing --now` first.");
         return Err(Problem::new(Code::InUse, detail));
     }
     let sql = "UPDATE signing_keys SET retired_at = COALESCE(retired_at, $1), verify_until = $1, \
@@ -270,13 +270,13 @@ pub async fn retire(core: &Core, kid: &str) -> Result<()> {
 
 /// A step in the life of the keys.
 enum Step {
-    /// Publish a next key, to become active then.
+    /// Publish a next key, which becomes active at this time.
     Publish(Timestamp),
     /// Make this key the active one.
     Activate(String),
 }
 
-/// What is due now.
+/// The step that is due.
 fn due(core: &Core, known: &[Row]) -> Option<Step> {
     let (now, settings) = (core.clock.now(), &core.config.signing);
     if let Some(next) = known.iter().find(|row| row.state(now) == State::Next) {
@@ -309,14 +309,14 @@ async fn make(core: &Core, tx: &Transaction, step: &Step) -> Result<()> {
     Ok(())
 }
 
-/// Writes a new key that becomes active then.
+/// Stores a new key that becomes active at `at`.
 async fn publish(core: &Core, tx: &Transaction, at: Timestamp) -> Result<String> {
     let key = SigningKey::generate();
     insert(core, tx, &key, Some(at), None, None).await?;
     Ok(key.kid)
 }
 
-/// The key file's keys become the first ones, so that tokens of before stay good.
+/// Copies the key file's keys into the table, so that earlier tokens stay valid.
 async fn import(core: &Core) -> Result<()> {
     let file = core.config.keys().map_err(Problem::internal)?;
     let tx = locked(core).await?;
@@ -369,12 +369,12 @@ fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
     let active = rows.iter().find(|row| row.state(now) == State::Active);
     let active = active.ok_or_else(|| Problem::internal(anyhow::anyhow!("no signing key is active")))?;
     let opened = core.keys.open_bytes(&active.sealed, &place(&active.kid)).map_err(|error| {
-        let hint = "is the key file the one of this database?";
+        let hint = "does the key file belong to this database?";
         Problem::internal(anyhow::anyhow!("signing key {}: {error}; {hint}", active.kid))
     })?;
     let mut seed = Zeroizing::new([0; 32]);
     if opened.expose_secret().len() != seed.len() {
-        return Err(Problem::internal(anyhow::anyhow!("signing key {} is no key", active.kid)));
+        return Err(Problem::internal(anyhow::anyhow!("signing key {} is not a valid key", active.kid)));
     }
     seed.copy_from_slice(opened.expose_secret());
     let verifying = rows.iter().filter(|row| row.state(now) != State::Expired);
@@ -388,12 +388,12 @@ fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
     Ok(())
 }
 
-/// Where the private half is sealed.
+/// The context in which the private half is sealed.
 fn place(kid: &str) -> SealContext<'_> {
     SealContext::new(OrgId(0), "signing_keys", kid, "private_key")
 }
 
-/// A transaction in which nobody else changes the keys.
+/// A transaction that locks the keys against other changes.
 async fn locked(core: &Core) -> Result<Transaction> {
     let tx = core.db.begin().await?;
     if core.db.backend() == DbBackend::Postgres {
@@ -407,7 +407,7 @@ async fn execute(core: &Core, tx: &Transaction, sql: &str, values: Vec<Value>) -
     Ok(())
 }
 
-/// All keys, the oldest first.
+/// All keys, oldest first.
 async fn rows(core: &Core, db: &impl ConnectionTrait) -> Result<Vec<Row>> {
     let sql = "SELECT kid, public_key, private_key_sealed, created_at, activate_at, activated_at, retired_at, \
                verify_until FROM signing_keys WHERE algorithm = $1 ORDER BY created_at, kid";
@@ -422,7 +422,7 @@ fn row(found: &QueryResult) -> Result<Row> {
         kid: found.try_get_by(0)?,
         public: public
             .try_into()
-            .map_err(|_| Problem::internal(anyhow::anyhow!("a public key is no key")))?,
+            .map_err(|_| Problem::internal(anyhow::anyhow!("a public key is invalid")))?,
         sealed: found.try_get_by(2)?,
         created_at: found.try_get_by(3)?,
         activate_at: found.try_get_by(4)?,

@@ -1,13 +1,13 @@
-//! Puts a changed key file in force within a second.
+//! Loads a changed key file within a second.
 //!
-//! By asking for the file's size, time and inode: cheap enough to do always, and it works on every file system,
-//! also where a new file takes the name of the old one.
+//! It polls the file's size, time and inode, which is cheap and works on every file system, even when a new file
+//! replaces the old one under its name.
 
 use std::{fs::Metadata, path::Path, sync::Arc, time::Duration};
 
 use crate::core::Core;
 
-/// How often the file is looked at.
+/// How often the file is polled.
 const POLL: Duration = Duration::from_millis(400);
 
 /// Watches the key file for as long as it is polled.
@@ -27,7 +27,7 @@ pub async fn watch(core: Arc<Core>) {
     }
 }
 
-/// Reads the key file anew. A file that can't be read leaves the ring as it is, and the log says why.
+/// Reads the key file again. If it can't be read, the ring stays as it is and the log says why.
 pub fn reload(core: &Core) {
     match core.config.existing_keys() {
         Ok(file) => {
@@ -35,11 +35,11 @@ pub fn reload(core: &Core) {
             core.keys.replace(file.ring().clone());
             tracing::info!(active, before, "keys.ring_reloaded");
         }
-        Err(error) => tracing::error!(%error, "keys.file_refused; the ring stays as it was"),
+        Err(error) => tracing::error!(%error, "keys.file_refused; the ring is unchanged"),
     }
 }
 
-/// What changes when the file does.
+/// Changes when the file does.
 fn mark(path: &Path) -> Option<(u64, std::time::SystemTime, u64)> {
     let about = std::fs::metadata(path).ok()?;
     Some((about.len(), about.modified().ok()?, inode(&about)))

@@ -1,22 +1,22 @@
-//! Letters: templates compiled in, filled, in two forms.
+//! Letters: built-in templates, filled in, in two forms.
 //!
-//! A template is plain text: its first line is the subject, a paragraph that is one address becomes a button in the
-//! HTML form. One text serves both forms, so that they can't say different things. Values are put in once (a value
-//! that looks like a placeholder stays as it is), lose their control characters, and are escaped in HTML.
+//! A template is plain text. Its first line is the subject, and a paragraph that consists of a URL becomes a button in
+//! the HTML form. Both forms come from one text, so they can't differ. Values are inserted in one pass (a value that
+//! looks like a placeholder stays as it is), lose their control characters, and are escaped in HTML.
 
 /// The frame of the HTML form.
 const LAYOUT: &str = include_str!("templates/layout.html");
 
-/// A letter's text before it is filled.
+/// The text of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Template {
-    /// Asks whether an address is somebody's.
+    /// Asks someone to confirm their address.
     ConfirmEmail,
-    /// Leads to a new password.
+    /// Contains a link for setting a new password.
     ResetPassword,
-    /// Invites into an organization.
+    /// Invites someone to an organization.
     Invitation,
-    /// Tells of something that has happened to an account.
+    /// Reports something that happened to an account.
     Notice,
 }
 
@@ -34,19 +34,19 @@ impl Template {
     }
 }
 
-/// A mail as it leaves.
+/// A letter ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
     /// The subject: one line.
     pub subject: String,
     /// The plain text.
     pub text: String,
-    /// The same as HTML.
+    /// The same in HTML.
     pub html: String,
 }
 
 impl Letter {
-    /// The template with these values: name and value.
+    /// The template with these values, given as name and value.
     #[must_use]
     pub fn write(template: Template, values: &[(&str, &str)]) -> Self {
         let (subject, body) = template.text().split_once('\n').unwrap_or_default();
@@ -59,7 +59,7 @@ impl Letter {
     }
 }
 
-/// Puts the values in, in one pass.
+/// Inserts the values in one pass.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::with_capacity(template.len() + 200);
     let mut rest = template;

@@ -1,10 +1,10 @@
-//! Mail: what the service tells people outside of a panel.
+//! Mail: what the service tells people outside the panel.
 //!
-//! A mail waits in the [outbox](crate::core::outbox) as what it is about, without link or token. Its letter is written in the
-//! moment of sending, by the slice that knows what it is about, and only then is the token of its link made: neither the
-//! database nor a copy of it ever holds a link that works. Each further try has a new link.
+//! A mail waits in the [outbox](crate::core::outbox) as a reference to its subject matter, without link or token. The
+//! responsible slice writes the letter when it is sent, and only then creates the token of its link: neither the
+//! database nor a copy of it ever contains a working link. Each retry has a new link.
 //!
-//! - `transport.rs`: how mail leaves: SMTP, a folder, the demonstration's log, or not at all.
+//! - `transport.rs`: how mail is sent: by SMTP, to a folder, to the demo's log, or not at all.
 //! - `letter.rs`: from a template to the two forms of a mail, text and HTML.
 
 mod letter;

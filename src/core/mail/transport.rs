@@ -1,4 +1,4 @@
-//! How mail leaves the process.
+//! How mail is sent.
 
 use std::{
     io::Write,
@@ -21,8 +21,8 @@ use url::Url;
 use super::Letter;
 use crate::{base::files::create_private, core::config::Config};
 
-/// The address of the demonstration's transport: mail is written to the log. Links are secrets, so that no file of
-/// settings can ask for it; `muster demo` sets it.
+/// The URL of the demo's transport, which writes mail to the log. Links are secrets, so the settings can't ask for it;
+/// only `muster demo` sets it.
 pub const LOG: &str = "log:";
 /// How long a mail server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -40,17 +40,17 @@ enum Transport {
 pub struct Mailer {
     transport: Transport,
     from: Option<Mailbox>,
-    /// Where links lead: the panel's address.
+    /// The base URL of links: the panel's.
     links: String,
 }
 
-/// Why a letter has not left.
+/// Why a letter was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// Later it may.
+    /// A retry may succeed.
     #[error("{0}")]
     Later(String),
-    /// It never will.
+    /// A retry can't succeed.
     #[error("{0}")]
     Never(String),
 }
@@ -68,10 +68,10 @@ impl std::fmt::Debug for Mailer {
 }
 
 impl Mailer {
-    /// The transport of the settings. Connects to nothing yet.
+    /// The configured transport. Does not connect yet.
     ///
     /// # Errors
-    /// A certificate or a folder that can't be read.
+    /// A certificate or a folder can't be read.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
         let mail = &config.mail;
         let transport = match mail.url.as_ref().map(ExposeSecret::expose_secret) {
@@ -83,14 +83,14 @@ impl Mailer {
         Ok(Self { transport, from, links: config.links().to_owned() })
     }
 
-    /// Whether mail leaves at all.
+    /// Whether mail is sent at all.
     #[must_use]
     pub fn is_on(&self) -> bool {
         !matches!(self.transport, Transport::Off)
     }
 
-    /// The panel's page `path` with the token. It stands behind `#`: browsers send that part to nobody, so that it
-    /// gets into no server's log.
+    /// The URL of the panel's page `path` with the token. The token is in the fragment, which browsers send to no
+    /// server, so it appears in no server's log.
     #[must_use]
     pub fn link(&self, path: &str, token: &str) -> String {
         format!("{}/{path}#token={token}", self.links)
@@ -106,7 +106,7 @@ impl Mailer {
     /// Sends a letter.
     ///
     /// # Errors
-    /// It has not left: see [`SendError`]. What a mail server says is kept short, and never holds the letter.
+    /// It was not sent: see [`SendError`]. A mail server's reply is shortened and never contains the letter.
     pub async fn send(&self, id: i64, recipient: &str, letter: Letter) -> Result<(), SendError> {
         if let Transport::Log = self.transport {
             tracing::warn!(target: "muster::mail", to = recipient, subject = letter.subject, "a mail:\n\n{}", letter.text);
@@ -116,7 +116,7 @@ impl Mailer {
         match &self.transport {
             Transport::Smtp(smtp) => match smtp.send(message).await {
                 Ok(_) => Ok(()),
-                // Refused for good, and not because we failed to say who we are.
+                // Refused for good, and not because our login failed.
                 Err(error)
                     if error.is_permanent() && !matches!(code(&error), Some(530 | 534 | 535 | 538)) =>
                 {
@@ -133,7 +133,7 @@ impl Mailer {
 
     fn message(&self, id: i64, recipient: &str, letter: Letter) -> anyhow::Result<Message> {
         let from = self.from.clone().context("mail.from is missing")?;
-        // Not the host's name, which lettre would tell.
+        // lettre's default would reveal the host's name.
         let unique: [u8; 8] = crate::core::sealing::random_bytes();
         let message_id = format!("<{id}.{:016x}@{}>", u64::from_be_bytes(unique), from.email.domain());
         Ok(addressed(from, recipient)?
@@ -143,12 +143,12 @@ impl Mailer {
     }
 }
 
-/// A letter's envelope, as far as it depends on who gets it.
+/// The part of a letter's envelope that depends on the recipient.
 fn addressed(from: Mailbox, recipient: &str) -> anyhow::Result<MessageBuilder> {
     Ok(Message::builder().from(from).to(Mailbox::new(None, recipient.parse()?)))
 }
 
-/// Whether a letter to this address has an envelope. Some addresses are good by the rules, and no mail can be sent to them.
+/// Whether a letter can be addressed to this e-mail address. Some valid addresses can't receive mail.
 #[must_use]
 pub fn can_be_sent_to(email: &str) -> bool {
     let letter = || -> anyhow::Result<Message> {
@@ -158,7 +158,7 @@ pub fn can_be_sent_to(email: &str) -> bool {
     letter().is_ok_and(|letter| letter.envelope().to().len() == 1)
 }
 
-/// Puts a letter into a folder, for its owner alone: links in it open accounts.
+/// Writes a letter to a folder, readable by its owner only: links in it open accounts.
 fn put(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
     let name = format!("{}.eml", uuid::Uuid::now_v7());
     create_private(&folder.join(name))?.write_all(letter)
@@ -166,11 +166,11 @@ fn put(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
 
 fn open(url: &Url, ca_file: Option<&Path>) -> anyhow::Result<Transport> {
     if url.scheme() == "file" {
-        let folder = url.to_file_path().map_err(|()| anyhow::anyhow!("mail.url: no folder"))?;
+        let folder = url.to_file_path().map_err(|()| anyhow::anyhow!("mail.url: not a folder"))?;
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         return Ok(Transport::Folder(folder));
     }
-    let host = url.host_str().context("mail.url: no host")?;
+    let host = url.host_str().context("mail.url: has no host")?;
     let mut tls = TlsParameters::builder(host.to_owned());
     if let Some(file) = ca_file {
         let pem = std::fs::read(file).with_context(|| file.display().to_string())?;
@@ -198,8 +198,8 @@ fn is_plain(url: &Url) -> bool {
     url.query() == Some("tls=none")
 }
 
-/// Whether mail can be sent by this address: `smtp://` (STARTTLS, or `?tls=none`), `smtps://`, `file:///`. A password
-/// is not sent over an open line, other than to this machine.
+/// Whether this is a valid mail URL: `smtp://` (STARTTLS, or `?tls=none`), `smtps://`, `file:///`. A password is never
+/// sent unencrypted, except to this machine.
 #[must_use]
 pub fn check_url(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
@@ -226,12 +226,12 @@ fn code(error: &lettre::transport::smtp::Error) -> Option<u16> {
     error.status().map(u16::from)
 }
 
-/// What went wrong, without what a server may repeat of the mail.
+/// The reason of a failure, without anything of the mail that the server may repeat.
 fn brief(error: &lettre::transport::smtp::Error) -> String {
     match code(error) {
-        Some(code) => format!("the mail server answers {code}"),
-        None if error.is_timeout() => "the mail server does not answer in time".to_owned(),
-        None if error.is_tls() => "no TLS with the mail server".to_owned(),
+        Some(code) => format!("the mail server answered {code}"),
+        None if error.is_timeout() => "the mail server did not answer in time".to_owned(),
+        None if error.is_tls() => "TLS with the mail server failed".to_owned(),
         None => format!("{error}").chars().take(200).collect(),
     }
 }

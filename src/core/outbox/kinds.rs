@@ -1,4 +1,4 @@
-//! What waits in the outbox, as the column `payload` holds it.
+//! What waits in the outbox, in the form of the column `payload`.
 
 use muster_protocol::Command;
 use serde::{Deserialize, Serialize};
@@ -23,37 +23,38 @@ impl From<Command> for OutboxKind {
     }
 }
 
-/// A mail, before its letter is written.
+/// A mail whose letter has not been written yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "letter", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Mail {
-    /// A link that confirms an address, or leads to a new password.
+    /// A link that confirms an address or sets a new password.
     Link {
         /// The row of `email_tokens`.
         id: i64,
     },
-    /// A link into an organization.
+    /// A link that accepts an invitation.
     Invitation {
-        /// Which invitation.
+        /// The invitation.
         id: InvitationId,
     },
-    /// Something has happened to an account.
+    /// A notice that something happened to an account.
     Notice {
-        /// Whose account.
+        /// The account.
         user_id: UserId,
-        /// The address that the account had at that moment: who changes it after breaking in must not get the warning.
+        /// The address that the account had at the time: someone who breaks in and changes the address must not get the
+        /// warning.
         to: String,
-        /// What has happened.
+        /// What happened.
         what: Notice,
-        /// Where it came from: an address, or words.
+        /// The origin: an IP address, or a description.
         from: String,
     },
 }
 
-/// What has happened to an account that its owner should know of.
+/// What happened to an account, that its owner should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the names say it; the letter says it at length")]
+#[expect(missing_docs, reason = "the names say it, and the letters in full")]
 pub enum Notice {
     PasswordChanged,
     EmailChanged,

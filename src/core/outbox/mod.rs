@@ -1,15 +1,14 @@
-//! The outbox: what has to leave the process, written with the change that decides it, so that there is never one without
-//! the other.
+//! The outbox: what must leave the process, written in the transaction of the change that causes it, so that neither
+//! exists without the other.
 //!
-//! A row holds ids and never a secret; whoever sends it reads the rest then. There are two ways out:
-//! - **Claimed** work (mail) is taken by the worker of any replica, tried again, and given up: `worker.rs`.
-//! - **Commands** for the host of a server are never claimed and never given up. The gateway, a later part of the product,
-//!   sends what [waits](waiting) for a server in the order of the ids, until the host has acknowledged it or it is past its
-//!   deadline.
+//! A row holds ids and never a secret; its sender reads the rest when sending. There are two kinds of entries:
+//! - **Claimed** work (mail) is taken by the worker of any replica, retried, and finally given up: `worker.rs`.
+//! - **Commands** for a server's host are neither claimed nor given up. The gateway, a later part of the product, sends
+//! what is [waiting](waiting) for a server in the order of ids until the host acknowledges it or its deadline has
+//! passed.
 //!
-//! Rows of one `order_key` leave in the order of their ids: the commands for an agent have one in common, mails have none.
-//! A commit [wakes](wake) whoever sends what it has put here, in its own process. Other replicas and crashes are covered by
-//! the rounds.
+//! Rows with the same `order_key` are sent in the order of their ids: an agent's commands share a key, mails have none.
+//! A commit [wakes](wake) the sender in its own process. The rounds cover other replicas and crashes.
 
 mod kinds;
 mod worker;
@@ -41,25 +40,25 @@ use crate::{
 /// How long a command waits for its host.
 const COMMAND_LIFETIME: Duration = Duration::from_hours(30 * 24);
 
-/// Whom a command is for: the host of a server, and which of its agents it is about.
+/// The recipient of a command: a server's host, and the agent in question.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
-    /// Whose host.
+    /// The host's server.
     pub server: ServerId,
-    /// Which agent.
+    /// The agent.
     pub agent: AgentId,
-    /// The launch that the command belongs to; reports of an older one are dropped.
+    /// The launch that the command belongs to; reports of an older launch are dropped.
     pub generation: i64,
 }
 
-/// Puts a command into the outbox, with the commit of what decided it.
+/// Puts a command into the outbox when the transaction commits.
 pub fn enqueue(tx: &Tx, to: Host, command: Command) {
     let host = [tx.scope.org.0, to.server.0, to.agent.0, to.generation].map(Some);
     let (key, expires_at) = (format!("agent:{}", to.agent), tx.now.plus(COMMAND_LIFETIME));
     put(&tx.scope.core, tx.connection(), (command.into(), json!(command)), host, Some(key), expires_at);
 }
 
-/// Puts a mail into the outbox, with the commit of what causes it. After `expires_at` it is of no use.
+/// Puts a mail into the outbox when the transaction commits. After `expires_at` it is useless.
 pub fn enqueue_mail(core: &Core, tx: &Transaction, mail: &Mail, expires_at: Timestamp) {
     put(core, tx, (OutboxKind::Mail, json!(mail)), [None; 4], None, expires_at);
 }
@@ -83,7 +82,7 @@ fn put(
     tx.afterwards(move || wakers.of(kind).send_replace(()));
 }
 
-/// Wakes those who send what waits: the worker, or the gateway.
+/// Wakes the senders of waiting entries: the worker, or the gateway.
 #[derive(Clone, Default)]
 pub struct Wakers {
     claimed: watch::Sender<()>,
@@ -96,22 +95,22 @@ impl Wakers {
     }
 }
 
-/// Wakes whoever sends this kind in this process: another replica has committed some.
+/// Wakes this process's sender of this kind, because another replica has committed an entry.
 pub fn wake(core: &Core, kind: OutboxKind) {
     core.outbox.of(kind).send_replace(());
 }
 
-/// Changes when somebody has put something of this kind into the outbox, or of a kind that leaves by the same way.
+/// Signals new entries of this kind, or of a kind with the same sender.
 #[must_use]
 pub fn woken(core: &Core, kind: OutboxKind) -> watch::Receiver<()> {
     core.outbox.of(kind).subscribe()
 }
 
-/// How many rows of each kind wait, and since when the oldest does: from an index over those that wait alone. Kinds that only a
-/// later version knows are told as well.
+/// How many rows of each kind are waiting, and since when the oldest has waited. It reads an index of waiting rows
+/// only. Kinds of a later version are included.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn waiting(core: &Core) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
     let sql =
         "SELECT kind, COUNT(*), MIN(created_at) FROM outbox WHERE acknowledged_at IS NULL GROUP BY kind";
@@ -124,7 +123,7 @@ pub async fn waiting(core: &Core) -> Result<Vec<(String, i64, Option<Timestamp>)
     Ok(waiting.into_iter().map(|(kind, (depth, oldest))| (kind, depth, oldest)).collect())
 }
 
-/// Forgets the commands for a server that is being deleted: no host will ever take them.
+/// Drops the commands for a server that is being deleted: no host will ever take them.
 ///
 /// # Errors
 /// The database refused.

@@ -1,8 +1,9 @@
-//! The worker: sends what waits and is not a command for a host.
+//! The worker: sends whatever is waiting, except commands for hosts.
 //!
-//! Any number of replicas look for what is due. Whoever takes a row counts its attempts up and puts it off by [`LEASE`] in one
-//! statement that only one of them can win; should that replica die, the row is due again. A row goes when it is done, over
-//! or given up; what has failed waits, longer each time. Done and noted are two steps: who dies in between does it twice.
+//! Any number of replicas look for due rows. To take a row, a replica raises its number of attempts and postpones it by
+//! [`LEASE`], in one statement that only one replica can win; if that replica dies, the row is due again. A row is
+//! deleted when it is done, obsolete or given up; after a failure it waits, longer each time. Sending and deleting are
+//! two steps: a replica that dies in between sends twice.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::{
 
 /// How long a replica has for one row.
 const LEASE: Duration = Duration::from_mins(2);
-/// How long at most a row that has failed waits, by its attempts.
+/// How long a failed row waits at most, by its number of attempts.
 const WAITS: [Duration; 6] = [
     Duration::from_secs(15),
     Duration::from_mins(1),
@@ -28,35 +29,35 @@ const WAITS: [Duration; 6] = [
     Duration::from_mins(30),
     Duration::from_hours(1),
 ];
-/// How many are looked up at a time.
+/// How many rows are read at a time.
 const BATCH: u64 = 20;
 
-/// Work that a replica has taken.
+/// Work that a replica has claimed.
 #[derive(Clone, Debug)]
 pub struct Claim<W> {
-    /// Identifies the row.
+    /// The id of the row.
     pub id: i64,
     /// What to do.
     pub work: W,
-    /// When it was decided.
+    /// When the row was written.
     pub created_at: Timestamp,
     expires_at: Timestamp,
     /// How many attempts there were before.
     attempts: i64,
 }
 
-/// How an attempt has ended.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It has left.
+    /// Sent.
     Done,
-    /// What it was about is over.
+    /// No longer needed.
     Over,
-    /// It has not left; later it may. Why.
+    /// Not sent, but a retry may succeed; with the reason.
     Later(String),
-    /// It never will leave. Why.
+    /// Can't ever be sent; with the reason.
     Never(String),
-    /// This version can't read it; another may. Why.
+    /// This version can't read it, but another may; with the reason.
     Unreadable(String),
 }
 
@@ -72,10 +73,10 @@ impl Outcome {
     }
 }
 
-/// Takes what is due of one kind, a row after the other, and hands it to `handle`; how many are done.
+/// Claims the due rows of one kind, one after another, and passes them to `handle`. Returns the number done.
 ///
 /// # Errors
-/// The database is out of reach; what was taken is due again when its lease ends.
+/// The database can't be reached; claimed rows are due again when their lease ends.
 pub async fn work<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     core: &Core,
     kind: OutboxKind,
@@ -92,7 +93,7 @@ pub async fn work<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
         gone += u64::from(settle(core, &row, &outcome).await?);
     }
     if gone > 0 {
-        // More may be due than was looked up, or have waited for these to go before.
+        // There may be more due than were read, or rows that waited for these.
         wake(core, kind);
     }
     Ok(done)
@@ -119,7 +120,7 @@ fn read(row: &QueryResult) -> Result<Claim<Payload>> {
     })
 }
 
-/// Takes a row, unless somebody else was faster.
+/// Claims a row, unless another replica was faster.
 async fn claim(core: &Core, row: &Claim<Payload>) -> Result<bool> {
     let sql = "UPDATE outbox SET attempts = attempts + 1, available_at = $1 WHERE id = $2 AND attempts = $3";
     let until = core.clock.now().plus(LEASE);
@@ -132,7 +133,7 @@ async fn attempt<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     handle: impl Fn(Claim<W>) -> F,
 ) -> Outcome {
     if row.expires_at <= core.clock.now() {
-        return Outcome::Never("it comes too late to be of use".to_owned());
+        return Outcome::Never("it expired before it could be sent".to_owned());
     }
     let claimed = match W::deserialize(&row.work) {
         Ok(work) => {
@@ -141,7 +142,7 @@ async fn attempt<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
         }
         Err(error) => return Outcome::Unreadable(error.to_string()),
     };
-    // Half of the lease: who takes longer than all of it would do it twice.
+    // Half the lease: whoever takes longer than the whole lease would send twice.
     match timeout(LEASE / 2, handle(claimed)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(problem)) => Outcome::Later(problem.to_string()),
@@ -158,13 +159,13 @@ fn told(kind: OutboxKind, id: i64, outcome: &Outcome) {
     }
 }
 
-/// Notes how an attempt has ended; whether the row is gone.
+/// Records the outcome of an attempt. Returns whether the row is gone.
 async fn settle(core: &Core, row: &Claim<Payload>, outcome: &Outcome) -> Result<bool> {
     if matches!(outcome, Outcome::Done | Outcome::Over | Outcome::Never(_)) {
         core.db.execute("DELETE FROM outbox WHERE id = $1", vec![row.id.into()]).await?;
         return Ok(true);
     }
-    // Unless the lease has run out, and somebody else has it now.
+    // Unless the lease has run out and another replica has the row.
     let sql = "UPDATE outbox SET available_at = $1 WHERE id = $2 AND attempts = $3";
     let [part] = random_bytes();
     let at = core.clock.now().plus(wait(row.attempts, part));
@@ -172,8 +173,8 @@ async fn settle(core: &Core, row: &Claim<Payload>, outcome: &Outcome) -> Result<
     Ok(false)
 }
 
-/// How long a row waits that was tried so often before: up to a fifth less, by `part`, so that what has failed together is not
-/// tried together.
+/// How long a row waits after so many attempts: up to a fifth less, by `part`, so that rows that failed together are
+/// not retried together.
 fn wait(attempts: i64, part: u8) -> Duration {
     let longest = WAITS[usize::try_from(attempts).unwrap_or(usize::MAX).min(WAITS.len() - 1)];
     longest.saturating_sub(longest / 5 * u32::from(part) / 256)

@@ -1,20 +1,19 @@
-//! Asks casbin every question there is, once, and keeps the answers.
+//! Asks casbin every possible question once, and keeps the answers.
 //!
-//! `enforce` looks at every line it is given, so asking it everything for every organization over all lines would
-//! cost (organizations × roles × permissions × lines). Two facts of the matcher in `policies/model.conf` make it
-//! cheap, and a test compares the result with an enforcer over all lines, cell by cell:
+//! `enforce` looks at every line, so asking everything for every organization over all lines would cost (organizations
+//! × roles × permissions × lines). Three facts about the matcher in `policies/model.conf` make it cheap, and a test
+//! compares the result with an enforcer over all lines, cell by cell:
 //!
-//! - `r.act == p.act`: a line has no say in a question about another permission. So casbin is asked about one
-//!   permission at a time, with only the lines that name it.
-//! - `p.dom == "*" || p.dom == r.dom`: a line has no say in another organization. So an organization is asked
-//!   only about the permissions that its own rules name; for all others it has the answers of `*`.
+//! - `r.act == p.act`: a line does not affect other permissions. So casbin is asked about one permission at a time,
+//! with only the lines that name it.
+//! - `p.dom == "*" || p.dom == r.dom`: a line does not affect other organizations. So an organization is asked only
+//! about the permissions that its own rules name; for all others it has the answers of `*`.
+//! - The matcher only compares domains for equality: two organizations whose files say the same about a permission get
+//! the same answer, and casbin is asked for the first of them. So however many organizations there are, there are at
+//! most 81 questions per permission (each role allowed, denied or not named).
 //!
-//! - the matcher compares domains for equality and knows no other fact about them: two organizations whose files say
-//!   the same about a permission get the same answer, and casbin is asked for the first of them. So however many
-//!   organizations there are, there are at most 81 questions a permission (each role allowed, denied or not named).
-//!
-//! One enforcer serves for all of it: role links are built once, only the `p` lines are changed. A policy that is read
-//! again takes over the rows of organizations about which nothing was changed.
+//! One enforcer serves for all of this: role links are built once, and only the `p` lines change. When a policy is read
+//! again, it reuses the rows of organizations whose rules did not change.
 
 use std::collections::HashMap;
 
@@ -56,7 +55,7 @@ impl Table {
         self.base[role.index()]
     }
 
-    /// Everything that `subject` may do in `org`; without one, in organizations without rules of their own.
+    /// Everything that `subject` may do in `org`, or, without `org`, in organizations without rules of their own.
     pub(super) fn row(&self, org: Option<OrgId>, subject: Subject) -> PermissionSet {
         match (subject, org) {
             (Subject::ServiceToken, _) => self.token_cap,
@@ -76,7 +75,7 @@ impl Table {
         orgs
     }
 
-    /// What a service token may carry at most.
+    /// The most that a service token can have.
     #[must_use]
     pub fn token_cap(&self) -> PermissionSet {
         self.token_cap
@@ -92,7 +91,7 @@ impl Table {
 /// The domain of organizations without rules of their own.
 const EVERYWHERE: &str = "*";
 
-/// Asks every question; what was asked before, of the very same lines, is not asked again.
+/// Asks every question, except those already answered for exactly the same lines.
 pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin::Result<Table> {
     let before = before.filter(|(old, _)| old.inherits == rules.inherits && same(&old.base, &rules.base));
     let mut judge = Judge::new(rules)?;
@@ -123,7 +122,7 @@ pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin
     Ok(table)
 }
 
-/// The organizations in which nobody could edit the policy, and so nobody could repair it.
+/// The organizations in which nobody could edit the policy, so that nobody could repair it.
 pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<LintProblem> {
     let edits = |role: &Role| table.base_permissions(*role).contains(Permission::PolicyEdit);
     if !Role::ALL.iter().any(edits) {
@@ -141,7 +140,7 @@ pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<L
             let reason = if lost == Permission::PolicyEdit {
                 format!("nobody in organization {org} could edit its policy: no role keeps policy.edit")
             } else {
-                format!("an OWNER of organization {org} would lose {lost}, which every OWNER keeps")
+                format!("an OWNER of organization {org} would lose {lost}, which every OWNER must keep")
             };
             let takes = |grant: &&Grant| grant.permission == lost && grant.effect == Effect::Deny;
             let line = own.grants.iter().find(takes).map(|grant| grant.line);
@@ -154,7 +153,7 @@ pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<L
 /// What an organization's file says about a permission, role by role.
 type Said = [Option<Effect>; Role::ALL.len()];
 
-/// Answers about organizations, by what their files say.
+/// Answers for organizations, by what their files say.
 type Known = HashMap<(Permission, Said), [bool; Role::ALL.len()]>;
 
 fn org_row(
@@ -198,7 +197,7 @@ fn said(own: &[Grant]) -> HashMap<Permission, Said> {
     said
 }
 
-/// Whether casbin would be told the same.
+/// Whether casbin would be given the same lines.
 fn same(old: &[Grant], new: &[Grant]) -> bool {
     let said = |grant: &Grant| (grant.subject, grant.permission, grant.effect);
     old.len() == new.len() && old.iter().zip(new).all(|(old, new)| said(old) == said(new))
@@ -212,7 +211,7 @@ fn about(permission: Permission, grants: &[Grant]) -> impl Iterator<Item = &Gran
 struct Judge(Enforcer);
 
 impl Judge {
-    /// One that knows how roles inherit, and no line yet.
+    /// An enforcer that knows how roles inherit, but no lines yet.
     fn new(rules: &Rules) -> casbin::Result<Self> {
         let links: String =
             rules.inherits.iter().map(|(role, parent)| format!("g, {role}, {parent}\n")).collect();
@@ -220,13 +219,13 @@ impl Judge {
             let model = DefaultModel::from_str(MODEL).await?;
             Enforcer::new(model, StringAdapter::new(links)).await
         };
-        // Asynchronous in form only: everything is in memory, so it never waits.
+        // Only nominally asynchronous: everything is in memory, so it never waits.
         let waits =
             || Err(casbin::error::ModelError::Other("reading the model from memory waits".to_owned()).into());
         made.now_or_never().unwrap_or_else(waits).map(Self)
     }
 
-    /// Puts these lines in the place of those it knew.
+    /// Replaces the lines.
     fn hear<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a Grant)>) {
         let model = self.0.get_mut_model();
         model.clear_policy();

@@ -1,7 +1,8 @@
-//! A policy as a whole: read, judged, and compiled into a table that can be asked.
+//! A policy as a whole: read, judged, and compiled into a table that can be queried.
 //!
-//! What is wrong with the files for every organization refuses the policy. What is wrong with one organization's own rules
-//! concerns that organization alone: what they deny holds, and nothing that they allow ([`Rules::fall_back`]).
+//! A problem in the files for every organization makes the whole policy invalid. A problem in one organization's own
+//! rules affects only that organization: its denials still apply, but nothing that its rules allow
+//! ([`Rules::fall_back`]).
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -24,23 +25,23 @@ use crate::base::{
     time::{Clock, Timestamp},
 };
 
-/// A policy that can be asked, whether it is in force or not.
+/// A policy that can be queried, whether or not it is in force.
 pub struct Compiled {
     pub(super) table: Table,
-    /// What the table came of, for questions why.
+    /// The lines behind the table, for explanations.
     pub(super) book: Book,
-    /// Deciding lines that were asked for: every change has its own in the audit log.
+    /// Deciding lines already looked up: every change needs one for the audit log.
     decided: Cache<(Option<OrgId>, Subject, Permission), Option<Arc<str>>>,
     pub(super) loaded_at: Timestamp,
     problems: Vec<LintProblem>,
 }
 
-/// How many deciding lines are kept, as text.
+/// How many deciding lines are cached, as text.
 const DECIDED: u64 = 10_000;
 
 impl Compiled {
-    /// The policy in `dir`, or the built-in one, with the rules that are given for organizations without a file. Touches
-    /// the disk.
+    /// The policy in `dir`, or the built-in one, with the given rules for organizations without a file. Reads from
+    /// disk.
     ///
     /// # Errors
     /// Something is wrong with the files for every organization.
@@ -48,19 +49,19 @@ impl Compiled {
         Self::build(sources(dir.into()).completed(given), None)
     }
 
-    /// Lint, then compile, then see whether it comes to what is expected.
+    /// Lints, compiles, then checks the expectations.
     pub(super) fn build(sources: Sources, before: Option<&Self>) -> Result<Self, Vec<LintProblem>> {
         let before = before.map(|before| (&before.book.rules, &before.table));
         let (mut rules, mut problems) = lint::lint(&sources);
         let fallen = fall_back(&mut rules, &problems, &BTreeSet::new());
         let table = compile(&rules, before, &sources, &problems)?;
-        // Of no lines that is nothing new.
+        // Without any lines, lockouts are not news.
         if !rules.base.is_empty() {
             problems.extend(compile::lockouts(&rules, &table, &sources));
         }
         refuse_for_all(&problems)?;
         let mut book = Book { sources, rules };
-        // What wrong rules fall short of as well is no news.
+        // Don't report unmet expectations of organizations whose rules are already invalid.
         let wrong: BTreeSet<OrgId> = problems.iter().filter_map(|it| it.org).collect();
         let unmet = expectations::unmet(&table, &book);
         problems.extend(unmet.into_iter().filter(|it| it.org.is_none_or(|org| !wrong.contains(&org))));
@@ -73,26 +74,26 @@ impl Compiled {
         Ok(Self { table, book, decided: Cache::new(DECIDED), loaded_at, problems })
     }
 
-    /// Identifies the content of the files and of the rules that were given.
+    /// Identifies the content of the files and of the given rules.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.book.sources.version
     }
 
-    /// What is wrong with organizations' own rules.
+    /// Problems in organizations' own rules.
     #[must_use]
     pub fn problems(&self) -> &[LintProblem] {
         &self.problems
     }
 
-    /// What of that is wrong with files; the rest is wrong with rules that were given.
+    /// The problems in files; the others are in rules that were given.
     #[must_use]
     pub fn problems_of_files(&self) -> Vec<LintProblem> {
         let is_given = |org| self.book.sources.org(org).is_some_and(|file| file.given);
         self.problems.iter().filter(|it| !it.org.is_some_and(is_given)).cloned().collect()
     }
 
-    /// Everything that `subject` may do in `org`; without one, in organizations without rules of their own.
+    /// Everything that `subject` may do in `org`, or, without `org`, in organizations without rules of their own.
     #[must_use]
     pub fn permissions(&self, org: Option<OrgId>, subject: Subject) -> PermissionSet {
         self.table.row(org, subject)
@@ -103,33 +104,33 @@ impl Compiled {
         Role::ALL.into_iter().filter(move |role| self.table.role_permissions(org, *role).contains(permission))
     }
 
-    /// Why `subject` may or may not do `permission` in `org`.
+    /// Why `subject` may or may not use `permission` in `org`.
     #[must_use]
     pub fn explain(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Explanation {
         self.book.explain(org, subject, permission)
     }
 
-    /// The line that decides, as text.
+    /// The deciding line, as text.
     pub(super) fn deciding_line(
         &self,
         org: OrgId,
         subject: Subject,
         permission: Permission,
     ) -> Option<Arc<str>> {
-        // Where no line is an organization's own, one answer is everybody's.
+        // Without rules of its own, an organization shares the answer of all others.
         let org = Some(org).filter(|org| !self.book.rules.own(*org).is_empty());
         self.decided.get_with((org, subject, permission), || {
             self.book.deciding_line(org, subject, permission).map(|line| line.to_string().into())
         })
     }
 
-    /// The cells in which it differs from another policy.
+    /// The cells that differ from another policy.
     #[must_use]
     pub fn changes(&self, from: &Self) -> Vec<CellChange> {
         diff::cells(&from.table, (&self.table, &self.book))
     }
 
-    /// Every line, with where it stands: for asking which of them ever decided anything.
+    /// Every line with its place, to find those that never decided anything.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
         self.book.all_lines()
@@ -141,7 +142,7 @@ impl Compiled {
         self.book.sources.org(org)?.text.as_ref().ok().cloned()
     }
 
-    /// The same policy with other rules of one organization, or without any.
+    /// The same policy with different rules for one organization, or none.
     ///
     /// # Errors
     /// Everything that is wrong with these rules.
@@ -154,12 +155,12 @@ impl Compiled {
     }
 }
 
-/// The texts in a folder, or those that the program was built with.
+/// The texts in a folder, or the built-in ones.
 pub(super) fn sources(dir: Option<&Path>) -> Sources {
     dir.map_or_else(Sources::embedded, |dir| Folder::read(dir).sources)
 }
 
-/// Leaves what is safe of the rules of the organizations that have problems, but for those that have fallen back already.
+/// Reduces the rules of organizations with problems to what is safe, unless that was already done.
 fn fall_back(rules: &mut Rules, problems: &[LintProblem], fallen: &BTreeSet<OrgId>) -> BTreeSet<OrgId> {
     let wrong: BTreeSet<OrgId> = problems.iter().filter_map(|it| it.org).collect();
     let wrong: BTreeSet<OrgId> = wrong.difference(fallen).copied().collect();
@@ -176,12 +177,12 @@ fn compile(
     problems: &[LintProblem],
 ) -> Result<Table, Vec<LintProblem>> {
     compile::compile(rules, before).map_err(|error| {
-        let refused = LintProblem::of_file(&sources.model.name, format!("casbin refuses it: {error}"));
+        let refused = LintProblem::of_file(&sources.model.name, format!("casbin rejects it: {error}"));
         [problems, &[refused]].concat()
     })
 }
 
-/// Refuses the policy for what is wrong with the files for every organization; then everything that is wrong is named.
+/// Fails if there is anything wrong with the files for every organization, and then reports every problem.
 fn refuse_for_all(problems: &[LintProblem]) -> Result<(), Vec<LintProblem>> {
     if problems.iter().all(|it| it.org.is_some()) {
         return Ok(());

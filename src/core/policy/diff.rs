@@ -19,15 +19,15 @@ use crate::base::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicyCellChange")]
 pub struct CellChange {
-    /// The organization; none stands for all that have no rules of their own.
+    /// The organization; `null` stands for all without rules of their own.
     pub organization_id: Option<OrgId>,
-    /// A role, or `service_token` for what a token may carry at most.
+    /// A role, or `service_token` for the most that a token can have.
     pub subject: String,
     /// The permission.
     pub permission: Permission,
-    /// Whether it is allowed from then on; until then it is the other way round.
+    /// Whether the candidate allows it; now it is the other way round.
     pub allowed: bool,
-    /// The candidate's line that decides; none if no line speaks of it.
+    /// The candidate's deciding line; `null` if no line applies.
     pub decided_by: Option<Line>,
 }
 
@@ -76,10 +76,10 @@ pub(super) fn cells(before: &Table, (after, book): (&Table, &Book)) -> Vec<CellC
     changes
 }
 
-/// Beyond this many comparisons, lines between the first and the last difference are all shown as changed.
+/// Beyond this many comparisons, all lines between the first and the last difference are shown as changed.
 const MAX_COMPARISONS: usize = 4_000_000;
 
-/// The lines that an edit takes out and puts in: `-` and `+` before each, in the order of the text.
+/// The lines that an edit removes and adds, marked with `-` and `+`, in the order of the text.
 #[must_use]
 pub fn lines(before: &str, after: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
@@ -97,7 +97,7 @@ pub fn lines(before: &str, after: &str) -> Vec<String> {
     out
 }
 
-/// The places of a longest common subsequence.
+/// The positions of a longest common subsequence.
 fn common(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
     let width = new.len() + 1;
     let mut longest = vec![0_u32; (old.len() + 1) * width];

@@ -1,8 +1,8 @@
-//! Expectations: what the policy has to come to, written down beside it and checked before any edit takes effect.
+//! Expectations: what the policy must result in, written next to it and checked before any edit takes effect.
 //!
-//! `expectations.csv`, a line each: `<who>, <where>, <permission>, <allow or deny>`. *Where* is `*` (every
-//! organization, whatever its own file says), `default` (organizations without rules of their own) or an
-//! organization's id. A policy that falls short of one is refused as a whole, like one that can't be read.
+//! `expectations.csv` has one per line: `<who>, <where>, <permission>, <allow or deny>`. *Where* is `*` (every
+//! organization, whatever its own file says), `default` (organizations without rules of their own) or an organization's
+//! id. A policy that fails an expectation is refused as a whole, like one that can't be read.
 
 use std::collections::HashMap;
 
@@ -56,7 +56,9 @@ fn read_line(line: usize, text: &str) -> Result<Expectation, Vec<String>> {
     without_mark(text)?;
     if let Some(at) = text.find('#') {
         let comment = shown(&text[at..]);
-        return Err(vec![format!("a comment stands on a line of its own, not behind one: \"{comment}\"")]);
+        return Err(vec![format!(
+            "a comment must be on a line of its own, not at the end of one: \"{comment}\""
+        )]);
     }
     let fields: Vec<&str> = text.split(',').map(str::trim).collect();
     let [subject, place, permission, effect] = fields[..] else {
@@ -70,7 +72,7 @@ fn read_line(line: usize, text: &str) -> Result<Expectation, Vec<String>> {
     let effect = noted(effect_of(effect), &mut reasons);
     match (subject, place, permission, effect) {
         (Some(Subject::ServiceToken), Some(Place::Default | Place::Organization(_)), ..) => {
-            Err(vec!["the cap of service_token holds everywhere: write *".to_owned()])
+            Err(vec!["the cap of service_token applies everywhere: write *".to_owned()])
         }
         (Some(subject), Some(place), Some(permission), Some(effect)) => {
             Ok(Expectation { line, subject, place, permission, effect })
@@ -88,12 +90,14 @@ fn place_of(text: &str) -> Result<Place, String> {
             .ok()
             .filter(|id| (1..=MAX_ID).contains(id))
             .map(|id| Place::Organization(OrgId(id)))
-            .ok_or_else(|| format!("unknown place \"{}\": *, default, or an organization's id", shown(text))),
+            .ok_or_else(|| {
+                format!("unknown place \"{}\": must be *, default or an organization's id", shown(text))
+            }),
     }
 }
 
-/// The expectations that the table falls short of, each with the line that decides otherwise. Whose rules fall short is
-/// told with each.
+/// The expectations that the table fails, each with the line that decides otherwise and the organization whose rules
+/// are at fault.
 pub(super) fn unmet(table: &Table, book: &Book) -> Vec<LintProblem> {
     let Some(File { name, .. }) = &book.sources.expectations else { return Vec::new() };
     let mut problems = Vec::new();
@@ -124,7 +128,7 @@ fn shortfall(one: &Expectation, org: Option<OrgId>, book: &Book) -> String {
     let may = if one.effect == Effect::Allow { "may not" } else { "may" };
     let why = match book.deciding_line(org, one.subject, permission) {
         Some(line) => format!("{}:{} decides: {}", line.file, line.line, line.text),
-        None => format!("no line of {POLICY_CSV} allows it"),
+        None => format!("no line in {POLICY_CSV} allows it"),
     };
     format!("expected {} of {permission} to {who}, who {may}{place}: {why}", one.effect.as_str())
 }

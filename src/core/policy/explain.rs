@@ -1,12 +1,12 @@
-//! Why a caller may or may not: the line that decides, and the line that would change it.
+//! Why a caller may or may not do something: the line that decides, and the change that would reverse it.
 //!
-//! A pure function over the lines as they were read. It judges nothing: casbin has decided, and a law compares the
-//! verdict here with casbin's table on every cell, for the committed files and for generated ones. Where
-//! several lines say the same, the one is named that an administrator would look at first:
+//! A pure function over the lines as read. It does not decide: casbin has, and a law compares this verdict with
+//! casbin's table for every cell, for the committed files and for generated ones. If several lines agree, it names the
+//! one that an administrator would look at first:
 //!
-//! - a deny before an allow, since it beats all of them; `policy.csv` before the organization's own file, since it holds
-//!   whatever that file says;
-//! - then the line whose role is nearest to the role in question.
+//! - a deny before an allow, since it overrides all of them; `policy.csv` before the organization's own file, since it
+//! applies whatever that file says;
+//! - then the line whose role is closest to the role in question.
 
 use async_graphql::{Enum, SimpleObject};
 use serde::Serialize;
@@ -25,11 +25,11 @@ use crate::base::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicyLine")]
 pub struct Line {
-    /// The file, from the policy folder on: `policy.csv` or `orgs/7.csv`.
+    /// The file, relative to the policy folder: `policy.csv` or `orgs/7.csv`.
     pub file: String,
-    /// The line's number, from 1 on.
+    /// The line's number, starting at 1.
     pub line: i64,
-    /// What stands there.
+    /// The line's text.
     pub text: String,
 }
 
@@ -39,16 +39,16 @@ impl std::fmt::Display for Line {
     }
 }
 
-/// How a file would have to be changed.
+/// The kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Enum)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[graphql(name = "PolicyChangeKind", rename_items = "SCREAMING_SNAKE_CASE")]
 pub enum ChangeKind {
-    /// A line is added.
+    /// Add a line.
     Add,
-    /// A line takes another one's place.
+    /// Replace a line.
     Replace,
-    /// A line is taken out.
+    /// Remove a line.
     Remove,
 }
 
@@ -56,15 +56,15 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicyRemedy")]
 pub struct Remedy {
-    /// What to do.
+    /// The kind of change.
     pub change: ChangeKind,
-    /// In which file.
+    /// The file to change.
     pub file: String,
-    /// The number of the line to replace or to take out.
+    /// The number of the line to replace or remove.
     pub line: Option<i64>,
-    /// What is to stand there.
+    /// The new text.
     pub text: Option<String>,
-    /// Whether the organization's own file can do it; if not, only the installation's operator can.
+    /// Whether the organization's own file can do it; otherwise only the installation's operator can.
     pub within_ceiling: bool,
 }
 
@@ -73,31 +73,31 @@ impl std::fmt::Display for Remedy {
         let text = self.text.as_deref().unwrap_or_default();
         match (self.change, self.line) {
             (ChangeKind::Add, _) => write!(f, "add to {}: {text}", self.file)?,
-            (ChangeKind::Replace, Some(line)) => write!(f, "replace {}:{line} by: {text}", self.file)?,
-            (_, Some(line)) => write!(f, "take out {}:{line}", self.file)?,
+            (ChangeKind::Replace, Some(line)) => write!(f, "replace {}:{line} with: {text}", self.file)?,
+            (_, Some(line)) => write!(f, "remove {}:{line}", self.file)?,
             (_, None) => write!(f, "change {}", self.file)?,
         }
         if self.within_ceiling { Ok(()) } else { f.write_str(" (only the installation's operator can)") }
     }
 }
 
-/// Whether somebody may do something, and why.
+/// Whether someone may do something, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicyExplanation")]
 pub struct Explanation {
-    /// The organization; none stands for all that have no rules of their own.
+    /// The organization; `null` stands for all without rules of their own.
     pub organization_id: Option<OrgId>,
-    /// A role, or `service_token` for what a token may carry at most.
+    /// A role, or `service_token` for the most that a token can have.
     pub subject: String,
-    /// What it is about.
+    /// The permission in question.
     pub permission: Permission,
     /// Whether it is allowed.
     pub allowed: bool,
-    /// The line that decides; none if no line speaks of it, which refuses it.
+    /// The line that decides; `null` if no line applies, which means refused.
     pub decided_by: Option<Line>,
-    /// How the line reaches the subject: each role has what the next one has.
+    /// How the line reaches the subject: each role includes the next one.
     pub inheritance: Vec<Role>,
-    /// Every line that speaks of it and of the subject, the deciding one among them.
+    /// Every line that applies to the permission and the subject, including the deciding one.
     pub lines: Vec<Line>,
     /// What would allow it, if it is refused.
     pub remedy: Option<Remedy>,
@@ -105,26 +105,26 @@ pub struct Explanation {
     pub reason: String,
 }
 
-/// The lines as they were read, with the text that they came from.
+/// The lines as read, with their text.
 pub(super) struct Book {
     pub sources: Sources,
     pub rules: Rules,
 }
 
-/// What decides where no line speaks.
+/// The reason where no line applies.
 pub const NO_LINE: &str = "no line allows it";
 
-/// A line that speaks of the question: in `policy.csv` (none) or in an organization's file.
+/// A line that applies to the question: in `policy.csv` (`None`) or in an organization's file.
 #[derive(Clone, Copy)]
 struct Spoken<'a> {
     org: Option<OrgId>,
     grant: &'a Grant,
-    /// How many roles the line's role is away.
+    /// The number of roles between the subject and the line's role.
     distance: usize,
 }
 
 impl Book {
-    /// Those who speak of it, the deciding one first.
+    /// The lines that apply, the deciding one first.
     fn spoken(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Vec<Spoken<'_>> {
         let roles = Inheritance::new(&self.rules.inherits);
         let own = org.map_or(&[][..], |org| self.rules.own(org));
@@ -148,7 +148,7 @@ impl Book {
         Line { file, line: number(spoken.grant.line), text: text.trim().to_owned() }
     }
 
-    /// The line that decides; none if no line speaks of it.
+    /// The line that decides; `None` if no line applies.
     pub fn deciding_line(
         &self,
         org: Option<OrgId>,
@@ -180,14 +180,14 @@ impl Book {
         }
     }
 
-    /// The roles from the higher to the lower one between the subject and the line's role.
+    /// The roles between the subject and the line's role, from higher to lower.
     fn path(&self, subject: Subject, grant: &Grant) -> Vec<Role> {
         let (Subject::Role(role), Subject::Role(named)) = (subject, grant.subject) else { return Vec::new() };
         let (from, to) = if role.is_above(named) { (role, named) } else { (named, role) };
         self.chain(from, to).unwrap_or_default()
     }
 
-    /// A shortest way along the `g` lines.
+    /// A shortest path along the `g` lines.
     fn chain(&self, from: Role, to: Role) -> Option<Vec<Role>> {
         if from == to {
             return Some(vec![from]);
@@ -204,7 +204,7 @@ impl Book {
             self.rules.orgs.iter().flat_map(|own| own.grants.iter().map(|grant| (Some(own.org), grant)));
         let mut lines: Vec<Line> =
             base.chain(own).map(|(org, grant)| self.line(&Spoken { org, grant, distance: 0 })).collect();
-        // Where a line can't be read, it denies many things.
+        // An unreadable line counts as many denials.
         lines.dedup();
         lines
     }
@@ -223,14 +223,14 @@ fn remedy(org: Option<OrgId>, subject: Subject, permission: Permission, spoken: 
     let Some(denial) = denials.first() else {
         return Remedy { change: ChangeKind::Add, file, line: None, text: Some(text), within_ceiling };
     };
-    // Without the deny, an allow from elsewhere may be enough.
+    // Without the deny, an allow from another line may be enough.
     let otherwise = spoken.iter().any(|one| one.grant.effect == Effect::Allow);
     let (change, text) =
         if otherwise { (ChangeKind::Remove, None) } else { (ChangeKind::Replace, Some(text)) };
     Remedy { change, file, line: Some(number(denial.grant.line)), text, within_ceiling }
 }
 
-/// Whether a line speaks of the subject, and from how far: an allow climbs, a deny sinks.
+/// Whether a line applies to the subject, and from how far: an allow is inherited upwards, a deny downwards.
 fn reach(roles: &Inheritance, subject: Subject, grant: &Grant) -> Option<usize> {
     match (subject, grant.subject) {
         (Subject::ServiceToken, Subject::ServiceToken) => Some(0),

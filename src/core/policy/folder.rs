@@ -1,8 +1,8 @@
-//! The policy folder as it was when it was last looked at. Looking again reads only the files that were changed.
+//! The policy folder as last read. Reading it again only reads files that changed.
 //!
-//! A file counts as unchanged while the file system says the same of it (its times, its size, which file it is). Times are
-//! coarse: a file that was written twice at the same moment may look like the first one. So a file that was changed a
-//! moment ago is read again until that moment is past.
+//! A file counts as unchanged if the file system reports the same times, size and identity. Times are coarse: a file
+//! written twice in quick succession may look the same. So a file that changed very recently is read again until enough
+//! time has passed.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use std::{
 use super::source::{File, Sources};
 use crate::base::time::{Clock, Timestamp};
 
-/// How long after a change a file system's times may not tell it from another one, in milliseconds.
+/// How long after a change the file system's times may not reveal another one, in milliseconds.
 const COARSE: u64 = 3_000;
 
 pub(super) struct Folder {
@@ -25,12 +25,12 @@ pub(super) struct Folder {
 
 struct Seen {
     stamp: Stamp,
-    /// Whether the stamp tells every later change.
+    /// Whether the stamp would reveal any later change.
     settled: bool,
     file: File,
 }
 
-/// What the file system says of a file.
+/// What the file system reports about a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     file: (u64, u64),
@@ -51,7 +51,7 @@ impl Stamp {
 
     fn is_settled(self, now: Timestamp) -> bool {
         let (seconds, _) = self.modified.max(self.changed);
-        // What a clock far ahead of ours has stamped would be read for ever.
+        // Otherwise a file with a time far in the future would be read again forever.
         now.0.abs_diff(seconds.saturating_mul(1_000)) > COARSE
     }
 }
@@ -64,11 +64,11 @@ impl Folder {
         folder
     }
 
-    /// Reads what was changed; how many files that was.
+    /// Reads what changed, and returns the number of files.
     pub fn look(&mut self, now: Timestamp) -> usize {
         let (mut before, mut seen, mut read) = (std::mem::take(&mut self.seen), HashMap::new(), 0);
         self.sources = Sources::read(&self.dir, &mut |root, name| {
-            // Asked before the file is read: a change in between is seen the next time.
+            // Taken before the file is read, so that a change in between is noticed next time.
             let stamp = root.about(name).map(|about| Stamp::of(&about));
             let known = before.remove(name).filter(|it| it.settled && Some(it.stamp) == stamp);
             let file = known.map_or_else(
@@ -105,16 +105,16 @@ mod tests {
         }
         let mut folder = Folder::read(dir.path());
         let later = |seconds| Clock::system().now().plus(Duration::from_secs(seconds));
-        assert_eq!(folder.look(later(10)), 1_003, "written a moment ago, so it is looked at once more");
+        assert_eq!(folder.look(later(10)), 1_003, "written a moment ago, so it is read again");
         let before = folder.sources.version.clone();
         assert_eq!((folder.look(later(11)), folder.look(later(12))), (0, 0));
-        // The same size, and the time of before.
+        // The same size and time as before.
         let modified = fs::metadata(path(7)).unwrap().modified().unwrap();
         fs::write(path(7), line(7, "contact.edit")).unwrap();
         fs::File::open(path(7)).unwrap().set_modified(modified).unwrap();
         assert_eq!(folder.look(later(13)), 1);
         assert_ne!(folder.sources.version, before);
-        // Another file in its place; one less; one more.
+        // One file replaced, one removed, one added.
         fs::rename(path(8), path(9)).unwrap();
         fs::write(path(1_001), line(1_001, "contact.view")).unwrap();
         assert_eq!(folder.look(later(14)), 2);
@@ -130,7 +130,7 @@ mod tests {
         let file = dir.path().join("orgs/7.csv");
         fs::write(&file, "# one\n").unwrap();
         let at = Timestamp(fs::metadata(&file).unwrap().mtime() * 1_000);
-        assert!(folder.look(at) > 0 && folder.look(at) > 0, "its time does not tell it from the next one");
+        assert!(folder.look(at) > 0 && folder.look(at) > 0, "its time can't reveal another change");
         assert!(folder.look(at.plus(Duration::from_secs(4))) > 0, "the last one at that moment");
         assert_eq!(folder.look(at.plus(Duration::from_secs(5))), 0);
     }

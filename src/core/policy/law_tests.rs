@@ -1,4 +1,4 @@
-//! The law of `explain`: its verdict is casbin's on every cell, and what it says would allow something does.
+//! The law of `explain`: its verdict matches casbin's for every cell, and its remedies work.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::base::{
     permission::{Permission, Role},
 };
 
-/// What each subject may do, by the table.
+/// What each subject may do, according to the table.
 fn table_says(policy: &Compiled, org: OrgId, subject: Subject, permission: Permission) -> bool {
     policy.permissions(Some(org), subject).contains(permission)
 }
@@ -17,7 +17,7 @@ fn subjects() -> impl Iterator<Item = Subject> {
     Role::ALL.into_iter().map(Subject::Role).chain([Subject::ServiceToken])
 }
 
-/// Compares the two on every cell of an organization.
+/// Compares the two for every cell of an organization.
 fn agree(policy: &Compiled, org: OrgId) {
     for subject in subjects() {
         for permission in Permission::ALL {
@@ -34,7 +34,7 @@ fn agree(policy: &Compiled, org: OrgId) {
     }
 }
 
-/// The built-in policy, and this as the file of organization 7.
+/// The built-in policy, with this as organization 7's file.
 fn with_own(own: &str) -> Result<Compiled, Vec<LintProblem>> {
     let built_in = Compiled::build(Sources::embedded(), None).unwrap();
     built_in.with_org(OrgId(7), Some(own).filter(|own| !own.is_empty()))
@@ -75,7 +75,7 @@ proptest! {
 
     #[test]
     fn any_policy_is_explained_as_casbin_decides_it(own in own_lines()) {
-        // What the lint refuses is never in force.
+        // A policy that the lint refuses is never in force.
         if let Ok(policy) = with_own(&own) {
             agree(&policy, OrgId(7));
         }
@@ -95,7 +95,7 @@ proptest! {
         }
         let (before, after) = (table_says(&policy, org, subject, permission), with_own(&(lines.join("\n") + "\n")));
         prop_assert!(!before);
-        // One change takes one obstacle away; where there are several denials, the next one is named then.
+        // Each change removes one obstacle; if there are several denials, the next one is then reported.
         if let Ok(after) = after {
             let next = after.explain(Some(org), subject, permission);
             prop_assert!(next.allowed || next.decided_by != why.decided_by, "{}", next.reason);

@@ -1,4 +1,5 @@
-//! What all parts of the policy speak of: who may or may not do what, in which line; and what is wrong with a line.
+//! The terms shared by all parts of the policy: who may or may not do what, in which line, and what is wrong with a
+//! line.
 
 use std::fmt;
 
@@ -12,22 +13,22 @@ use crate::base::{
 /// The name of the file for every organization.
 pub(super) const POLICY_CSV: &str = "policy.csv";
 
-/// The name of an organization's own rules: that of its file, also where the rules are not kept in a file.
+/// The name of an organization's own rules: that of its file, even if the rules are not in a file.
 #[must_use]
 pub fn org_file(org: OrgId) -> String {
     format!("orgs/{org}.csv")
 }
 
-/// What is wrong, and where. Displayed as `policy.csv:14: reason`.
+/// A problem and its place. Displayed as `policy.csv:14: reason`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LintProblem {
-    /// The file, from the policy folder on.
+    /// The file, relative to the policy folder.
     pub file: String,
-    /// The line, counted from 1; none if it is about the file as a whole.
+    /// The line, starting at 1; `null` if the problem concerns the whole file.
     pub line: Option<usize>,
     /// What is wrong with it.
     pub reason: String,
-    /// The organization whose rules are wrong; none if it is the files for every organization.
+    /// The organization whose rules are wrong; `None` for the files for every organization.
     #[serde(skip)]
     pub org: Option<OrgId>,
 }
@@ -55,26 +56,26 @@ impl fmt::Display for LintProblem {
     }
 }
 
-/// One after the other.
+/// The problems, separated by semicolons.
 #[must_use]
 pub fn listed(problems: &[LintProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The subject whose lines cap what a service token may carry.
+/// The subject whose lines cap what a service token can have.
 pub(super) const SERVICE_TOKEN: &str = "service_token";
 
-/// Whom a line, or a question, is about.
+/// The subject of a line or a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// A member with this role.
     Role(Role),
-    /// What a service token may carry at most.
+    /// The most that a service token can have.
     ServiceToken,
 }
 
 impl Subject {
-    /// As it stands in a file.
+    /// As written in a file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -108,7 +109,7 @@ pub(super) struct Grant {
     pub effect: Effect,
 }
 
-/// The lines that are neither blank nor a comment.
+/// The lines that are neither blank nor comments.
 pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))

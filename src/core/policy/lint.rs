@@ -1,7 +1,7 @@
-//! The rules that the files have to keep beyond being readable line by line (`reader`).
+//! The rules for policy files beyond being readable line by line (`reader`).
 //!
-//! Everything that is wrong is reported at once. A rule here is about access going wrong without anybody
-//! noticing: a line without effect, a permission forgotten, an organization locked out of its own policy.
+//! All problems are reported at once. The rules catch access problems that nobody would notice otherwise: a line
+//! without effect, a forgotten permission, an organization locked out of its own policy.
 
 use super::{
     expectations,
@@ -15,7 +15,7 @@ use crate::base::{
     permission::{Permission, Role},
 };
 
-/// Reads all files. The rules are what could be read; they are only good if there is no problem.
+/// Reads all files. The rules contain whatever could be read; they are only valid if there are no problems.
 pub(super) fn lint(sources: &Sources) -> (Rules, Vec<LintProblem>) {
     let mut problems = sources.strays.clone();
     lint_model(&sources.model, &mut problems);
@@ -37,7 +37,7 @@ pub(super) fn lint(sources: &Sources) -> (Rules, Vec<LintProblem>) {
     (rules, problems)
 }
 
-/// The model has to mean what the one in the program means: `compile` rests on its matcher.
+/// The model must match the built-in one: `compile` relies on its matcher.
 fn lint_model(file: &File, problems: &mut Vec<LintProblem>) {
     let text = match &file.text {
         Ok(text) => text,
@@ -52,7 +52,7 @@ fn lint_model(file: &File, problems: &mut Vec<LintProblem>) {
                 return problems.push(LintProblem::at(&file.name, line, reason));
             }
             None => {
-                let reason = "the model is fixed: nothing more is expected".to_owned();
+                let reason = "the model is fixed: nothing else is expected".to_owned();
                 return problems.push(LintProblem::at(&file.name, line, reason));
             }
         }
@@ -63,12 +63,12 @@ fn lint_model(file: &File, problems: &mut Vec<LintProblem>) {
     }
 }
 
-/// The lines of a model that mean something, with their numbers, spaces evened out.
+/// The significant lines of a model, with their numbers and normalized spaces.
 fn meaning(text: &str) -> impl Iterator<Item = (usize, String)> {
     numbered(text).map(|(line, text)| (line, text.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
-/// Every permission is spoken of, and no line of the base policy is without effect.
+/// Checks that every permission is mentioned, and that no line of the base policy is without effect.
 fn lint_base(file: &str, base: &[Grant], roles: &Inheritance, problems: &mut Vec<LintProblem>) {
     for grant in base {
         if let (Subject::Role(role), Effect::Allow) = (grant.subject, grant.effect)
@@ -81,7 +81,7 @@ fn lint_base(file: &str, base: &[Grant], roles: &Inheritance, problems: &mut Vec
         base.iter().any(|grant| grant.permission == permission && grant.subject != Subject::ServiceToken)
     };
     for permission in Permission::ALL.into_iter().filter(|permission| !spoken(*permission)) {
-        let reason = format!("no line gives {permission} to a role, and none denies it");
+        let reason = format!("no line allows or denies {permission} to a role");
         problems.push(LintProblem::of_file(file, reason));
     }
 }
@@ -106,7 +106,7 @@ fn without_effect(role: Role, grant: &Grant, base: &[Grant], roles: &Inheritance
     Some(format!("without effect: {role} inherits {permission} from {lower} by line {line}"))
 }
 
-/// An organization's file gives nothing that the base policy denies.
+/// Checks that an organization's file grants nothing that the base policy denies.
 fn lint_ceiling(
     (org, file): (OrgId, &File),
     own: &[Grant],

@@ -1,8 +1,8 @@
-//! The policy in force: which texts decide, and putting others in their place.
+//! The policy in force: which texts it is made of, and how they are replaced.
 //!
-//! An organization's own rules are those of its file where the folder has one, and otherwise those that the caller has given
-//! ([`Policy::give`]). Everything that reads files or compiles takes its time and is not for async threads; questions are
-//! answered from what is in force, and never wait.
+//! An organization's own rules are those in its file if the folder has one, and otherwise those that the caller gave
+//! ([`Policy::give`]). Reading files and compiling take time and must not happen on async threads; queries are answered
+//! from the policy in force and never wait.
 
 use std::{
     collections::BTreeSet,
@@ -30,30 +30,30 @@ use crate::base::{
     time::{Clock, Timestamp},
 };
 
-/// The policy in force. Cheap to clone; all clones are the same policy.
+/// The policy in force. Cheap to clone; all clones share it.
 #[derive(Clone)]
 pub struct Policy(Arc<Inner>);
 
 struct Inner {
-    /// Where it is read from; none for the copy in the program.
+    /// The folder; `None` for the built-in policy.
     dir: Option<PathBuf>,
     live: ArcSwap<Compiled>,
     found: ArcSwap<Found>,
-    /// What the next policy is made of. Held while it is made, so that two don't overtake each other.
+    /// The parts of the next policy. Locked while it is built, so that two builds can't overtake each other.
     parts: Mutex<Parts>,
     readings: [AtomicU64; 2],
 }
 
 struct Parts {
     folder: Option<Folder>,
-    /// The texts that were last good as a whole.
+    /// The last texts that were valid as a whole.
     good: Sources,
     given: Given,
-    /// What the log was told. Nothing at the beginning: it may be right with what is given.
+    /// What was last logged. Empty at the start: given rules may resolve a problem.
     told: Vec<LintProblem>,
 }
 
-/// What the last look at the folder has found.
+/// The result of the last look at the folder.
 struct Found {
     version: String,
     /// The organizations that have a file.
@@ -61,26 +61,26 @@ struct Found {
     problems: Vec<LintProblem>,
 }
 
-/// What `/health` says about the policy.
+/// The policy's status in `/health`.
 #[derive(Clone, Debug, Serialize)]
 pub struct PolicyStatus {
     /// Identifies everything that is in force.
     pub version: String,
-    /// Identifies the files as they are in the folder.
+    /// Identifies the files in the folder.
     pub folder: String,
-    /// Since when it is in force.
+    /// When it came into force.
     pub loaded_at: Timestamp,
-    /// How many organizations have rules of their own.
+    /// The number of organizations with rules of their own.
     pub organizations: usize,
-    /// What is wrong with the files, and with the rules that were given.
+    /// Problems in the files and in the given rules.
     pub problems: Vec<LintProblem>,
 }
 
-/// How many problems of one reading the log names.
+/// How many problems are logged per reading.
 const LOGGED: usize = 20;
 
 impl Policy {
-    /// Reads the policy in `dir`. Touches the disk.
+    /// Reads the policy in `dir` from disk.
     ///
     /// # Errors
     /// Something is wrong with the files for every organization.
@@ -88,10 +88,10 @@ impl Policy {
         Self::new(Some(Folder::read(dir)), Some(dir.to_owned()))
     }
 
-    /// The policy that the program was built with.
+    /// The built-in policy.
     ///
     /// # Errors
-    /// Never: a test says so.
+    /// Never; a test makes sure.
     pub fn embedded() -> Result<Self, Vec<LintProblem>> {
         Self::new(None, None)
     }
@@ -109,13 +109,13 @@ impl Policy {
         })))
     }
 
-    /// The folder that it is read from; none for the copy in the program.
+    /// The folder; `None` for the built-in policy.
     #[must_use]
     pub fn dir(&self) -> Option<&Path> {
         self.0.dir.as_deref()
     }
 
-    /// All of what is in force at this moment.
+    /// The whole policy in force.
     #[must_use]
     pub fn now(&self) -> Arc<Compiled> {
         self.0.live.load_full()
@@ -133,28 +133,28 @@ impl Policy {
         self.role_permissions(org, role).contains(permission)
     }
 
-    /// What a service token may carry at most.
+    /// The most that a service token can have.
     #[must_use]
     pub fn token_cap(&self) -> PermissionSet {
         self.0.live.load().table.token_cap()
     }
 
-    /// The line that decides whether `subject` may do `permission` in `org`; none if no line speaks of it, which
-    /// refuses it. Looks through all lines about the organization when it is first asked: for the log and for refusals, not
+    /// The line that decides whether `subject` may use `permission` in `org`; `None` if no line applies, which means
+    /// refused. The first query searches all of the organization's lines, so this is for the log and for refusals, not
     /// for checks.
     #[must_use]
     pub fn deciding_line(&self, org: OrgId, subject: Subject, permission: Permission) -> Option<Arc<str>> {
         self.0.live.load().deciding_line(org, subject, permission)
     }
 
-    /// Why `subject` may or may not do `permission` in `org`; without one, in every organization that has no rules
-    /// of its own.
+    /// Why `subject` may or may not use `permission` in `org`; without `org`, in every organization without rules of
+    /// its own.
     #[must_use]
     pub fn explain(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Explanation {
         self.0.live.load().explain(org, subject, permission)
     }
 
-    /// The text of `policy.csv` that is in force, and of the expectations if there are any.
+    /// The text of `policy.csv` in force, and of the expectations, if any.
     #[must_use]
     pub fn base_texts(&self) -> (String, Option<String>) {
         let live = self.0.live.load();
@@ -163,7 +163,7 @@ impl Policy {
         (text(&sources.policy).unwrap_or_default(), sources.expectations.as_ref().and_then(text))
     }
 
-    /// Whether the folder has a file with this organization's rules, so that nothing that is given decides.
+    /// Whether the folder has a file for this organization, which then overrides any given rules.
     #[must_use]
     pub fn has_file(&self, org: OrgId) -> bool {
         self.0.found.load().files.contains(&org)
@@ -175,7 +175,7 @@ impl Policy {
         self.0.found.load().files.iter().copied().collect()
     }
 
-    /// What is in force, and what is wrong with the texts as they are now.
+    /// What is in force, and what is wrong with the current texts.
     #[must_use]
     pub fn status(&self) -> PolicyStatus {
         let (live, found) = (self.0.live.load(), self.0.found.load());
@@ -188,26 +188,25 @@ impl Policy {
         }
     }
 
-    /// How often changed files were taken, and refused.
+    /// How often changed files were accepted, and how often refused.
     #[must_use]
     pub fn readings(&self) -> (u64, u64) {
         let [taken, refused] = &self.0.readings;
         (taken.load(Ordering::Relaxed), refused.load(Ordering::Relaxed))
     }
 
-    /// Reads the files that were changed and puts them in force: everything that is wrong, as long as it is. Touches the
-    /// disk.
+    /// Reads the changed files from disk and puts them in force. Reports every current problem.
     ///
     /// # Errors
-    /// Something is wrong. Where it is the files for every organization, what was in force stays; where it is an
-    /// organization's own file, its last good rules do.
+    /// Something is wrong. If it is in the files for every organization, the previous policy stays in force; if it is
+    /// in an organization's own file, that organization's last valid rules do.
     pub fn reload(&self) -> Result<(), Vec<LintProblem>> {
         self.look();
         let problems = self.0.found.load().problems.clone();
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// The same; whether anything was changed.
+    /// The same; returns whether anything changed.
     pub(super) fn look(&self) -> bool {
         let mut parts = self.parts();
         let Some(folder) = &mut parts.folder else { return false };
@@ -222,8 +221,8 @@ impl Policy {
         true
     }
 
-    /// Gives organizations rules of their own, or takes them away: in force where the folder has no file. Answers whether
-    /// that has changed what is in force.
+    /// Sets or removes organizations' own rules, which apply if the folder has no file for them. Returns whether this
+    /// changed the policy in force.
     pub fn give(&self, texts: impl IntoIterator<Item = (OrgId, Option<String>)>) -> bool {
         let mut parts = self.parts();
         for (org, text) in texts {
@@ -241,7 +240,7 @@ impl Policy {
         self.0.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the parts in force, the folder's as far as they are good: whether nothing is wrong with them.
+    /// Puts the parts in force, as far as the folder's are valid. Returns whether there were no problems.
     fn take(&self, parts: &mut Parts) -> bool {
         let read = parts.folder.as_ref().map_or_else(|| parts.good.clone(), |it| it.sources.clone());
         let live = self.now();
@@ -251,7 +250,7 @@ impl Policy {
                 (Some(compiled), problems)
             }
             Err(problems) => {
-                // The folder stays as it was; what is given may be new.
+                // The folder's files stay as they were, but the given rules may be new.
                 let before = judge(parts.good.clone().completed(&parts.given), &live);
                 (before.ok().map(|(compiled, _)| compiled), problems)
             }
@@ -261,7 +260,7 @@ impl Policy {
         let found = Found::of(&read, &parts.good, problems);
         let is_good = found.problems.is_empty();
         self.0.found.store(Arc::new(found));
-        // Unchanged texts keep the time since when they are in force.
+        // Unchanged texts keep the time at which they came into force.
         if let Some(compiled) = compiled.filter(|it| it.version() != live.version()) {
             self.0.live.store(Arc::new(compiled));
         }
@@ -269,8 +268,8 @@ impl Policy {
     }
 }
 
-/// Judges the texts; where an organization's file is wrong, with the last good text in its place. With it, everything that
-/// is wrong.
+/// Builds a policy from the texts. An organization's invalid file is replaced by its last valid text. Also returns all
+/// problems.
 fn judge(sources: Sources, live: &Compiled) -> Result<(Compiled, Vec<LintProblem>), Vec<LintProblem>> {
     let compiled = Compiled::build(sources, Some(live))?;
     let problems = compiled.problems().to_vec();
@@ -288,12 +287,12 @@ fn judge(sources: Sources, live: &Compiled) -> Result<(Compiled, Vec<LintProblem
     Ok((Compiled::build(kept, Some(live))?, problems))
 }
 
-/// Tells the log what is wrong, and what that means.
+/// Logs the problems and their consequences.
 fn log<'a>(problems: impl Iterator<Item = &'a LintProblem>) {
     for problem in problems.take(LOGGED) {
         let means = match problem.org {
-            None => "nothing is taken from the folder; the last good policy stays in force",
-            Some(_) => "the organization keeps its last good file, or else only what its rules deny",
+            None => "the folder is ignored; the last valid policy stays in force",
+            Some(_) => "the organization keeps its last valid file, or else only the denials in its rules",
         };
         tracing::error!(%problem, means, "policy.problem");
     }
@@ -301,7 +300,7 @@ fn log<'a>(problems: impl Iterator<Item = &'a LintProblem>) {
 
 impl Found {
     fn of(read: &Sources, good: &Sources, problems: Vec<LintProblem>) -> Self {
-        // A file that is gone from a folder that is refused still decides.
+        // A file missing from a refused folder still decides.
         let files = read.orgs.iter().chain(&good.orgs).map(|(org, _)| *org).collect();
         Self { version: read.version.clone(), files, problems }
     }

@@ -1,5 +1,5 @@
-//! Renders the base policy as the table that is committed as `policies/matrix.txt`: the diff of a policy change
-//! that a reviewer reads first.
+//! Renders the base policy as the table committed as `policies/matrix.txt`, whose diff is what a reviewer of a policy
+//! change reads first.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use super::live::Policy;
 use crate::base::permission::{Permission, Role};
 
 const HEADER: &str = "\
-# Who may do what in an organization without rules of its own, and what a service token may carry at most.
-# Generated from policy.csv by a test: UPDATE=1 writes it.
+# Who may do what in an organization without rules of its own, and the most that a service token can have.
+# Generated from policy.csv by a test; UPDATE=1 writes it.
 
 ";
 
-/// The base policy of `policy`, role by permission.
+/// The base policy of `policy`, permissions by role.
 #[must_use]
 pub fn matrix(policy: &Policy) -> String {
     let table = &policy.now().table;

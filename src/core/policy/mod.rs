@@ -1,22 +1,23 @@
 //! The policy: who may do what, read from the files in `policies/` and decided by casbin.
 //!
-//! Casbin is the only judge, but a poor reader: it drops lines with an unknown prefix, joins a trailing comment
-//! to the last field, meets a short line only when a request reaches it, and panics at an effect expression it
-//! doesn't know. So a policy passes through four rooms, and nothing skips one:
+//! Only casbin decides, but it is a poor reader: it drops lines with an unknown prefix, joins a trailing comment to the
+//! last field, notices a short line only when a request reaches it, and panics at an unknown effect expression. So a
+//! policy goes through four stages, without exception:
 //!
-//! 1. `source` and `folder`: the texts of all files at one moment, and their hash; with them the rules of organizations that
-//!    are kept elsewhere, which the caller gives.
-//! 2. `reader` and `lint`: texts become typed lines, or problems with file and line. *All* problems of all files
-//!    are found in one go.
+//! 1. `source` and `folder`: the texts of all files at one moment, and their hash; plus the rules of organizations that
+//! are kept elsewhere, which the caller gives.
+//! 2. `reader` and `lint`: texts become typed lines, or problems with file and line. *All* problems of all files are
+//! found in one pass.
 //! 3. `compile`: casbin is asked once for every cell (organization, role, permission) and for the cap of service
-//!    tokens. The answers are bit sets: the [`Table`].
+//! tokens. The answers are bit sets: the [`Table`].
 //! 4. `live`: swaps the table in behind an atomic pointer. A check is an array index and an AND.
 //!
-//! What is wrong with the files for every organization refuses them all, and what was good stays in force. What is wrong with
-//! an organization's own rules concerns that organization alone (`compiled`, `live`). Nothing here writes a file.
+//! A problem in the files for every organization makes all of them invalid, and the last valid policy stays in force. A
+//! problem in an organization's own rules affects only that organization (`compiled`, `live`). Nothing here writes a
+//! file.
 //!
-//! What may be touched: the rules of `lint` grow by a check and a test. The matcher in `policies/model.conf` may
-//! only change together with `compile`, whose shortcut for organizations rests on it.
+//! What may be changed: a new rule in `lint` needs a check and a test. The matcher in `policies/model.conf` may only
+//! change together with `compile`, whose shortcut for organizations relies on it.
 
 mod compile;
 mod compiled;

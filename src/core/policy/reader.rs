@@ -1,6 +1,6 @@
-//! Our own reader of a policy file: each line becomes a typed line, or a problem with line and reason.
+//! Our own reader of policy files: each line becomes a typed line, or a problem with line number and reason.
 //!
-//! What it lets through, casbin can neither misread nor choke on: casbin is given the typed lines, not the text.
+//! Casbin can neither misread nor choke on what passes: it receives the typed lines, not the text.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,15 @@ use crate::base::{
     permission::{Permission, Role, UnknownName, closest, did_you_mean},
 };
 
-/// Reads one file of lines.
+/// Reads the lines of one file.
 pub(super) struct Reader<'a> {
     file: &'a File,
-    /// None: the base policy.
+    /// `None`: the base policy.
     org: Option<OrgId>,
     domain: String,
     pub grants: Vec<Grant>,
     pub inherits: Vec<(Role, Role)>,
-    /// The first line that can't be read.
+    /// The first unreadable line.
     pub unread: Option<usize>,
     /// Where a line was first seen, by its fields without the effect.
     seen: HashMap<(Subject, Permission), (usize, Effect)>,
@@ -58,8 +58,8 @@ impl<'a> Reader<'a> {
         }
         if empty {
             let reason = match self.org {
-                None => "no line in it: an empty policy lets nobody do anything",
-                Some(_) => "no line in it: delete the file if the organization has no rules of its own",
+                None => "the file is empty: an empty policy lets nobody do anything",
+                Some(_) => "the file is empty: delete it if the organization has no rules of its own",
             };
             self.problem(None, reason);
         }
@@ -70,11 +70,11 @@ impl<'a> Reader<'a> {
         if let Some(at) = text.find('#') {
             let comment = shown(&text[at..]);
             return Err(vec![format!(
-                "a comment stands on a line of its own, not behind one: \"{comment}\""
+                "a comment must be on a line of its own, not at the end of one: \"{comment}\""
             )]);
         }
         if text.contains('"') {
-            return Err(vec!["fields are written without quotes".to_owned()]);
+            return Err(vec!["fields must not be quoted".to_owned()]);
         }
         let fields: Vec<&str> = text.split(',').map(str::trim).collect();
         match fields[..] {
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
             ["p", ..] => Err(vec![wrong_count("p, <who>, <where>, <permission>, <effect>", 5, fields.len())]),
             ["g", role, parent] => self.read_inheritance(role, parent).map_err(|reason| vec![reason]),
             ["g", ..] => Err(vec![wrong_count("g, <role>, <lower role>", 3, fields.len())]),
-            [kind, ..] => Err(vec![format!("unknown kind of line \"{}\": p or g", shown(kind))]),
+            [kind, ..] => Err(vec![format!("unknown kind of line \"{}\": must be p or g", shown(kind))]),
             [] => Ok(()),
         }
     }
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
     fn subject(&self, text: &str) -> Result<Subject, String> {
         match subject_of(text)? {
             Subject::ServiceToken if self.org.is_some() => {
-                Err("service_token stands only in policy.csv: its cap holds everywhere".to_owned())
+                Err("service_token is only allowed in policy.csv: its cap applies everywhere".to_owned())
             }
             subject => Ok(subject),
         }
@@ -130,14 +130,18 @@ impl<'a> Reader<'a> {
         }
         let (wanted, given) = (&self.domain, shown(text));
         Err(match self.org {
-            None => format!("the domain here is *, not \"{given}\": other domains have files in orgs/"),
-            Some(_) => format!("the domain in this file is {wanted}, not \"{given}\""),
+            None => {
+                format!("the domain must be *, not \"{given}\": organizations have their own files in orgs/")
+            }
+            Some(_) => format!("the domain in this file must be {wanted}, not \"{given}\""),
         })
     }
 
     fn read_inheritance(&mut self, role: &str, parent: &str) -> Result<(), String> {
         if self.org.is_some() {
-            return Err("g lines stand only in policy.csv: roles inherit alike everywhere".to_owned());
+            return Err(
+                "g lines are only allowed in policy.csv: inheritance is the same everywhere".to_owned()
+            );
         }
         let (role, parent) =
             (role.parse::<Role>().map_err(unknown)?, parent.parse::<Role>().map_err(unknown)?);
@@ -145,24 +149,24 @@ impl<'a> Reader<'a> {
             return Err(format!("{role} can't inherit from {parent}: only from a lower role"));
         }
         if self.inherits.contains(&(role, parent)) {
-            return Err(format!("{role} inherits from {parent} by an earlier line already"));
+            return Err(format!("an earlier line already lets {role} inherit from {parent}"));
         }
         self.inherits.push((role, parent));
         Ok(())
     }
 }
 
-/// What some editors put before a text, and nobody sees.
+/// The invisible mark that some editors put at the start of a file.
 pub(super) fn without_mark(text: &str) -> Result<(), Vec<String>> {
     if text.starts_with('\u{feff}') {
         return Err(vec![
-            "a byte-order mark stands before it: save the file as UTF-8 without one (BOM)".to_owned(),
+            "the file starts with a byte-order mark: save it as UTF-8 without a BOM".to_owned(),
         ]);
     }
     Ok(())
 }
 
-/// A role, or service_token.
+/// A role or service_token.
 pub(super) fn subject_of(text: &str) -> Result<Subject, String> {
     if text == SERVICE_TOKEN {
         return Ok(Subject::ServiceToken);
@@ -171,7 +175,7 @@ pub(super) fn subject_of(text: &str) -> Result<Subject, String> {
     text.parse().map(Subject::Role).map_err(|_| unknown(UnknownName::new("role", text, known)))
 }
 
-/// The value, or its reason put with the others.
+/// The value; or `None`, with its reason added to `reasons`.
 pub(super) fn noted<T>(read: Result<T, String>, reasons: &mut Vec<String>) -> Option<T> {
     read.map_err(|reason| reasons.push(reason)).ok()
 }
@@ -196,7 +200,7 @@ pub(super) fn unknown(mut name: UnknownName) -> String {
     name.to_string()
 }
 
-/// Text of a file as it may stand in a message and in a log: short, and without control characters.
+/// Text of a file, fit for messages and logs: short, and without control characters.
 pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     if text.chars().nth(60).is_some() {

@@ -1,4 +1,4 @@
-//! What is wrong with the policy in a folder, all of it.
+//! All problems of the policy in a folder.
 
 use std::{fmt, path::Path};
 
@@ -12,20 +12,20 @@ use super::{
 };
 use crate::base::numerals::counted;
 
-/// What `muster policy check` and `muster policy test` find.
+/// The findings of `muster policy check` and `muster policy test`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Whether nothing is wrong with it.
+    /// Whether there are no problems.
     pub ok: bool,
     /// Identifies the content of the files.
     pub version: String,
-    /// How many files were read.
+    /// The number of files read.
     pub files: usize,
-    /// How many organizations have a file of their own.
+    /// The number of organizations with a file of their own.
     pub organizations: usize,
-    /// How many expectations there are.
+    /// The number of expectations.
     pub expectations: usize,
-    /// Everything that is wrong, by file and line.
+    /// All problems, by file and line.
     pub problems: Vec<LintProblem>,
 }
 
@@ -40,13 +40,13 @@ impl fmt::Display for Report {
     }
 }
 
-/// Reads and judges the policy in `dir`, or the built-in one, without putting it in force.
+/// Reads and checks the policy in `dir`, or the built-in one, without putting it in force.
 #[must_use]
 pub fn check<'a>(dir: impl Into<Option<&'a Path>>) -> Report {
     check_with(dir, &Given::new())
 }
 
-/// The same, with the rules that organizations without a file have elsewhere.
+/// The same, including the given rules for organizations without a file.
 #[must_use]
 pub fn check_with<'a>(dir: impl Into<Option<&'a Path>>, given: &Given) -> Report {
     let sources = compiled::sources(dir.into());

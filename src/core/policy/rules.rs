@@ -1,4 +1,4 @@
-//! Everything that the files of a policy say, read: what `lint` makes and casbin is told.
+//! The content of a policy's files: what `lint` produces and casbin is given.
 
 use super::line::{Effect, Grant, Subject};
 use crate::base::{
@@ -6,7 +6,7 @@ use crate::base::{
     permission::{Permission, Role},
 };
 
-/// What no organization's own rules take from its OWNER: without these, an organization can't mend itself.
+/// What no organization's own rules may take from its OWNER: without these, an organization can't repair itself.
 pub(super) const OWNER_KEEPS: [Permission; 5] = [
     Permission::OrganizationView,
     Permission::MemberView,
@@ -15,16 +15,16 @@ pub(super) const OWNER_KEEPS: [Permission; 5] = [
     Permission::PolicyEdit,
 ];
 
-/// Everything that the files say.
+/// The content of the files.
 #[derive(Default)]
 pub(super) struct Rules {
-    /// The `g` lines: a role, and the one whose permissions it has too.
+    /// The `g` lines: a role, and the role whose permissions it inherits.
     pub inherits: Vec<(Role, Role)>,
     /// The lines of `policy.csv`.
     pub base: Vec<Grant>,
-    /// The rules of each organization that has its own, by organization.
+    /// Each organization's own rules, ordered by organization.
     pub orgs: Vec<Own>,
-    /// What has to come of it all.
+    /// What the policy must result in.
     pub expectations: Vec<Expectation>,
 }
 
@@ -32,19 +32,18 @@ pub(super) struct Rules {
 pub(super) struct Own {
     pub org: OrgId,
     pub grants: Vec<Grant>,
-    /// The first line that can't be read.
+    /// The first unreadable line.
     pub unread: Option<usize>,
 }
 
 impl Rules {
-    /// The lines of an organization's own rules; none if it has none.
+    /// The lines of an organization's own rules; empty if it has none.
     pub fn own(&self, org: OrgId) -> &[Grant] {
         self.orgs.binary_search_by_key(&org, |own| own.org).map_or(&[], |at| self.orgs[at].grants.as_slice())
     }
 
-    /// Leaves of an organization's rules what is safe while something is wrong with them: what they deny, and nothing
-    /// that they allow. A line that can't be read may have denied something: then everything is denied but what every
-    /// OWNER keeps.
+    /// Reduces an organization's invalid rules to what is safe: their denials, without anything they allow. An
+    /// unreadable line may have denied something, so it denies everything except what every OWNER keeps.
     pub fn fall_back(&mut self, org: OrgId) {
         let Ok(at) = self.orgs.binary_search_by_key(&org, |own| own.org) else { return };
         let own = &mut self.orgs[at];
@@ -55,12 +54,12 @@ impl Rules {
     }
 }
 
-/// Whether a denial is about what every OWNER keeps.
+/// Whether a denial concerns something that every OWNER keeps.
 fn is_kept(grant: &Grant) -> bool {
     grant.subject == Subject::Role(Role::Owner) && OWNER_KEEPS.contains(&grant.permission)
 }
 
-/// Denies everything but what every OWNER keeps, in the name of one line.
+/// Denies everything except what every OWNER keeps, attributed to one line.
 fn locked(line: usize) -> Vec<Grant> {
     let denied =
         |role, permission| Grant { line, subject: Subject::Role(role), permission, effect: Effect::Deny };
@@ -68,7 +67,7 @@ fn locked(line: usize) -> Vec<Grant> {
     all.filter(|grant| !is_kept(grant)).collect()
 }
 
-/// Where an expectation holds.
+/// Where an expectation applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Everywhere,
@@ -86,13 +85,13 @@ pub(super) struct Expectation {
     pub effect: Effect,
 }
 
-/// Which role has the permissions of which: itself, and what the `g` lines lead to.
+/// Which role includes which: itself, and every role reachable by `g` lines.
 pub(super) struct Inheritance([[bool; Role::ALL.len()]; Role::ALL.len()]);
 
 impl Inheritance {
     pub fn new(links: &[(Role, Role)]) -> Self {
         let mut has = [[false; Role::ALL.len()]; Role::ALL.len()];
-        // A role inherits only from lower ones, so from the lowest up each finds its parents complete.
+        // A role inherits only from lower ones, so going upwards, each finds its parents complete.
         for role in Role::ALL.into_iter().rev() {
             has[role.index()][role.index()] = true;
             for (_, parent) in links.iter().filter(|(from, _)| *from == role) {
@@ -109,7 +108,7 @@ impl Inheritance {
         self.0[role.index()][lower.index()]
     }
 
-    /// The line of `grants` that denies `permission` to `role`.
+    /// The line in `grants` that denies `permission` to `role`.
     pub fn denial<'a>(&self, grants: &'a [Grant], role: Role, permission: Permission) -> Option<&'a Grant> {
         grants.iter().find(|grant| {
             grant.permission == permission

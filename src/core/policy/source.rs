@@ -1,7 +1,6 @@
-//! The texts of a policy: all of them at one moment, from a folder, from the program itself, or given by the caller.
+//! The texts of a policy, all from one moment: from a folder, built in, or given by the caller.
 //!
-//! Reading never fails; a file that can't be read is a file with a problem, so that it is reported with the rest. Nothing
-//! here writes.
+//! Reading never fails: an unreadable file is a file with a problem, reported with the others. Nothing here writes.
 
 use std::{collections::BTreeMap, fs, io, io::Read, path::Path, sync::Arc};
 
@@ -15,7 +14,7 @@ pub(super) const MODEL: &str = include_str!("../../../policies/model.conf");
 const POLICY: &str = include_str!("../../../policies/policy.csv");
 const EXPECTATIONS: &str = include_str!("../../../policies/expectations.csv");
 
-/// The files that the program was built with, by their names in a folder.
+/// The built-in files, by their names in a folder.
 pub const DEFAULTS: [(&str, &str); 5] = [
     ("model.conf", MODEL),
     (POLICY_CSV, POLICY),
@@ -27,16 +26,16 @@ pub const DEFAULTS: [(&str, &str); 5] = [
 /// The name of the file of expectations.
 pub(super) const EXPECTATIONS_CSV: &str = "expectations.csv";
 
-/// A file is lines of a policy, not a dump: a larger one is refused before it is read into memory.
+/// A policy file is a few lines, not a dump: a larger one is refused before it is read into memory.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// One file: its text, or why there is none.
+/// One file: its text, or why it can't be read.
 #[derive(Clone)]
 pub(super) struct File {
-    /// How problems name it: from the policy folder on.
+    /// Its name in problems: relative to the policy folder.
     pub name: String,
     pub text: Result<Arc<str>, String>,
-    /// Whether it is no file: the caller has given the text.
+    /// Whether it is not a file but a text given by the caller.
     pub given: bool,
     digest: [u8; 32],
 }
@@ -56,7 +55,7 @@ impl File {
     }
 }
 
-/// Organizations' own rules that are kept elsewhere than in the folder.
+/// Organizations' own rules that are not kept in the folder.
 pub type Given = BTreeMap<OrgId, Arc<str>>;
 
 /// All files of a policy.
@@ -64,29 +63,29 @@ pub type Given = BTreeMap<OrgId, Arc<str>>;
 pub(super) struct Sources {
     pub model: File,
     pub policy: File,
-    /// What the policy has to come to; none if there is no such file.
+    /// The expectations; `None` if there is no such file.
     pub expectations: Option<File>,
     /// By organization.
     pub orgs: Vec<(OrgId, File)>,
-    /// What lies in `orgs/` and doesn't belong there.
+    /// Entries of `orgs/` that don't belong there.
     pub strays: Vec<LintProblem>,
-    /// The hash of it all.
+    /// The hash of everything.
     pub version: String,
 }
 
 impl Sources {
-    /// The files that the program was built with.
+    /// The built-in files.
     pub fn embedded() -> Self {
         let expectations = Some(File::built_in(EXPECTATIONS_CSV, EXPECTATIONS));
         let (model, policy) = (File::built_in("model.conf", MODEL), File::built_in(POLICY_CSV, POLICY));
         Self::new(model, policy, expectations, Vec::new(), Vec::new())
     }
 
-    /// The files in `dir`, each of them by `read`, which is told where the file is and how it is named.
+    /// The files in `dir`, each read by `read`, which receives the folder and the file's name.
     pub fn read(dir: &Path, read: &mut dyn FnMut(&Root<'_>, &str) -> File) -> Self {
         if !dir.is_dir() {
-            // One mistake, and not one of each file.
-            let reason = "there is no such folder: name one with policy_dir (MUSTER_POLICY_DIR) or --dir";
+            // One problem, not one for each file.
+            let reason = "the folder does not exist: name one with policy_dir (MUSTER_POLICY_DIR) or --dir";
             let missing = LintProblem::of_file(&dir.display().to_string(), reason);
             let Self { model, policy, expectations, .. } = Self::embedded();
             return Self::new(model, policy, expectations, Vec::new(), vec![missing]);
@@ -97,14 +96,14 @@ impl Sources {
                 Some(org) => orgs.push((org, read(&root, &org_file(org)))),
                 None if is_ignored(&name) => {}
                 None => {
-                    let reason = "not the name of an organization's file, which is <organization id>.csv";
+                    let reason = "not a valid name for an organization's file: must be <organization id>.csv";
                     strays.push(LintProblem::of_file(&format!("orgs/{name}"), reason));
                 }
             }
         }
         orgs.sort_by_key(|(org, _)| *org);
         strays.sort();
-        // Nothing is there, or something that can't be read: two different things.
+        // A missing file and an unreadable one are different things.
         let expected = fs::symlink_metadata(dir.join(EXPECTATIONS_CSV)).is_ok();
         let expectations = expected.then(|| read(&root, EXPECTATIONS_CSV));
         let [model, policy] = ["model.conf", POLICY_CSV].map(|name| read(&root, name));
@@ -119,7 +118,7 @@ impl Sources {
         strays: Vec<LintProblem>,
     ) -> Self {
         let mut hash = Sha256::new();
-        // By organization, not by path: replicas with the same rules show the same version.
+        // By organization, not by path, so that replicas with the same rules show the same version.
         let of_orgs = orgs.iter().map(|(org, file)| (org.0, file));
         let of_all = [(0, &model), (0, &policy)].into_iter().chain(expectations.iter().map(|file| (0, file)));
         for (org, file) in of_all.chain(of_orgs) {
@@ -133,7 +132,7 @@ impl Sources {
         Self { model, policy, expectations, orgs, strays, version }
     }
 
-    /// The same with the rules that are given, for organizations without a file.
+    /// Adds the given rules for organizations without a file.
     pub fn completed(mut self, given: &Given) -> Self {
         let files = self.orgs.len();
         for (org, text) in given {
@@ -145,7 +144,7 @@ impl Sources {
         Self::new(self.model, self.policy, self.expectations, self.orgs, self.strays)
     }
 
-    /// The same with other rules of an organization, or without any.
+    /// The same with different rules for one organization, or none.
     pub fn with_org(mut self, org: OrgId, text: Option<Arc<str>>) -> Self {
         self.orgs.retain(|(other, _)| *other != org);
         if let Some(text) = text {
@@ -161,14 +160,14 @@ impl Sources {
         Some(&self.orgs[at].1)
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn len(&self) -> usize {
         2 + usize::from(self.expectations.is_some()) + self.orgs.len()
     }
 }
 
-/// The folder. Links in it may lead to other places in it (that is how volumes are mounted), and nowhere else: who may write
-/// a policy file is not to show what another user may read.
+/// The policy folder. Links in it may point to other places inside it (as mounted volumes do), but not outside: write
+/// access to a policy file must not reveal files that belong to other users.
 pub(super) struct Root<'a>(&'a Path);
 
 impl Root<'_> {
@@ -180,7 +179,7 @@ impl Root<'_> {
         File::new(name, text, false)
     }
 
-    /// What the folder tells of a file without reading it.
+    /// A file's metadata.
     pub fn about(&self, name: &str) -> Option<fs::Metadata> {
         fs::metadata(self.0.join(name)).ok()
     }
@@ -191,12 +190,12 @@ impl Root<'_> {
         {
             return Ok(());
         }
-        Err(io::Error::other("it is a link that leads out of the policy folder"))
+        Err(io::Error::other("it is a link to outside the policy folder"))
     }
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
-    // A pipe would wait for its writer, for ever.
+    // Reading a pipe would wait for its writer forever.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
@@ -205,7 +204,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other("it is larger than 1 MiB"));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8; save it as that"))
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8; save it as UTF-8"))
 }
 
 fn org_names(root: &Root<'_>, strays: &mut Vec<LintProblem>) -> Vec<String> {
@@ -231,15 +230,15 @@ fn org_names(root: &Root<'_>, strays: &mut Vec<LintProblem>) -> Vec<String> {
     names
 }
 
-/// The organization whose file has this name: its id as it is written elsewhere, without a leading zero.
+/// The organization whose file has this name: its id, without leading zeros.
 fn org_of(name: &str) -> Option<OrgId> {
     let digits = name.strip_suffix(".csv")?;
     let id = digits.parse().ok().filter(|id| (1..=MAX_ID).contains(id))?;
     (digits == i64::to_string(&id)).then_some(OrgId(id))
 }
 
-/// Hidden files and the backups of editors. Anything else that isn't an organization's file is a mistake: a rule
-/// in `7.CSV` would silently not hold.
+/// Hidden files and backups of editors. Anything else that is not an organization's file is a mistake: a rule in
+/// `7.CSV` would silently have no effect.
 fn is_ignored(name: &str) -> bool {
     name == "README.md" || name.starts_with('.') || name.ends_with('~')
 }

@@ -1,4 +1,4 @@
-//! What needs the inside of the module; what needs only the files stands in `tests/it/policy_files.rs`.
+//! Tests that need the module's internals; those that only need the files are in `tests/it/policy_files.rs`.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use crate::base::{
     permission::{Permission, PermissionSet, Role},
 };
 
-/// A folder with the built-in files and these beside them.
+/// A folder with the built-in files and these in addition.
 pub(super) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("orgs")).unwrap();
@@ -29,7 +29,7 @@ fn shown(problems: &[LintProblem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// The built-in policy with more lines at the end, which begin at the returned line.
+/// The built-in policy with more lines at the end; returns the number of the first one.
 fn policy_and(lines: &str) -> (String, usize) {
     let text = source::Sources::embedded().policy.text.unwrap();
     let first = text.lines().count() + 1;
@@ -49,7 +49,7 @@ fn the_built_in_files_are_good() {
 #[test]
 fn a_bad_line_of_the_policy_is_named() {
     for (line, reason) in [
-        ("q, OWNER, *, agent.view, allow", r#"unknown kind of line "q": p or g"#),
+        ("q, OWNER, *, agent.view, allow", r#"unknown kind of line "q": must be p or g"#),
         ("p, OWNER, *, agent.view", "4 fields instead of 5: p, <who>, <where>, <permission>, <effect>"),
         (
             "p, OWNER, *, agent.view, allow, allow",
@@ -58,9 +58,9 @@ fn a_bad_line_of_the_policy_is_named() {
         ("g, OWNER", "2 fields instead of 3: g, <role>, <lower role>"),
         (
             "p, VIEWER, *, audit.view, allow # for now",
-            r##"a comment stands on a line of its own, not behind one: "# for now""##,
+            r##"a comment must be on a line of its own, not at the end of one: "# for now""##,
         ),
-        (r#"p, VIEWER, *, "audit.view", allow"#, "fields are written without quotes"),
+        (r#"p, VIEWER, *, "audit.view", allow"#, "fields must not be quoted"),
         ("p, ADMNI, *, audit.view, allow", r#"unknown role "ADMNI" (did you mean "ADMIN"?)"#),
         (
             "p, service-token, *, audit.view, allow",
@@ -74,10 +74,10 @@ fn a_bad_line_of_the_policy_is_named() {
         ("p, VIEWER, *, audit.view, alow", r#"unknown effect "alow" (did you mean "allow"?)"#),
         (
             "p, VIEWER, 7, audit.view, allow",
-            r#"the domain here is *, not "7": other domains have files in orgs/"#,
+            r#"the domain must be *, not "7": organizations have their own files in orgs/"#,
         ),
         ("g, VIEWER, OWNER", "VIEWER can't inherit from OWNER: only from a lower role"),
-        ("g, OWNER, ADMIN", "OWNER inherits from ADMIN by an earlier line already"),
+        ("g, OWNER, ADMIN", "an earlier line already lets OWNER inherit from ADMIN"),
     ] {
         let (text, at) = policy_and(line);
         assert_eq!(problems(&[("policy.csv", &text)]), [format!("policy.csv:{at}: {reason}")], "{line}");
@@ -116,18 +116,18 @@ fn a_bad_file_of_an_organization_is_named() {
         text.lines().position(|line| line == "p, OPERATOR, *, member.edit, deny").unwrap() + 1
     };
     for (line, reason) in [
-        ("p, VIEWER, 8, agent.edit, allow", r#":1: the domain in this file is 7, not "8""#),
-        ("p, VIEWER, *, agent.edit, allow", r#":1: the domain in this file is 7, not "*""#),
+        ("p, VIEWER, 8, agent.edit, allow", r#":1: the domain in this file must be 7, not "8""#),
+        ("p, VIEWER, *, agent.edit, allow", r#":1: the domain in this file must be 7, not "*""#),
         (
             "p, service_token, 7, agent.edit, allow",
-            ":1: service_token stands only in policy.csv: its cap holds everywhere",
+            ":1: service_token is only allowed in policy.csv: its cap applies everywhere",
         ),
-        ("g, OWNER, ADMIN", ":1: g lines stand only in policy.csv: roles inherit alike everywhere"),
+        ("g, OWNER, ADMIN", ":1: g lines are only allowed in policy.csv: inheritance is the same everywhere"),
         (
             "p, OWNER, 7, policy.edit, deny",
             ":1: nobody in organization 7 could edit its policy: no role keeps policy.edit",
         ),
-        ("# nothing", ": no line in it: delete the file if the organization has no rules of its own"),
+        ("# nothing", ": the file is empty: delete it if the organization has no rules of its own"),
         (
             "p, VIEWER, 7, agent.edit, allow\np, VIEWER, 7, agent.edit, deny",
             ":2: contradicts line 1, which says allow",
@@ -143,9 +143,9 @@ fn a_bad_file_of_an_organization_is_named() {
 #[test]
 fn a_bad_file_is_named() {
     let empty = problems(&[("policy.csv", "\n# nothing\n")]);
-    assert_eq!(empty, ["policy.csv: no line in it: an empty policy lets nobody do anything"]);
+    assert_eq!(empty, ["policy.csv: the file is empty: an empty policy lets nobody do anything"]);
     for name in ["7.CSV", "07.csv", "0.csv", "-7.csv", "7.csv.bak", "seven.csv", "9007199254740992.csv"] {
-        let reason = "not the name of an organization's file, which is <organization id>.csv";
+        let reason = "not a valid name for an organization's file: must be <organization id>.csv";
         assert_eq!(problems(&[(&format!("orgs/{name}"), "")]), [format!("orgs/{name}: {reason}")]);
     }
     for name in [".7.csv.swp", "7.csv~", ".gitkeep"] {
@@ -159,11 +159,11 @@ fn a_bad_file_is_named() {
     let reasons: Vec<_> = check(dir.path()).problems.into_iter().map(|problem| problem.reason).collect();
     assert_eq!(
         reasons,
-        ["can't be read: it is not UTF-8; save it as that", "can't be read: it is not a file"]
+        ["can't be read: it is not UTF-8; save it as UTF-8", "can't be read: it is not a file"]
     );
     let reasons: Vec<_> =
         check(dir.path().join("none").as_path()).problems.into_iter().map(|problem| problem.reason).collect();
-    assert!(reasons.len() == 1 && reasons[0].starts_with("there is no such folder"), "{reasons:?}");
+    assert!(reasons.len() == 1 && reasons[0].starts_with("the folder does not exist"), "{reasons:?}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_permission_without_a_line_is_named() {
     let text = text.replace("p, ADMIN, *, audit.view, allow\n", "");
     assert_eq!(
         problems(&[("policy.csv", &text)]),
-        ["policy.csv: no line gives audit.view to a role, and none denies it"]
+        ["policy.csv: no line allows or denies audit.view to a role"]
     );
 }
 
@@ -185,8 +185,8 @@ fn another_model_is_refused() {
     assert!(found[0].ends_with(&format!("the model is fixed: expected \"{wanted}\"")), "{found:?}");
     assert!(problems(&[("model.conf", "")])[0].ends_with("\"[request_definition]\" is missing"));
     let more = format!("{}\n[more]\n", source::MODEL);
-    assert!(problems(&[("model.conf", &more)])[0].ends_with("nothing more is expected"));
-    // Spaces and comments are free.
+    assert!(problems(&[("model.conf", &more)])[0].ends_with("nothing else is expected"));
+    // Spaces and comments may differ.
     assert!(
         problems(&[("model.conf", &source::MODEL.replace(" = ", "  =  ").replace("# ", "#"))]).is_empty()
     );
@@ -215,7 +215,7 @@ fn a_bad_reload_keeps_the_last_good_policy_and_says_so() {
     fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, agent.edti, allow").unwrap();
     assert_eq!(policy.reload().unwrap_err(), policy.status().problems);
     assert_eq!((policy.status().version, policy.status().problems.len()), (before.version.clone(), 1));
-    assert!(!policy.look(), "a refused change is looked at once");
+    assert!(!policy.look(), "a refused change is read once");
     fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, agent.edit, allow").unwrap();
     assert_eq!(policy.reload(), Ok(()));
     assert!(policy.allows(org, Role::Viewer, Permission::AgentEdit));
@@ -231,16 +231,19 @@ fn a_bad_expectation_is_named() {
     for (line, reason) in [
         ("VIEWER, *, agent.delete", "3 fields instead of 4: <who>, <where>, <permission>, <effect>"),
         ("VEIWER, *, agent.delete, deny", r#"unknown role "VEIWER" (did you mean "VIEWER"?)"#),
-        ("VIEWER, all, agent.delete, deny", r#"unknown place "all": *, default, or an organization's id"#),
+        (
+            "VIEWER, all, agent.delete, deny",
+            r#"unknown place "all": must be *, default or an organization's id"#,
+        ),
         (
             "VIEWER, *, agent.delte, deny",
             r#"unknown permission "agent.delte" (did you mean "agent.delete"?)"#,
         ),
         ("VIEWER, *, agent.delete, dney", r#"unknown effect "dney" (did you mean "deny"?)"#),
-        ("service_token, 7, agent.view, allow", "the cap of service_token holds everywhere: write *"),
+        ("service_token, 7, agent.view, allow", "the cap of service_token applies everywhere: write *"),
         (
             "VIEWER, *, agent.view, allow # so",
-            r##"a comment stands on a line of its own, not behind one: "# so""##,
+            r##"a comment must be on a line of its own, not at the end of one: "# so""##,
         ),
     ] {
         let found = problems(&[("expectations.csv", &format!("# first\n{line}\n"))]);
@@ -267,11 +270,11 @@ fn a_policy_that_falls_short_of_an_expectation_is_refused_with_the_line_that_dec
     assert_eq!(
         found,
         [
-            "expectations.csv:1: expected allow of token.view to VIEWER, who may not in organization 8: no line of \
+            "expectations.csv:1: expected allow of token.view to VIEWER, who may not in organization 8: no line in \
              policy.csv allows it"
         ]
     );
-    // Saved while the service runs: the last good policy stays.
+    // Saved while the service runs: the last valid policy stays.
     let dir = folder(&[("orgs/7.csv", own)]);
     let policy = Policy::load(dir.path()).unwrap();
     fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, agent.delete, allow\n").unwrap();
@@ -315,7 +318,7 @@ fn rules_that_are_given_decide_where_there_is_no_file() {
     assert!(!policy.give([(OrgId(7), Some(text.to_owned()))]), "nothing new");
     assert_eq!(policy.now().org_text(OrgId(7)).as_deref(), Some(text));
     assert!(!policy.has_file(OrgId(7)));
-    // A file takes over, whatever is given meanwhile, and gives back what is the newest then.
+    // A file takes over, whatever is given meanwhile; when it goes, the newest given rules apply again.
     fs::write(&file, "p, VIEWER, 7, skill.edit, allow\n").unwrap();
     policy.reload().unwrap();
     assert!(policy.has_file(OrgId(7)) && may(Permission::SkillEdit) && !may(Permission::ContactView));
@@ -324,7 +327,7 @@ fn rules_that_are_given_decide_where_there_is_no_file() {
     fs::remove_file(&file).unwrap();
     policy.reload().unwrap();
     assert!(!policy.has_file(OrgId(7)) && may(Permission::McpEdit) && !may(Permission::SkillEdit));
-    // The same text in a file is the file's all the same.
+    // Even with the same text, a file overrides the given rules.
     fs::write(&file, newer).unwrap();
     policy.reload().unwrap();
     assert!(policy.has_file(OrgId(7)));
@@ -348,23 +351,23 @@ fn what_is_wrong_in_one_organizations_file_keeps_its_last_good_rules_and_no_othe
     assert!(policy.allows(OrgId(8), Role::Viewer, Permission::SkillEdit));
     assert!(policy.allows(OrgId(7), Role::Viewer, Permission::ContactView));
     assert_eq!(policy.role_permissions(OrgId(9), Role::Viewer), policy.role_permissions(ANY, Role::Viewer));
-    // Another file for every organization holds for all, the one with the wrong file among them.
+    // A new file for every organization applies to all, including the one with the invalid file.
     let (text, _) = policy_and("p, VIEWER, *, contact.view, deny\n");
     fs::write(dir.path().join("policy.csv"), text).unwrap();
     assert!(policy.reload().is_err());
     assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::ContactView));
-    // Something wrong there, and nothing is taken, though what is given still is.
+    // If that file is invalid, nothing from the folder applies, but given rules still do.
     fs::write(dir.path().join("policy.csv"), "nonsense\n").unwrap();
     fs::remove_file(dir.path().join("orgs/8.csv")).unwrap();
     assert!(policy.reload().unwrap_err().iter().any(|problem| problem.org.is_none()));
     assert!(policy.allows(OrgId(8), Role::Viewer, Permission::SkillEdit));
-    assert!(policy.has_file(OrgId(8)), "what decides is not given by anybody else");
+    assert!(policy.has_file(OrgId(8)), "given rules don't override its file");
     let given = Some("p, VIEWER, 10, skill.edit, allow\n".to_owned());
     assert!(policy.give([(OrgId(10), given)]));
     assert!(policy.allows(OrgId(10), Role::Viewer, Permission::SkillEdit));
 }
 
-/// No organization has this one.
+/// An organization without rules of its own.
 const ANY: OrgId = OrgId(1);
 
 #[test]
@@ -372,7 +375,7 @@ fn a_start_with_a_wrong_file_locks_that_organization_and_no_other() {
     let unread = "p, VIEWER, 7, skill.edit, allow\np, OPERATOR, 7, agent.create, dney\n";
     let policy = Policy::load(folder(&[("orgs/7.csv", unread)]).path()).unwrap();
     assert_eq!(policy.status().problems.len(), 1);
-    // Who knows what it was to deny.
+    // Nobody knows what the line was meant to deny.
     let owner: PermissionSet = OWNER_KEEPS.into_iter().collect();
     assert_eq!(policy.role_permissions(OrgId(7), Role::Owner), owner);
     for role in [Role::Admin, Role::Operator, Role::Viewer] {
@@ -400,7 +403,7 @@ fn of_given_rules_that_are_no_longer_good_only_the_denials_hold() {
         assert!(!policy.allows(OrgId(7), Role::Viewer, Permission::ContactView), "{file}");
         assert!(!policy.allows(OrgId(7), Role::Operator, Permission::AgentCreate), "{file}");
         assert!(policy.allows(OrgId(7), Role::Operator, Permission::AgentEdit), "{file}");
-        assert_eq!(policy.now().org_text(OrgId(7)).as_deref(), Some(text), "it is still what can be edited");
+        assert_eq!(policy.now().org_text(OrgId(7)).as_deref(), Some(text), "it can still be edited");
         let read = Compiled::read(dir.path(), &given(7, text)).unwrap();
         assert_eq!((shown(read.problems()), read.problems_of_files().len()), (shown(&problems), 0));
         assert_eq!(read.version(), policy.status().version);

@@ -1,8 +1,8 @@
-//! Puts a saved file in force within a second.
+//! Puts saved files in force within a second.
 //!
-//! The system's notices make it fast; a poll makes it sure, because notices don't come from every network file system,
-//! get lost when the folder itself is replaced, and can run out. The poll asks the file system what was changed, and reads
-//! nothing else (`folder`). Every replica watches for itself.
+//! File system notifications make this fast; a poll makes it reliable, because not every network file system sends
+//! notifications, they stop when the folder itself is replaced, and they can run out. The poll only asks the file
+//! system what changed (`folder`). Every replica watches for itself.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -12,14 +12,14 @@ use tokio::{sync::Notify, time};
 
 use super::live::Policy;
 
-/// How long after a notice the files are read: a save is often several writes.
+/// How long to wait after a notification: a save is often several writes.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How often the folder is looked at without a notice.
+/// How often the folder is polled.
 const POLL: Duration = Duration::from_millis(700);
 
 impl Policy {
-    /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer. Before each look it waits
-    /// for `given`, which gives what is new: whoever deletes a file has published its text before.
+    /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer. Before each look it
+    /// awaits `given`, which gives new rules: whoever deletes a file has published its text first.
     pub async fn watch(self, given: impl Fn() -> BoxFuture<'static, ()>) {
         watch(self, given).await;
     }
@@ -28,7 +28,7 @@ impl Policy {
 async fn watch(policy: Policy, given: impl Fn() -> BoxFuture<'static, ()>) {
     let Some(dir) = policy.dir() else { return };
     let saved = Arc::new(Notify::new());
-    // Kept for as long as we watch: dropped, it gives no more notices.
+    // Dropping it would end the notifications.
     let _notices = notices(dir, Arc::clone(&saved));
     loop {
         if time::timeout(POLL, saved.notified()).await.is_ok() {
@@ -38,7 +38,7 @@ async fn watch(policy: Policy, given: impl Fn() -> BoxFuture<'static, ()>) {
         let policy = policy.clone();
         let looked = tokio::task::spawn_blocking(move || policy.look()).await;
         if let Err(error) = looked {
-            tracing::error!(%error, "reading the policy failed; the last good one stays in force");
+            tracing::error!(%error, "reading the policy failed; the last valid one stays in force");
         }
     }
 }
@@ -51,11 +51,13 @@ fn notices(dir: &Path, saved: Arc<Notify>) -> Option<RecommendedWatcher> {
     };
     notify::recommended_watcher(on_event)
         .and_then(|mut watcher| watcher.watch(dir, RecursiveMode::Recursive).map(|()| watcher))
-        .inspect_err(|error| tracing::warn!(%error, "no notices of saved policy files; they are polled"))
+        .inspect_err(
+            |error| tracing::warn!(%error, "no notifications of saved policy files; they are polled"),
+        )
         .ok()
 }
 
-/// Our own reading gives notices of opening, which would make us read again, for ever.
+/// Our own reading causes access notifications, which would make us read again forever.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => matches!(access, AccessKind::Close(notify::event::AccessMode::Write)),

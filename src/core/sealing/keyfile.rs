@@ -14,8 +14,8 @@
 //! seed = "<32 bytes, base64>"
 //! ```
 //!
-//! Whoever has this file and the database has every secret. It is created for its owner alone, is never
-//! overwritten by accident, and nothing of its text is ever part of an error.
+//! This file and the database together give access to every secret. It is readable by its owner only, never overwritten
+//! by accident, and none of its text ever appears in an error.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::{KeyRing, SecretKey, random_bytes};
 use crate::base::files::{create_private, put_in_place};
 
-/// What is wrong with the key file. Tells where, never what stands there.
+/// What is wrong with the key file. Says where, but never includes its content.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It can't be read or written.
@@ -40,32 +40,32 @@ pub enum KeyFileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others can read it, or its group can write it.
+    /// Others can read it, or its group can write to it.
     #[error("{}: others can read it; run: chmod 600", .0.display())]
     Exposed(PathBuf),
-    /// It is not TOML of the expected shape.
-    #[error("the key file does not parse (line {line})")]
+    /// It is not TOML of the expected form.
+    #[error("the key file is not valid (line {line})")]
     Syntax {
-        /// The line, from 1.
+        /// The line, starting at 1.
         line: usize,
     },
     /// A key is not 32 bytes in base64.
     #[error("{0} is not 32 bytes in base64")]
     BadKey(String),
-    /// Two keys have one id.
-    #[error("{0} stands twice in the key file")]
+    /// Two keys have the same id.
+    #[error("{0} appears twice in the key file")]
     Duplicate(String),
     /// The active key is not among the keys.
-    #[error("the active {0} is not among the keys of the key file")]
+    #[error("the active {0} is not in the key file")]
     NoActiveKey(&'static str),
 }
 
-/// A seed that signs access tokens (Ed25519), and the name that goes into their header. Those of the key file are
-/// what an installation begins with; from then on the table `signing_keys` has them (`keys/signing.rs`). The key of the
-/// audit log is derived from the seed as well (`audit/key.rs`), so it stays in the file.
+/// A seed that signs access tokens (Ed25519), and its name in their header. An installation starts with those of the
+/// key file; from then on the table `signing_keys` holds them (`keys/signing.rs`). The key of the audit log is also
+/// derived from the seed (`audit/key.rs`), so it stays in the file.
 #[derive(Clone)]
 pub struct SigningKey {
     /// The key's name in a token's header.
@@ -89,17 +89,17 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
-    /// New random keys, not saved anywhere yet.
+    /// New random keys, not saved yet.
     #[must_use]
     pub fn generate() -> Self {
         let signing = SigningKey::generate();
         Self { ring: KeyRing::ephemeral(), active_signing: signing.kid.clone(), signing: vec![signing] }
     }
 
-    /// Reads the file, or makes it with new keys when there is none.
+    /// Reads the file, or creates it with new keys if it does not exist.
     ///
     /// # Errors
-    /// When it can't be read or made, does not parse, or is readable for others than its owner.
+    /// It can't be read or created, is not valid, or others than its owner can read it.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyFileError> {
         match Self::load(path) {
             Err(KeyFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -108,7 +108,7 @@ impl KeyFile {
         let keys = Self::generate();
         match keys.write_new(path) {
             Ok(()) => Ok(keys),
-            // Another process was faster: its keys are the installation's.
+            // Another process was faster: its keys are now the installation's.
             Err(KeyFileError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
                 Self::load(path)
             }
@@ -119,7 +119,7 @@ impl KeyFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// When it can't be read, does not parse, or is readable for others than its owner.
+    /// It can't be read, is not valid, or others than its owner can read it.
     pub fn load(path: &Path) -> Result<Self, KeyFileError> {
         let io = |source| KeyFileError::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(io)?;
@@ -128,10 +128,10 @@ impl KeyFile {
         Self::parse(&text)
     }
 
-    /// Reads the text of a key file.
+    /// Parses the text of a key file.
     ///
     /// # Errors
-    /// When it does not parse or lacks an active key.
+    /// It is not valid or lacks an active key.
     pub fn parse(text: &str) -> Result<Self, KeyFileError> {
         let wire: Wire = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -152,13 +152,13 @@ impl KeyFile {
         &self.active_signing
     }
 
-    /// All keys that verify access tokens, the active one included.
+    /// All keys that verify access tokens, including the active one.
     #[must_use]
     pub fn signing(&self) -> &[SigningKey] {
         &self.signing
     }
 
-    /// Adds a sealing key that does not seal yet, unless there is one. Returns its id.
+    /// Adds a sealing key that does not seal yet, unless there already is one. Returns its id.
     pub fn prepare_sealing(&mut self) -> u32 {
         let newest = self.ring.keys.keys().next_back().copied().unwrap_or_default();
         if newest > self.ring.active {
@@ -169,18 +169,18 @@ impl KeyFile {
         id
     }
 
-    /// Makes the prepared sealing key the active one, or a new one. Returns its id.
+    /// Makes the prepared sealing key active, or else a new one. Returns its id.
     pub fn rotate_sealing(&mut self) -> u32 {
         self.ring.active = self.prepare_sealing();
         self.ring.active
     }
 
-    /// Forgets a sealing key that is not the active one; false where there is no such key.
+    /// Removes a sealing key that is not active; returns false if there is no such key.
     pub fn retire_sealing(&mut self, id: u32) -> bool {
         id != self.ring.active && self.ring.keys.remove(&id).is_some()
     }
 
-    /// Adds a signing key and makes it the active one; tokens that an older one signed stay valid.
+    /// Adds a signing key and makes it active; tokens signed by an older one stay valid.
     pub fn rotate_signing(&mut self) -> &str {
         let key = SigningKey::generate();
         self.active_signing.clone_from(&key.kid);
@@ -188,23 +188,23 @@ impl KeyFile {
         &self.active_signing
     }
 
-    /// Replaces the file, in one step: a reader sees the old keys or the new ones.
+    /// Replaces the file atomically: a reader sees either the old keys or the new ones.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// It can't be written.
     pub fn save(&self, path: &Path) -> Result<(), KeyFileError> {
         let beside = path.with_extension(format!("{:08x}.new", u32::from_be_bytes(random_bytes())));
-        // Still there after a power failure: what is sealed with a new key must not outlive the key.
+        // Synced to disk: a value sealed with a new key must not outlive the key.
         let replaced = write_private(&beside, &self.text()).and_then(|()| put_in_place(&beside, path));
         replaced.map_err(|source| {
-            // The keys must not stay behind under a name that nobody looks at; the first error is what matters.
+            // The keys must not stay behind under a name that nobody looks at; the first error is the one that matters.
             let _ = std::fs::remove_file(&beside);
             KeyFileError::Io { path: path.to_owned(), source }
         })
     }
 
-    /// Writes a file that must not exist yet, readable for its owner alone from the first byte on. Where two
-    /// processes start at once, the loser may not see half a file: the text goes to a name of its own first.
+    /// Creates the file, readable by its owner only from the first byte on. If two processes start at once, the loser
+    /// must not see half a file, so the text is written under a temporary name first.
     fn write_new(&self, path: &Path) -> Result<(), KeyFileError> {
         let io = |source| KeyFileError::Io { path: path.to_owned(), source };
         if let Some(folder) = path.parent() {
@@ -222,8 +222,8 @@ impl KeyFile {
         // Writing to a string can't fail.
         let _ = write!(
             out,
-            "# The keys of this Muster installation. With it and the database, every secret can be read: back it\n\
-             # up apart from the database, and show it to nobody.\n\n[sealing]\nactive = {}\n",
+            "# The keys of this Muster installation. With this file and the database, every secret can be read:\n\
+             # back it up separately from the database, and keep it private.\n\n[sealing]\nactive = {}\n",
             self.ring.active
         );
         for (id, key) in &self.ring.keys {
@@ -240,7 +240,7 @@ impl KeyFile {
 }
 
 impl SigningKey {
-    /// A new random key, kept nowhere yet.
+    /// A new random key, not saved yet.
     #[must_use]
     pub fn generate() -> Self {
         let kid = format!("{:016x}", u64::from_be_bytes(random_bytes()));
@@ -257,7 +257,7 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(unix)]
 fn refuse_exposed(path: &Path, metadata: &std::fs::Metadata) -> Result<(), KeyFileError> {
     use std::os::unix::fs::PermissionsExt;
-    // A group may read it: that is how orchestrators mount secrets for a process that is not root.
+    // The group may read it: that is how orchestrators mount secrets for processes that are not root.
     if metadata.permissions().mode() & 0o027 != 0 {
         return Err(KeyFileError::Exposed(path.to_owned()));
     }
@@ -269,7 +269,7 @@ fn refuse_exposed(_: &Path, _: &std::fs::Metadata) -> Result<(), KeyFileError> {
     Ok(())
 }
 
-/// The file as it stands, before its keys are looked at.
+/// The file as parsed, before its keys are checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire {
@@ -395,10 +395,10 @@ mod tests {
         for (bad, expected) in [
             (good.replace("active = 1", "active = 9"), "the active sealing key is not"),
             (good.replace(&key, "key = \"c2hvcnQ=\""), "sealing key 1 is not 32 bytes"),
-            (good.replace("id = 1", "ib = 1"), "does not parse (line"),
-            (good.replace(&key, key.trim_end_matches('"')), "does not parse (line 9)"),
-            (format!("{good}\n[[sealing.keys]]\nid = 1\n{key}\n"), "sealing key 1 stands twice"),
-            (String::new(), "does not parse"),
+            (good.replace("id = 1", "ib = 1"), "is not valid (line"),
+            (good.replace(&key, key.trim_end_matches('"')), "is not valid (line 9)"),
+            (format!("{good}\n[[sealing.keys]]\nid = 1\n{key}\n"), "sealing key 1 appears twice"),
+            (String::new(), "is not valid"),
         ] {
             let error = KeyFile::parse(&bad).unwrap_err();
             let shown = format!("{error} {error:?}");

@@ -1,4 +1,4 @@
-//! The key ring of a running service: replaced as a whole, while others seal and open.
+//! The key ring of a running service: replaced as a whole while others seal and open.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use secrecy::{SecretSlice, SecretString};
 
 use super::{KeyRing, SealContext, SealError};
 
-/// The key ring in force. Cheap to clone; every clone sees the same ring.
+/// The current key ring. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]
 pub struct LiveRing(Arc<ArcSwap<KeyRing>>);
 
 impl LiveRing {
-    /// Begins with `ring`.
+    /// Starts with `ring`.
     #[must_use]
     pub fn new(ring: KeyRing) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(ring)))
     }
 
-    /// The ring in force just now.
+    /// The current ring.
     #[must_use]
     pub fn current(&self) -> Arc<KeyRing> {
         self.0.load_full()
     }
 
-    /// Puts `ring` in force.
+    /// Replaces the ring.
     pub fn replace(&self, ring: KeyRing) {
         self.0.store(Arc::new(ring));
     }

@@ -1,13 +1,13 @@
-//! Backups of SQLite: a consistent copy made while the service serves, in one file that can be checked.
+//! Backups of SQLite: a consistent copy made while the service runs, in one verifiable file.
 //!
-//! The file is a tar archive: `manifest.json` (what made it, when, up to which migration, and the SHA-256 of every other
-//! entry), `muster.db`, and the policy files in `policies/`. Attachments and pictures are rows of the database. The key file
-//! is left out: with it and the backup every secret can be read, so the two are kept apart.
+//! The file is a tar archive: `manifest.json` (what made it, when, the newest migration, and the SHA-256 of every other
+//! entry), `muster.db`, and the policy files in `policies/`. Attachments and pictures are rows of the database. The key
+//! file is left out: with both, anyone could read every secret, so the two are kept apart.
 //!
-//! Files change while the service serves: everything is copied first, and the copies are what is hashed and archived. The
+//! Files change while the service runs, so everything is copied first, and the copies are hashed and archived. The
 //! archive is read back before it gets its name.
 //!
-//! [`restore`] writes nothing that is there already, and puts the database in place only after everything was checked.
+//! [`restore`] overwrites nothing, and puts the database in place only after everything has been checked.
 
 use std::{
     fs::{self, File},
@@ -29,33 +29,33 @@ use crate::{
     core::config::Config,
 };
 
-/// The form of the archive.
+/// The version of the archive format.
 const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest.json";
 const DATABASE: &str = "muster.db";
 const POLICIES: &str = "policies/";
-/// The largest manifest, and the largest policy file, that is read.
+/// The largest manifest or policy file that is read.
 const LARGEST_TEXT: u64 = 16 << 20;
 
-/// What a backup says of itself.
+/// A backup's description of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The form of the archive.
+    /// The version of the archive format.
     pub format: u32,
-    /// The version that made it.
+    /// The Muster version that made it.
     pub muster: String,
-    /// When.
+    /// When it was made.
     pub made_at: Timestamp,
     /// The newest migration in it.
     pub migrated_to: i64,
-    /// What else is in it.
+    /// The other entries.
     pub files: Vec<Entry>,
-    /// What is not, and why.
+    /// What is missing, and why.
     pub left_out: String,
 }
 
 impl Manifest {
-    /// How many policy files are in it.
+    /// The number of policy files in it.
     #[must_use]
     pub fn policies(&self) -> usize {
         self.files.iter().filter(|entry| entry.name.starts_with(POLICIES)).count()
@@ -73,14 +73,14 @@ pub struct Entry {
     pub sha256: String,
 }
 
-/// The file of the database that the settings name.
+/// The database file that the settings name.
 ///
 /// # Errors
-/// It is no SQLite database, or one in memory.
+/// It is not an SQLite database, or it is in memory.
 pub fn database_file(config: &Config) -> anyhow::Result<PathBuf> {
     ensure!(
         config.database.is_sqlite(),
-        "this is for SQLite. Save PostgreSQL with its own tools: pg_dump --format=custom --file=muster.dump DATABASE, and \
+        "this command is for SQLite. Back up PostgreSQL with its own tools: pg_dump --format=custom --file=muster.dump DATABASE, and \
          pg_restore --clean --if-exists --dbname=DATABASE muster.dump; see docs/operations.md"
     );
     let options =
@@ -90,14 +90,14 @@ pub fn database_file(config: &Config) -> anyhow::Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// Makes a backup in the new file `out`, while others read and write.
+/// Writes a backup to the new file `out`, while others read and write.
 ///
 /// # Errors
-/// `out` exists, the copy or the archive is not in order, or something can't be read or written.
+/// `out` exists, the copy or the archive is faulty, or something can't be read or written.
 pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Result<Manifest> {
     let database = database_file(config)?;
-    ensure!(database.exists(), "there is no database {}", database.display());
-    ensure!(!out.exists(), "{} exists already; nothing is overwritten", out.display());
+    ensure!(database.exists(), "database {} does not exist", database.display());
+    ensure!(!out.exists(), "{} already exists and will not be overwritten", out.display());
     let work = Workplace::beside(out)?;
     let copy = work.path(DATABASE);
     let db = Db::open(&config.database).await?;
@@ -123,18 +123,18 @@ pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Resu
     let archive = work.path("archive");
     write_archive(&archive, &manifest, &files)?;
     read_archive(&archive, |_| Ok(io::sink())).context("the archive that was written does not read back")?;
-    // A link, not a rename: it does not replace what somebody else has put there meanwhile.
+    // A link, not a rename: it does not replace a file that someone else has created meanwhile.
     fs::hard_link(&archive, out).with_context(|| out.display().to_string())?;
     Ok(manifest)
 }
 
 async fn copy_database(db: &Db, copy: &Path) -> anyhow::Result<()> {
-    let target = copy.to_str().context("a path that is not UTF-8")?;
+    let target = copy.to_str().context("the path is not UTF-8")?;
     db.execute("VACUUM INTO $1", vec![target.into()]).await?;
     Ok(())
 }
 
-/// Looks through a copy; answers the newest migration in it.
+/// Checks a copy, and returns its newest migration.
 async fn check_database(path: &Path) -> anyhow::Result<i64> {
     let options = SqliteConnectOptions::new().filename(path).read_only(true);
     let mut connection = SqliteConnection::connect_with(&options).await?;
@@ -144,13 +144,13 @@ async fn check_database(path: &Path) -> anyhow::Result<i64> {
     let newest = sqlx::query(sql)
         .fetch_one(&mut connection)
         .await
-        .context("it is no database of Muster")?
+        .context("it is not a Muster database")?
         .try_get(0)?;
     connection.close().await?;
     Ok(newest)
 }
 
-/// Copies the policy files. Hidden ones are left out: files that are being written, and what the service notes for itself.
+/// Copies the policy files, without hidden ones: files being written, and the service's own notes.
 fn copy_policies(
     folder: &Path,
     within: &str,
@@ -172,7 +172,7 @@ fn copy_policies(
         fs::create_dir_all(copy.parent().unwrap_or(&copy))?;
         match fs::copy(&path, &copy) {
             Ok(_) => files.push((name, copy)),
-            // Removed since the folder was read: there is no such policy any more.
+            // Deleted since the folder was read: that policy no longer exists.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         }
@@ -210,18 +210,18 @@ fn append(
     Ok(archive.append_data(&mut header, name, content)?)
 }
 
-/// Puts a backup in place of a database that does not exist, after everything in it was checked; its policy files only where
-/// `policy_dir` is an empty folder. Whether they were put there.
+/// Restores a backup where no database exists, after checking everything in it; its policy files only if `policy_dir`
+/// is an empty folder. Returns whether the policy files were restored.
 ///
 /// # Errors
-/// There is a database already; the archive is no backup, is damaged, or was made by a later version.
+/// A database exists; or the archive is not a backup, is damaged, or was made by a later version.
 pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, bool)> {
     let database = database_file(config)?;
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let path = PathBuf::from(format!("{}{suffix}", database.display()));
         ensure!(
             !path.exists(),
-            "{} exists already; nothing is overwritten. Move it away first",
+            "{} already exists and will not be overwritten. Move it away first",
             path.display()
         );
     }
@@ -239,7 +239,7 @@ pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, 
         manifest.migrated_to
     );
     let found = check_database(&work.path(DATABASE)).await?;
-    ensure!(found == manifest.migrated_to, "the manifest speaks of another database");
+    ensure!(found == manifest.migrated_to, "the manifest belongs to another database");
     for entry in manifest.files.iter().filter(|entry| entry.name.starts_with(POLICIES)) {
         let (Some(folder), Some(name)) = (policies, entry.name.strip_prefix(POLICIES)) else { continue };
         let target = folder.join(name);
@@ -247,7 +247,7 @@ pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, 
         fs::copy(work.path(&entry.name), &target).with_context(|| target.display().to_string())?;
     }
     File::open(work.path(DATABASE))?.sync_all()?;
-    // The last step, and one that can't replace anything.
+    // The last step, which can't overwrite anything.
     fs::hard_link(work.path(DATABASE), &database).with_context(|| database.display().to_string())?;
     Ok((manifest, policies.is_some()))
 }
@@ -256,7 +256,7 @@ fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
 }
 
-/// Unpacks what the manifest names, and checks every byte of it.
+/// Unpacks the files named in the manifest, and checks every byte.
 fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
     read_archive(file, |name| {
         let target = work.path(name);
@@ -265,7 +265,7 @@ fn unpack(file: &Path, work: &Workplace) -> anyhow::Result<Manifest> {
     })
 }
 
-/// Reads an archive and checks every byte of it; what is in it goes to where `place` says by its name.
+/// Reads an archive and checks every byte; each entry is written to where `place` says for its name.
 fn read_archive<W: Write>(file: &Path, place: impl Fn(&str) -> io::Result<W>) -> anyhow::Result<Manifest> {
     let mut archive = tar::Archive::new(File::open(file).with_context(|| file.display().to_string())?);
     let mut entries = archive.entries()?;
@@ -273,14 +273,14 @@ fn read_archive<W: Write>(file: &Path, place: impl Fn(&str) -> io::Result<W>) ->
     let first = first.with_context(|| format!("{} is not a backup", file.display()))?;
     ensure!(
         first.path()?.to_str() == Some(MANIFEST),
-        "{} is not a backup of Muster: it does not begin with {MANIFEST}",
+        "{} is not a backup of Muster: it does not start with {MANIFEST}",
         file.display()
     );
     let manifest: Manifest =
-        serde_json::from_reader(first.take(LARGEST_TEXT)).context("the manifest does not parse")?;
+        serde_json::from_reader(first.take(LARGEST_TEXT)).context("the manifest is not valid")?;
     ensure!(
         manifest.format == FORMAT,
-        "the backup has the form {}; this version reads {FORMAT}",
+        "the backup has format {}; this version reads format {FORMAT}",
         manifest.format
     );
     let mut missing: Vec<&Entry> = manifest.files.iter().collect();
@@ -288,10 +288,10 @@ fn read_archive<W: Write>(file: &Path, place: impl Fn(&str) -> io::Result<W>) ->
         let mut entry = entry.context("the archive is damaged")?;
         let name = entry.path()?.to_str().unwrap_or_default().to_owned();
         let Some(at) = missing.iter().position(|known| known.name == name) else {
-            bail!("{name} is not in the manifest, or stands twice");
+            bail!("{name} is not in the manifest, or appears twice");
         };
         let known = missing.remove(at);
-        ensure!(is_safe(&name), "{name} is no name of a file in a backup");
+        ensure!(is_safe(&name), "{name} is not a valid file name in a backup");
         let mut writing = Tee(place(&name)?, Hashing(Sha256::new(), 0));
         io::copy(&mut entry, &mut writing).with_context(|| name.clone())?;
         let Tee(_, Hashing(hash, bytes)) = writing;
@@ -303,7 +303,7 @@ fn read_archive<W: Write>(file: &Path, place: impl Fn(&str) -> io::Result<W>) ->
     if let Some(entry) = missing.first() {
         bail!("{} is missing", entry.name);
     }
-    ensure!(manifest.files.iter().any(|entry| entry.name == DATABASE), "there is no database in it");
+    ensure!(manifest.files.iter().any(|entry| entry.name == DATABASE), "the backup contains no database");
     Ok(manifest)
 }
 
@@ -312,14 +312,14 @@ fn is_safe(name: &str) -> bool {
     name == DATABASE || inner.is_some_and(|name| name.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }
 
-/// A folder for what is not finished, beside where it will stand; gone when dropped.
+/// A folder for unfinished files, next to their final place; removed when dropped.
 struct Workplace(PathBuf);
 
 impl Workplace {
     fn beside(path: &Path) -> anyhow::Result<Self> {
-        let name = path.file_name().context("a file's name is needed")?.to_string_lossy();
+        let name = path.file_name().context("a file name is required")?.to_string_lossy();
         let within = path.parent().filter(|within| !within.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        ensure!(within.is_dir(), "there is no folder {}", within.display());
+        ensure!(within.is_dir(), "folder {} does not exist", within.display());
         let id = u64::from_be_bytes(crate::core::sealing::random_bytes());
         let folder = path.with_file_name(format!(".{name}.{id:016x}"));
         let mut builder = fs::DirBuilder::new();
@@ -336,7 +336,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What can't be removed is in nobody's way.
+        // A leftover folder does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

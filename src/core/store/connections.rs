@@ -1,10 +1,11 @@
-//! Connections to the database, lent one at a time: to a statement whichever is free, to a transaction one of its own.
+//! Connections to the database, lent one at a time: to a statement any free one, to a transaction one for its whole
+//! duration.
 //!
-//! sqlx asks each connection that comes back to its pool whether it lives: a round trip and a task after every statement,
-//! which is half of what a read by key costs. Here a connection is lent again as it is, if its last statement has ended. One
-//! that was given up in the middle of a statement (a client that left, a request past its deadline) is thrown away: nobody
-//! knows what comes from it next. What reads and finds its connection dead, because the database was restarted, reads once
-//! more on a new one: reading twice changes nothing.
+//! sqlx pings each connection that returns to its pool: a round trip and a task after every statement, which is half
+//! the cost of a read by key. Here a connection is reused as it is if its last statement has completed. One that was
+//! abandoned in the middle of a statement (by a client that left, or a request past its deadline) is closed, since its
+//! state is unknown. A read that finds its connection dead, because the database was restarted, is retried once on a
+//! new one: reading twice changes nothing.
 
 use std::{
     fmt,
@@ -41,9 +42,9 @@ use crate::{
     core::telemetry::{self, metrics::Pool as Meter},
 };
 
-/// The longest that a connection is lent again and again: what is set for new ones comes into force in the end.
+/// The longest a connection is reused, so that new server settings take effect eventually.
 const LIFETIME: Duration = Duration::from_mins(30);
-/// How long a connection that nobody needs is kept.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_mins(5);
 
 /// How connections are opened.
@@ -56,7 +57,7 @@ pub(super) enum Opener {
 pub enum Driver {
     /// Over the network.
     Postgres(PgConnection),
-    /// To a file, by a thread of its own.
+    /// To a file, in a thread of its own.
     Sqlite(SqliteConnection),
 }
 
@@ -71,7 +72,7 @@ macro_rules! with {
 }
 
 impl Opener {
-    /// A connection that is nobody else's. Boxed: everything that runs a statement may have to open one first, and greeting a
+    /// Opens a connection. Boxed: everything that runs a statement may have to open one first, and connecting to a
     /// server is a large future.
     pub fn open(&self) -> BoxFuture<'_, Result<Driver, sqlx::Error>> {
         match self {
@@ -88,10 +89,10 @@ impl Opener {
     }
 }
 
-/// A connection, and what goes on on it.
+/// A connection and its state.
 pub(super) struct Opened {
     driver: Driver,
-    /// A statement has begun and not ended.
+    /// A statement has started and not ended.
     is_amid: bool,
     /// A transaction is open.
     is_open: bool,
@@ -116,16 +117,16 @@ pub struct Connections {
     pool: Pool<Opener>,
     meter: Meter,
     statements: Arc<AtomicU64>,
-    /// Transactions that are being undone: nobody waits for them but a shutdown.
+    /// Transactions being rolled back: only a shutdown waits for them.
     undoing: TaskTracker,
 }
 
 impl Connections {
-    /// None is open yet; at most `most` will be, and nobody waits for one longer than `patience`.
+    /// A pool without connections yet, with at most `most`, and a wait of at most `patience` for one.
     pub(super) fn new(opener: Opener, meter: Meter, most: u32, patience: Duration) -> anyhow::Result<Self> {
         let pool = Pool::builder(opener)
             .max_size(most as usize)
-            // The last one used is the next: those that are too many fall idle and are closed.
+            // The most recently used connection is next, so that surplus ones become idle and are closed.
             .queue_mode(QueueMode::Lifo)
             .wait_timeout(Some(patience))
             .create_timeout(Some(patience))
@@ -139,7 +140,7 @@ impl Connections {
         self.pool.manager()
     }
 
-    /// One of them, until it is dropped.
+    /// A connection, until it is dropped.
     pub(super) async fn lend(&self) -> Result<Lent, DbErr> {
         let held = self.pool.get().await.map_err(not_lent)?;
         Ok(Lent { held: Some(held), of: self.clone(), is_undoing: false })
@@ -155,7 +156,8 @@ impl Connections {
         if self.meter == Meter::Write {
             return self.lend().await?.rows(&sql, values).await;
         }
-        // Bound first: the dead connection is given back before another one is lent, which may be the only one.
+        // Evaluated first, so that the dead connection is returned before another one is lent, which may be the only
+        // one.
         let done = self.lend().await?.rows(&sql, values.clone()).await;
         match done {
             Err(DbErr::Conn(_)) => self.lend().await?.rows(&sql, values).await,
@@ -163,7 +165,7 @@ impl Connections {
         }
     }
 
-    /// Begins a transaction: of those who write one that writes, of those who read a snapshot.
+    /// Begins a transaction: one that writes on write connections, a snapshot on read connections.
     ///
     /// # Errors
     /// The database can't be reached.
@@ -177,31 +179,31 @@ impl Connections {
         Ok(Transaction::new(lent, self.get_database_backend()))
     }
 
-    /// One is dead: so are those that have waited beside it.
+    /// When one is dead, so are the idle ones.
     fn forget(&self) {
         drop(self.pool.retain(|_, _| false));
     }
 
-    /// How many statements they were asked to run, transactions aside.
+    /// The number of statements run, apart from transactions.
     pub(super) fn statements(&self) -> u64 {
         self.statements.load(Ordering::Relaxed)
     }
 
-    /// How many connections there are, and how many of them are lent just now.
+    /// How many connections there are, and how many of them are in use.
     pub(super) fn status(&self) -> Status {
         self.pool.status()
     }
 
-    /// Closes the connections that nobody has needed lately.
+    /// Closes connections that have been idle for a while.
     pub(super) fn trim(&self) {
         drop(self.pool.retain(|_, metrics| metrics.last_used() < IDLE));
     }
 
-    /// Closes them, as those who have them give them back.
+    /// Closes all connections, including those still lent as soon as they are returned.
     pub(super) async fn close(&self) {
         self.undoing.close();
         self.undoing.wait().await;
-        // SQLite tidies up when its writer says goodbye.
+        // SQLite tidies up when its writer disconnects.
         if self.get_database_backend() == DbBackend::Sqlite
             && self.meter == Meter::Write
             && self.status().size > 0
@@ -220,7 +222,7 @@ impl fmt::Debug for Connections {
     }
 }
 
-/// What sea-orm runs outside of transactions.
+/// For sea-orm outside transactions.
 #[async_trait]
 impl ConnectionTrait for Connections {
     fn get_database_backend(&self) -> DbBackend {
@@ -247,18 +249,20 @@ impl ConnectionTrait for Connections {
     }
 }
 
-/// A statement's text and its values.
+/// A statement's text and values.
 pub(super) fn parts(statement: Statement) -> (String, Values) {
     (statement.sql, statement.values.unwrap_or(Values(Vec::new())))
 }
 
-/// A connection that somebody has. Whoever drops it in the middle of a statement closes it, with a transaction open undoes that.
+/// A connection on loan. Dropping it in the middle of a statement closes it; dropping it with a transaction open rolls
+/// that back.
 pub(super) struct Lent {
-    /// None only when it is being dropped.
+    /// `None` only while it is being dropped.
     held: Option<Object<Opener>>,
-    /// Where it belongs.
+    /// Its pool.
     of: Connections,
-    /// Whether its transaction is being undone. A runtime that ends drops that work at once: it is not begun again.
+    /// Whether its transaction is being rolled back. A runtime that is ending drops that work at once; it must not
+    /// start again.
     is_undoing: bool,
 }
 
@@ -275,7 +279,7 @@ impl Lent {
         self.ended(sql, began, rows, DbErr::Query)
     }
 
-    /// What a statement has done.
+    /// The result of a statement.
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
         let (sql, values) = parts(statement);
         let sql: Arc<str> = sql.into();
@@ -288,7 +292,7 @@ impl Lent {
         self.ended(&sql, began, done, DbErr::Exec)
     }
 
-    /// What statements without values have done, which are sent as they are.
+    /// The result of statements without values, which are sent as they are.
     pub async fn run(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
         let opened = self.opened()?;
         let began = opened.amid();
@@ -299,8 +303,8 @@ impl Lent {
         self.ended(sql, began, done, DbErr::Exec)
     }
 
-    /// Begins a transaction. To write, SQLite takes its lock at once, so that a transaction which reads first can't find at
-    /// its first write that somebody else was faster. To read, every statement sees the same state.
+    /// Begins a transaction. For writing, SQLite takes its lock at once, so that a transaction that reads first can't
+    /// find at its first write that another one was faster. For reading, every statement sees the same state.
     async fn begin(&mut self) -> Result<(), DbErr> {
         let meter = self.of.meter;
         let sql = match (&self.opened()?.driver, meter) {
@@ -321,14 +325,14 @@ impl Lent {
         }
     }
 
-    /// The connection itself. Whoever uses it must say afterwards whether it is at rest: [`Self::at_rest`].
+    /// The connection itself. After using it, call [`Self::at_rest`] if it is at rest.
     pub fn driver(&mut self) -> Result<&mut Driver, DbErr> {
         let opened = self.opened()?;
         opened.amid();
         Ok(&mut opened.driver)
     }
 
-    /// What was done with [`Self::driver`] has ended.
+    /// Marks the end of the work done with [`Self::driver`].
     pub fn at_rest(&mut self) {
         if let Some(held) = &mut self.held {
             held.is_amid = false;
@@ -362,7 +366,7 @@ impl Lent {
 }
 
 impl Opened {
-    /// A statement begins.
+    /// A statement starts.
     fn amid(&mut self) -> Instant {
         self.is_amid = true;
         Instant::now()
@@ -381,8 +385,8 @@ impl Drop for Lent {
     }
 }
 
-/// Undoes a transaction that nobody has ended. SQLite has ended one itself whose commit found the disk full: then this is
-/// refused, and the connection closed.
+/// Rolls back a transaction that was not ended. SQLite itself ends one whose commit finds the disk full: then this
+/// fails, and the connection is closed.
 async fn undo(mut lent: Lent) {
     if lent.run("ROLLBACK").await.is_ok() {
         lent.is_done();

@@ -1,4 +1,4 @@
-//! The database: connections to read with and connections to write with. SQLite has one writer.
+//! The database: connections for reading and connections for writing. SQLite has one writer.
 
 use std::{str::FromStr, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::core::{
 /// How many rows a sweep deletes at a time.
 const SWEPT: u64 = 500;
 
-/// The database, open.
+/// The open database.
 #[derive(Clone, Debug)]
 pub struct Db {
     read: Connections,
@@ -31,10 +31,10 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the database that `settings` name. Creates an SQLite file that does not exist; changes nothing else.
+    /// Opens the database that `settings` name. Creates a missing SQLite file, but changes nothing else.
     ///
     /// # Errors
-    /// An address that is none, or a database that can't be reached.
+    /// The URL is invalid, or the database can't be reached.
     pub async fn open(settings: &Database) -> anyhow::Result<Self> {
         let url = settings.url.expose_secret();
         let most = settings.max_connections;
@@ -45,18 +45,18 @@ impl Db {
             let (reader, writer) = postgres(url)?;
             (reader, writer, most)
         } else {
-            anyhow::bail!("database_url must begin with sqlite: or postgres:");
+            anyhow::bail!("database.url must start with sqlite: or postgres:");
         };
         traces::database(if settings.is_sqlite() { "sqlite" } else { "postgresql" });
         let patience = Duration::from_secs(settings.acquire_timeout_seconds);
         let read = Connections::new(reader, Pool::Read, most, patience)?;
         let write = Connections::new(writer, Pool::Write, writers, patience)?;
-        // A database that is not there shows here.
+        // Fails here if the database can't be reached.
         drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
         Ok(Self { read, write })
     }
 
-    /// The rows of one statement outside of a transaction: what requests read with.
+    /// The rows of one statement outside a transaction: how requests read.
     ///
     /// # Errors
     /// The statement is refused, or the database can't be reached.
@@ -64,7 +64,7 @@ impl Db {
         self.read.rows(sql, Values(values)).await
     }
 
-    /// The first row of such a statement, if it has one.
+    /// The first row of such a statement, if any.
     ///
     /// # Errors
     /// Those of [`Self::all`].
@@ -72,14 +72,14 @@ impl Db {
         Ok(self.all(sql, values).await?.into_iter().next())
     }
 
-    /// One writing statement that belongs to no transaction of a scope; how many rows it touched.
+    /// Runs one writing statement outside a scope's transactions. Returns the number of rows affected.
     pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<u64, DbErr> {
         let statement = Statement::from_sql_and_values(self.backend(), sql, values);
         Ok(self.write.execute_raw(statement).await?.rows_affected())
     }
 
-    /// Deletes the rows of a table that meet a condition in which `$1` is `past`; how many they were. It looks first, with
-    /// those who read, and deletes a few at a time: nobody who writes waits for long.
+    /// Deletes the rows of a table that meet a condition in which `$1` is `past`, and returns their number. It looks
+    /// for them on a read connection first and deletes in small batches, so that other writers never wait long.
     pub(crate) async fn sweep(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
         let look = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
         let places = match self.backend() {
@@ -99,30 +99,30 @@ impl Db {
         Ok(gone)
     }
 
-    /// Lets go of what nobody has needed lately.
+    /// Closes idle connections.
     pub fn trim(&self) {
         self.read.trim();
         self.write.trim();
     }
 
-    /// For sea-orm's finders outside of a transaction.
+    /// For sea-orm's queries outside a transaction.
     #[must_use]
     pub fn read(&self) -> &Connections {
         &self.read
     }
 
-    /// For the few single writes that belong to no transaction of a scope (notes of last use, sessions).
+    /// For the few single writes outside a scope's transactions (last uses, sessions).
     #[must_use]
     pub(crate) fn writer(&self) -> &Connections {
         &self.write
     }
 
-    /// A connection that is nobody else's, to write with.
+    /// A separate connection for writing.
     pub(super) async fn connect(&self) -> Result<Driver, sqlx::Error> {
         self.write.opener().open().await
     }
 
-    /// How to reach it, where it is PostgreSQL: for a connection of another kind.
+    /// The connection options, if it is PostgreSQL: for a separate kind of connection.
     pub(crate) fn postgres(&self) -> Option<PgConnectOptions> {
         match self.write.opener() {
             Opener::Postgres(options) => Some(options.clone()),
@@ -130,24 +130,24 @@ impl Db {
         }
     }
 
-    /// What an error of the database means, for the operator.
+    /// What a database error means for the operator.
     pub(super) fn explained(&self, error: &sqlx::Error) -> Option<Unusable> {
         Unusable::explained(self.write.opener(), error)
     }
 
-    /// How many statements this process has read with, transactions aside.
+    /// The number of statements this process has run for reading, apart from transactions.
     #[must_use]
     pub fn statements(&self) -> u64 {
         self.read.statements()
     }
 
-    /// Which of the two databases it is.
+    /// SQLite or PostgreSQL.
     #[must_use]
     pub fn backend(&self) -> DbBackend {
         self.read.get_database_backend()
     }
 
-    /// What comes behind a column in a condition that it is one of the keys in `$2`, which [`Self::keys`] makes.
+    /// The condition, to follow a column's name, that the column is one of the keys in `$2`, made by [`Self::keys`].
     #[must_use]
     pub fn is_among(&self) -> &'static str {
         match self.backend() {
@@ -156,7 +156,7 @@ impl Db {
         }
     }
 
-    /// Keys as one value of a statement.
+    /// Keys as a single value of a statement.
     #[must_use]
     pub fn keys(&self, keys: &[i64]) -> Value {
         match self.backend() {
@@ -165,7 +165,7 @@ impl Db {
         }
     }
 
-    /// The connections: what for, how many, how many of them are idle, and the most there may be.
+    /// The pools: purpose, connections, idle connections, maximum.
     #[must_use]
     pub fn pools(&self) -> [(&'static str, usize, usize, usize); 2] {
         [("read", &self.read), ("write", &self.write)].map(|(name, connections)| {
@@ -174,7 +174,7 @@ impl Db {
         })
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers.
     ///
     /// # Errors
     /// It does not.
@@ -187,7 +187,7 @@ impl Db {
         self.write.begin().await
     }
 
-    /// Begins a transaction that only reads, and sees one state of the database however long it lasts.
+    /// Begins a read-only transaction, which sees one state of the database however long it lasts.
     pub(crate) async fn snapshot(&self) -> Result<Transaction, DbErr> {
         self.read.begin().await
     }
@@ -199,13 +199,13 @@ impl Db {
     }
 }
 
-/// How an SQLite file is opened to be read, and to be written.
+/// The options for reading and writing an SQLite file.
 fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
     let options = SqliteConnectOptions::from_str(url)
         .context("database_url")?
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        // With WAL, NORMAL can't corrupt; FULL keeps a commit that was acknowledged through a power cut.
+        // With WAL, NORMAL can't corrupt the file; FULL also keeps acknowledged commits through a power failure.
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(Duration::from_secs(10))
         .foreign_keys(true)
@@ -218,8 +218,8 @@ fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
 fn postgres(url: &str) -> anyhow::Result<(Opener, Opener)> {
     let options = PgConnectOptions::from_str(url).context("database_url")?;
     let options = options.application_name("muster").statement_cache_capacity(256);
-    // Whoever waits for a lock keeps a connection, and whoever holds one keeps others waiting: both have an end, also where a
-    // replica is frozen or cut off in the middle of a transaction.
+    // A transaction that waits for a lock keeps a connection, and one that holds a lock keeps others waiting. Both are
+    // limited, even if a replica freezes or is cut off in the middle of a transaction.
     let writer = options.clone().options([
         ("lock_timeout", "10s"),
         ("idle_in_transaction_session_timeout", "60s"),

@@ -5,16 +5,16 @@ use sea_orm::{ColumnTrait, QueryFilter, Value};
 use super::{TenantEntity, Tx};
 use crate::base::{ids::OrgId, problem::Result, time::Timestamp};
 
-/// An entity whose rows link one record, the owner, to members.
+/// An entity whose rows link one record, the owner, to its members.
 pub trait Link: TenantEntity {
-    /// What the links belong to.
+    /// The owner's id.
     type Owner: Copy + Into<Value> + Send + Sync;
-    /// What is linked to it.
+    /// The member's id.
     type Member: Copy + Ord + Into<Value> + Send + Sync;
 
-    /// The column that holds the owner.
+    /// The owner's column.
     const OWNER: Self::Column;
-    /// The column that holds the member.
+    /// The member's column.
     const MEMBER: Self::Column;
 
     /// The member of a row.
@@ -24,17 +24,17 @@ pub trait Link: TenantEntity {
     fn row(org: OrgId, owner: Self::Owner, member: Self::Member, at: Timestamp) -> Self::ActiveModel;
 }
 
-/// What setting an owner's members changed.
+/// The changes to an owner's members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relinked<M> {
-    /// Members that it did not have before.
+    /// Members that were added.
     pub added: Vec<M>,
-    /// Members that it has no more.
+    /// Members that were removed.
     pub removed: Vec<M>,
 }
 
 impl<M: Copy> Relinked<M> {
-    /// Whether everything was as wanted already.
+    /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty()
@@ -47,10 +47,10 @@ impl<M: Copy> Relinked<M> {
     }
 }
 
-/// The members of an owner, in their own order.
+/// The members of an owner, in order.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database can't be reached.
 pub async fn linked<L: Link>(tx: &Tx, owner: L::Owner) -> Result<Vec<L::Member>> {
     let rows = tx.scope.find::<L>().filter(L::OWNER.eq(owner)).all(tx.connection()).await?;
     let mut members: Vec<_> = rows.iter().map(L::member).collect();
@@ -58,8 +58,8 @@ pub async fn linked<L: Link>(tx: &Tx, owner: L::Owner) -> Result<Vec<L::Member>>
     Ok(members)
 }
 
-/// Makes `wanted` the members of an owner: those not named are removed, new ones are added, the others keep the
-/// time at which they were linked. The caller holds a lock on the owner, and has checked that they exist.
+/// Makes `wanted` the members of an owner: removes those not named, adds new ones, and keeps the link times of the
+/// others. The caller holds a lock on the owner and has checked that the members exist.
 ///
 /// # Errors
 /// The database refused.

@@ -1,8 +1,8 @@
-//! The database: pools, migrations, and the two doors to rows.
+//! The database: pools, migrations, and the two ways to rows.
 //!
-//! Reading for a response goes through `read`. Everything else goes through a scope:
-//! [`Scope::find`](crate::core::access::Scope::find) and its kin (`scoped.rs`) add the organization to every query,
-//! and only a [`Tx`], opened by [`Scope::begin`](crate::core::access::Scope::begin), can write.
+//! Reads for a response go through `read`. Everything else goes through a scope:
+//! [`Scope::find`](crate::core::access::Scope::find) and its siblings (`scoped.rs`) add the organization to every
+//! query, and only a [`Tx`], opened by [`Scope::begin`](crate::core::access::Scope::begin), can write.
 
 pub mod backup;
 mod connections;

@@ -1,18 +1,18 @@
-//! Names that hold a word, whatever its case: one way to ask both databases.
+//! Names that contain a word, ignoring case, in the same way on both databases.
 //!
-//! `lower()` of SQLite lowers ASCII letters only, so that `Émile` stays as it is there: the usual ways to write a word
-//! are tried.
+//! SQLite's `lower()` only lowers ASCII letters, so it leaves `Émile` as it is: the usual ways to write a word are all
+//! tried.
 
 use sea_orm::Value;
 
-/// A word that is looked for in names.
+/// A word to search for in names.
 pub struct Word {
     /// What `lower(name)` may look like, as patterns for `LIKE`.
     patterns: Vec<String>,
 }
 
 impl Word {
-    /// All of `text` is text: wildcards stand for themselves.
+    /// Takes `text` literally: wildcards stand for themselves.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let lower = text.to_lowercase();
@@ -30,21 +30,21 @@ impl Word {
         Self { patterns }
     }
 
-    /// The condition that the SQL expression `name` holds the word; it takes [`Word::values`].
+    /// The condition that the SQL expression `name` contains the word, for [`Word::values`].
     #[must_use]
     pub fn in_name(&self, name: &str) -> String {
         let like = format!(r"lower({name}) LIKE ? ESCAPE '\'");
         format!("({})", vec![like; self.patterns.len()].join(" OR "))
     }
 
-    /// The values of as many such conditions.
+    /// The values for this many such conditions.
     pub fn values(&self, conditions: usize) -> impl Iterator<Item = Value> {
         let all = self.patterns.iter().cycle().take(self.patterns.len() * conditions);
         all.map(|pattern| Value::from(pattern.as_str()))
     }
 }
 
-/// Takes the meaning from what LIKE would take for wildcards.
+/// Escapes LIKE's wildcards.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

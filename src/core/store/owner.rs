@@ -1,8 +1,8 @@
-//! Who owns an SQLite database: one process at a time serves, migrates or restores it.
+//! The owner of an SQLite database: only one process at a time serves, migrates or restores it.
 //!
-//! The owner holds a lock on a file beside the database, in which it says who it is. The kernel releases the lock when the
-//! process ends, however it ends, so the file may stay. Commands that only look, or change rows, need no lock. On
-//! PostgreSQL any number of processes serve, and nobody owns anything.
+//! The owner holds a lock on a file next to the database, and writes its name into it. The kernel releases the lock
+//! when the process ends, however it ends, so the file may stay. Commands that only look or change rows need no lock.
+//! On PostgreSQL any number of processes can serve, and there is no owner.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -15,36 +15,36 @@ use anyhow::{Context, bail};
 use super::backup::database_file;
 use crate::{base::files::private, core::config::Config};
 
-/// The longest that an owner says about itself.
+/// The longest text that an owner writes about itself.
 const LONGEST: u64 = 500;
 
-/// The ownership of a database, until it is dropped.
+/// Ownership of a database, until dropped.
 #[derive(Debug)]
 pub struct Owner {
-    /// None where nobody owns anything.
+    /// `None` on PostgreSQL.
     held: Option<File>,
-    /// The command that holds it.
+    /// The command that owns it.
     command: &'static str,
 }
 
 impl Owner {
-    /// Refuses if another process owns the database. Makes nothing.
+    /// Fails if another process owns the database. Creates nothing.
     ///
     /// # Errors
     /// Names the owner.
     pub fn check(config: &Config) -> anyhow::Result<()> {
         let Ok(database) = database_file(config) else { return Ok(()) };
         match File::open(lock_file(&database)) {
-            // Nobody has ever owned it, or it can't be told: then taking it tells.
+            // Never owned, or it can't be determined: taking it will tell.
             Err(_) => Ok(()),
             Ok(mut file) => lock(&mut file, &database),
         }
     }
 
-    /// Takes the database for `command`, until the process ends or this is dropped.
+    /// Takes ownership for `command`, until the process ends or this is dropped.
     ///
     /// # Errors
-    /// Names the owner, if there is one; the folder can't be written.
+    /// Names the owner, if there is one; or the folder is not writable.
     pub fn take(config: &Config, command: &'static str) -> anyhow::Result<Self> {
         let Ok(database) = database_file(config) else { return Ok(Self { held: None, command }) };
         let path = lock_file(&database);
@@ -56,10 +56,10 @@ impl Owner {
         Ok(owner)
     }
 
-    /// Says where the owner serves.
+    /// Records where the owner serves.
     ///
     /// # Errors
-    /// The file can't be written.
+    /// The file is not writable.
     pub fn serves_at(&mut self, address: &str) -> anyhow::Result<()> {
         self.say(&format!(" at {address}"))
     }
@@ -73,7 +73,7 @@ impl Owner {
     }
 }
 
-/// Beside the database itself, whatever link leads to it.
+/// Next to the database itself, through any symbolic links.
 fn lock_file(database: &Path) -> PathBuf {
     let mut path = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned()).into_os_string();
     path.push(".lock");
@@ -91,7 +91,7 @@ fn lock(file: &mut File, database: &Path) -> anyhow::Result<()> {
                 owner => owner,
             };
             bail!(
-                "{owner} owns the database {}, and SQLite has one owner at a time: stop that process first, or name another \
+                "{owner} owns the database {}, and SQLite allows one owner at a time: stop that process first, or use another \
                  data_dir (MUSTER_DATA_DIR). With PostgreSQL any number of processes can serve",
                 database.display()
             )
@@ -111,7 +111,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = Config::in_folder(folder.path()).unwrap();
         Owner::check(&config).unwrap();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "looking makes nothing");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "looking creates nothing");
         let mut owner = Owner::take(&config, "muster serve").unwrap();
         owner.serves_at("http://127.0.0.1:1").unwrap();
         let named = format!("`muster serve` (process {}) at http://127.0.0.1:1 owns", std::process::id());
@@ -121,7 +121,7 @@ mod tests {
         }
         drop(owner);
         Owner::check(&config).unwrap();
-        // What the former one said is not said of the next one.
+        // The previous owner's text must not remain.
         let _owner = Owner::take(&config, "muster migrate").unwrap();
         let refused = Owner::check(&config).unwrap_err().to_string();
         assert!(refused.starts_with("`muster migrate` (process ") && !refused.contains("http"), "{refused}");

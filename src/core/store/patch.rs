@@ -1,4 +1,4 @@
-//! Edits: absent leaves a column alone, null clears it, a value sets it. A value that the column has already is no
+//! Edits: absent leaves a column alone, null clears it, a value sets it. Setting a column to its current value is not a
 //! change, so that an edit can tell whether it changes anything.
 
 use async_graphql::MaybeUndefined;
@@ -17,8 +17,8 @@ where
     }
 }
 
-/// Applies one field of an edit to a column that is never null. The input declares `not_null()`, so null does not
-/// get here.
+/// Applies one field of an edit to a column that is never null. The input declares `not_null()`, so null can't get
+/// here.
 pub fn patch_required<T: PartialEq + Into<sea_orm::Value>>(
     column: &mut ActiveValue<T>,
     edit: MaybeUndefined<T>,
@@ -28,7 +28,7 @@ pub fn patch_required<T: PartialEq + Into<sea_orm::Value>>(
     }
 }
 
-/// Applies fields of an edit to the columns of the same names: those that are never null, and those that may be.
+/// Applies fields of an edit to the columns of the same names: first required ones, then nullable ones.
 macro_rules! patch_all {
     ($row:ident, $edit:ident; required $($required:ident),+; optional $($optional:ident),+ $(,)?) => {
         $( $crate::core::store::patch_required(&mut $row.$required, $edit.$required); )+

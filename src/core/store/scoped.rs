@@ -1,6 +1,6 @@
 //! Tenancy by construction: entities are reached through a scope, and the scope adds the organization.
 //!
-//! The bare finders of sea-orm are banned by `clippy.toml` everywhere else.
+//! Everywhere else, `clippy.toml` bans sea-orm's own finders.
 
 use sea_orm::{
     ColumnTrait, DeleteMany, EntityTrait, QueryFilter, QuerySelect, Select, UpdateMany, sea_query::LockType,
@@ -13,18 +13,18 @@ use crate::{
 
 /// An entity whose rows belong to organizations.
 pub trait TenantEntity: EntityTrait {
-    /// The column that holds the organization.
+    /// The organization's column.
     const ORG: Self::Column;
 }
 
-/// Holds the rows that are found until the transaction ends: nobody else changes them meanwhile. NO KEY: rows that only refer
-/// to them may be written. A foreign key locks what it refers to as well, and with the stronger lock two transactions that have
-/// each written such a row would wait for each other.
+/// Locks the selected rows against changes until the transaction ends. FOR NO KEY UPDATE: rows that only refer to them
+/// can still be written. Writing such a row locks what its foreign key refers to, and with the stronger lock two
+/// transactions that had each written one would deadlock.
 pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
     found.lock(LockType::NoKeyUpdate)
 }
 
-/// What sea-orm wants of an entity besides its columns.
+/// What sea-orm requires of an entity apart from its columns.
 macro_rules! entity {
     () => {
         /// Relations are loaded by the read path, never through sea-orm.
@@ -35,7 +35,7 @@ macro_rules! entity {
     };
 }
 
-/// The same for an entity whose column `organization_id` says whose a row is.
+/// The same for an entity with a column `organization_id`.
 macro_rules! tenant_entity {
     () => {
         $crate::core::store::entity!();
@@ -50,13 +50,13 @@ pub(crate) use {entity, tenant_entity};
 
 #[expect(clippy::disallowed_methods, reason = "the one place that adds the organization")]
 impl Scope {
-    /// Rows of the scope's organization.
+    /// Selects rows of the scope's organization.
     #[must_use]
     pub fn find<E: TenantEntity>(&self) -> Select<E> {
         E::find().filter(E::ORG.eq(self.org))
     }
 
-    /// Changes rows of the scope's organization; add a filter.
+    /// Updates rows of the scope's organization; add a filter.
     #[must_use]
     pub fn update<E: TenantEntity>(&self) -> UpdateMany<E> {
         E::update_many().filter(E::ORG.eq(self.org))
@@ -71,7 +71,7 @@ impl Scope {
     /// Opens a transaction as the scope's caller, in the scope's organization.
     ///
     /// # Errors
-    /// The database is out of reach; `PRECONDITION_FAILED` for a request that demands another state.
+    /// The database can't be reached; `PRECONDITION_FAILED` for a request that requires another state.
     pub async fn begin(&self) -> Result<Tx> {
         let tx = Tx::new(self.clone(), self.request.begin().await?);
         if let Some(precondition) = self.request.precondition() {

@@ -1,7 +1,7 @@
-//! The migrations: which steps a database lacks, and running them once.
+//! The migrations: which steps a database lacks, and applying them once.
 //!
-//! A database belongs to one version or a later one. A version refuses a database that a later one has migrated, and sqlx
-//! refuses one in which a step has another checksum than here. See `migrations/README.md`.
+//! A version refuses a database that a later version has migrated, and sqlx refuses one in which a step has a different
+//! checksum. See `migrations/README.md`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,16 +18,16 @@ use super::{Db, Driver};
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
 static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 
-/// The advisory lock of whoever migrates a database, so that replicas do it one after the other.
+/// The advisory lock of a migration, so that replicas migrate one after another.
 const LOCK: i64 = 0x006d_7573_7465_7231;
-/// How long one replica waits while another one migrates.
+/// How long a replica waits while another one migrates.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How many seconds a step waits for a table that requests are using. Requests that queue behind it wait as long.
+/// How many seconds a step waits for a table in use. Requests that queue behind it wait as long.
 const LOCK_SECONDS: u64 = 10;
-/// PostgreSQL's code for a lock that was not granted in time.
+/// PostgreSQL's error code for a lock timeout.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// A step of the schema.
+/// A migration step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Its number.
@@ -47,7 +47,7 @@ pub fn newest(backend: DbBackend) -> i64 {
 }
 
 impl Db {
-    /// Brings the database's tables to what this version needs. Replicas that start at once do it once.
+    /// Brings the database's tables up to date. Replicas that start at once do it only once.
     ///
     /// # Errors
     /// A later version has migrated the database, or a step fails.
@@ -58,7 +58,7 @@ impl Db {
                  from before it"
             );
         }
-        // On a connection of its own, so that its settings and the lock end with it.
+        // A separate connection, so that its settings and the lock end with it.
         let done = match self.connect().await? {
             Driver::Postgres(connection) => migrate_postgres(connection).await,
             Driver::Sqlite(mut connection) => {
@@ -70,7 +70,7 @@ impl Db {
         done.map_err(|error| self.step_failed(error))
     }
 
-    /// Explains a failed step to the operator, where the database's error has an explanation.
+    /// Explains a failed step to the operator, if there is more to say than the database does.
     fn step_failed(&self, error: anyhow::Error) -> anyhow::Error {
         let explained = match error.downcast_ref::<MigrateError>() {
             Some(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => {
@@ -82,7 +82,7 @@ impl Db {
         error.context("migrating the database")
     }
 
-    /// The steps that the database lacks, in their order.
+    /// The steps that the database lacks, in order.
     ///
     /// # Errors
     /// The database does not answer.
@@ -94,7 +94,7 @@ impl Db {
             .collect())
     }
 
-    /// The newest step of the database, if only a later version knows it.
+    /// The database's newest step, if this version does not know it.
     ///
     /// # Errors
     /// The database does not answer.
@@ -103,7 +103,7 @@ impl Db {
         Ok(last.map(|(version, name)| Step { version, name }))
     }
 
-    /// Whether no step was ever applied: the database has no tables of Muster.
+    /// Whether no step was ever applied: the database has no Muster tables.
     ///
     /// # Errors
     /// The database does not answer.
@@ -111,7 +111,7 @@ impl Db {
         Ok(self.applied().await?.is_empty())
     }
 
-    /// The numbers and names of the steps that were applied.
+    /// The numbers and names of the applied steps.
     async fn applied(&self) -> Result<BTreeMap<i64, String>, DbErr> {
         let sql = "SELECT version, description FROM _sqlx_migrations WHERE success";
         let rows = self.read().query_all_raw(Statement::from_string(self.backend(), sql)).await;
@@ -141,12 +141,12 @@ async fn migrate_postgres(mut connection: PgConnection) -> anyhow::Result<()> {
     let timeout = sqlx::query("SELECT set_config('lock_timeout', $1, false)");
     connection.execute(timeout.bind(format!("{LOCK_SECONDS}s"))).await?;
     let done = POSTGRES.run(&mut connection).await;
-    // An error of closing would hide that of a step.
+    // An error while closing would hide that of a step.
     let _ = connection.close().await;
     done.map_err(explain_lock)
 }
 
-/// Tells the operator what to do about a step that did not get its table.
+/// Tells the operator what to do about a step that could not lock its table.
 fn explain_lock(error: MigrateError) -> anyhow::Error {
     let timed_out = |error: &sqlx::Error| {
         error
@@ -156,8 +156,8 @@ fn explain_lock(error: MigrateError) -> anyhow::Error {
     };
     match error {
         MigrateError::ExecuteMigration(error, step) if timed_out(&error) => anyhow::anyhow!(
-            "step {step} did not get a table within {LOCK_SECONDS} seconds, because something else is using it. The step has \
-             changed nothing, and the running version goes on. Try again, or end the long statement (see pg_stat_activity)"
+            "step {step} could not lock a table within {LOCK_SECONDS} seconds, because something else is using it. The step has \
+             changed nothing, and the running version continues. Try again, or end the long statement (see pg_stat_activity)"
         ),
         other => other.into(),
     }

@@ -1,8 +1,8 @@
-//! A transaction on a connection of its own. Nobody but [`Tx`](super::Tx) and what has no scope (the sealer, accounts, keys)
+//! A transaction on its own connection. Only [`Tx`](super::Tx) and code without a scope (the sealer, accounts, keys)
 //! opens one.
 //!
-//! Lines of the audit log and commands for hosts are written by functions that neither wait nor fail. Their statements are kept,
-//! and run right before the commit: [`Transaction::before_commit`].
+//! Lines of the audit log and commands for hosts are written by functions that neither wait nor fail. Their statements
+//! are collected and run just before the commit: [`Transaction::before_commit`].
 
 use std::sync::{
     PoisonError,
@@ -17,17 +17,17 @@ use tracing::Instrument;
 
 use super::connections::{Driver, Lent, parts};
 
-/// A transaction that is open. Dropping it undoes everything.
+/// An open transaction. Dropping it rolls it back.
 pub struct Transaction {
     lent: Mutex<Lent>,
     backend: DbBackend,
-    /// What is run right before the commit.
+    /// Statements to run just before the commit.
     last: std::sync::Mutex<Vec<Statement>>,
-    /// What has to touch exactly one row, or nothing is committed.
+    /// A statement that must affect exactly one row, or nothing is committed.
     demand: Option<Statement>,
-    /// What is done when it is committed.
+    /// Work to do after the commit.
     afterwards: std::sync::Mutex<Vec<Box<dyn FnOnce() + Send>>>,
-    /// Whether a statement was refused. PostgreSQL undoes such a transaction whatever is said at its end, without an error.
+    /// Whether a statement was refused. PostgreSQL rolls such a transaction back even on COMMIT, without an error.
     is_refused: AtomicBool,
 }
 
@@ -38,27 +38,28 @@ impl Transaction {
         Self { lent: Mutex::new(lent), backend, last, demand: None, afterwards, is_refused }
     }
 
-    /// The same, and it is only committed if the last statement, this one, touches exactly one row.
+    /// The same, committed only if this statement, run last, affects exactly one row.
     #[must_use]
     pub(crate) fn demanding(self, statement: Option<Statement>) -> Self {
         Self { demand: statement, ..self }
     }
 
-    /// Does this when everything is committed, even if whoever asked for it has gone. It is done as well where the connection
-    /// was lost in the middle of the commit: it may have been made.
+    /// Does this after the commit, even if the caller has gone. Also if the connection was lost during the commit,
+    /// which may have succeeded.
     pub(crate) fn afterwards(&self, work: impl FnOnce() + Send + 'static) {
         self.afterwards.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(work));
     }
 
-    /// Runs a statement when everything else is done, right before the commit. If it fails, nothing is committed.
+    /// Runs a statement after everything else, just before the commit. If it fails, nothing is committed.
     pub fn before_commit(&self, statement: Statement) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).push(statement);
     }
 
-    /// Makes it so. What has begun to be committed is brought to its end, although who asked for it may have gone.
+    /// Commits. A commit that has started runs to its end, even if the caller has gone.
     ///
     /// # Errors
-    /// The database refused, now or before: then nothing has happened. It was lost: then nobody knows.
+    /// The database refused it, now or earlier: then nothing has happened. The connection was lost: then the outcome is
+    /// unknown.
     pub async fn commit(self) -> Result<(), DbErr> {
         if self.is_refused.into_inner() {
             return Err(DbErr::Custom("a statement of the transaction was refused".to_owned()));
@@ -86,10 +87,10 @@ impl Transaction {
         .await
     }
 
-    /// Undoes everything now; a dropped transaction is undone a moment later.
+    /// Rolls back now; dropping does it a moment later.
     ///
     /// # Errors
-    /// The database was lost; then nothing has happened either.
+    /// The connection was lost; the transaction is rolled back anyway.
     pub async fn rollback(self) -> Result<(), DbErr> {
         let mut lent = self.lent.into_inner();
         lent.run("ROLLBACK").await?;
@@ -97,7 +98,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Does something with the connection itself. Where that fails, the transaction is lost, with its connection.
+    /// Uses the connection itself. If that fails, the transaction and its connection are lost.
     pub(crate) async fn directly<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut Driver) -> anyhow::Result<T>,
@@ -140,7 +141,7 @@ impl ConnectionTrait for Transaction {
     }
 }
 
-/// Does work that must not be given up in the middle, whether or not anybody still waits for it.
+/// Runs work that must not be abandoned in the middle, even if nobody waits for it any more.
 async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
 ) -> Result<T, DbErr> {

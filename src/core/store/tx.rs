@@ -1,5 +1,5 @@
-//! A transaction opened as somebody. Only a [`Tx`] writes audit, enqueues commands and announces changes, so
-//! that all of it happens with the change or not at all.
+//! A transaction opened by a caller. Only a [`Tx`] writes audit lines, enqueues commands and announces changes, so that
+//! all of this happens with the change or not at all.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,17 +11,17 @@ use crate::{
     core::{Event, access::Scope},
 };
 
-/// What a request demands of a record before it changes it.
+/// What a request requires of a record before it changes it.
 pub trait Precondition: Send + Sync {
-    /// Looks, inside the transaction of the change, before anything else is done there.
+    /// Checks it inside the change's transaction, before anything else happens there.
     fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>>;
 }
 
-/// A transaction of one scope. Dropping it without [`Tx::commit`] undoes everything.
+/// A transaction of one scope. Dropping it without [`Tx::commit`] rolls it back.
 pub struct Tx {
     /// Who writes, and where.
     pub scope: Scope,
-    /// When: one instant for everything that the transaction writes.
+    /// One instant for everything that the transaction writes.
     pub now: Timestamp,
     connection: Transaction,
     events: Mutex<Vec<Event>>,
@@ -33,13 +33,13 @@ impl Tx {
         Self { scope, now, connection, events: Mutex::default() }
     }
 
-    /// What sea-orm's statements run on.
+    /// The connection for sea-orm's statements.
     #[must_use]
     pub fn connection(&self) -> &Transaction {
         &self.connection
     }
 
-    /// Tells subscribers, once the change is committed: of each record once, whatever was done to it.
+    /// Notifies subscribers after the commit: once per record, however often it changed.
     pub fn announce(&self, event: Event) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         match events.iter_mut().find(|told| (told.kind, told.id) == (event.kind, event.id)) {
@@ -53,22 +53,22 @@ impl Tx {
         }
     }
 
-    /// Undoes everything now; a dropped transaction is undone a moment later.
+    /// Rolls back now; dropping does it a moment later.
     ///
     /// # Errors
-    /// The database was lost; then nothing has happened either.
+    /// The connection was lost; the transaction is rolled back anyway.
     pub async fn rollback(self) -> Result<()> {
         Ok(self.connection.rollback().await?)
     }
 
-    /// Makes it so. What has begun to be committed is announced, although who asked for it may have gone.
+    /// Commits. Once the commit has started, the changes are announced even if the caller has gone.
     ///
     /// # Errors
-    /// The database refused: then nothing has happened. It was lost: then nobody knows.
+    /// The database refused it: then nothing has happened. The connection was lost: then the outcome is unknown.
     pub async fn commit(self) -> Result<()> {
         let Self { scope, connection, events, .. } = self;
         connection.afterwards(move || {
-            // What the request has loaded may be changed now; its answer shows the new state.
+            // What the request has loaded may have changed; its response shows the new state.
             scope.request.changed();
             for event in events.into_inner().unwrap_or_else(PoisonError::into_inner) {
                 scope.core.events.publish(event);

@@ -1,4 +1,4 @@
-//! Why a database can't be used, in words for the operator: which one, what is wrong, and what to do.
+//! Why a database can't be used, explained to the operator: which one, what is wrong, and what to do.
 
 use std::io::ErrorKind;
 
@@ -13,12 +13,12 @@ use crate::base::problem::is_connection_loss;
 #[error("{words}")]
 pub struct Unusable {
     words: String,
-    /// Whether it may be there in a moment: a server that is just starting.
+    /// Whether it may be available soon: a server that is starting.
     pub may_come: bool,
 }
 
 impl Unusable {
-    /// What an error of connecting means.
+    /// What a connection error means.
     pub(super) fn of(opener: &Opener, error: DbErr) -> anyhow::Error {
         let explained = match &error {
             DbErr::Conn(RuntimeErr::SqlxError(error))
@@ -29,7 +29,7 @@ impl Unusable {
         explained.map_or_else(|| error.into(), Into::into)
     }
 
-    /// What an error of the database means, if there is more to say than it says itself.
+    /// What a database error means, if there is more to say than the database does.
     pub(super) fn explained(opener: &Opener, error: &sqlx::Error) -> Option<Self> {
         let words = match opener {
             Opener::Postgres(options) => of_postgres(options, error),
@@ -52,20 +52,20 @@ fn of_postgres(options: &PgConnectOptions, error: &sqlx::Error) -> Option<String
             format!("{at} refuses connections (database.url). Is it running?")
         }
         sqlx::Error::Io(error) => format!("{at} can't be reached (database.url): {error}"),
-        sqlx::Error::Tls(error) => format!("there is no TLS with {at} (database.url): {error}"),
+        sqlx::Error::Tls(error) => format!("TLS with {at} failed (database.url): {error}"),
         sqlx::Error::PoolTimedOut => format!("{at} does not answer (database.url)"),
         sqlx::Error::Database(error) => {
             let message = error.message();
             match error.code().unwrap_or_default().as_ref() {
                 "3D000" => format!(
-                    "{at} has no database \"{database}\" (database.url). Make it: createdb --owner={role} {database}"
+                    "{at} has no database \"{database}\" (database.url). Create it: createdb --owner={role} {database}"
                 ),
                 "28P01" | "28000" => format!(
-                    "{at} does not let the role \"{role}\" in: {message}. Check role and password in database.url, and the \
-                     server's pg_hba.conf"
+                    "{at} refuses the role \"{role}\": {message}. Check the role and password in database.url, and the server's \
+                     pg_hba.conf"
                 ),
                 "42501" => format!(
-                    "the role \"{role}\" may not do this in the database \"{database}\": {message}. Use the role that owns \
+                    "the role \"{role}\" is not allowed to do this in the database \"{database}\": {message}. Use the role that owns \
                      Muster's tables; for a new database, make it the owner: ALTER DATABASE \"{database}\" OWNER TO \"{role}\""
                 ),
                 _ => format!("{at}: {message}"),
@@ -78,17 +78,17 @@ fn of_postgres(options: &PgConnectOptions, error: &sqlx::Error) -> Option<String
 fn of_sqlite(options: &SqliteConnectOptions, error: &sqlx::Error) -> Option<String> {
     let file = options.get_filename().display();
     let sqlx::Error::Database(error) = error else { return None };
-    // Extended codes have the plain one in their last byte.
+    // The last byte of an extended code is the basic code.
     let code: i32 = error.code()?.parse().ok()?;
     Some(match code & 0xff {
         11 | 26 => format!(
-            "{file} is damaged, or is not an SQLite database. Move it away, and put a backup in its place with `muster restore`"
+            "{file} is damaged, or is not an SQLite database. Move it away and restore a backup with `muster restore`"
         ),
-        14 => format!(
-            "the database {file} can't be opened: its folder has to exist, and this user has to be allowed to write there"
-        ),
-        8 => format!("the database {file} can't be written by this user"),
-        5 => format!("the database {file} is kept busy by another process"),
+        14 => {
+            format!("the database {file} can't be opened: its folder must exist and be writable by this user")
+        }
+        8 => format!("this user can't write to the database {file}"),
+        5 => format!("another process is keeping the database {file} busy"),
         _ => return None,
     })
 }

@@ -1,11 +1,11 @@
-//! Metrics, for Prometheus: what is counted while the service works, and what is asked when it is scraped.
+//! Prometheus metrics: what is counted during operation, and what is collected at each scrape.
 //!
-//! Nothing is measured unless `metrics.listen` is set: [`on`] is then one load of a pointer. What is measured on a
-//! request's path has its handle made before: a route's at its first request, a field's with the schema. Labels are
-//! routes, methods, fields, codes and names of ours: nothing that a caller sends becomes a label.
+//! Nothing is measured unless `metrics.listen` is set: then [`on`] is one load of a pointer. The handles used on a
+//! request's path are created in advance: a route's at its first request, a field's with the schema. Labels are routes,
+//! methods, fields, codes and our own names: nothing that a caller sends becomes a label.
 //!
-//! A process has one set of metrics, as it has one log. `scrape.rs` asks for what need not be counted (pools, outbox,
-//! memory) and serves the page; [`FAMILIES`] is the table of everything, which the documentation repeats.
+//! A process has one set of metrics, as it has one log. `scrape.rs` collects what need not be counted (pools, outbox,
+//! memory) and serves the page; [`FAMILIES`] is the table of all metrics, which the documentation repeats.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -27,16 +27,16 @@ pub struct Family {
     pub kind: &'static str,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it tells.
+    /// Its description.
     pub about: &'static str,
 }
 
-/// Writes the table: a family a line.
+/// Defines the table: one family per line.
 macro_rules! families {
     ($($constant:ident = $name:literal, $kind:literal, [$($label:literal),*], $about:literal;)+) => {
         $(#[doc = $about]
         pub const $constant: &str = $name;)+
-        /// Everything that is measured.
+        /// All metrics.
         pub const FAMILIES: &[Family] =
             &[$(Family { name: $name, kind: $kind, labels: &[$($label),*], about: $about },)+];
     };
@@ -44,52 +44,52 @@ macro_rules! families {
 
 families! {
     HTTP_REQUESTS = "muster_http_requests_total", "counter", ["route", "method", "status"],
-        "Requests answered; `status` is the class (2xx), `route` the pattern, `none` where no route fits.";
+        "Requests answered; `status` is the class (2xx), `route` the pattern, or `none` if no route matches.";
     HTTP_SECONDS = "muster_http_request_duration_seconds", "histogram", ["route", "method"],
-        "How long answers took.";
+        "Time to answer a request.";
     OPERATIONS = "muster_graphql_operations_total", "counter", ["type"],
         "GraphQL operations run, over HTTP, WebSocket and server-sent events.";
     FIELD_SECONDS = "muster_graphql_root_field_duration_seconds", "histogram", ["type", "field"],
-        "How long root fields took, whichever face asked (`/v1` runs root fields too).";
-    SUBSCRIPTIONS = "muster_graphql_subscriptions", "gauge", [], "Subscriptions that are open.";
+        "Time to resolve a root field, from any face (`/v1` runs root fields as well).";
+    SUBSCRIPTIONS = "muster_graphql_subscriptions", "gauge", [], "Open subscriptions.";
     PROBLEMS = "muster_problems_total", "counter", ["code"],
-        "Errors shown to callers, of both faces, by code: `SIGN_IN_FAILED` are refused sign-ins.";
+        "Errors returned to callers, on any face, by code: `SIGN_IN_FAILED` counts refused sign-ins.";
     RATE_LIMITED = "muster_rate_limited_total", "counter", ["class"],
-        "Requests refused by a rate limit, or because a caller or all together held too much: `class` is the line of the ledger.";
-    HELD = "muster_held", "gauge", ["what"], "What callers hold now, by line of the ledger.";
-    HELD_MAX = "muster_held_max", "gauge", ["what"], "The most that all of them may hold together.";
+        "Requests refused by a rate limit, or because one caller or all together held too much; then `class` is the line of the ledger.";
+    HELD = "muster_held", "gauge", ["what"], "What callers currently hold, by line of the ledger.";
+    HELD_MAX = "muster_held_max", "gauge", ["what"], "The most that all callers together may hold.";
     SQL_SECONDS = "muster_sql_statement_duration_seconds", "histogram", ["pool"],
-        "How long statements took, commits among them.";
-    SQL_FAILED = "muster_sql_statements_failed_total", "counter", ["pool"], "Statements that the database refused.";
+        "Time to run a statement, including commits.";
+    SQL_FAILED = "muster_sql_statements_failed_total", "counter", ["pool"], "Statements refused by the database.";
     ROUNDS = "muster_job_runs_total", "counter", ["job", "outcome"], "Rounds of recurring work.";
-    ROUND_SECONDS = "muster_job_duration_seconds", "histogram", ["job"], "How long rounds took.";
+    ROUND_SECONDS = "muster_job_duration_seconds", "histogram", ["job"], "Time to run a round.";
     POOL_CONNECTIONS = "muster_db_pool_connections", "gauge", ["pool", "state"], "Connections, `idle` or `used`.";
     POOL_MAX = "muster_db_pool_max_connections", "gauge", ["pool"], "The most connections of a pool.";
     OUTBOX_DEPTH = "muster_outbox_depth", "gauge", ["kind"],
-        "What waits in the outbox: `MAIL` to leave, all others (commands) to be acknowledged by a host.";
-    OUTBOX_AGE = "muster_outbox_oldest_seconds", "gauge", ["kind"], "How long the oldest of them has waited.";
+        "Entries waiting in the outbox: `MAIL` to be sent, all others (commands) to be acknowledged by a host.";
+    OUTBOX_AGE = "muster_outbox_oldest_seconds", "gauge", ["kind"], "How long the oldest of these has waited.";
     OUTBOX_ATTEMPTS = "muster_outbox_attempts_total", "counter", ["kind", "outcome"],
-        "Attempts to send what waits in the outbox: `done`, `over` (no longer needed), `put_off` (tried again later), `given_up`, `unreadable` (tried again later, too).";
+        "Attempts to send entries of the outbox: `done`, `over` (no longer needed), `put_off` (retried later), `given_up`, `unreadable` (also retried later).";
     AUDIT_UNSEALED = "muster_audit_unsealed", "gauge", [],
-        "Lines of the audit log that wait to be sealed, counted up to 100,000.";
+        "Lines of the audit log waiting to be sealed, counted up to 100,000.";
     AUDIT_CHECKPOINT_AGE = "muster_audit_checkpoint_age_seconds", "gauge", [],
-        "How old the last checkpoint of a chain is that has grown since, the oldest of all.";
-    UP = "muster_database_up", "gauge", [], "Whether the database answered this scrape.";
+        "Age of the oldest last checkpoint among chains that have grown since.";
+    UP = "muster_database_up", "gauge", [], "1 if the database answered during this scrape.";
     POLICY_INFO = "muster_policy_info", "gauge", ["version"], "1; the policy in force.";
-    POLICY_LOADED = "muster_policy_loaded_timestamp_seconds", "gauge", [], "Since when that policy is in force.";
+    POLICY_LOADED = "muster_policy_loaded_timestamp_seconds", "gauge", [], "When that policy came into force.";
     POLICY_PROBLEMS = "muster_policy_problems", "gauge", [],
-        "What is wrong with the policy files, and with organizations' rules in the database.";
+        "Problems in the policy files and in organizations' rules in the database.";
     POLICY_READS = "muster_policy_reloads_total", "counter", ["outcome"],
-        "Readings of policy files that were changed: `taken`, or `refused` where anything was wrong.";
+        "Readings of changed policy files: `taken`, or `refused` if there were problems.";
     POLICY_DIFFERING = "muster_policy_replicas_differing", "gauge", [],
-        "Other replicas whose policy folder is not this replica's.";
-    BUILD_INFO = "muster_build_info", "gauge", ["version", "database"], "1; what runs.";
-    CPU = "process_cpu_seconds_total", "counter", [], "Time that the process has computed.";
-    RESIDENT = "process_resident_memory_bytes", "gauge", [], "Memory that the process holds.";
-    VIRTUAL = "process_virtual_memory_bytes", "gauge", [], "Addresses that the process has reserved.";
-    OPEN_FDS = "process_open_fds", "gauge", [], "Files and connections that are open.";
-    MAX_FDS = "process_max_fds", "gauge", [], "How many may be open.";
-    STARTED = "process_start_time_seconds", "gauge", [], "When the process began to measure.";
+        "Other replicas with a different policy folder.";
+    BUILD_INFO = "muster_build_info", "gauge", ["version", "database"], "1; the running version.";
+    CPU = "process_cpu_seconds_total", "counter", [], "CPU time used by the process.";
+    RESIDENT = "process_resident_memory_bytes", "gauge", [], "Resident memory of the process.";
+    VIRTUAL = "process_virtual_memory_bytes", "gauge", [], "Virtual memory of the process.";
+    OPEN_FDS = "process_open_fds", "gauge", [], "Open file descriptors.";
+    MAX_FDS = "process_max_fds", "gauge", [], "Maximum number of open file descriptors.";
+    STARTED = "process_start_time_seconds", "gauge", [], "When the process started to measure.";
 }
 
 /// Upper bounds of the histograms, in seconds.
@@ -98,18 +98,18 @@ const BUCKETS: &[f64] =
 
 static ON: OnceLock<Meters> = OnceLock::new();
 
-/// The meters, if anything is measured.
+/// The meters, if metrics are on.
 #[inline]
 pub fn on() -> Option<&'static Meters> {
     ON.get()
 }
 
-/// Begins to measure. Asking twice changes nothing.
+/// Starts to measure. Calling it again has no effect.
 pub fn begin() -> &'static Meters {
     ON.get_or_init(Meters::new)
 }
 
-/// The handles of everything that is counted.
+/// The handles of all counters.
 pub struct Meters {
     recorder: PrometheusRecorder,
     page: PrometheusHandle,
@@ -118,30 +118,30 @@ pub struct Meters {
     rounds: Table<Round>,
     problems: Vec<Counter>,
     operations: [Counter; 3],
-    /// Subscriptions that are open.
+    /// Open subscriptions.
     pub subscriptions: Gauge,
     limited: Table<Counter>,
     outbox: Table<Counter>,
     sql: [Sql; 2],
 }
 
-/// Which kind of operation.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It reads.
+    /// Reads.
     Query = 0,
-    /// It changes.
+    /// Changes.
     Mutation = 1,
-    /// It watches.
+    /// Watches.
     Subscription = 2,
 }
 
-/// Which connections a statement went through.
+/// The pool that ran a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// Those to read with.
+    /// Connections for reading.
     Read = 0,
-    /// Those to write with: transactions and notes.
+    /// Connections for writing: transactions and notes.
     Write = 1,
 }
 
@@ -149,7 +149,7 @@ const POOLS: [&str; 2] = ["read", "write"];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "other"];
 
-/// What is counted of a route, by method; made when a method is first met.
+/// The counters of a route, by method; created at the method's first request.
 struct Route([OnceLock<Answers>; METHODS.len()]);
 
 struct Answers {
@@ -223,31 +223,31 @@ impl Meters {
         }
     }
 
-    /// A root field was resolved. `owner` and `field` are of the schema.
+    /// A root field was resolved. `owner` and `field` come from the schema.
     pub fn resolved(&self, owner: &str, field: &str, took: Duration) {
         let labels = [("type", owner), ("field", field)];
         let made = || Registry(&self.recorder).histogram(FIELD_SECONDS, &labels);
         self.fields.get(field, made).record(took.as_secs_f64());
     }
 
-    /// An operation begins.
+    /// An operation starts.
     pub fn operation(&self, operation: Operation) {
         self.operations[operation as usize].increment(1);
     }
 
-    /// A caller is shown an error.
+    /// A caller receives an error.
     pub fn problem(&self, code: Code) {
         self.problems[code as usize].increment(1);
     }
 
-    /// A rate limit refuses a request.
+    /// A rate limit refused a request.
     pub fn limited(&self, class: &'static str) {
         self.limited
             .get(class, || Registry(&self.recorder).counter(RATE_LIMITED, &[("class", class)]))
             .increment(1);
     }
 
-    /// An attempt to send something that waits in the outbox has ended.
+    /// An attempt to send an outbox entry has ended.
     pub fn attempted(&self, kind: &'static str, outcome: &'static str) {
         let labels = [("kind", kind), ("outcome", outcome)];
         let made = || Registry(&self.recorder).counter(OUTBOX_ATTEMPTS, &labels);
@@ -276,13 +276,13 @@ impl Meters {
         round.seconds.record(took.as_secs_f64());
     }
 
-    /// What was counted until now, in Prometheus' text format.
+    /// The current values, in Prometheus' text format.
     #[must_use]
     pub fn render(&self) -> String {
         self.page.render()
     }
 
-    /// Takes in what histograms have been told; they keep every single value until then.
+    /// Lets histograms absorb their samples; until then they keep every single one.
     pub fn upkeep(&self) {
         self.page.run_upkeep();
     }
@@ -301,7 +301,7 @@ fn method_index(method: &Method) -> usize {
     }
 }
 
-/// Makes handles.
+/// Creates handles.
 struct Registry<'a>(&'a PrometheusRecorder);
 
 impl Registry<'_> {
@@ -326,7 +326,7 @@ impl Registry<'_> {
 
 const ABOUT: Metadata<'static> = Metadata::new("muster", Level::INFO, None);
 
-/// Handles by a name of ours. Few, and nearly always there: a reader compares lengths before texts and never waits.
+/// Handles by our own names. Few, and nearly always present: a lookup compares lengths before texts and never waits.
 struct Table<T>(ArcSwap<Vec<(Box<str>, Arc<T>)>>);
 
 impl<T> Default for Table<T> {
@@ -352,7 +352,7 @@ impl<T> Table<T> {
             }
             known
         });
-        // What another was faster to insert has the same name, and with it the same counters.
+        // If another thread was faster, its entry has the same name and therefore the same counters.
         drop(after);
         made
     }

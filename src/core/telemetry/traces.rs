@@ -1,9 +1,9 @@
 //! Traces: spans of requests, root fields, statements and rounds, sent to an OpenTelemetry collector (OTLP over HTTP).
 //!
-//! Nothing of it exists unless `traces.endpoint` is set: no layer, no span, and [`on`] is one load of a flag. The spans
-//! are `tracing` spans of a target of their own, which the log leaves out; statements are added when they have ended,
-//! below whatever span is active. A span holds routes, names of the schema and the text of statements, which carry
-//! placeholders: no value, no path, no query string, nothing of a body or a header.
+//! None of this exists unless `traces.endpoint` is set: no layer, no spans, and [`on`] is one load of a flag. The spans
+//! are `tracing` spans with their own target, which the log leaves out; statements are added when they end, below the
+//! active span. A span contains routes, schema names and the text of statements with placeholders: no values, paths,
+//! query strings, bodies or headers.
 
 use std::{
     sync::OnceLock,
@@ -33,7 +33,7 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 use super::{TelemetryError, metrics::Pool};
 use crate::core::{config, outbound};
 
-/// The target of every span that is sent; the log leaves it out.
+/// The target of every exported span; the log leaves it out.
 pub const TARGET: &str = "muster::trace";
 /// The longest text of a statement in a span.
 const LONGEST: usize = 4_000;
@@ -46,16 +46,16 @@ struct Traces {
     system: OnceLock<&'static str>,
 }
 
-/// Whether anything is traced.
+/// Whether traces are on.
 #[inline]
 pub fn on() -> bool {
     ON.get().is_some()
 }
 
-/// The layer that sends spans to the collector which the settings name. Once in a process, inside its runtime.
+/// The layer that sends spans to the configured collector. Create it once per process, inside its runtime.
 ///
 /// # Errors
-/// The exporter can't be made of the settings.
+/// The exporter can't be created with these settings.
 pub(super) fn layer<S>(
     settings: &config::Traces,
     endpoint: &str,
@@ -90,7 +90,7 @@ where
     Ok(layer)
 }
 
-/// Sends what is still to be sent. Waits for the collector, within its time limit.
+/// Sends what is pending. Waits for the collector, within its time limit.
 pub async fn finish() {
     let Some(traces) = ON.get() else { return };
     let provider = traces.provider.clone();
@@ -100,14 +100,14 @@ pub async fn finish() {
     }
 }
 
-/// Says which database the statements are for.
+/// Sets the database that the statements are for.
 pub fn database(system: &'static str) {
     if let Some(traces) = ON.get() {
         let _ = traces.system.set(system);
     }
 }
 
-/// The span of a request; its parent is the one that `traceparent` names. None if nothing is traced.
+/// The span of a request; its parent is the one in `traceparent`. `None` if traces are off.
 pub fn request(request: &Request, route: &str) -> Option<Span> {
     if !on() {
         return None;
@@ -125,12 +125,12 @@ pub fn request(request: &Request, route: &str) -> Option<Span> {
         http.response.status_code = field::Empty,
     );
     let parent = TraceContextPropagator::new().extract(&HeaderExtractor(request.headers()));
-    // Refused only for a span that has begun already.
+    // Fails only for a span that has already started.
     let _ = span.set_parent(parent);
     Some(span)
 }
 
-/// Notes the answer in the span of its request.
+/// Records the response in its request's span.
 pub fn answered(span: &Span, status: StatusCode) {
     span.record("http.response.status_code", status.as_u16());
     if status.is_server_error() {
@@ -155,7 +155,7 @@ pub fn round(job: &'static str) -> Span {
     tracing::info_span!(target: TARGET, "round", otel.name = job, otel.status_code = field::Empty, job.name = job)
 }
 
-/// Adds a statement that has just ended below the active span.
+/// Adds a statement that has just ended, below the active span.
 pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
     let Some(traces) = ON.get() else { return };
     let context = Context::current();
@@ -181,14 +181,14 @@ pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
         ]);
     let mut span = traces.tracer.build_with_context(builder, &context);
     if failed {
-        // The database's message may repeat values: it is for the log.
+        // The database's message may repeat values; it belongs in the log.
         opentelemetry::trace::Span::set_status(&mut span, opentelemetry::trace::Status::error(""));
     }
     opentelemetry::trace::Span::end_with_timestamp(&mut span, ended);
 }
 
-/// Tells the receiver of an outgoing request which trace it belongs to. What our caller's own tools have noted of the
-/// trace (`tracestate`) is none of the receiver's business, and stays here.
+/// Adds the trace to an outgoing request. The `tracestate` of our own caller is not the receiver's business, and stays
+/// here.
 pub fn inject(headers: &mut HeaderMap) {
     if on() {
         TraceContextPropagator::new().inject_context(&Context::current(), &mut HeaderInjector(headers));
@@ -204,7 +204,7 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// Carries batches to the collector. The exporter runs on a thread of its own, outside the runtime that the client needs.
+/// Carries batches to the collector. The exporter runs on its own thread, outside the runtime that the client needs.
 #[derive(Debug)]
 struct Courier {
     runtime: Handle,
@@ -215,7 +215,7 @@ struct Courier {
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, HttpError> {
         let (client, request) = (self.client.clone(), reqwest::Request::try_from(request)?);
-        // A task of its own, which no span is active in: what is sent of traces is a part of none.
+        // A separate task without an active span: exporting traces is not part of any trace.
         let sent = self.runtime.spawn(async move {
             let answered = client.execute(request).await?;
             let status = answered.status();

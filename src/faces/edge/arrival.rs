@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts};
 use super::connections::Connection;
 use crate::core::{
     ledger::{Holder, Place},
-    limits::{Class, Limits, Slot, client_address},
+    limits::{Class, RateLimiter, RequestNotes, client_address},
 };
 
 use crate::{
@@ -36,7 +36,7 @@ pub struct Arrival {
     pub uri: Uri,
     /// The headers.
     pub headers: HeaderMap,
-    slot: Slot,
+    notes: RequestNotes,
     /// The connection's place, which is taken for as long as anybody has this.
     _place: Option<Place>,
 }
@@ -67,7 +67,7 @@ impl<S: HoldsCore> FromRequestParts<S> for Arrival {
             method: parts.method.clone(),
             uri: parts.uri.clone(),
             headers: parts.headers.clone(),
-            slot: parts.extensions.get::<Slot>().cloned().unwrap_or_default(),
+            notes: parts.extensions.get::<RequestNotes>().cloned().unwrap_or_default(),
             _place: connection.map(|from| from.place.clone()),
         })
     }
@@ -107,11 +107,11 @@ impl Arrival {
     /// `RATE_LIMITED`.
     pub fn charge(&self, core: &Core, caller: &Caller, class: Class) -> Result<()> {
         if class == Class::Writes {
-            self.slot.changes();
+            self.notes.changes();
         }
         match &core.limits {
             Some(limits) => limits
-                .charge(caller, self.ip, class, &self.slot)
+                .charge(caller, self.ip, class, &self.notes)
                 .inspect_err(|_| audit::rate_limited(core, caller, self.ip, &self.request_id)),
             None => Ok(()),
         }
@@ -125,13 +125,13 @@ impl Arrival {
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many of those.
     pub async fn authenticate(&self, core: &Arc<Core>, token: &str) -> Result<Caller> {
         let recognized = recognize(core, token).map_err(|problem| self.refuse(core, problem, None))?;
-        let advance = if recognized.is_vouched_for(core) { None } else { Some(self.advance(core)?) };
+        let prepaid = if recognized.is_vouched_for(core) { None } else { Some(self.prepay(core)?) };
         match recognized.caller(core).await {
             Ok(caller) => {
-                advance.as_ref().map(Advance::give_back);
+                prepaid.as_ref().map(Prepaid::refund);
                 Ok(caller)
             }
-            Err(problem) => Err(self.refuse(core, problem, advance)),
+            Err(problem) => Err(self.refuse(core, problem, prepaid)),
         }
     }
 
@@ -139,27 +139,27 @@ impl Arrival {
     ///
     /// # Errors
     /// `RATE_LIMITED`.
-    pub fn advance<'a>(&self, core: &'a Core) -> Result<Advance<'a>> {
-        let slot = Slot::default();
+    pub fn prepay<'a>(&self, core: &'a Core) -> Result<Prepaid<'a>> {
+        let notes = RequestNotes::default();
         if let Some(limits) = &core.limits {
-            limits.charge_address(self.ip, &slot).inspect_err(|_| {
-                self.slot.copy(&slot);
+            limits.charge_address(self.ip, &notes).inspect_err(|_| {
+                self.notes.copy(&notes);
                 audit::rate_limited(core, &Caller::Anonymous, self.ip, &self.request_id);
             })?;
         }
-        Ok(Advance { limits: core.limits.as_ref(), ip: self.ip, slot })
+        Ok(Prepaid { limits: core.limits.as_ref(), ip: self.ip, notes })
     }
 
     /// What a credential is answered that is no good: `problem`, or that there were too many of them.
-    fn refuse(&self, core: &Core, problem: Problem, advance: Option<Advance<'_>>) -> Problem {
+    fn refuse(&self, core: &Core, problem: Problem, prepaid: Option<Prepaid<'_>>) -> Problem {
         audit::refused_credential(core, &problem, self.ip, &self.request_id);
         let is_bad = problem.code.status() == StatusCode::UNAUTHORIZED;
-        match (advance, &core.limits) {
-            (Some(advance), _) if is_bad => advance.keep(self),
+        match (prepaid, &core.limits) {
+            (Some(prepaid), _) if is_bad => prepaid.spend(self),
             // It is not the credential that is to blame.
-            (Some(advance), _) => advance.give_back(),
+            (Some(prepaid), _) => prepaid.refund(),
             (None, Some(limits)) if is_bad => {
-                return limits.charge_address(self.ip, &self.slot).err().unwrap_or(problem);
+                return limits.charge_address(self.ip, &self.notes).err().unwrap_or(problem);
             }
             (None, _) => {}
         }
@@ -176,29 +176,29 @@ impl Arrival {
             None => Caller::Anonymous,
         };
         tracing::Span::current().record("caller", tracing::field::display(caller.kind()));
-        self.slot.held_by(Holder::of(&caller, self.ip));
+        self.notes.held_by(Holder::of(&caller, self.ip));
         Ok(caller)
     }
 }
 
-/// What was taken in advance from the bucket of an address.
-pub struct Advance<'a> {
-    limits: Option<&'a Limits>,
+/// A token taken in advance from the bucket of an address.
+pub struct Prepaid<'a> {
+    limits: Option<&'a RateLimiter>,
     ip: Option<IpAddr>,
-    slot: Slot,
+    notes: RequestNotes,
 }
 
-impl Advance<'_> {
-    /// It was good after all.
-    pub fn give_back(&self) {
+impl Prepaid<'_> {
+    /// Returns it: the credential was valid after all.
+    pub fn refund(&self) {
         if let Some(limits) = self.limits {
-            limits.give_back(self.ip);
+            limits.refund(self.ip);
         }
     }
 
-    /// It was not.
-    pub fn keep(self, arrival: &Arrival) {
-        arrival.slot.copy(&self.slot);
+    /// Charges it to the request.
+    pub fn spend(self, arrival: &Arrival) {
+        arrival.notes.copy(&self.notes);
     }
 }
 

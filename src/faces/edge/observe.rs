@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{connections::Connection, refusals::as_problem};
 use crate::core::{
     ledger::{Holder, Line, OWED, SMALL, Settled, What, count_refusal},
-    limits::{Slot, client_address},
+    limits::{RequestNotes, client_address},
 };
 use crate::{
     base::{
@@ -57,8 +57,8 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
     let ip = connection.map(|from| client_address(from.peer.ip(), request.headers(), &core.config));
     let measured = metrics::on().map(|meters| (meters, request.method().clone()));
     let traced = traces::request(&request, route);
-    let slot = Slot::default();
-    request.extensions_mut().insert(slot.clone());
+    let notes = RequestNotes::default();
+    request.extensions_mut().insert(notes.clone());
     let unfit = check(&request, is_probe);
     let span = tracing::info_span!(
         "request",
@@ -75,7 +75,7 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
             Err(problem) => refuse(&problem),
             Ok(()) => answer(&core, next.run(request), &path, id_text).await,
         };
-        let response = enter(&core, response, &slot, ip).unwrap_or_else(|problem| refuse(&problem));
+        let response = enter(&core, response, &notes, ip).unwrap_or_else(|problem| refuse(&problem));
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
         let client = ip.map(field::display);
         // An orchestrator asks every few seconds, and is answered the same.
@@ -96,7 +96,7 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
     }
     if let Some(limits) = &core.limits {
         let status = response.status();
-        limits.show(&slot, status, response.headers_mut());
+        limits.show(&notes, status, response.headers_mut());
     }
     if let Some((meters, method)) = measured {
         meters.answered(route, &method, response.status(), began.elapsed());
@@ -122,8 +122,8 @@ fn check(request: &Request, is_probe: bool) -> Result<()> {
 }
 
 /// Enters an answer that is not small into the ledger, until it is sent; what streams, piece by piece.
-fn enter(core: &Core, response: Response, slot: &Slot, ip: Option<IpAddr>) -> Result<Response> {
-    let (line, holder) = (core.ledger.line(What::Answers), slot.holder().unwrap_or_else(|| Holder::at(ip)));
+fn enter(core: &Core, response: Response, notes: &RequestNotes, ip: Option<IpAddr>) -> Result<Response> {
+    let (line, holder) = (core.ledger.line(What::Answers), notes.holder().unwrap_or_else(|| Holder::at(ip)));
     let Some(bytes) = http_body::Body::size_hint(response.body()).exact() else {
         return Ok(response.map(|body| in_pieces(body, Arc::clone(line), holder)));
     };
@@ -132,8 +132,8 @@ fn enter(core: &Core, response: Response, slot: &Slot, ip: Option<IpAddr>) -> Re
         return Ok(response);
     }
     let held = Arc::new(match line.take(holder, bytes) {
-        Err(_) if slot.is_change() && bytes <= OWED => line.enter(holder, bytes),
-        Err(_) if slot.is_change() => {
+        Err(_) if notes.is_change() && bytes <= OWED => line.enter(holder, bytes),
+        Err(_) if notes.is_change() => {
             let detail = "There is no room for the answer now. What the request has changed stands.";
             return Err(Problem::new(Code::Unavailable, detail).with("limit", "answer_bytes"));
         }

@@ -34,11 +34,11 @@ async fn show(State(core): State<Arc<Core>>, arrival: Arrival, path: Path<(Strin
 /// The address is the credential: one that is no good is charged to where the request comes from, before the database is
 /// asked for it.
 async fn guess(core: &Core, path: &(String, String), arrival: &Arrival) -> Result<Response> {
-    let advance = arrival.advance(core)?;
+    let prepaid = arrival.prepay(core)?;
     let found = find(core, path, arrival.uri.query().unwrap_or_default()).await;
     match &found {
-        Err(problem) if problem.code == Code::NotFound => advance.keep(arrival),
-        _ => advance.give_back(),
+        Err(problem) if problem.code == Code::NotFound => prepaid.spend(arrival),
+        _ => prepaid.refund(),
     }
     found
 }

@@ -17,7 +17,7 @@ use async_graphql::{
 use async_graphql_value::Value;
 
 use super::introspection::is_about_schema;
-use crate::{base::problem::Code, core::config::Limits};
+use crate::{base::problem::Code, core::config::RequestLimits};
 
 /// The longest document text, in bytes.
 const LONGEST_TEXT: usize = 64 << 10;
@@ -64,7 +64,7 @@ pub fn check_text(text: &str) -> Result<(), ServerError> {
 ///
 /// # Errors
 /// `QUERY_TOO_COMPLEX`.
-pub fn check_document(document: &ExecutableDocument, limits: &Limits) -> Result<Size, ServerError> {
+pub fn check_document(document: &ExecutableDocument, limits: &RequestLimits) -> Result<Size, ServerError> {
     let mut count = Count::default();
     for (_, operation) in document.operations.iter() {
         count.add(&operation.node.selection_set.node);

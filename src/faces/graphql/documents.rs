@@ -22,7 +22,7 @@ use super::{
     execution::Execution,
     introspection::is_about_schema,
 };
-use crate::core::config::Limits;
+use crate::core::config::RequestLimits;
 use crate::read::Plans;
 
 /// Texts longer than this are not kept: they are no document that somebody repeats.
@@ -183,7 +183,7 @@ fn is_plain(operation: &OperationDefinition) -> bool {
 /// The documents that callers with a credential have sent lately.
 pub struct Documents {
     kept: Cache<String, Kept>,
-    limits: Limits,
+    limits: RequestLimits,
 }
 
 #[derive(Clone)]
@@ -195,7 +195,7 @@ struct Kept {
 impl Documents {
     /// Keeps as many documents as the limits have room for.
     #[must_use]
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &RequestLimits) -> Self {
         let kept =
             Cache::builder().max_capacity(limits.document_cache_bytes).weigher(|_, kept: &Kept| kept.weight);
         Self { kept: kept.build(), limits: limits.clone() }

@@ -29,7 +29,7 @@ use crate::{
         Core, Request,
         access::token::{Token, TokenHash, TokenKind},
         audit::{self, PersonalEntry, record_personal},
-        limits::Slot,
+        limits::RequestNotes,
     },
 };
 
@@ -113,9 +113,9 @@ pub async fn sign_in(request: &Request, email: &str, password: &SecretString) ->
 /// Comparing a password costs as much as many requests. Where an address or an account is put off, hardly anybody gets in, so it
 /// is compared for that price alone: of whoever asks, known or not.
 fn may_be_compared(request: &Request) -> bool {
-    let slot = Slot::default();
+    let notes = RequestNotes::default();
     let Some(limits) = &request.core.limits else { return true };
-    (0..COMPARING).all(|_| limits.charge_address(request.ip, &slot).is_ok())
+    (0..COMPARING).all(|_| limits.charge_address(request.ip, &notes).is_ok())
 }
 
 fn refused() -> Problem {

@@ -1,4 +1,4 @@
-//! `muster serve` without lines in the audit log, metrics or traces: what the load script measures their cost against.
+//! `muster serve` without audit lines, metrics or traces: the load script measures their cost against it.
 
 use std::io::{self, Write};
 

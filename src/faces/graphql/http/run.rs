@@ -24,7 +24,7 @@ use crate::{
         telemetry::metrics,
     },
     faces::{
-        edge::{Advance, Arrival, body, idempotency::Claim},
+        edge::{Arrival, Prepaid, body, idempotency::Claim},
         graphql::{
             Document,
             execution::{Execution, coerce},
@@ -86,8 +86,8 @@ impl Session {
     ///
     /// # Errors
     /// `RATE_LIMITED`.
-    pub fn advance(&self) -> Result<Option<Advance<'_>>> {
-        matches!(self.caller, Caller::Anonymous).then(|| self.arrival.advance(&self.graphql.core)).transpose()
+    pub fn prepay(&self) -> Result<Option<Prepaid<'_>>> {
+        matches!(self.caller, Caller::Anonymous).then(|| self.arrival.prepay(&self.graphql.core)).transpose()
     }
 
     /// The body of the request.

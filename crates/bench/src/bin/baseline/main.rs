@@ -1,7 +1,7 @@
-//! The yardstick of `docs/performance.md`: what one would write by hand, axum + `sqlx::query_as` + serde, for the
-//! same queries and the same JSON as `/v1`. No authentication, no permissions, no validation, no schema.
+//! The baseline of `docs/performance.md`: a hand-written service (axum + `sqlx::query_as` + serde) with the same queries and
+//! JSON as `/v1`, without authentication, permissions, validation or schema.
 //!
-//! `baseline DATABASE_URL ADDRESS [PERMISSION,…]`: the last argument is what `viewer_permissions` shows.
+//! `baseline DATABASE_URL ADDRESS [PERMISSION,…]`: the last argument is the content of `viewer_permissions`.
 
 mod rows;
 
@@ -22,7 +22,7 @@ use sqlx::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// As many connections as the service has by default.
+/// The service's default number of connections.
 const CONNECTIONS: u32 = 16;
 
 #[derive(serde::Deserialize)]
@@ -37,7 +37,7 @@ struct Cursor {
     limit: Option<i64>,
 }
 
-/// The handlers over one kind of database: the text is the same, the types are not.
+/// The handlers for one kind of database: the same code with different types.
 macro_rules! handlers {
     ($database:ident, $pool:ty, $keys:literal, $bind:expr) => {
         mod $database {

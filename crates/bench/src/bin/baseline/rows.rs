@@ -1,4 +1,4 @@
-//! Rows as they are read, and as they are written as JSON.
+//! Rows as read, and their JSON.
 
 use muster::base::time::Timestamp;
 use serde::{Serialize, Serializer};
@@ -29,7 +29,7 @@ impl Serialize for Decimal {
     }
 }
 
-/// Since when, shown as the seconds that have passed.
+/// An instant, shown as the seconds since then.
 #[derive(sqlx::Type)]
 #[sqlx(transparent)]
 pub struct Elapsed(Option<i64>);

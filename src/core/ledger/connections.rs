@@ -1,0 +1,53 @@
+//! Connections: how many the process can serve, and the place that each of them holds.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Ledger;
+use crate::core::config::Config;
+
+/// Connections beyond `limits.connections`, on which probes are answered and everyone else is told to come back later.
+pub(super) const RESERVED_CONNECTIONS: usize = 32;
+/// File descriptors for everything except connections of clients and to the database.
+const OTHER_DESCRIPTORS: usize = 100;
+
+/// How many file descriptors the process needs for this many client connections.
+#[must_use]
+pub fn descriptors(config: &Config, connections: usize) -> usize {
+    // Two pools: one for reading, one for writing.
+    connections + RESERVED_CONNECTIONS + 2 * config.database.max_connections as usize + OTHER_DESCRIPTORS
+}
+
+/// The configured maximum, reduced to what the file descriptors allow after the database, files and probes.
+pub(super) fn most_connections(config: &Config) -> usize {
+    let wanted = config.limits.connections;
+    let open = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let open = open.map_or(usize::MAX, |open| usize::try_from(open).unwrap_or(usize::MAX));
+    let possible = open.saturating_sub(descriptors(config, 0)).max(1);
+    if possible < wanted {
+        tracing::warn!(wanted, possible, "serve.fewer_connections: `ulimit -n` does not allow more");
+    }
+    wanted.min(possible).min(Semaphore::MAX_PERMITS)
+}
+
+/// A connection's place, held by everything that works for the connection; by a socket as long as it is open.
+#[derive(Clone, Debug)]
+pub struct Place {
+    _permit: Arc<OwnedSemaphorePermit>,
+    /// Whether it is one of the reserve, for probes only.
+    pub reserved: bool,
+}
+
+impl Place {
+    /// Waits for a place for the next connection. `None` if the ledger is closed.
+    pub async fn next(ledger: &Ledger) -> Option<Self> {
+        let (place, reserve) = (Arc::clone(&ledger.connections), Arc::clone(&ledger.reserve));
+        let (permit, reserved) = tokio::select! {
+            biased;
+            permit = place.acquire_owned() => (permit, false),
+            permit = reserve.acquire_owned() => (permit, true),
+        };
+        Some(Self { _permit: Arc::new(permit.ok()?), reserved })
+    }
+}
