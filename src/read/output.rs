@@ -137,7 +137,7 @@ pub struct PageNumbers;
 
 impl Numbers for PageNumbers {
     const FIELDS: &'static [(&'static str, &'static str)] =
-        &[("page", "The page, counted from 1."), ("limit", "How many records a page holds.")];
+        &[("page", "The page number, starting at 1."), ("limit", "The number of records per page.")];
 }
 
 /// `limit` and `offset`.
@@ -145,7 +145,7 @@ pub struct OffsetNumbers;
 
 impl Numbers for OffsetNumbers {
     const FIELDS: &'static [(&'static str, &'static str)] =
-        &[("limit", "How many records a page holds."), ("offset", "How many records were skipped.")];
+        &[("limit", "The number of records per page."), ("offset", "The number of records skipped.")];
 }
 
 /// Nothing but the total.
@@ -248,7 +248,7 @@ impl<R: Record, N: Numbers> OutputType for Paged<R, N> {
                 fields.insert(name.to_owned(), meta_field(name, about, ty));
             };
             add("data", "The records.", register_list::<R>(registry));
-            add("total", "How many records there are in all.", i64::create_type_info(registry));
+            add("total", "The total number of records.", i64::create_type_info(registry));
             for (name, about) in N::FIELDS {
                 add(name, about, i64::create_type_info(registry));
             }

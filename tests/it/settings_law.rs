@@ -37,7 +37,7 @@ const TABLES: [Table; 2] = [
     },
 ];
 
-const NOT_YET: &str = "Not in force yet.";
+const NOT_YET: &str = "Not applied yet.";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -259,7 +259,7 @@ pub async fn claim(
 /// Removes what is no longer kept; says how much.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn remove_expired(core: &Core) -> Result<u64> {
     Ok(core.db.sweep("idempotency_keys", "expires_at <= $1", core.clock.now().0).await?)
 }

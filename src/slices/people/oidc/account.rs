@@ -1,9 +1,9 @@
-//! Whose account a sign-in elsewhere opens.
+//! Decides which account a sign-in at a provider opens.
 //!
-//! An account that was linked before: that one. Otherwise the account of the address that the provider vouches for, and
-//! only if the address is known to be its owner's here as well: somebody who had made an account for another's
-//! address, with a password of their own, would otherwise share it from then on. Where there is none, an invitation
-//! makes one, if the provider's settings let it.
+//! If the provider's account was linked before, it opens that account. Otherwise it opens the account with the
+//! address that the provider vouches for, but only if that address is confirmed here too: someone who had
+//! registered another person's address with their own password would otherwise share the account. If there is
+//! no account, an invitation creates one, if the provider's settings allow it.
 
 use std::sync::Arc;
 
@@ -30,20 +30,20 @@ use crate::{
     },
 };
 
-/// Why a sign-in elsewhere opens no account, as the panel is told.
+/// Why a sign-in at a provider opens no account, as a code for the panel.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The visit was begun by another browser, or too long ago.
+    /// The visit was started in another browser, or too long ago.
     State,
-    /// The provider refused, or what it said does not hold.
+    /// The provider refused, or its answer failed verification.
     Provider,
-    /// The provider does not say that the address is theirs.
+    /// The provider doesn't confirm that the address belongs to the person.
     EmailNotVerified,
-    /// There is an account for the address, which nobody has confirmed yet.
+    /// The account with this address hasn't been confirmed yet.
     EmailNotConfirmed,
-    /// There is no account, and no invitation.
+    /// There is no account and no invitation.
     NoAccount,
-    /// It is our own failure, or too many tries.
+    /// Our own failure, or too many attempts.
     Failed(Problem),
 }
 
@@ -73,7 +73,7 @@ impl From<sea_orm::DbErr> for Refusal {
     }
 }
 
-/// The account of whoever came back.
+/// Opens the account of the person who came back.
 pub(super) async fn open(
     request: &Arc<Request>,
     provider: &Provider,
@@ -89,7 +89,7 @@ pub(super) async fn open(
         && let Some(email) = &somebody.email
     {
         for invitation in invitations::open_for(core, email).await? {
-            // One that does not hold any more is no reason to refuse the sign-in.
+            // An invitation that is no longer valid doesn't fail the sign-in.
             if let Err(problem) = invitations::accept_vouched(request, &invitation, user).await {
                 tracing::info!(%problem, invitation = invitation.id.0, "oidc.invitation_not_accepted");
             }
@@ -98,7 +98,7 @@ pub(super) async fn open(
     Ok(user)
 }
 
-/// The account that was linked before, with its use noted.
+/// The account linked before. Records its use.
 async fn linked(core: &Core, provider: &Provider, somebody: &Somebody) -> Result<Option<UserId>, Refusal> {
     let sql = "SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2";
     let values = vec![provider.name.as_str().into(), somebody.subject.as_str().into()];
@@ -114,7 +114,7 @@ async fn linked(core: &Core, provider: &Provider, somebody: &Somebody) -> Result
     Ok(Some(user.id))
 }
 
-/// Links the account of the address, or a new one.
+/// Links the account with this address, or a new one.
 async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Result<UserId, Refusal> {
     let core = &request.core;
     let email = somebody.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
@@ -162,7 +162,7 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
     Ok(user.id)
 }
 
-/// Somebody vouches for the address of an account that nobody could sign in to.
+/// Confirms the address of an account that nobody could sign in to, on the provider's word.
 async fn confirmed(
     core: &Core,
     db: &impl ConnectionTrait,
