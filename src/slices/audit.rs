@@ -37,10 +37,7 @@ impl Record for AuditEntry {
                 )
                 .column::<Option<Id>>("actor_id", "The user or service token that acted.")
                 .column::<Option<String>>("actor_name", "The name at the time.")
-                .column::<Option<CredentialUsed>>(
-                    "credential_kind",
-                    "The kind of credential the actor used.",
-                )
+                .column::<Option<CredentialUsed>>("credential_kind", "The kind of credential the actor used.")
                 .column::<Option<Id>>("credential_id", "The session or service token that was used.")
                 .column::<Option<String>>("credential_hint", "The last characters of the service token.")
                 .column::<String>("operation", "The operation: the name of the root field in the schema.")
@@ -51,14 +48,20 @@ impl Record for AuditEntry {
                 )
                 .column::<AuditOutcome>("outcome", "How it ended.")
                 .column::<Option<String>>("code", "The error code, if the operation was refused.")
-                .column::<i64>("count", "How many times it happened. Repeated refusals are combined into one entry.")
+                .column::<i64>(
+                    "count",
+                    "How many times it happened. Repeated refusals are combined into one entry.",
+                )
                 .column::<Option<Timestamp>>(
                     "last_at",
                     "When the last of several refusals happened. Null for a single event.",
                 )
                 .column::<Option<String>>("target_kind", "The kind of record it concerns.")
                 .column::<Option<Id>>("target_id", "The id of that record.")
-                .column::<Json<serde_json::Value>>("changes", "What changed. For secrets, only that they changed.")
+                .column::<Json<serde_json::Value>>(
+                    "changes",
+                    "What changed. For secrets, only that they changed.",
+                )
                 .column::<Option<String>>(
                     "request_id",
                     "The request id, as in the response and the service's log.",
@@ -86,9 +89,8 @@ impl AuditQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(at_least(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "Only this operation, named by its root field.", directive = bounds::apply(name(80)))] operation: Option<
-            String,
-        >,
+        #[graphql(desc = "Only this operation, named by its root field.", directive = bounds::apply(name(80)))]
+        operation: Option<String>,
         #[graphql(desc = "Only records of this kind.", directive = bounds::apply(name(80)))]
         target_kind: Option<String>,
         #[graphql(desc = "Only the record with this id.")] target_id: Option<Id>,

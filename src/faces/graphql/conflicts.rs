@@ -1,6 +1,7 @@
-//! One response key, one field: fields that answer under the same key must be the same field with the same arguments,
-//! wherever they stand (specification, section 5.3.2). The executor's rule compares one selection set at a time; a
-//! plan merges sets that stand apart, and would answer with the first of two different fields.
+//! One response key, one field: fields that answer under the same key must be the same field with the same
+//! arguments, wherever they appear (specification, section 5.3.2). The executor only compares fields within one
+//! selection set, but a plan merges sets from different places, and would answer with the first of two
+//! different fields.
 
 use async_graphql::{
     Positioned, ServerError,
@@ -9,10 +10,10 @@ use async_graphql::{
 
 use crate::read::{Fragments, below, merged};
 
-/// Refuses a document whose fields conflict. It must be valid otherwise: fragments are written out.
+/// Refuses a document whose fields conflict. It must otherwise be valid, because fragments are expanded.
 ///
 /// # Errors
-/// Names the first two fields that do.
+/// Names the first two fields that conflict.
 pub fn check(document: &ExecutableDocument) -> Result<(), Vec<ServerError>> {
     for (_, operation) in document.operations.iter() {
         let roots = std::iter::once(&operation.node.selection_set.node);

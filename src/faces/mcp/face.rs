@@ -1,4 +1,4 @@
-//! Listing and calling tools, for the caller of one request.
+//! Lists and calls tools for the caller of one request.
 
 use std::sync::Arc;
 
@@ -35,30 +35,30 @@ use crate::{
     slices::people,
 };
 
-/// Organizations that a tool's schema names one by one; who belongs to more knows their ids.
+/// The most organizations that a tool's schema lists. A caller who belongs to more knows their ids.
 const NAMED_ORGANIZATIONS: usize = 20;
-/// How much of a name that is no tool's is said again.
+/// How much of an unknown tool's name is repeated in the error, in characters.
 const LONGEST_NAME: usize = 60;
 const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: servers, agents, channels, conversations, \
-    approvals, credentials, MCP servers and skills. Every tool works in one organization (`org_id`); it may be left \
-    out by who belongs to one alone. Every field of a record is always there; what has no value is null. A refusal is a tool error whose text is a problem document: `code` is stable, \
-    `errors` names every wrong argument.";
+    approvals, credentials, MCP servers, and skills. Every tool works in one organization (`org_id`). You may leave \
+    `org_id` out if you belong to only one. Records always have all their fields; a field without a value is null. Errors are tool errors whose text is a problem document: `code` is stable, \
+    and `errors` lists every invalid argument.";
 
-/// Who sent the request: put beside it by `http.rs`.
+/// Who sent the request. `http.rs` attaches it.
 #[derive(Clone)]
 pub struct Visit {
-    /// Who asks; never anonymous.
+    /// The caller. Never anonymous.
     pub caller: Caller,
     /// The request as it arrived.
     pub arrival: Arrival,
 }
 
-/// The tools of the service.
+/// The MCP server that offers the tools.
 #[derive(Clone)]
 pub struct Face {
     /// The service.
     pub core: Arc<Core>,
-    /// What executes the documents.
+    /// Executes the documents.
     pub graphql: Arc<Graphql>,
     /// Every tool.
     pub offers: Arc<Offers>,
@@ -112,7 +112,7 @@ impl ServerHandler for Face {
 }
 
 impl Face {
-    /// The same steps as a route's: authorize, read the arguments, execute the document.
+    /// The same steps as for a route: authorize, read the arguments, execute the document.
     async fn call(&self, offer: &Offer, visit: &Visit, arguments: JsonObject) -> Result<bytes::Bytes> {
         let (core, operation) = (&self.core, offer.operation.as_ref());
         let mut arguments = match async_graphql::Value::from_json(Value::Object(arguments)) {
@@ -127,7 +127,7 @@ impl Face {
                 org
             }
             Some(_) => {
-                let violation = Violation::at("/org_id", "WRONG_TYPE", "`org_id` has to be an id.");
+                let violation = Violation::at("/org_id", "WRONG_TYPE", "`org_id` must be an id.");
                 return Err(Problem::invalid(vec![violation]));
             }
         };
@@ -137,13 +137,14 @@ impl Face {
         rest::execute(&self.graphql, operation, scope, variables).await
     }
 
-    /// The tools that the caller may use somewhere, saying where.
+    /// The tools the caller may use in at least one organization, with those organizations.
     async fn usable(&self, caller: &Caller) -> Result<Vec<Tool>> {
         let mut places: Vec<(OrgId, PermissionSet)> = Vec::new();
         for org in self.organizations(caller).await? {
             match membership(&self.core, caller, org).await {
                 Ok(membership) => places.push((org, membership.permissions)),
-                // One that wants a second factor first, or that was left just now, keeps nobody out of the others.
+                // An organization that requires a second factor, or that the caller just left, doesn't affect
+                // the others.
                 Err(problem) if problem.code.status() == StatusCode::FORBIDDEN => {}
                 Err(problem) => return Err(problem),
             }
@@ -162,7 +163,7 @@ impl Face {
         Ok(tools.collect())
     }
 
-    /// Where the caller belongs.
+    /// The organizations the caller belongs to.
     async fn organizations(&self, caller: &Caller) -> Result<Vec<OrgId>> {
         Ok(match caller {
             Caller::Person(person) => {
@@ -185,13 +186,13 @@ fn only_one(organizations: &[OrgId]) -> Result<OrgId> {
     match organizations {
         [only] => Ok(*only),
         _ => {
-            let detail = "`org_id` is required: you do not belong to exactly one organization.";
+            let detail = "`org_id` is required, because you do not belong to exactly one organization.";
             Err(Problem::invalid(vec![Violation::at("/org_id", "REQUIRED", detail)]))
         }
     }
 }
 
-/// The tool with the organizations in which the caller may use it.
+/// Adds the organizations in which the caller may use the tool to its schema.
 fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
     let mut tool = tool.clone();
     if orgs.len() > NAMED_ORGANIZATIONS {
@@ -210,7 +211,7 @@ fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
     tool
 }
 
-/// The answer as structured content, and as the same JSON in a text for clients that know no other.
+/// The answer as structured content, and as the same JSON in a text for clients that don't read it.
 fn result(offer: &Offer, json: &[u8]) -> Result<CallToolResult> {
     let mut value: Value = serde_json::from_slice(json).map_err(Problem::internal)?;
     if offer.is_list {

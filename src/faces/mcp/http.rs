@@ -1,4 +1,4 @@
-//! The endpoint: who speaks, under which name, and what it refuses before the protocol is looked at.
+//! The endpoint: who is calling, under which host name, and what is refused before the protocol comes in.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::{
 };
 
 type Service = StreamableHttpService<Face, NeverSessionManager>;
-/// Refusals of the protocol's machinery are short.
+/// Error texts from the protocol library are short.
 const LONGEST_REFUSAL: usize = 4096;
 
 /// The route of the endpoint.
@@ -45,7 +45,7 @@ pub fn router(rest: &Arc<Rest>) -> Router {
     let face =
         Face { core: Arc::clone(core), graphql: Arc::clone(&rest.graphql), offers: Arc::clone(&offers) };
     let factory = move || Ok(face.clone());
-    // A shutdown waits for calls as for other requests: nothing here listens for it.
+    // A shutdown waits for calls as for other requests, so nothing here needs to watch for it.
     let service = Service::new(factory, Arc::new(NeverSessionManager::default()), settings(&core.config));
     let handler = move |State(core): State<Arc<Core>>, arrival: Arrival, request: Request| async move {
         match answer(&core, service, &offers, &arrival, request).await {
@@ -56,7 +56,7 @@ pub fn router(rest: &Arc<Rest>) -> Router {
     Router::new().route("/mcp", any(handler)).with_state(Arc::clone(core))
 }
 
-/// One request, one answer, in JSON; and only under names that are ours.
+/// One request, one JSON answer, and only under our own host names.
 fn settings(config: &Config) -> StreamableHttpServerConfig {
     let public = config.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
     let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
@@ -100,8 +100,8 @@ async fn answer(
     Ok(in_json(service.handle(request).await.map(Body::new)).await)
 }
 
-/// What a message may do. Everything is a POST here, so it is not the method that tells: only a call of a tool that changes
-/// something changes something. What can't be told counts as that: an unknown tool, a key that stands there twice.
+/// What a message may do. Everything is a POST here, so the method doesn't tell: a message only makes a change
+/// if it calls a tool that does. Anything unclear counts as a change: an unknown tool, or a duplicate key.
 fn class(method: &Method, body: &[u8], offers: &Offers) -> Class {
     #[derive(Deserialize)]
     struct Message {
@@ -125,7 +125,7 @@ fn class(method: &Method, body: &[u8], offers: &Offers) -> Class {
     }
 }
 
-/// The machinery refuses in plain text; clients of the protocol read JSON-RPC.
+/// The library refuses in plain text, but MCP clients expect JSON-RPC.
 async fn in_json(response: Response) -> Response {
     let is_text = response
         .headers()

@@ -79,8 +79,7 @@ pub(super) async fn values(
         // Otherwise an editor could learn the credential by having it sent to a host of their own.
         let moved = agent.model_credential_base_url.as_ref() != Some(url);
         if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
-            let detail =
-                "`model_credential` is required when the base URL changes: a stored credential is only used with the URL it was set for.";
+            let detail = "`model_credential` is required when the base URL changes: a stored credential is only used with the URL it was set for.";
             violations.push(Violation::at("/model_credential", "REQUIRED", detail));
         }
     }

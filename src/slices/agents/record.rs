@@ -66,7 +66,10 @@ fn settings(spec: Spec) -> Spec {
     spec.column::<Option<ModelCredentialType>>("model_credential_type", "The type of its model credential.")
         .column::<Option<String>>("model_credential_provider", "The model's provider.")
         .column::<Option<String>>("model_credential_base_url", "The base URL of the model's API.")
-        .column::<CredentialChoice>("credential_choice", "Which model credential it uses: its own, an inherited one, or none.")
+        .column::<CredentialChoice>(
+            "credential_choice",
+            "Which model credential it uses: its own, an inherited one, or none.",
+        )
         .column::<Option<String>>("model_override", "The model to use instead of the image's default.")
         .sql::<Option<String>>("resolved_model", RESOLVED_MODEL, "The model it will use on the next launch.")
         .column::<Option<String>>("running_model", "The model it is running.")
@@ -77,7 +80,10 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<i64>>("analysis_score", "The score of the last analysis of its setup.")
         .column::<Option<Effort>>("effort_override", "The effort to use instead of the model's default.")
         .column::<bool>("thinking_enabled", "Whether the model thinks before it answers.")
-        .column::<Option<String>>("language", "The code of the language it answers in, such as `en` or `pt-BR`.")
+        .column::<Option<String>>(
+            "language",
+            "The code of the language it answers in, such as `en` or `pt-BR`.",
+        )
         .column::<bool>("mcp_http_bridge", "Whether it reaches MCP servers through an HTTP bridge.")
         .column::<ResponseStyle>("response_style", "The style of its answers.")
         .column::<ResponseFormat>("response_format", "The format of its answers.")
@@ -86,7 +92,10 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<i64>>("approval_ask_threshold", "Actions at or above this risk need approval.")
         .column::<Option<i64>>("approval_block_threshold", "Actions at or above this risk are blocked.")
         .column::<Option<i64>>("approval_timeout_minutes", "How many minutes it waits for a decision.")
-        .column::<Vec<String>>("approval_categories", "The kinds of action that always need approval, in words.")
+        .column::<Vec<String>>(
+            "approval_categories",
+            "The kinds of action that always need approval, in words.",
+        )
         .column::<Vec<String>>("disabled_tool_groups", "Groups of tools it may not use.")
         .column::<Option<i64>>("memory_mb_override", "Memory in MiB, instead of the default.")
         .column::<Option<f64>>("cpu_override", "Processor cores, instead of the default.")
@@ -100,7 +109,10 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<i64>>("backup_retention", "The number of backups to keep.")
         .column::<bool>("backup_freeze", "Whether to keep every backup, whatever the retention.")
         .column::<OverrideMode>("cost_guard_mode", "Whether it has a cost guard of its own.")
-        .column::<Option<i64>>("cost_guard_tokens_per_hour", "The number of tokens per hour at which the cost guard acts.")
+        .column::<Option<i64>>(
+            "cost_guard_tokens_per_hour",
+            "The number of tokens per hour at which the cost guard acts.",
+        )
         .column::<Option<CostGuardAction>>("cost_guard_action", "What the cost guard does.")
         .column::<OverrideMode>("session_reset_mode", "Whether it has a session limit of its own.")
         .column::<Option<i64>>("session_reset_tokens", "The number of tokens at which a session starts over.")
@@ -121,7 +133,10 @@ fn usage(spec: Spec) -> Spec {
         .column::<Decimal>("tokens_used", "Tokens used so far.")
         .column::<Decimal>("cost_micro", "The cost of those tokens, in millionths of the currency unit.")
         .column::<Option<UsageStatus>>("usage_status", "Where it stands against the model's usage limit.")
-        .column::<Option<String>>("usage_rate_limit_type", "The limit that applies, as the model's provider names it.")
+        .column::<Option<String>>(
+            "usage_rate_limit_type",
+            "The limit that applies, as the model's provider names it.",
+        )
         .column::<Option<UsageStatus>>("usage_overage_status", "Where it stands against the overage limit.")
         .column::<bool>("usage_is_overage", "Whether it runs on overage.")
         .column::<bool>("sync_pending", "Whether a change has yet to reach its host.")

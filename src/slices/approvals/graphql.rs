@@ -98,7 +98,11 @@ impl Record for ApprovalDecider {
                     overdue("'system'", "decided_by_name"),
                     "The name at the time.",
                 )
-                .sql::<ActorKind>("kind", overdue("'SYSTEM'", "decided_by_kind"), "Whether the decider is a person, a service token, or the service itself.")
+                .sql::<ActorKind>(
+                    "kind",
+                    overdue("'SYSTEM'", "decided_by_kind"),
+                    "Whether the decider is a person, a service token, or the service itself.",
+                )
         });
         &SPEC
     }
@@ -216,9 +220,7 @@ impl ApprovalMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         id: ApprovalId,
-        #[graphql(desc = "A comment.", directive = bounds::apply(length(0, 2000)))] comment: Option<
-            String,
-        >,
+        #[graphql(desc = "A comment.", directive = bounds::apply(length(0, 2000)))] comment: Option<String>,
     ) -> Answer<One<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
@@ -253,9 +255,7 @@ impl ApprovalMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         id: ApprovalId,
-        #[graphql(desc = "A comment.", directive = bounds::apply(length(0, 2000)))] comment: Option<
-            String,
-        >,
+        #[graphql(desc = "A comment.", directive = bounds::apply(length(0, 2000)))] comment: Option<String>,
     ) -> Answer<One<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;

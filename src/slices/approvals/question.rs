@@ -109,7 +109,11 @@ impl Question {
         }
         let text = answer.text();
         if text.is_some() && !self.allow_text {
-            wrong.push(Violation::at("/text", "NOT_ALLOWED", "This question does not accept text, only options."));
+            wrong.push(Violation::at(
+                "/text",
+                "NOT_ALLOWED",
+                "This question does not accept text, only options.",
+            ));
         }
         if !wrong.is_empty() {
             return Err(Problem::invalid(wrong));

@@ -64,7 +64,8 @@ impl Picture {
             let detail = format!("A picture must be at most {LARGEST} bytes.");
             return Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", LARGEST));
         }
-        let unknown = || Problem::new(Code::UnsupportedMediaType, "A picture must be a PNG, JPEG, GIF, or WebP.");
+        let unknown =
+            || Problem::new(Code::UnsupportedMediaType, "A picture must be a PNG, JPEG, GIF, or WebP.");
         let mime_type = match imagesize::image_type(&content) {
             Ok(ImageType::Png) => "image/png",
             Ok(ImageType::Jpeg) => "image/jpeg",

@@ -84,8 +84,9 @@ fn foreign_keys(transport: Transport, edit: &UpdateChannelInput, violations: &mu
         }
     }
     if edit.bot_token.is_value() && !is_bot(transport) {
-        let detail =
-            format!("`bot_token` is only for TELEGRAM, DISCORD, and SLACK channels, and this one is {transport}.");
+        let detail = format!(
+            "`bot_token` is only for TELEGRAM, DISCORD, and SLACK channels, and this one is {transport}."
+        );
         violations.push(Violation::at("/bot_token", "NOT_ALLOWED", detail));
     }
 }
@@ -121,7 +122,8 @@ fn address(pointer: &str, address: &MaybeUndefined<String>) -> Option<Violation>
         && address.trim_end_matches('>').rsplit_once('@').is_some_and(|(local, domain)| {
             !local.trim_end().is_empty() && !local.ends_with('<') && url::Host::parse(domain).is_ok()
         });
-    (!good).then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{address}` is not a valid e-mail address.")))
+    (!good)
+        .then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{address}` is not a valid e-mail address.")))
 }
 
 /// `owner/name`.

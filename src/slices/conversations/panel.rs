@@ -137,8 +137,7 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
     if agents::send(tx, conversation.agent_id, turn).await? {
         return Ok(message);
     }
-    let detail =
-        "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";
+    let detail = "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";
     Err(Problem::new(Code::Archived, detail))
 }
 

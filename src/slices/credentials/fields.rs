@@ -155,7 +155,8 @@ fn checked(
         if let Some(row) = row.filter(|row| row.r#type != kind && field.value.is_undefined())
             && !stored_fits(tx, row, kind)?
         {
-            let detail = format!("The stored value is not a valid `{kind}`. Send a new `value` with the type.");
+            let detail =
+                format!("The stored value is not a valid `{kind}`. Send a new `value` with the type.");
             violations.push(Violation::at(format!("/fields/{n}/type"), "NOT_ALLOWED", detail));
         }
         if let MaybeUndefined::Value(value) = &field.value

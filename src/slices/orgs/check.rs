@@ -8,8 +8,13 @@ use crate::base::{numerals::counted, problem::Violation};
 #[must_use]
 pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
     let known = jiff::tz::TimeZone::get(name).is_ok();
-    (!known)
-        .then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{name}` is not a known time zone. Example: Europe/Berlin.")))
+    (!known).then(|| {
+        Violation::at(
+            pointer,
+            "NOT_ALLOWED",
+            format!("`{name}` is not a known time zone. Example: Europe/Berlin."),
+        )
+    })
 }
 
 /// Checks a cron expression of five fields.
@@ -31,16 +36,17 @@ pub fn check_cron_interval(pointer: &str, line: &str, minutes: i64) -> Option<Vi
     let shortest = instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min()?;
     let detail = format!(
         "`{line}` runs again after {}, but the plan requires at least {} between runs.",
-        counted(shortest, "minute"), counted(minutes, "minute")
+        counted(shortest, "minute"),
+        counted(minutes, "minute")
     );
     (shortest < minutes).then(|| Violation::at(pointer, "TOO_SMALL", detail))
 }
 
 fn cron(pointer: &str, line: &str) -> Result<croner::Cron, Violation> {
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser
-        .parse(line)
-        .map_err(|error| Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is not a valid cron expression: {error}.")))
+    parser.parse(line).map_err(|error| {
+        Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is not a valid cron expression: {error}."))
+    })
 }
 
 /// Checks for an absolute `http` or `https` URL without a user name or password: everyone who may read a record

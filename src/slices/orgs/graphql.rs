@@ -46,7 +46,11 @@ fn identity(spec: Spec) -> Spec {
         .column::<Plan>("plan", "The plan. Its limits apply unless the contract overrides them.")
         .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
         .caller::<Option<Role>>("viewer_role", viewer_role, "The caller's role; null for a service token.")
-        .caller::<Vec<Permission>>("viewer_permissions", viewer_permissions, "The caller's permissions in the organization.")
+        .caller::<Vec<Permission>>(
+            "viewer_permissions",
+            viewer_permissions,
+            "The caller's permissions in the organization.",
+        )
         .sql::<bool>("has_voice_key", "(t.voice_key_sealed IS NOT NULL)", "Whether agents can speak.")
         .sql::<bool>(
             "has_transcription_key",
@@ -65,11 +69,7 @@ fn identity(spec: Spec) -> Spec {
         .column::<Option<String>>("provider_oauth_client_id", "The client ID of its OAuth application.")
         .column::<String>("timezone", "The time zone of its schedules.")
         .column::<Option<ImageId>>("default_image_id", "The image for agents created without one.")
-        .one::<Image>(
-            "default_image",
-            "t.default_image_id",
-            "The image for agents created without one.",
-        )
+        .one::<Image>("default_image", "t.default_image_id", "The image for agents created without one.")
         .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends. Not applied yet.")
         .column::<Option<Timestamp>>(
             "grace_until",
@@ -77,17 +77,16 @@ fn identity(spec: Spec) -> Spec {
         )
         .column::<Option<Plan>>("grace_from_plan", "The previous plan. Not applied yet.")
         .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
-        .sql::<Decimal>(
-            "stored_bytes",
-            STORED_BYTES,
-            "Bytes stored in attachments, pictures, and skills.",
-        )
+        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in attachments, pictures, and skills.")
 }
 
 fn support(spec: Spec) -> Spec {
-    spec.column::<Option<Timestamp>>("support_access_until", "Until when the operator's support staff may look in.")
-        .column::<Option<Timestamp>>("support_access_granted_at", "When that access was granted.")
-        .column::<Option<UserId>>("support_access_granted_by", "The user who granted it.")
+    spec.column::<Option<Timestamp>>(
+        "support_access_until",
+        "Until when the operator's support staff may look in.",
+    )
+    .column::<Option<Timestamp>>("support_access_granted_at", "When that access was granted.")
+    .column::<Option<UserId>>("support_access_granted_by", "The user who granted it.")
 }
 
 fn tax(spec: Spec) -> Spec {
@@ -105,11 +104,17 @@ fn tax(spec: Spec) -> Spec {
 fn settings(spec: Spec) -> Spec {
     spec.column::<Option<i64>>("backup_retention", "The number of backups to keep per agent.")
         .column::<Option<String>>("backup_cron", "When agents are backed up, as a cron expression.")
-        .column::<Option<i64>>("cost_guard_tokens_per_hour", "The number of tokens per hour at which the cost guard acts.")
+        .column::<Option<i64>>(
+            "cost_guard_tokens_per_hour",
+            "The number of tokens per hour at which the cost guard acts.",
+        )
         .column::<CostGuardAction>("cost_guard_action", "What the cost guard does.")
         .column::<Option<i64>>("session_reset_tokens", "The number of tokens at which a session starts over.")
         .column::<Option<i64>>("transcript_retention_days", "How many days transcripts are kept.")
-        .column::<Option<i64>>("contracted_agents", "The contract's limit on agents, if it differs from the plan's.")
+        .column::<Option<i64>>(
+            "contracted_agents",
+            "The contract's limit on agents, if it differs from the plan's.",
+        )
         .column::<Option<i64>>(
             "max_channels_per_agent",
             "The contract's limit on channels per agent, if it differs from the plan's.",

@@ -169,8 +169,10 @@ pub async fn find_in(db: &Db, reference: &str) -> Result<OrgId> {
         [] => Err(Problem::new(Code::NotFound, format!("There is no organization `{reference}`."))),
         several => {
             let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
-            let detail =
-                format!("Several organizations are named `{reference}`. Use the id instead ({}).", ids.join(", "));
+            let detail = format!(
+                "Several organizations are named `{reference}`. Use the id instead ({}).",
+                ids.join(", ")
+            );
             Err(Problem::new(Code::Conflict, detail))
         }
     }

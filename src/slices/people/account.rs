@@ -112,7 +112,8 @@ impl AccountMutation {
         &self,
         ctx: &Context<'_>,
         #[graphql(directive = bounds::apply(length(1, 256)))] challenge: SecretText,
-        #[graphql(desc = "A six-digit code from the app.", directive = bounds::apply(length(1, 40)))] code: Option<SecretText>,
+        #[graphql(desc = "A six-digit code from the app.", directive = bounds::apply(length(1, 40)))]
+        code: Option<SecretText>,
         #[graphql(directive = bounds::apply(length(1, 40)))] recovery_code: Option<SecretText>,
     ) -> Answer<SignIn> {
         answer(async {

@@ -61,7 +61,12 @@ impl Record for Invitation {
                 .column::<String>("email", "The address it was sent to.")
                 .column::<Role>("role", "The role the person will get.")
                 .column::<Option<UserId>>("invited_by", "The user who sent it.")
-                .one_by::<Member>("inviter", "t.invited_by", "t.user_id", "The member who sent it. Null if that person has left.")
+                .one_by::<Member>(
+                    "inviter",
+                    "t.invited_by",
+                    "t.user_id",
+                    "The member who sent it. Null if that person has left.",
+                )
                 .column::<Timestamp>("created_at", "When it was created.")
                 .column::<Option<Timestamp>>("sent_at", "When it was last mailed.")
                 .column::<Timestamp>("expires_at", "When it expires.")
@@ -90,8 +95,11 @@ pub struct IssuedServiceToken;
 impl Record for IssuedServiceToken {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            token_fields("IssuedServiceToken", "A service token together with its secret, which is shown only once.")
-                .secret("token", "The secret to send as `Authorization: Bearer`. It is not shown again.")
+            token_fields(
+                "IssuedServiceToken",
+                "A service token together with its secret, which is shown only once.",
+            )
+            .secret("token", "The secret to send as `Authorization: Bearer`. It is not shown again.")
         });
         &SPEC
     }

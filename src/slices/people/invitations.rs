@@ -309,7 +309,10 @@ async fn prove(
         return Ok(None);
     }
     let theirs = || {
-        let detail = format!("{} already has an account. Sign in to it, or send its password with the request.", row.email);
+        let detail = format!(
+            "{} already has an account. Sign in to it, or send its password with the request.",
+            row.email
+        );
         Problem::new(Code::SignInFailed, detail)
     };
     match user {

@@ -274,7 +274,11 @@ fn require_all_of(tx: &Tx, row: &service_tokens::Model) -> Result<()> {
 fn check_permissions(tx: &Tx, wanted: &[Permission], has: PermissionSet, violations: &mut Vec<Violation>) {
     let cap = tx.scope.core.policy.token_cap();
     if wanted.is_empty() {
-        violations.push(Violation::at("/permissions", "TOO_SHORT", "A service token needs at least one permission."));
+        violations.push(Violation::at(
+            "/permissions",
+            "TOO_SHORT",
+            "A service token needs at least one permission.",
+        ));
     }
     for (n, permission) in wanted.iter().enumerate() {
         let detail = if has.contains(*permission) {
@@ -297,7 +301,8 @@ fn check_end(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Violat
     let Some(longest) = tx.scope.core.config.service_tokens.max_lifetime() else { return };
     if expires_at.is_none_or(|at| tx.now.plus(longest) < at) {
         let days = tx.scope.core.config.service_tokens.max_days;
-        let detail = format!("A service token of this installation can last at most {}.", counted(days, "day"));
+        let detail =
+            format!("A service token of this installation can last at most {}.", counted(days, "day"));
         violations.push(Violation::at("/expires_at", "TOO_LARGE", detail));
     }
 }

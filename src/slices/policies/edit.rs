@@ -255,7 +255,11 @@ fn stale(seen: &str, newest: &str) -> Problem {
 fn checked_reason(reason: &str) -> Result<String> {
     let reason = reason.trim();
     if reason.is_empty() {
-        return Err(Problem::invalid_at("/reason", "REQUIRED", "A reason is required. The history shows it."));
+        return Err(Problem::invalid_at(
+            "/reason",
+            "REQUIRED",
+            "A reason is required. The history shows it.",
+        ));
     }
     if !plain::is_line(reason) {
         let detail = "The reason must be a single line without control characters.";

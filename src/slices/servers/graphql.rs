@@ -44,7 +44,10 @@ fn fields(spec: Spec) -> Spec {
         .column::<Option<String>>("hostname", "The host's name.")
         .column::<Option<String>>("address", "The host's address.")
         .column::<Option<String>>("region", "Where it is located.")
-        .column::<Json<BTreeMap<String, String>>>("labels", "Free-form labels: an object whose values are strings.")
+        .column::<Json<BTreeMap<String, String>>>(
+            "labels",
+            "Free-form labels: an object whose values are strings.",
+        )
         .column::<ServerStatus>("status", "Whether its host is connected.")
         .column::<Option<String>>("version", "The host's version.")
         .column::<Option<i64>>("protocol_version", "The version of the protocol that the host speaks.")
@@ -62,7 +65,11 @@ fn fields(spec: Spec) -> Spec {
         .column::<Option<Runtime>>("runtime", "The container runtime that runs the agents.")
         .column::<Option<String>>("runtime_version", "The runtime's version.")
         .sql::<i64>("agent_count", count_agents(""), "The number of agents on it.")
-        .sql::<i64>("agents_running", count_agents(" AND a.status = 'RUNNING'"), "The number of those agents that are running.")
+        .sql::<i64>(
+            "agents_running",
+            count_agents(" AND a.status = 'RUNNING'"),
+            "The number of those agents that are running.",
+        )
         .sql::<bool>(
             "has_provisioning_token",
             "(t.provisioning_token_hash IS NOT NULL)",
@@ -95,7 +102,10 @@ impl Record for ProvisionedServer {
                 "servers t",
                 "A server together with its provisioning token, which is shown only once.",
             ))
-            .secret("provisioning_token", "The token that lets a host connect as this server. It is not shown again.")
+            .secret(
+                "provisioning_token",
+                "The token that lets a host connect as this server. It is not shown again.",
+            )
         });
         &SPEC
     }

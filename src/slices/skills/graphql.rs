@@ -35,7 +35,10 @@ impl Record for Skill {
                 .permission(Permission::SkillView)
                 .viewer_can(|scope| scope.can(&["skill"]))
                 .column::<SkillId>("id", "Identifies the skill.")
-                .column::<String>("name", "The name, unique in the organization. It is also the name of the skill's folder.")
+                .column::<String>(
+                    "name",
+                    "The name, unique in the organization. It is also the name of the skill's folder.",
+                )
                 .column::<Option<String>>("description", "What the skill is for.")
                 .column::<String>("content", "The text of the skill.")
                 .column::<String>("content_hash", "SHA-256 of the content, in hexadecimal.")

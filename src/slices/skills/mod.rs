@@ -165,7 +165,10 @@ fn content_hash(content: &str) -> String {
 fn folder_name(name: &str) -> Result<String> {
     let refuse = |code, detail: &str| Err(Problem::invalid_at("/name", code, detail));
     if !is_folder(name) {
-        return refuse("NOT_ALLOWED", "The name is also a folder name: it can't contain slashes or start with a dot.");
+        return refuse(
+            "NOT_ALLOWED",
+            "The name is also a folder name: it can't contain slashes or start with a dot.",
+        );
     }
     let name = name.trim();
     if name.len() > NAME_BYTES {

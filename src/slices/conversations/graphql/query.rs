@@ -66,7 +66,9 @@ impl ConversationQuery {
             default_with = "Some(ConversationSort::Activity)"
         )]
         sort: Option<ConversationSort>,
-        #[graphql(desc = "The sort direction.", default_with = "Some(SortOrder::Desc)")] order: Option<SortOrder>,
+        #[graphql(desc = "The sort direction.", default_with = "Some(SortOrder::Desc)")] order: Option<
+            SortOrder,
+        >,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
         #[graphql(desc = "The number to skip.", default_with = "Some(0)", directive = bounds::apply(from(0)))]

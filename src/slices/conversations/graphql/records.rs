@@ -61,7 +61,11 @@ impl Record for Conversation {
                     "(t.last_message_seq IS NOT NULL)",
                     "A summary of the last message.",
                 )
-                .sql::<i64>("pending_approvals", PENDING_APPROVALS, "The number of decisions its agent is waiting for.")
+                .sql::<i64>(
+                    "pending_approvals",
+                    PENDING_APPROVALS,
+                    "The number of decisions its agent is waiting for.",
+                )
                 .column::<Option<i64>>("context_tokens", "The number of tokens in its context.")
                 .column::<Timestamp>("opened_at", "When it began.")
                 .column::<Timestamp>("last_activity_at", "When the last activity took place.")
@@ -107,7 +111,10 @@ impl Record for Message {
                 .permission(Permission::AgentOutputView)
                 .column::<MessageId>("id", "Identifies the message.")
                 .column::<ConversationId>("conversation_id", "The conversation it belongs to.")
-                .column::<i64>("seq", "Its position in the conversation, starting at 1. Used as the cursor for paging.")
+                .column::<i64>(
+                    "seq",
+                    "Its position in the conversation, starting at 1. Used as the cursor for paging.",
+                )
                 .column::<MessageRole>("role", "The role of the author.")
                 .column::<MessageKind>("kind", "The kind of content.")
                 .column::<Option<ChannelId>>("via_channel_id", "The channel it came in or went out through.")
