@@ -14,7 +14,7 @@ const ROOTS: [&str; 3] = ["Query", "Mutation", "Subscription"];
 
 /// The schema's types, and what each root field requires.
 pub struct Catalogue {
-    /// Every type that the roots reach.
+    /// Every type reachable from the roots.
     pub registry: Registry,
     permits: Permits,
 }

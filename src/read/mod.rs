@@ -29,7 +29,7 @@ pub use self::{
     output::{Counted, List, OffsetPage, One, Page, Plans},
     plan::{NOW, lead},
     reading::Reading,
-    room::{Room, Share},
+    room::{AnswerBudget, SharedBudget},
     selection::{Fragments, Merged, argument, below, is_included, merged},
     spec::{Many, Record, Spec},
 };

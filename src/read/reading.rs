@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Plans, Share, fetch::Loaders};
+use super::{AnswerBudget, Plans, fetch::Loaders};
 
 /// The context for reading in one request. It lives as long as the request.
 #[derive(Default)]
@@ -14,13 +14,13 @@ pub struct Reading {
     /// Whether root values may be JSON bytes, which only our own edges can write.
     raw: bool,
     /// The size of the root fields' answers.
-    pub answered: Share,
+    pub answered: AnswerBudget,
 }
 
 impl Reading {
     /// For an edge that copies root values as `raw` bytes, or one that takes values apart.
     #[must_use]
-    pub fn new(plans: Option<Arc<Plans>>, raw: bool, answered: Share) -> Self {
+    pub fn new(plans: Option<Arc<Plans>>, raw: bool, answered: AnswerBudget) -> Self {
         Self { loaders: Loaders::default(), plans, raw, answered: answered.copied(raw) }
     }
 

@@ -1,7 +1,7 @@
 //! Limits the size of answers held at a time: those of one request, and all those of a batch or a socket.
 //!
 //! Relations multiply, so a short document can ask for gigabytes. The size of records is counted while they are
-//! written. Operations that a client sends together share a [`Room`]; otherwise each would have the full
+//! written. Operations that a client sends together share a [`SharedBudget`]; otherwise each would have the full
 //! budget.
 
 use std::sync::{
@@ -14,7 +14,7 @@ use crate::base::problem::{Code, Problem, Result};
 /// The largest total, in bytes of JSON.
 const MOST: usize = 64 << 20;
 /// Weight of a byte that is parsed into `Value`s again: they take about 20 times the memory.
-const TAKEN_APART: usize = 8;
+const PARSED_WEIGHT: usize = 8;
 /// What a request may always have, even if others have used up everything: a caller gets the result of a
 /// change, and a subscriber its event, whatever else they have asked for.
 const SMALL: usize = 64 << 10;
@@ -23,14 +23,14 @@ const SMALL: usize = 64 << 10;
 const MOST_ABOUT_SCHEMA: usize = 2 << 20;
 
 /// The bytes that the operations of a batch or a socket have taken together.
-pub struct Room {
+pub struct SharedBudget {
     of: &'static str,
     taken: AtomicUsize,
     /// The introspection taken, if limited for all operations together.
     about_schema: Option<AtomicUsize>,
 }
 
-impl Room {
+impl SharedBudget {
     /// Empty. `of` is the caller's word for it in errors.
     #[must_use]
     pub fn new(of: &'static str) -> Arc<Self> {
@@ -67,30 +67,30 @@ impl Room {
 }
 
 /// The bytes taken by one request. They are released when the request is gone.
-pub struct Share {
-    room: Option<Arc<Room>>,
+pub struct AnswerBudget {
+    room: Option<Arc<SharedBudget>>,
     taken: AtomicUsize,
     about_schema: AtomicUsize,
     weight: usize,
 }
 
-impl Default for Share {
+impl Default for AnswerBudget {
     fn default() -> Self {
         Self::of(None)
     }
 }
 
-impl Share {
-    /// The share of an operation that has the room with others, or for itself alone.
+impl AnswerBudget {
+    /// The budget of an operation, on its own or as a part of `room`.
     #[must_use]
-    pub fn of(room: Option<Arc<Room>>) -> Self {
-        Self { room, taken: AtomicUsize::new(0), about_schema: AtomicUsize::new(0), weight: TAKEN_APART }
+    pub fn of(room: Option<Arc<SharedBudget>>) -> Self {
+        Self { room, taken: AtomicUsize::new(0), about_schema: AtomicUsize::new(0), weight: PARSED_WEIGHT }
     }
 
     /// Sets whether the bytes are `copied` unchanged or parsed.
     #[must_use]
     pub fn copied(mut self, copied: bool) -> Self {
-        self.weight = if copied { 1 } else { TAKEN_APART };
+        self.weight = if copied { 1 } else { PARSED_WEIGHT };
         self
     }
 
@@ -154,7 +154,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for AnswerBudget {
     fn drop(&mut self) {
         self.give_back();
     }

@@ -1,4 +1,4 @@
-//! A good call of each of the 27 operations, and the fields of the records as the specification lists them.
+//! A valid call to each of the 27 operations, and the fields of the records as the specification lists them.
 
 use muster::faces::rest::ROUTES;
 use reqwest::Method;
@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::Population;
 
-/// One call, in the spelling of REST.
+/// A call, spelled as in REST.
 pub struct Call {
     pub operation: &'static str,
     pub method: Method,
     pub status: u16,
-    /// The path's parameters after `org_id`, in its order.
+    /// The path parameters after `org_id`, in order.
     pub path: Vec<(&'static str, Value)>,
     pub query: Vec<(&'static str, Value)>,
     /// Null: no body.
@@ -31,7 +31,7 @@ impl Call {
         if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
     }
 
-    /// The same as the variables of the stored document.
+    /// The call as variables of the stored document.
     pub fn variables(&self, org: i64) -> Value {
         let mut variables = Map::from_iter([("orgId".to_owned(), json!(org))]);
         for (name, value) in self.path.iter().chain(&self.query) {
@@ -52,12 +52,12 @@ pub fn camel(name: &str) -> String {
     muster::base::spelling::camel_case(name)
 }
 
-/// `snake_case` of a response key; what is snake already stays.
+/// `snake_case` of a response key. Snake-case keys stay as they are.
 pub fn snake(name: &str) -> String {
     muster::base::spelling::snake_case(name)
 }
 
-/// The same value with other keys.
+/// The same value with different keys.
 pub fn keys(value: &Value, rename: &dyn Fn(&str) -> String) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| keys(item, rename)).collect(),
@@ -68,10 +68,10 @@ pub fn keys(value: &Value, rename: &dyn Fn(&str) -> String) -> Value {
     }
 }
 
-/// Calls of all operations on what `all` has, in an order in which each succeeds.
+/// Calls to all operations on the records in `all`, in an order in which each succeeds.
 pub fn calls(all: &Population) -> Vec<Call> {
     let mut calls: Vec<Call> = ROUTES.iter().map(|route| call(route, all)).collect();
-    // Lists first: what the others change would be in them otherwise. The order of the rest is the table's.
+    // Lists come first, or they would contain the others' changes. The rest follows the order of the table.
     calls.sort_by_key(|call| call.method != Method::GET);
     calls
 }
@@ -129,7 +129,7 @@ fn call(route: &muster::faces::rest::Route, all: &Population) -> Call {
         }
         "EditSkill" => (id(all.skills[0]), nothing(), json!({ "content": "# New", "effort": "LOW" })),
         "GetOrganization" => (nothing(), nothing(), none),
-        other => panic!("no call of {other} is known here"),
+        other => panic!("there is no call for {other} here"),
     };
     Call {
         operation: route.operation,
@@ -142,8 +142,8 @@ fn call(route: &muster::faces::rest::Route, all: &Population) -> Call {
     }
 }
 
-/// The fields of each record, in the order of the specification (or of the design page, where it shows none). A name
-/// with a point is an object inside the record, or the items of a list inside it.
+/// The fields of each record, in the order of the specification (or of the design page where the specification
+/// shows none). A dotted name is a field of an object in the record, or of the items of a list in it.
 pub const RECORDS: &[(&str, &str)] = &[
     (
         "Server",
@@ -248,7 +248,8 @@ pub const RECORDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What an operation answers with: the record, and the fields of the object around it (none: a bare array or record).
+/// What an operation answers with: the record, and the fields of the object around it (none for a bare array or
+/// record).
 pub fn answers_with(operation: &str) -> (&'static str, &'static str) {
     match operation {
         "ListServers" => ("Server", "data total page limit"),

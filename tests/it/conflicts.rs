@@ -1,5 +1,5 @@
-//! Every conflict that the OpenAPI document lets an operation answer with comes about; none is there by mistake. That none is
-//! missing, every test sees to (`harness/documented.rs`).
+//! Every conflict that the OpenAPI document lists for an operation really occurs, so none is listed by mistake.
+//! Every test checks that none is missing (`harness/documented.rs`).
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::{
     harness::{Answer, Population, TestApp, documented},
 };
 
-/// Who asks, and what there is.
+/// The callers and the records.
 struct House {
     app: TestApp,
     all: Population,
     calls: Vec<Call>,
-    /// What came about so far: operations and codes.
+    /// The operations and codes that have occurred so far.
     seen: BTreeSet<(String, String)>,
 }
 
@@ -27,14 +27,14 @@ impl House {
         Self { calls: calls(&all), app, all, seen: BTreeSet::new() }
     }
 
-    /// A good call of an operation, with this body instead of its own if there is one.
+    /// A valid call to an operation, with this body instead of its own if given.
     async fn call(&self, operation: &str, body: Option<Value>) -> Answer {
         let call = self.calls.iter().find(|call| call.operation == operation).unwrap();
         let body = body.unwrap_or_else(|| call.body.clone());
         self.app.owner.send(call.method.clone(), &call.url(self.app.org), &body).await
     }
 
-    /// The same call is refused for this reason.
+    /// The same call is refused with this code.
     async fn refuses(&mut self, operation: &str, code: &str, body: Option<Value>) {
         let answer = self.call(operation, body).await;
         assert_eq!(answer.problem().1, code, "{operation}: {:#}", answer.body);
@@ -47,7 +47,7 @@ impl House {
     }
 }
 
-/// What the document lets an operation answer with because of the state that it meets.
+/// The state errors that the document lists for an operation.
 fn promised() -> BTreeSet<(String, String)> {
     let of = |status: u16| {
         ROUTES.iter().flat_map(move |route| {
@@ -55,15 +55,15 @@ fn promised() -> BTreeSet<(String, String)> {
             codes.into_iter().map(|code| (route.operation.to_owned(), code.to_owned()))
         })
     };
-    // The database's own refusal and those of idempotency keys may meet every change; `idempotency.rs` and
-    // `faults_database.rs` have them.
+    // The database's own refusals and those of idempotency keys can occur on any change; `idempotency.rs` and
+    // `faults_database.rs` cover them.
     let everywhere = ["CONFLICT", "IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_IN_DOUBT"];
     let own = of(409).filter(|(_, code)| !everywhere.contains(&code.as_str()));
     own.chain(of(403).filter(|(_, code)| code == "PLAN_LIMIT_REACHED")).collect()
 }
 
 #[tokio::test]
-async fn each_documented_conflict_comes_about() {
+async fn every_documented_conflict_occurs() {
     let mut house = House::open().await;
     limits(&mut house).await;
     done_before(&mut house).await;
@@ -85,7 +85,7 @@ async fn limits(house: &mut House) {
     house.set("organizations", more, org).await;
 }
 
-/// What can be done once, and to some only.
+/// Operations that work only once, or only for some.
 async fn done_before(house: &mut House) {
     let question = house.all.approvals[0];
     house.set("approvals", "kind = 'COST_GUARD'", question).await;
@@ -134,7 +134,7 @@ async fn archived(house: &mut House) {
 }
 
 #[tokio::test]
-async fn the_stranger_meets_no_conflict() {
+async fn strangers_never_see_conflicts() {
     let house = House::open().await;
     for call in &house.calls {
         let answer = house.app.stranger.send(call.method.clone(), &call.url(house.app.org), &call.body).await;

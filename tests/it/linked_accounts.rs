@@ -1,4 +1,4 @@
-//! Accounts elsewhere: seen and unlinked by their owner, who keeps a way to sign in.
+//! Accounts at other providers: their owner sees and unlinks them, and keeps a way to sign in.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const LINKED: &str = "{ linkedAccounts { id provider label isUsable email create
 const UNLINK: &str = "mutation($id: Id!) { unlinkAccount(id: $id) }";
 
 #[tokio::test]
-async fn linked_accounts_are_seen_and_unlinked_by_their_owner_alone() {
+async fn only_the_owner_sees_and_unlinks_linked_accounts() {
     let house = House::open(true, false).await;
     let id = house.user(true).await;
     let ann = house.signed_in("ann").await;
@@ -20,7 +20,7 @@ async fn linked_accounts_are_seen_and_unlinked_by_their_owner_alone() {
     });
     assert_eq!(listed, json!([account]));
     let unlink = json!({ "id": listed[0]["id"] });
-    // Others see none of it, and can't touch it.
+    // Others don't see them and can't unlink them.
     for other in [&house.app.stranger, &house.app.owner] {
         assert_eq!(other.gql(LINKED, json!({})).await.data()["linkedAccounts"], json!([]));
         assert_eq!(other.gql(UNLINK, unlink.clone()).await.code(), "NOT_FOUND");
@@ -30,7 +30,7 @@ async fn linked_accounts_are_seen_and_unlinked_by_their_owner_alone() {
         assert_eq!(actor.gql(LINKED, json!({})).await.code(), code);
         assert_eq!(actor.gql(UNLINK, unlink.clone()).await.code(), code);
     }
-    // A sign-in that is under way ends with it; the session that asks stays.
+    // A sign-in in progress ends with it. The current session stays.
     let under_way = house.visit("ann").await;
     assert_eq!(ann.gql(UNLINK, unlink.clone()).await.data()["unlinkAccount"], unlink["id"]);
     let late = house.app.anonymous.gql(EXCHANGE, json!({ "c": under_way["code"] })).await;
@@ -43,7 +43,7 @@ async fn linked_accounts_are_seen_and_unlinked_by_their_owner_alone() {
     let changes: String = house.app.one(sql, vec![id.into()]).await;
     let changes: Value = serde_json::from_str(&changes).unwrap();
     assert_eq!(changes, json!({ "provider": "peer", "email": EMAIL }));
-    // The provider still vouches for the address: the next sign-in links it anew, and the person is told.
+    // The provider still vouches for the address: the next sign-in links it again, and the person is told.
     house.signed_in("ann").await;
     assert_eq!(house.app.mail().await.subject, "Another way to sign in");
 }
@@ -61,7 +61,7 @@ async fn the_last_way_to_sign_in_stays() {
     };
     let listed = ann.gql(LINKED, json!({})).await.data()["linkedAccounts"].clone();
     let first = json!({ "id": listed[0]["id"] });
-    // A provider that the installation no longer knows is no way in.
+    // A provider that the installation no longer has is no way in.
     let forgotten = link("forgotten").await;
     let refused = ann.gql(UNLINK, first.clone()).await;
     assert_eq!(refused.code(), "CONFLICT");
@@ -69,7 +69,7 @@ async fn the_last_way_to_sign_in_stays() {
     let listed = ann.gql(LINKED, json!({})).await.data()["linkedAccounts"].clone();
     assert_eq!((&listed[1]["label"], &listed[1]["isUsable"]), (&json!("forgotten"), &json!(false)));
     assert_eq!(ann.gql(UNLINK, json!({ "id": forgotten })).await.data()["unlinkAccount"], forgotten);
-    // Of two that are unlinked at once, one stays.
+    // If two are unlinked at once, one stays.
     let second = json!({ "id": link("dead").await });
     let (one, two) = tokio::join!(ann.gql(UNLINK, first), ann.gql(UNLINK, second));
     let codes = [&one, &two].map(|answer| answer.body["errors"][0]["extensions"]["code"].clone());

@@ -1,4 +1,4 @@
-//! Signing in with an account elsewhere, against a provider that others wrote (`tests/peers/oidc`).
+//! Signing in with an account at another provider, against a third-party provider (`tests/peers/oidc`).
 
 use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
@@ -20,11 +20,11 @@ pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc"
 pub const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
 pub const EMAIL: &str = "ann@example.org";
 
-/// The service and a provider of it. The service knows itself by an address that only the browser below understands.
+/// The service and its provider. The service's public URL only resolves in the browser below.
 pub struct House {
     pub app: TestApp,
     _provider: Child,
-    /// The provider goes on to say things; who nobody listens to ends.
+    /// The provider keeps writing, and would end if nobody read its output.
     _said: Lines<BufReader<ChildStdout>>,
 }
 
@@ -90,7 +90,7 @@ impl House {
         people::create_user(&self.app.core, new).await.unwrap().0
     }
 
-    /// Signs in as `login` there; what stands behind `#` at the panel.
+    /// Signs in as `login` at the provider. Returns what the panel gets after the `#`.
     pub async fn visit(&self, login: &str) -> BTreeMap<String, String> {
         let mut browser = Browser::new(&self.app);
         let url = browser.at_provider(START, login).await;
@@ -118,7 +118,7 @@ fn fragment(url: &str) -> BTreeMap<String, String> {
     rest.split('&').filter_map(|pair| pair.split_once('=')).map(|(a, b)| (a.into(), b.into())).collect()
 }
 
-/// A browser: cookies by host, redirects by hand.
+/// A browser: cookies per host, redirects followed by hand.
 pub struct Browser {
     client: Client,
     cookies: BTreeMap<(String, String), String>,
@@ -177,7 +177,7 @@ impl Browser {
         }
     }
 
-    /// From the button to the redirect back to the service, which is not followed.
+    /// From the button to the redirect back to the service, which isn't followed.
     pub async fn at_provider(&mut self, start: &str, login: &str) -> String {
         let start = format!("{PUBLIC}{start}");
         let response = self.send(&start, None).await;
@@ -202,7 +202,7 @@ impl Browser {
         panic!("the provider leads nowhere: {url}");
     }
 
-    /// The redirect back; where the service sends the browser then.
+    /// Follows the redirect back. Returns where the service then sends the browser.
     pub async fn arrive(&mut self, url: &str) -> String {
         let response = self.send(url, None).await;
         assert_eq!(
@@ -214,7 +214,7 @@ impl Browser {
 }
 
 #[tokio::test]
-async fn an_account_is_linked_by_a_verified_address_and_found_by_who_it_is_from_then_on() {
+async fn an_account_is_linked_by_verified_address_and_then_found_by_subject() {
     for in_id_token in [true, false] {
         let house = House::open(in_id_token, false).await;
         let id = house.user(true).await;
@@ -241,11 +241,11 @@ async fn an_account_is_linked_by_a_verified_address_and_found_by_who_it_is_from_
 }
 
 #[tokio::test]
-async fn nobody_gets_in_by_an_address_that_nobody_vouches_for() {
+async fn an_unverified_address_lets_nobody_in() {
     let house = House::open(true, true).await;
-    // The provider does not say that it is theirs: it is the owner's.
+    // The provider doesn't confirm that the address is theirs, so it stays its owner's.
     assert_eq!(house.visit("eve").await["error"], "EMAIL_NOT_VERIFIED");
-    // Somebody has taken the address here, and nobody knows who.
+    // Someone has registered the address here without confirming it.
     house.user(false).await;
     assert_eq!(house.visit("ann").await["error"], "EMAIL_NOT_CONFIRMED");
     // No account, no invitation.
@@ -255,7 +255,7 @@ async fn nobody_gets_in_by_an_address_that_nobody_vouches_for() {
 }
 
 #[tokio::test]
-async fn an_invited_person_gets_an_account_and_a_membership_where_the_settings_say_so() {
+async fn an_invited_person_gets_an_account_if_the_settings_allow_it() {
     let invite = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email: \"new@example.org\", role: OPERATOR }) { id } }";
     for join in [true, false] {
         let house = House::open(true, join).await;
@@ -274,7 +274,7 @@ async fn an_invited_person_gets_an_account_and_a_membership_where_the_settings_s
         assert_eq!(record["viewer_role"], "OPERATOR");
         let other = house.actor(&session).get(&format!("/v1/org/{}", house.app.other_org)).await;
         assert_eq!(other.problem(), (403, "NOT_A_MEMBER"));
-        // Whoever signs in elsewhere has no password here, and can't be asked for one.
+        // A person who signs in at a provider has no password here, and can't be asked for one.
         let hash: Option<String> =
             house.app.one("SELECT password_hash FROM users WHERE email = 'new@example.org'", vec![]).await;
         assert!(hash.is_none());
@@ -282,7 +282,7 @@ async fn an_invited_person_gets_an_account_and_a_membership_where_the_settings_s
 }
 
 #[tokio::test]
-async fn a_second_factor_is_asked_for_all_the_same() {
+async fn a_second_factor_is_still_required() {
     let house = House::open(true, false).await;
     let id = house.user(true).await;
     let sql = "UPDATE users SET totp_confirmed_at = 1, totp_secret_sealed = password_hash WHERE id = $1";
@@ -297,24 +297,24 @@ async fn a_second_factor_is_asked_for_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_callback_is_worth_nothing_to_another_browser_or_later() {
+async fn a_callback_is_worthless_to_another_browser_or_later() {
     let house = House::open(true, false).await;
     house.user(true).await;
     let mut browser = Browser::new(&house.app);
     let url = browser.at_provider(START, "ann").await;
     let mut other = Browser::new(&house.app);
     assert_eq!(fragment(&other.arrive(&url).await)["error"], "STATE_INVALID");
-    // Another browser that has begun a visit of its own.
+    // Another browser with its own visit in progress.
     other.at_provider(START, "ann").await;
     assert_eq!(fragment(&other.arrive(&url).await)["error"], "STATE_INVALID");
     let forged = url.replace("code=", "code=x");
     assert_eq!(fragment(&browser.arrive(&forged).await)["error"], "PROVIDER_FAILED");
-    // The cookie has done its service.
+    // The cookie has been used.
     assert_eq!(fragment(&browser.arrive(&url).await)["error"], "STATE_INVALID");
     let late = browser.at_provider(START, "ann").await;
     house.app.clock.advance(Duration::from_mins(10));
     assert_eq!(fragment(&browser.arrive(&late).await)["error"], "STATE_INVALID");
-    // A code that is not exchanged within a minute is gone.
+    // A code that isn't exchanged within a minute expires.
     let code = house.visit("ann").await["code"].clone();
     house.app.clock.advance(Duration::from_mins(1));
     assert_eq!(house.app.anonymous.gql(EXCHANGE, json!({ "c": code })).await.code(), "LINK_INVALID");
@@ -337,7 +337,7 @@ async fn providers_are_listed_and_one_that_is_down_says_so() {
 }
 
 #[tokio::test]
-async fn whoever_only_begins_visits_uses_up_nobodys_allowance_for_signing_in() {
+async fn starting_visits_uses_up_nobodys_sign_in_allowance() {
     let house = House::open_with(true, false, Some("https://panel.test"), |config| {
         config.rate_limits.enabled = true;
         config.rate_limits.anonymous_per_minute = 100;
@@ -349,12 +349,13 @@ async fn whoever_only_begins_visits_uses_up_nobodys_allowance_for_signing_in() {
         let begun = browser.client.get(format!("{}{START}", house.app.base)).send();
         begun.await.unwrap().status().as_u16()
     };
-    // More than an address may try to sign in: a page with pictures can do that to who looks at it.
+    // More visits than an address has sign-in attempts: a page with images can cause that for anyone who views
+    // it.
     for _ in 0..60 {
         assert_eq!(start().await, 303);
     }
     assert!(house.visit("ann").await.contains_key("code"));
-    // What it is charged to is what the address may ask without a credential.
+    // They are charged to the address's anonymous bucket.
     let mut codes = Vec::new();
     for _ in 0..60 {
         codes.push(start().await);

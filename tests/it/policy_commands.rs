@@ -1,5 +1,5 @@
-//! Every `muster policy …` command as an administrator runs it: through the real program, on a folder and a database;
-//! what it answers, and what it says about what can't be.
+//! Every `muster policy …` command as an administrator runs it: the real program on a folder and a database,
+//! its answers, and its errors.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Program, empty_database};
 
-/// An organization named House, the folder that its service reads, and room beside it.
+/// An organization named House, the folder its service reads, and a scratch folder.
 struct Installation {
     room: TempDir,
     live: PathBuf,
@@ -39,33 +39,33 @@ async fn installation() -> Installation {
 }
 
 impl Installation {
-    /// Runs `muster policy …`, which has to succeed.
+    /// Runs `muster policy …`, which must succeed.
     fn json(&self, arguments: &[&str]) -> Value {
         self.program.json(&[&["policy"], arguments].concat())
     }
 
-    /// What people see of it.
+    /// The output for people.
     fn text(&self, arguments: &[&str]) -> String {
         let ran = self.program.run(&[&["policy"], arguments].concat());
         assert!(ran.good(), "{arguments:?}: {}", ran.err);
         ran.text
     }
 
-    /// What it found, with the exit code 1.
+    /// The findings, with exit code 1.
     fn found(&self, arguments: &[&str]) -> Value {
         let ran = self.program.run(&[&["policy"], arguments, &["--json"]].concat());
         assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.err);
         ran.out
     }
 
-    /// Refused with this exit code, this error code and these words; nothing else is said.
+    /// Must fail with this exit code, error code, and text, without other output.
     #[track_caller]
     fn refused(&self, arguments: &[&str], code: i32, error: &str, words: &str) {
         let said = self.program.run(&[&["policy"], arguments, &["--json"]].concat()).refused(code, error);
         assert!(said.contains(words), "{said}");
     }
 
-    /// A copy of the shipped policy with this as House's own file.
+    /// A copy of the shipped policy with this text as House's own file.
     fn candidate(&self, name: &str, own: &str) -> String {
         let dir = self.room.path().join(name);
         muster::cli::write_defaults(&dir).unwrap();
@@ -91,7 +91,7 @@ impl Installation {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_in_force() {
+async fn explain_answers_by_id_and_name_from_a_folder_and_the_policy_in_force() {
     let house = installation().await;
     let ask = |org: &str, more: &[&str]| {
         house.json(&[&["explain", "--org", org, "--role", "VIEWER", "contact.view"], more].concat())
@@ -105,15 +105,15 @@ async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_in_for
     let of_user = ["explain", "--org", "House", "--user", "owner@example.org", "policy.edit"];
     assert_eq!(house.json(&of_user)["subject"], "OWNER");
     assert!(house.text(&of_user).starts_with("OWNER may policy.edit"), "{}", house.text(&of_user));
-    // In the database, where the folder has no file.
+    // In the database, if the folder has no file.
     house.publish(&house.candidate("candidate", &house.line("contact.view")));
     let live = house.live.display().to_string();
     assert_eq!(ask("House", &[])["allowed"], true);
     assert_eq!(ask("House", &[])["decided_by"]["file"], format!("orgs/{}.csv", house.id));
-    assert_eq!(ask("House", &["--dir", &live])["allowed"], false, "the files alone");
+    assert_eq!(ask("House", &["--dir", &live])["allowed"], false, "only the files");
     fs::write(house.own(&house.live), house.line("skill.edit")).unwrap();
     assert_eq!(ask("House", &[])["allowed"], false, "a file decides");
-    // A wrong file of another organization is not in the way; its own one is.
+    // A bad file of another organization doesn't matter; its own does.
     fs::write(house.live.join("orgs/77.csv"), "nonsense\n").unwrap();
     assert_eq!(ask("House", &[])["allowed"], false);
     fs::write(house.own(&house.live), "nonsense\n").unwrap();
@@ -168,7 +168,7 @@ async fn check_and_test_name_every_mistake_of_a_folder() {
     assert_eq!((&found["ok"], lines), (&json!(false), vec![&json!(1), &json!(2)]), "{found:#}");
     assert!(found["problems"][0]["reason"].as_str().unwrap().contains("did you mean \"agent.edit\""));
     assert_eq!(house.found(&["test", "--dir", &bad])["ok"], false);
-    // What nobody sees in an editor, and what is there twice.
+    // Invisible characters and duplicates.
     let marked = house.candidate("marked", &format!("\u{feff}{}", house.line("contact.view")));
     let reason = &house.found(&["check", "--dir", &marked])["problems"][0]["reason"];
     assert!(reason.as_str().unwrap().contains("byte-order mark"), "{reason}");
@@ -177,10 +177,10 @@ async fn check_and_test_name_every_mistake_of_a_folder() {
     fs::write(Path::new(&twice).join("expectations.csv"), expectations).unwrap();
     let reason = &house.found(&["check", "--dir", &twice])["problems"][0]["reason"];
     assert_eq!(reason, "contradicts line 1, which expects allow");
-    // Lines ended as elsewhere are lines.
+    // Foreign line endings work too.
     let windows = house.candidate("windows", &house.line("contact.view").replace('\n', "\r\n"));
     assert_eq!(house.json(&["check", "--dir", &windows])["ok"], true);
-    // Readable, and not what is expected.
+    // Readable, but not as expected.
     let wide = house.candidate("wide", &house.line("agent.delete"));
     let found = house.found(&["test", "--dir", &wide]);
     assert!(found["problems"][0]["reason"].as_str().unwrap().contains("expected deny"), "{found:#}");
@@ -194,7 +194,7 @@ async fn check_and_test_name_every_mistake_of_a_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn diff_compares_folders_and_versions_with_what_is_in_force() {
+async fn diff_compares_folders_and_versions_with_the_policy_in_force() {
     let house = installation().await;
     let candidate = house.candidate("candidate", &house.line("contact.view"));
     let live = house.live.display().to_string();
@@ -213,16 +213,16 @@ async fn diff_compares_folders_and_versions_with_what_is_in_force() {
         "{text}"
     );
     let published = house.publish(&candidate);
-    assert_eq!(house.json(&["diff", "--dir", &candidate])["changes"], json!([]), "in force by the database");
     assert_eq!(
-        house.json(&["diff", "--dir", &live])["changes"],
+        house.json(&["diff", "--dir", &candidate])["changes"],
         json!([]),
-        "the database has it then as well"
+        "in force from the database"
     );
+    assert_eq!(house.json(&["diff", "--dir", &live])["changes"], json!([]), "the database then has it too");
     house.publish(&house.candidate("empty", ""));
     let number = published["id"].to_string();
-    assert_eq!(change(&house.json(&["diff", "--version", &number])), gained, "as if it were reverted to");
-    // A folder that a version in the database is not good with.
+    assert_eq!(change(&house.json(&["diff", "--version", &number])), gained, "as if reverted to");
+    // A folder that conflicts with a version in the database.
     house.publish(&candidate);
     let ceiling = house.candidate("ceiling", "");
     fs::remove_file(house.own(Path::new(&ceiling))).unwrap();
@@ -247,7 +247,7 @@ async fn diff_compares_folders_and_versions_with_what_is_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_there_is_no_database_the_files_alone_are_asked_and_none_is_made() {
+async fn without_a_database_only_the_files_are_read_and_none_is_created() {
     let room = tempfile::tempdir().unwrap();
     let file = room.path().join("none.db");
     let url = format!("sqlite://{}", file.display());
@@ -256,7 +256,7 @@ async fn where_there_is_no_database_the_files_alone_are_asked_and_none_is_made()
     muster::cli::write_defaults(folder.path()).unwrap();
     let folder = folder.path().to_str().unwrap();
     assert_eq!(program.json(&["policy", "check"])["ok"], true);
-    // Of what is not there an id is believed.
+    // Without a database any id is accepted.
     let of = |org| ["policy", "explain", "--role", "VIEWER", "contact.view", "--org", org, "--json"];
     for more in [&[][..], &["--dir", folder]] {
         assert_eq!(program.run(&[&of("99"), more].concat()).out["allowed"], false);
@@ -268,11 +268,11 @@ async fn where_there_is_no_database_the_files_alone_are_asked_and_none_is_made()
         assert_eq!(program.json(&diff)["changes"], json!([]));
     }
     program.run(&["policy", "diff", "--version", "1", "--json"]).refused(1, "FAILED");
-    assert!(!file.exists(), "asking makes none");
+    assert!(!file.exists(), "asking creates none");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_candidate_is_published_against_a_version_and_taken_back() {
+async fn a_candidate_is_published_against_a_version_and_reverted() {
     let house = installation().await;
     let texts = [
         house.line("contact.view"),
@@ -297,7 +297,7 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     house.refused(&unknown, 1, "NOT_FOUND", "There is no policy version 999999");
     let number = published["id"].to_string();
     assert_eq!(house.json(&[&by_number[..], &[&number]].concat())["changed"], true);
-    assert_eq!(house.publish(&second)["changed"], false, "it is the newest already");
+    assert_eq!(house.publish(&second)["changed"], false, "it is already the newest");
     house.refused(&[&by_number[..], &[&number]].concat(), 1, "CONFLICT", "by now");
     let versions = house.versions();
     let shown: Vec<_> = versions.iter().map(|it| (it["text"].as_str().unwrap(), &it["reason"])).collect();
@@ -345,7 +345,7 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     );
     house.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "Say why");
     house.refused(&["revert", "one", "--reason", "x"], 2, "USAGE", "one");
-    assert_eq!(house.versions().len(), 3, "none of that was a version");
+    assert_eq!(house.versions().len(), 3, "none of that created a version");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -357,7 +357,7 @@ async fn rules_move_from_a_file_into_the_database_and_back() {
     let asked = |permission: &str| {
         house.json(&["explain", "--org", "House", "--role", "VIEWER", permission])["allowed"].clone()
     };
-    // Without a folder it is the service's own file that is published.
+    // Without a folder, the service's own file is published.
     let publish = ["publish", "--org", "House", "--reason", "to the panel"];
     let published = house.json(&publish);
     assert_eq!((&published["changed"], &published["owned_by_file"]), (&json!(true), &json!(path)));
@@ -374,11 +374,11 @@ async fn rules_move_from_a_file_into_the_database_and_back() {
     assert_eq!(
         fs::read_to_string(&file).unwrap(),
         house.line("contact.view"),
-        "it is the operator's to delete"
+        "only the operator deletes it"
     );
     fs::write(&file, house.line("skill.edit")).unwrap();
     assert_eq!((asked("contact.view"), asked("skill.edit")), (json!(false), json!(true)));
-    // A wrong file is in nobody's way: not in that of another one's version, nor of its own.
+    // A bad file blocks nothing: not another organization's version, nor its own.
     fs::write(&file, "nonsense\n").unwrap();
     let newer = house.candidate("newer", &house.line("mcp.edit"));
     assert_eq!(house.publish(&newer)["owned_by_file"], path);
@@ -387,7 +387,7 @@ async fn rules_move_from_a_file_into_the_database_and_back() {
     assert_eq!(house.versions().len(), 3);
     fs::remove_file(&file).unwrap();
     assert_eq!((asked("contact.view"), asked("mcp.edit")), (json!(true), json!(false)));
-    // And back. What is there is not written over.
+    // And back. An existing file isn't overwritten.
     let taken = house.room.path().join("taken.csv");
     let export = ["export", "--org", "House", "--out", taken.to_str().unwrap()];
     house.json(&export);
@@ -398,19 +398,23 @@ async fn rules_move_from_a_file_into_the_database_and_back() {
     assert_eq!(house.text(&["export", "--org", "House", "--version", &third]), house.line("mcp.edit"));
     fs::rename(&taken, &file).unwrap();
     fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
-    assert_eq!(house.text(&["export", "--org", "House"]), house.line("contact.view"), "whatever is wrong");
+    assert_eq!(
+        house.text(&["export", "--org", "House"]),
+        house.line("contact.view"),
+        "whatever else is wrong"
+    );
     house.refused(&["export", "--org", "Elsewhere"], 1, "FAILED", "has no rules of its own");
     house.refused(&["export", "--org", "Elsewhere", "--version", &third], 1, "NOT_FOUND", "no version");
     house.refused(&["export", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn simulate_replays_what_was_called() {
+async fn simulate_replays_real_calls() {
     let house = installation().await;
     let candidate = house.candidate("candidate", &house.line("contact.view"));
     let found = house.json(&["simulate", "--dir", &candidate, "--days", "3", "--org", "House"]);
     assert_eq!((&found["calls"], &found["flipped"], &found["days"]), (&json!(0), &json!(0), &json!(3)));
-    assert!(!found["unused_lines"].as_array().unwrap().is_empty(), "nothing was asked for");
+    assert!(!found["unused_lines"].as_array().unwrap().is_empty(), "nothing was called");
     let text = house.text(&["simulate", "--dir", &candidate]);
     assert!(text.starts_with("No call was recorded in 14 days") && text.lines().count() == 1, "{text}");
     house.refused(&["simulate"], 2, "USAGE", "--dir");
@@ -420,7 +424,7 @@ async fn simulate_replays_what_was_called() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn break_glass_works_whatever_the_files_are_like_and_says_which_one_to_move_away() {
+async fn break_glass_works_with_bad_files_and_says_which_to_move_away() {
     let house = installation().await;
     let own = house.own(&house.live);
     fs::write(&own, "nonsense\n").unwrap();
@@ -433,19 +437,19 @@ async fn break_glass_works_whatever_the_files_are_like_and_says_which_one_to_mov
     house.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
     house.refused(&ask("House", user, " "), 1, "FAILED", "--reason: say why");
     house.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
-    // What reads the database alone goes on.
+    // Commands that only read the database still work.
     assert_eq!(house.versions(), Vec::<Value>::new());
     let broken = house.json(&ask("House", user, "the owner has left"));
     assert_eq!((&broken["organization_id"], &broken["was"]), (&json!(house.org), &Value::Null), "{broken:#}");
     assert_eq!(broken["owned_by_file"], own.to_str().unwrap());
     let told = house.text(&ask("House", user, "once more"));
     assert!(told.contains("move that file out of the policy folder of every replica"), "{told}");
-    assert_eq!(fs::read_to_string(&own).unwrap(), "nonsense\n", "it is the operator's to move");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "nonsense\n", "only the operator moves it");
     fs::remove_file(&own).unwrap();
     fs::write(house.live.join("policy.csv"), muster::core::policy::DEFAULTS[1].1).unwrap();
     let explained = house.json(&["explain", "--org", "House", "--user", user, "policy.edit"]);
     assert_eq!((&explained["subject"], &explained["allowed"]), (&json!("OWNER"), &json!(true)));
-    // Rules in the database go if that is asked for.
+    // Rules in the database are dropped on request.
     house.publish(&house.candidate("candidate", &house.line("contact.view")));
     let again = ["break-glass", "--org", &house.id, "--user", user, "--reason", "sure", "--drop-rules"];
     let again = house.json(&again);
@@ -454,11 +458,11 @@ async fn break_glass_works_whatever_the_files_are_like_and_says_which_one_to_mov
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_several_organizations_have_is_no_name() {
+async fn an_ambiguous_organization_name_is_refused() {
     let house = installation().await;
     let namesake = ["org", "create", "--name", "House", "--owner-email", "owner@example.org", "--same-name"];
     let other = house.program.json(&namesake)["id"].as_i64().unwrap();
-    let ids = format!("use the id ({}, {other})", house.org);
+    let ids = format!("Use the id instead ({}, {other})", house.org);
     for command in [&["history"][..], &["explain", "--token-cap"], &["export"]] {
         house.refused(&[command, &["--org", "House"]].concat(), 1, "CONFLICT", &ids);
     }
@@ -468,7 +472,7 @@ async fn a_name_that_several_organizations_have_is_no_name() {
     assert_eq!(
         house.json(&["history", "--org", "4711"])["versions"],
         json!([]),
-        "an id that nobody has may be a name"
+        "an unknown id may be a name"
     );
 }
 
@@ -487,7 +491,7 @@ async fn without_a_folder_the_commands_work_on_the_built_in_policy_and_init_writ
     let written = program.json(&["policy", "init", dir])["written"].as_array().unwrap().len();
     assert_eq!(written, 5);
     assert_eq!(program.json(&["policy", "diff", "--dir", dir])["changes"], json!([]));
-    // What is there is left as it is.
+    // Existing files are left alone.
     let file = room.path().join("mine/policy.csv");
     fs::write(&file, "mine\n").unwrap();
     fs::remove_file(room.path().join("mine/README.md")).unwrap();
@@ -496,7 +500,7 @@ async fn without_a_folder_the_commands_work_on_the_built_in_policy_and_init_writ
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_in_the_folder_that_leads_out_of_it_is_not_followed() {
+async fn a_symlink_out_of_the_folder_is_not_followed() {
     let house = installation().await;
     let secret = house.room.path().join("secret");
     fs::write(&secret, "root:*:20228:0:99999\n").unwrap();
@@ -504,7 +508,7 @@ async fn a_link_in_the_folder_that_leads_out_of_it_is_not_followed() {
     let found = house.found(&["check"]).to_string();
     assert!(found.contains("leads out of the policy folder") && !found.contains("root:"), "{found}");
     fs::remove_file(house.own(&house.live)).unwrap();
-    // A mounted volume's links stay inside.
+    // The links of a mounted volume stay inside.
     fs::create_dir(house.live.join("..data")).unwrap();
     fs::write(house.live.join("..data/1.csv"), house.line("contact.view")).unwrap();
     std::os::unix::fs::symlink("../..data/1.csv", house.own(&house.live)).unwrap();
@@ -513,7 +517,7 @@ async fn a_link_in_the_folder_that_leads_out_of_it_is_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_tenants_wrote_commands_no_terminal() {
+async fn tenants_texts_cannot_control_a_terminal() {
     let house = installation().await;
     let text = format!("# \u{1b}[31mred\n{}", house.line("contact.view"));
     fs::write(house.own(&house.live), text).unwrap();
@@ -523,7 +527,7 @@ async fn what_tenants_wrote_commands_no_terminal() {
         house.program.run(&["policy", "publish", "--org", &house.id, "--dir", &folder, "--reason", reason]);
     assert!(!refused.good(), "{}", refused.text);
     house.publish(&folder);
-    // As an earlier version let them in.
+    // As an earlier version accepted them.
     let database = crate::harness::connect(house.program.variable("MUSTER_DATABASE_URL")).await;
     let forged = format!("UPDATE policy_versions SET reason = '{reason}', author_name = 'a\u{1b}]0;x\u{7}'");
     sea_orm::ConnectionTrait::execute_unprepared(&database, &forged).await.unwrap();

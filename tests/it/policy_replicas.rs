@@ -1,5 +1,5 @@
-//! Two running programs over one database, each with a policy folder of its own: an edit through one of them is live
-//! on the other, and rules move between the folders and the database.
+//! Two running programs on one database, each with its own policy folder: an edit through one is live on the
+//! other, and rules move between the folders and the database.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ const LINE: &str = "mutation($o: Id!, $allow: Boolean!) { \
     resetPermission(orgId: $o, input: { role: OPERATOR, permission: \"conversation.view\", reason: \"no more\" }) \
         @skip(if: $allow) { text } }";
 
-/// How long it takes until the answer has this status. The bound is for a machine with much else to do.
+/// How long until the answer has this status. The limit allows for a busy machine.
 async fn until(actor: &Actor, path: &str, status: u16) -> Duration {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(10) {
@@ -29,7 +29,7 @@ async fn until(actor: &Actor, path: &str, status: u16) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_have_them() {
+async fn rules_are_live_on_every_replica_from_database_or_folders() {
     if !is_postgres() {
         // An SQLite database has one owner (`installation.rs`).
         return;
@@ -69,7 +69,7 @@ async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_hav
         println!("{status} on the other replica after {took:?}");
     }
     assert!(!files.iter().any(|file| file.exists()), "no replica writes a folder");
-    // In every folder: live on each, and the operator's.
+    // In every folder: live on each replica, and the operator's.
     let text = format!("p, OPERATOR, {org}, conversation.view, allow\n");
     fs::write(&files[0], &text).unwrap();
     let differing = async || {
@@ -78,7 +78,7 @@ async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_hav
     };
     let began = Instant::now();
     while differing().await == 0 {
-        assert!(began.elapsed() < Duration::from_secs(30), "the folder that differs is told");
+        assert!(began.elapsed() < Duration::from_secs(30), "the differing folder is reported");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     fs::write(&files[1], &text).unwrap();
@@ -87,7 +87,7 @@ async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_hav
         let edited = owner.at(&replica.base).gql(LINE, json!({ "o": house.org, "allow": false })).await;
         assert_eq!(edited.code(), "POLICY_OWNED_BY_FILE");
     }
-    // Back into the database: in force when the file is gone from both.
+    // Back into the database: in force once the file is gone from both.
     programs[1].json(&["policy", "publish", "--org", "House", "--reason", "to the panel"]);
     for file in &files {
         fs::remove_file(file).unwrap();

@@ -1,9 +1,9 @@
-//! The law of tenancy, for every root field that the schema has or will have: nobody reaches another organization,
-//! neither by naming it nor by naming what is in it.
+//! The law of tenancy, for every present and future root field: nobody reaches another organization, neither by
+//! naming it nor by naming something in it.
 //!
-//! Calls are made from the schema's own description: each place for an id is tried in turn with an id of the other
-//! organization, while everything else in the call is right. A new field is covered the moment it exists; where
-//! its input can't be guessed from its types, the test says so and `more_input` takes a line more.
+//! Calls are generated from the schema: each position for an id is tried in turn with an id of the other
+//! organization, while everything else is right. A new field is covered as soon as it exists; if its input
+//! can't be guessed from its types, the test says so and `more_input` needs another line.
 
 use async_graphql::registry::{MetaField, MetaInputValue, MetaType, Registry};
 use futures::StreamExt;
@@ -22,14 +22,14 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::{Answer, Population, TestApp};
 
-/// Places for an id that are exempt, and why. The list only shrinks: a line that is not needed fails.
+/// Exempt positions for ids, with the reason. The list only shrinks: an unneeded line fails.
 const EXEMPT: &[(&str, &str, &str)] = &[];
 
-/// Places where even an own id is not found, and why. The list only shrinks, too.
+/// Positions where even one's own id isn't found, with the reason. This list only shrinks, too.
 const NOT_FOUND_AT_HOME: &[(&str, &str, &str)] =
     &[("postMessage", "input.attachmentIds", "those of the population have been posted")];
 
-/// Root fields whose input has to be more than its types tell: what is put into it besides.
+/// Root fields that need more input than their types show, and what to add.
 fn more_input(field: &str) -> Value {
     match field {
         "createChannel" => json!({ "transport": "TELEGRAM", "botToken": "123:abc" }),
@@ -39,7 +39,7 @@ fn more_input(field: &str) -> Value {
     }
 }
 
-/// Values by the name of the argument or input field, where the type alone does not tell.
+/// Values by name of the argument or input field, where the type isn't enough.
 fn by_name(name: &str) -> Option<Value> {
     Some(match name {
         "email" => json!("somebody@example.com"),
@@ -53,7 +53,7 @@ fn by_name(name: &str) -> Option<Value> {
     })
 }
 
-/// The kinds of ids, by how arguments and types are called.
+/// The kinds of ids, by the names of arguments and types.
 fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
     let kinds: [(&str, &Vec<i64>); 22] = [
         ("version", &all.policy_versions),
@@ -85,14 +85,14 @@ fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
     last.or_else(|| kinds.iter().find(|(name, _)| kind.contains(name))).map(|(_, ids)| ids.as_slice())
 }
 
-/// One place in a call that takes an id.
+/// A position in a call that takes an id.
 #[derive(Clone, Debug, PartialEq)]
 struct Place {
     /// From the arguments down: `input`, `serverId`.
     path: Vec<String>,
     list: bool,
     required: bool,
-    /// An id there of this organization, and one of the other.
+    /// An id for this position from this organization, and one from the other.
     ours: i64,
     theirs: i64,
 }
@@ -111,7 +111,7 @@ struct Law<'a> {
     theirs: &'a Population,
 }
 
-/// Ids that somebody else gives out, and that name nothing of ours.
+/// Ids assigned by others, which name nothing of ours.
 const OF_OTHERS: [&str; 1] = ["installationId"];
 
 fn named(ty: &str) -> &str {
@@ -149,7 +149,7 @@ impl Law<'_> {
         }
     }
 
-    /// An id for the argument `name`; a plain `id` is of the kind that the field answers with or is named for.
+    /// An id for the argument `name`. A plain `id` is of the kind that the field returns or is named after.
     fn id(&self, all: &Population, name: &str) -> i64 {
         let found = if name == "id" || name == "ids" {
             let field = self.field.name.trim_end_matches("Changed");
@@ -157,11 +157,11 @@ impl Law<'_> {
         } else {
             ids(all, name)
         };
-        let missing = || panic!("{}({name}): of what kind is this id? Tell `ids`.", self.field.name);
+        let missing = || panic!("{}({name}): what kind of id is this? Add it to `ids`.", self.field.name);
         found.and_then(|ids| ids.first()).copied().unwrap_or_else(missing)
     }
 
-    /// The arguments of a call in `org` in which only `foreign` is of this organization.
+    /// The arguments of a call in `org` where only `foreign` is from this organization.
     fn arguments(&self, org: i64, places: &[Place], foreign: Option<&Place>) -> Value {
         let mut arguments = Map::new();
         for (name, arg) in &self.field.args {
@@ -231,7 +231,7 @@ impl Law<'_> {
         format!("{kind}({}) {{ {field}({}) {selection} }}", declared.join(", "), passed.join(", "))
     }
 
-    /// Why an answer breaks the law for `place`; `None` where it keeps it.
+    /// Why an answer breaks the law at `place`. None if it doesn't.
     fn broken(&self, place: &Place, answer: &Answer) -> Option<String> {
         let extensions = &answer.body["errors"][0]["extensions"];
         let not_found = |violation: &Value| violation["code"] == "NOT_FOUND";
@@ -240,7 +240,7 @@ impl Law<'_> {
             Some("VALIDATION_FAILED") => {
                 extensions["errors"].as_array().is_some_and(|errors| errors.iter().any(not_found))
             }
-            // A filter may just find nothing.
+            // A filter may simply find nothing.
             None if self.root == "Query" && !place.required => {
                 let found = &answer.body["data"][&self.field.name];
                 found["total"] == 0 || found.as_array().is_some_and(Vec::is_empty)
@@ -287,10 +287,9 @@ async fn no_id_of_another_organization_is_found() {
     assert!(tried > 10, "{tried}");
 }
 
-/// The same calls with ids of their own: what is not found there would not be found anywhere, and would prove
-/// nothing above.
+/// The same calls with the organization's own ids: if those weren't found, the test above would prove nothing.
 #[tokio::test]
-async fn the_same_calls_find_what_is_their_own() {
+async fn the_same_calls_find_their_own_records() {
     let app = TestApp::start().await;
     let theirs = app.populate_other(2).await;
     let mut laws = laws(&app.service.graphql.catalogue, &theirs, &theirs);
@@ -319,7 +318,7 @@ async fn the_same_calls_find_what_is_their_own() {
 }
 
 #[tokio::test]
-async fn the_stranger_is_no_member_for_any_field() {
+async fn the_stranger_is_never_a_member() {
     let app = TestApp::start().await;
     let (ours, theirs) = (app.populate(1).await, app.populate_other(1).await);
     for law in laws(&app.service.graphql.catalogue, &ours, &theirs) {
@@ -338,7 +337,7 @@ async fn the_stranger_is_no_member_for_any_field() {
     }
 }
 
-/// The code of the first error that the stranger hears.
+/// The code of the first error the stranger gets.
 async fn watch(app: &TestApp, document: &str, arguments: Value) -> String {
     let user = app.stranger.user.unwrap();
     let person = Person {

@@ -125,13 +125,13 @@ impl Arrival {
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many bad ones.
     pub async fn authenticate(&self, core: &Arc<Core>, token: &str) -> Result<Caller> {
         let recognized = recognize(core, token).map_err(|problem| self.refuse(core, problem, None))?;
-        let advance = if recognized.is_vouched_for(core) { None } else { Some(self.advance(core)?) };
+        let prepaid = if recognized.is_vouched_for(core) { None } else { Some(self.prepay(core)?) };
         match recognized.caller(core).await {
             Ok(caller) => {
-                advance.as_ref().map(Advance::give_back);
+                prepaid.as_ref().map(Prepaid::refund);
                 Ok(caller)
             }
-            Err(problem) => Err(self.refuse(core, problem, advance)),
+            Err(problem) => Err(self.refuse(core, problem, prepaid)),
         }
     }
 
@@ -139,7 +139,7 @@ impl Arrival {
     ///
     /// # Errors
     /// `RATE_LIMITED`.
-    pub fn advance<'a>(&self, core: &'a Core) -> Result<Advance<'a>> {
+    pub fn prepay<'a>(&self, core: &'a Core) -> Result<Prepaid<'a>> {
         let slot = Slot::default();
         if let Some(limits) = &core.limits {
             limits.charge_address(self.ip, &slot).inspect_err(|_| {
@@ -147,17 +147,17 @@ impl Arrival {
                 audit::rate_limited(core, &Caller::Anonymous, self.ip, &self.request_id);
             })?;
         }
-        Ok(Advance { limits: core.limits.as_ref(), ip: self.ip, slot })
+        Ok(Prepaid { limits: core.limits.as_ref(), ip: self.ip, slot })
     }
 
     /// The answer to a bad credential: `problem`, or a rate limit after too many of them.
-    fn refuse(&self, core: &Core, problem: Problem, advance: Option<Advance<'_>>) -> Problem {
+    fn refuse(&self, core: &Core, problem: Problem, prepaid: Option<Prepaid<'_>>) -> Problem {
         audit::refused_credential(core, &problem, self.ip, &self.request_id);
         let is_bad = problem.code.status() == StatusCode::UNAUTHORIZED;
-        match (advance, &core.limits) {
-            (Some(advance), _) if is_bad => advance.keep(self),
+        match (prepaid, &core.limits) {
+            (Some(prepaid), _) if is_bad => prepaid.spend(self),
             // The credential is not to blame.
-            (Some(advance), _) => advance.give_back(),
+            (Some(prepaid), _) => prepaid.refund(),
             (None, Some(limits)) if is_bad => {
                 return limits.charge_address(self.ip, &self.slot).err().unwrap_or(problem);
             }
@@ -182,22 +182,22 @@ impl Arrival {
 }
 
 /// A charge taken in advance from an IP address's bucket.
-pub struct Advance<'a> {
+pub struct Prepaid<'a> {
     limits: Option<&'a Limits>,
     ip: Option<IpAddr>,
     slot: Slot,
 }
 
-impl Advance<'_> {
+impl Prepaid<'_> {
     /// Returns the charge: the credential was good.
-    pub fn give_back(&self) {
+    pub fn refund(&self) {
         if let Some(limits) = self.limits {
             limits.give_back(self.ip);
         }
     }
 
     /// Keeps the charge: the credential was bad.
-    pub fn keep(self, arrival: &Arrival) {
+    pub fn spend(self, arrival: &Arrival) {
         arrival.slot.copy(&self.slot);
     }
 }

@@ -23,7 +23,7 @@ mod refusals;
 pub mod scrape;
 
 pub use self::{
-    arrival::{Advance, Arrival, HoldsCore, bearer_of, is_json},
+    arrival::{Arrival, HoldsCore, Prepaid, bearer_of, is_json},
     connections::serve,
     idempotency::refusal,
     observe::{Outermost, observe},

@@ -34,11 +34,11 @@ async fn show(State(core): State<Arc<Core>>, arrival: Arrival, path: Path<(Strin
 /// The URL is the credential. A wrong guess is charged to the client's IP address before the database is
 /// queried.
 async fn guess(core: &Core, path: &(String, String), arrival: &Arrival) -> Result<Response> {
-    let advance = arrival.advance(core)?;
+    let prepaid = arrival.prepay(core)?;
     let found = find(core, path, arrival.uri.query().unwrap_or_default()).await;
     match &found {
-        Err(problem) if problem.code == Code::NotFound => advance.keep(arrival),
-        _ => advance.give_back(),
+        Err(problem) if problem.code == Code::NotFound => prepaid.spend(arrival),
+        _ => prepaid.refund(),
     }
     found
 }

@@ -3,7 +3,7 @@
 //! Complexity is the executor's own limit (see [`build`](crate::schema::build)). This file limits what it
 //! doesn't: the size of the text; the number of selections, aliases, and root fields; and the depth. The
 //! executor would also count introspection as depth, but every code generator's query nests deeper than data
-//! ever should (introspection is limited by the size of its answer: [`Share`](crate::read::Share)). Validation
+//! ever should (introspection is limited by the size of its answer: [`AnswerBudget`](crate::read::AnswerBudget)). Validation
 //! and execution walk a fragment wherever it is spread, so it counts each time: thirty fragments that each
 //! spread the next one twice are a short text with a billion selections.
 

@@ -20,7 +20,7 @@ use futures::FutureExt;
 use super::{Document, render::write_value};
 use crate::{
     base::problem::{Problem, Result},
-    read::{Fragments, Share, argument, below, is_included, lead, merged},
+    read::{AnswerBudget, Fragments, argument, below, is_included, lead, merged},
     schema::MusterSchema,
 };
 
@@ -87,7 +87,7 @@ impl Introspection {
         &self,
         schema: &MusterSchema,
         questions: &Questions<'_>,
-        share: &Share,
+        share: &AnswerBudget,
     ) -> Result<Vec<(Name, Vec<u8>)>> {
         let kept = match self.0.get() {
             Some(kept) => kept,
@@ -260,7 +260,7 @@ impl Kept {
 /// The output and its remaining budget.
 struct Out<'a> {
     json: Vec<u8>,
-    share: &'a Share,
+    share: &'a AnswerBudget,
 }
 
 impl Out<'_> {

@@ -15,5 +15,5 @@ mod offer;
 
 pub use self::{
     http::router,
-    offer::{Offer, Offers, offers},
+    offer::{ToolRoute, ToolRoutes, tool_routes},
 };

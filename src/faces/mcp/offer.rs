@@ -26,7 +26,7 @@ const TEXTS: [(&str, Option<&str>); 2] =
     [(r"^[^\u0000]*$", None), (r"^[^\u0000]*[^\s\u0000][^\u0000]*$", Some(r"\S"))];
 
 /// A tool and the operation it runs.
-pub struct Offer {
+pub struct ToolRoute {
     /// The tool as clients see it.
     pub tool: Tool,
     /// The operation a call runs.
@@ -36,7 +36,7 @@ pub struct Offer {
     pub is_list: bool,
 }
 
-impl Offer {
+impl ToolRoute {
     /// Whether a call never changes anything.
     #[must_use]
     pub fn only_reads(&self) -> bool {
@@ -45,17 +45,19 @@ impl Offer {
 }
 
 /// All tools, in the order of the route table.
-pub struct Offers {
-    all: Vec<Offer>,
+pub struct ToolRoutes {
+    all: Vec<ToolRoute>,
 }
 
 /// One tool per route.
 #[must_use]
-pub fn offers(routes: &Routes, catalogue: &Catalogue) -> Offers {
-    Offers { all: routes.iter().map(|(route, operation)| offer(route, operation, catalogue)).collect() }
+pub fn tool_routes(routes: &Routes, catalogue: &Catalogue) -> ToolRoutes {
+    ToolRoutes {
+        all: routes.iter().map(|(route, operation)| tool_route(route, operation, catalogue)).collect(),
+    }
 }
 
-fn offer(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> Offer {
+fn tool_route(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> ToolRoute {
     let name = snake_case(&lower_first(&operation.name));
     let about = catalogue.root_field(&operation.root).and_then(|root| root.field.description.clone());
     let about = description(about.as_deref().unwrap_or_default(), operation.permit);
@@ -64,20 +66,20 @@ fn offer(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> Of
         .with_raw_output_schema(Arc::new(output))
         .with_title(title(&operation.name))
         .with_annotations(annotations(route));
-    Offer { tool, operation: Arc::clone(operation), is_list }
+    ToolRoute { tool, operation: Arc::clone(operation), is_list }
 }
 
-impl Offers {
+impl ToolRoutes {
     /// All of them.
     #[must_use]
-    pub fn all(&self) -> &[Offer] {
+    pub fn all(&self) -> &[ToolRoute] {
         &self.all
     }
 
     /// The tool with this name.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<&Offer> {
-        self.all.iter().find(|offer| offer.tool.name == name)
+    pub fn find(&self, name: &str) -> Option<&ToolRoute> {
+        self.all.iter().find(|tool_route| tool_route.tool.name == name)
     }
 }
 

@@ -5,7 +5,7 @@
 //! measured ([`MEASURED`]): nobody edits those, and otherwise a record with a live host would differ on every
 //! read. Lists have no ETag, and neither does an answer that shows a secret once.
 //!
-//! `If-Match` is checked inside the change's transaction ([`Precondition`]), while nobody else can change the
+//! `If-Match` is checked inside the change's transaction ([`IfMatch`]), while nobody else can change the
 //! record: SQLite has a single writer, and on PostgreSQL the row is locked first. The ETag compared is that of
 //! the record as this same operation would answer it, read through the schema like everything else.
 
@@ -35,7 +35,7 @@ use crate::{
         graphql::{Document, Graphql},
     },
     fields::Catalogue,
-    read::{Reading, Share},
+    read::{AnswerBudget, Reading},
 };
 
 /// The records that have ETags, by type, with the tables that hold their rows.
@@ -56,7 +56,7 @@ const MEASURED: &[&str] =
     &["cpu_pct", "ram_pct", "load_1", "load_5", "load_15", "uptime_seconds", "last_seen_at"];
 
 /// How to compute the ETag of the record that an operation answers with.
-pub struct Current {
+pub struct EtagSource {
     /// Whether it has any of the measured fields.
     measured: bool,
     /// The table that holds its row.
@@ -66,7 +66,7 @@ pub struct Current {
     reads: Option<(String, Arc<Document>)>,
 }
 
-impl Current {
+impl EtagSource {
     /// Whether a request may make its change conditional on the record's state.
     #[must_use]
     pub fn is_changed(&self) -> bool {
@@ -140,7 +140,7 @@ fn read_instead(
 }
 
 /// The state that a request requires of the record before changing it.
-pub(super) struct Precondition {
+pub(super) struct IfMatch {
     wanted: Vec<String>,
     operation: Arc<Operation>,
     variables: Variables,
@@ -152,7 +152,7 @@ pub(super) struct Precondition {
 /// The most reads at a time within open transactions: each holds one connection and needs a second.
 static READERS: Semaphore = Semaphore::const_new(4);
 
-impl Precondition {
+impl IfMatch {
     /// What `If-Match` requires, if it was sent and the operation changes a record.
     pub(super) fn of(
         headers: &HeaderMap,
@@ -161,7 +161,7 @@ impl Precondition {
         graphql: &Arc<Graphql>,
     ) -> Option<Arc<Self>> {
         let wanted = etag::tags(headers, &header::IF_MATCH)?;
-        operation.current.as_ref()?.reads.as_ref()?;
+        operation.etag_source.as_ref()?.reads.as_ref()?;
         let Some(Value::Number(id)) = variables.get("id") else { return None };
         let kept = |name: &str| Some((Name::new(name), variables.get(name)?.clone()));
         Some(Arc::new(Self {
@@ -178,7 +178,7 @@ impl Precondition {
 
     async fn present(&self, tx: &Tx) -> Result<HeaderValue> {
         let missing = || Problem::internal(anyhow::anyhow!("a precondition without a way to read"));
-        let current = self.operation.current.as_ref().ok_or_else(missing)?;
+        let current = self.operation.etag_source.as_ref().ok_or_else(missing)?;
         let (root, document) = current.reads.as_ref().ok_or_else(missing)?;
         let connection = tx.connection();
         if connection.get_database_backend() == DbBackend::Postgres {
@@ -193,14 +193,14 @@ impl Precondition {
                 .await?;
         }
         let _permit = READERS.acquire().await.map_err(Problem::internal)?;
-        let reading = Reading::new(document.plans.clone(), true, Share::default());
+        let reading = Reading::new(document.plans.clone(), true, AnswerBudget::default());
         let (scope, variables) = (tx.scope.clone(), self.variables.clone());
         let json = execute_document(&self.graphql, document, root, scope, reading, variables).await?;
         Ok(current.etag(&json))
     }
 }
 
-impl store::Precondition for Precondition {
+impl store::Precondition for IfMatch {
     fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             // If a request runs several transactions, only the first one checks.

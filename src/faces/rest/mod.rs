@@ -16,7 +16,7 @@ mod shapes;
 use std::sync::Arc;
 
 pub use self::{
-    etag::Current,
+    etag::EtagSource,
     operation::{Given, Operation, Source},
     routes::{ROUTES, Route, Routes},
     serve::router,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Operation, Route, Routes, Source,
-    etag::Current,
+    etag::EtagSource,
     operation::Input,
     shapes::{Shapes, is_required},
 };
@@ -132,7 +132,7 @@ impl Shapes<'_> {
                 "content": { "application/json": { "schema": self.answer(operation) } },
             }),
         );
-        if route.method == Method::GET && operation.current.is_some() {
+        if route.method == Method::GET && operation.etag_source.is_some() {
             let status = StatusCode::NOT_MODIFIED;
             let unchanged = json!({
                 "description": "The record still matches an ETag in `If-None-Match`. No body.",
@@ -163,7 +163,9 @@ fn headers(status: StatusCode, operation: &Operation) -> Value {
         StatusCode::UNAUTHORIZED => &["WWW-Authenticate"],
         StatusCode::SERVICE_UNAVAILABLE => &["Retry-After"],
         StatusCode::TOO_MANY_REQUESTS => &["Retry-After", "RateLimit", "RateLimit-Policy"],
-        StatusCode::OK | StatusCode::CREATED | StatusCode::NOT_MODIFIED if operation.current.is_some() => {
+        StatusCode::OK | StatusCode::CREATED | StatusCode::NOT_MODIFIED
+            if operation.etag_source.is_some() =>
+        {
             &["ETag"]
         }
         _ => &[],
@@ -189,7 +191,7 @@ fn header_components() -> Value {
 
 /// The header that makes a request conditional on the record's state.
 fn conditional_header(operation: &Operation) -> Option<Value> {
-    let current = operation.current.as_ref()?;
+    let current = operation.etag_source.as_ref()?;
     let reads = operation.document.is_query(None);
     let (name, about) = match (reads, current.is_changed()) {
         (true, _) => {
@@ -249,7 +251,7 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
         codes.push(Code::Conflict);
         codes.extend([Code::IdempotencyInProgress, Code::IdempotencyInDoubt, Code::IdempotencyKeyReused]);
     }
-    if operation.current.as_ref().is_some_and(Current::is_changed) {
+    if operation.etag_source.as_ref().is_some_and(EtagSource::is_changed) {
         codes.push(Code::PreconditionFailed);
     }
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();

@@ -11,7 +11,7 @@ use async_graphql::{
 };
 use bytes::Bytes;
 
-use super::etag::Current;
+use super::etag::EtagSource;
 use crate::{
     base::{
         problem::{At, Code, Problem, Result, Violation},
@@ -64,7 +64,7 @@ pub struct Operation {
     /// The variables.
     pub inputs: Vec<Input>,
     /// How to compute the answer's ETag, if it has one.
-    pub current: Option<Current>,
+    pub etag_source: Option<EtagSource>,
 }
 
 /// The raw parts of a request.
@@ -113,13 +113,13 @@ impl Operation {
             permit: found.permit,
             document: Arc::new(Document::new(document)),
             inputs,
-            current: None,
+            etag_source: None,
         })
     }
 
     /// Finds out whether the operation answers with a record that has an ETag.
-    pub(super) fn with_current(mut self, catalogue: &Catalogue) -> Self {
-        self.current = Current::of(&self, catalogue);
+    pub(super) fn with_etag_source(mut self, catalogue: &Catalogue) -> Self {
+        self.etag_source = EtagSource::of(&self, catalogue);
         self
     }
 

@@ -116,7 +116,7 @@ impl Routes {
             .map(|route| {
                 let missing = || anyhow::anyhow!("no document has the operation {}", route.operation);
                 let operation = operations.remove(route.operation).ok_or_else(missing)?;
-                Ok((route.clone(), Arc::new(operation.bind(route.path)?.with_current(catalogue))))
+                Ok((route.clone(), Arc::new(operation.bind(route.path)?.with_etag_source(catalogue))))
             })
             .collect::<anyhow::Result<_>>()?;
         match operations.into_keys().next() {

@@ -11,7 +11,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::{Operation, Rest, etag::Precondition, operation::Given};
+use super::{Operation, Rest, etag::IfMatch, operation::Given};
 use crate::{
     base::{
         enums::DecidedVia,
@@ -31,7 +31,7 @@ use crate::{
         graphql::{Document, Graphql, problem_of},
     },
     fields::authorize,
-    read::{Reading, Share},
+    read::{AnswerBudget, Reading},
 };
 
 /// The routes of the table as an axum router.
@@ -90,8 +90,8 @@ async fn run(
         let json = execute(&rest.graphql, operation, scope, variables).await?;
         return Ok(answer(operation, status, json, Some(&arrival.headers)));
     }
-    if let Some(precondition) = Precondition::of(&arrival.headers, operation, &variables, &rest.graphql) {
-        request.demand(precondition);
+    if let Some(if_match) = IfMatch::of(&arrival.headers, operation, &variables, &rest.graphql) {
+        request.demand(if_match);
     }
     match idempotency::key_of(&arrival.headers)? {
         None => {
@@ -154,7 +154,7 @@ async fn under_key(
 
 /// The answer, with the record's ETag. `asked` has the headers of a request that only reads.
 fn answer(operation: &Operation, status: StatusCode, json: Bytes, asked: Option<&HeaderMap>) -> Response {
-    let etag = operation.current.as_ref().map(|current| current.etag(&json));
+    let etag = operation.etag_source.as_ref().map(|current| current.etag(&json));
     let known = asked.zip(etag.as_ref()).is_some_and(|(headers, etag)| is_known(headers, etag));
     let mut response = Response::new(if known { Body::empty() } else { Body::from(json) });
     *response.status_mut() = if known { StatusCode::NOT_MODIFIED } else { status };
@@ -184,7 +184,7 @@ pub async fn execute(
     scope: Scope,
     variables: async_graphql::Variables,
 ) -> Result<Bytes> {
-    let reading = Reading::new(operation.document.plans.clone(), true, Share::default());
+    let reading = Reading::new(operation.document.plans.clone(), true, AnswerBudget::default());
     execute_document(graphql, &operation.document, &operation.root, scope, reading, variables).await
 }
 

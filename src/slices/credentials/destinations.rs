@@ -5,7 +5,7 @@ use url::Url;
 
 use crate::{
     base::problem::{Problem, Result, Violation},
-    slices::orgs::is_nobodys,
+    slices::orgs::has_no_credentials,
 };
 
 /// Trims and deduplicates the destinations.
@@ -31,7 +31,7 @@ pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
 
 fn is_destination(text: &str) -> bool {
     if text.contains("://") {
-        return Url::parse(text).is_ok_and(|url| url.has_host() && is_nobodys(&url));
+        return Url::parse(text).is_ok_and(|url| url.has_host() && has_no_credentials(&url));
     }
     let host = text.strip_prefix("*.").unwrap_or(text);
     let strange =

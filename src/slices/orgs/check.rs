@@ -55,7 +55,7 @@ fn cron(pointer: &str, line: &str) -> Result<croner::Cron, Violation> {
 pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     let detail = match url::Url::parse(text) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => HTTP,
-        Ok(url) if !is_nobodys(&url) => {
+        Ok(url) if !has_no_credentials(&url) => {
             "The URL must not contain a user name or password. Use a credential instead."
         }
         Ok(_) => return None,
@@ -68,7 +68,7 @@ const HTTP: &str = "It must be an absolute http or https URL.";
 
 /// Whether a URL contains neither a user name nor a password.
 #[must_use]
-pub fn is_nobodys(url: &url::Url) -> bool {
+pub fn has_no_credentials(url: &url::Url) -> bool {
     url.username().is_empty() && url.password().is_none()
 }
 

@@ -15,7 +15,7 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
 
 use self::entity::organizations;
 pub use self::{
-    check::{check_cron, check_cron_interval, check_timezone, check_url, is_nobodys},
+    check::{check_cron, check_cron_interval, check_timezone, check_url, has_no_credentials},
     edit::update,
     input::UpdateOrganizationInput,
     limits::{Limit, check_limit, check_stored, lock, store_plans, value as limit},

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use serde_json::json;
 
 use super::{
-    Client,
+    SignInOrigin,
     entity::users,
     letters::{Notice, notify},
     links::{self, Purpose},
@@ -75,7 +75,7 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
         }
         row.email = Set(email.clone());
         links::withdraw(core, &tx, user.id, Purpose::Reset).await?;
-        notify(core, &tx, &user, &user.email, Notice::EmailChanged, &Client::of(request));
+        notify(core, &tx, &user, &user.email, Notice::EmailChanged, &SignInOrigin::of(request));
         changes["email"] = json!(email);
     }
     row.email_confirmed_at = Set(Some(core.clock.now()));
@@ -140,7 +140,7 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
     let forgiven = [Key::account(&email), Key::pair(&email, request.ip)];
     throttle::forgive(core, &tx, &forgiven).await?;
     throttle::refund(core, &tx, &address).await?;
-    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,
@@ -172,7 +172,7 @@ pub async fn change_password(
     let tx = request.begin().await?;
     let user = hold_unchanged(&tx, &user).await?;
     set_password(core, &tx, &user, hash, Some(person)).await?;
-    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,

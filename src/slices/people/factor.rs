@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use totp_rs::{Builder, Totp};
 
 use super::{
-    Client,
+    SignInOrigin,
     credentials::require_password,
     entity::users,
     letters::{Notice, notify},
@@ -126,7 +126,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
     row.updated_at = Set(core.clock.now());
     row.update(&tx).await?;
     throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
-    notify(core, &tx, &user, &user.email, Notice::SecondFactorOn, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::SecondFactorOn, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,
@@ -152,7 +152,7 @@ pub async fn disable(
     let tx = prove(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     remove(core, &tx, &user).await?;
-    notify(core, &tx, &user, &user.email, Notice::SecondFactorOff, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::SecondFactorOff, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,
@@ -183,7 +183,7 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     let tx = prove(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     let codes = renew_codes(core, &tx, person.id).await?;
-    notify(core, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::oidc::Providers;
 use super::{
-    Client,
+    SignInOrigin,
     letters::{Notice, notify},
     users::hold,
 };
@@ -120,7 +120,7 @@ pub async fn unlink(
     // Someone who has just come back from the provider holds a code that is valid for a minute.
     let sql = "DELETE FROM sign_in_challenges WHERE user_id = $1";
     tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.id.0.into()])).await?;
-    notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &SignInOrigin::of(request));
     let changes = json!({ "provider": linked.provider, "email": linked.email });
     record_personal(&tx, request, PersonalEntry::done("unlinkAccount", user.id, changes));
     Ok(tx.commit().await?)

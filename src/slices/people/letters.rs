@@ -5,7 +5,7 @@
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Client, entity::users, invitations, links, users::by_id};
+use super::{SignInOrigin, entity::users, invitations, links, users::by_id};
 use crate::{
     base::{enums::OutboxKind, problem::Result, time::Timestamp},
     core::{
@@ -124,7 +124,7 @@ pub(super) fn notify(
     user: &users::Model,
     recipient: &str,
     notice: Notice,
-    from: &Client,
+    from: &SignInOrigin,
 ) {
     let from = from.ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
     post(core, tx, (user, recipient), notice, from);

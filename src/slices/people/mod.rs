@@ -53,12 +53,12 @@ pub use self::{
         update_member,
     },
     operator::{
-        Disabled, Enabled, House, NewLink, WithoutFactor, disable as disable_user, enable as enable_user,
-        reset_password as reset_user_password, reset_second_factor,
+        Disabled, Enabled, NewLink, OrganizationRef, WithoutFactor, disable as disable_user,
+        enable as enable_user, reset_password as reset_user_password, reset_second_factor,
     },
     sessions::{
-        Client, OpenSession, SignedIn, create_session, open_sessions, refresh_session, revoke_other_sessions,
-        revoke_session, sign_out,
+        OpenSession, SignInOrigin, SignedIn, create_session, open_sessions, refresh_session,
+        revoke_other_sessions, revoke_session, sign_out,
     },
     signin::{Challenge, Step, complete_sign_in, exchange, sign_in},
     tokens::{EditToken, NewToken, OVERLAP, create_token, revoke_token, rotate_token, tokens, update_token},

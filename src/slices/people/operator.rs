@@ -35,7 +35,7 @@ use crate::{
 
 /// An organization by id and name, in the operator's output.
 #[derive(Clone, Debug, Serialize)]
-pub struct House {
+pub struct OrganizationRef {
     /// Its id.
     pub id: OrgId,
     /// The name.
@@ -56,7 +56,7 @@ pub struct Disabled {
     /// The number of sessions ended.
     pub sessions_ended: i64,
     /// The person's organizations that now have no OWNER who can sign in.
-    pub organizations_without_owner: Vec<House>,
+    pub organizations_without_owner: Vec<OrganizationRef>,
     /// The person's service tokens. They belong to organizations and keep working.
     pub service_tokens: Vec<MadeToken>,
 }
@@ -83,7 +83,7 @@ pub struct WithoutFactor {
     pub sessions_ended: i64,
     /// The person's organizations that require a second factor, and keep the person out until they set up a new
     /// one.
-    pub organizations_requiring_one: Vec<House>,
+    pub organizations_requiring_one: Vec<OrganizationRef>,
 }
 
 /// An account whose password was removed, with a link for setting a new one. Shown only once.
@@ -123,7 +123,7 @@ pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
         let changes = json!({ "disabled_at": disabled_at, "sessions": "revoked" });
         record_personal(&tx, Origin::operator(core), PersonalEntry::done("disableUser", user, changes));
     }
-    let organizations_without_owner = houses(core, &tx, user, WITHOUT_OWNER).await?;
+    let organizations_without_owner = organizations_where(core, &tx, user, WITHOUT_OWNER).await?;
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
     Ok(Disabled {
@@ -175,7 +175,7 @@ pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFac
     notify_by_operator(core, &tx, &person, Notice::SecondFactorReset);
     let changes = json!({ "second_factor": false, "sessions": "revoked" });
     record_personal(&tx, Origin::operator(core), PersonalEntry::done("resetSecondFactor", user, changes));
-    let organizations_requiring_one = houses(core, &tx, user, REQUIRING_FACTOR).await?;
+    let organizations_requiring_one = organizations_where(core, &tx, user, REQUIRING_FACTOR).await?;
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
     Ok(WithoutFactor { id: user, email: person.email, sessions_ended, organizations_requiring_one })
@@ -245,15 +245,20 @@ const WITHOUT_OWNER: &str = "m.role = 'OWNER' AND NOT EXISTS (SELECT 1 FROM memb
 const REQUIRING_FACTOR: &str = "o.require_second_factor";
 
 /// The person's organizations that meet the condition.
-async fn houses(core: &Core, tx: &Transaction, user: UserId, condition: &str) -> Result<Vec<House>> {
+async fn organizations_where(
+    core: &Core,
+    tx: &Transaction,
+    user: UserId,
+    condition: &str,
+) -> Result<Vec<OrganizationRef>> {
     let sql = format!(
         "SELECT o.id, o.name FROM members m JOIN organizations o ON o.id = m.organization_id \
          WHERE m.user_id = $1 AND {condition} ORDER BY o.id"
     );
     let rows =
         tx.query_all_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()])).await?;
-    let read = |row: &QueryResult| -> Result<House> {
-        Ok(House { id: row.try_get_by(0)?, name: row.try_get_by(1)? })
+    let read = |row: &QueryResult| -> Result<OrganizationRef> {
+        Ok(OrganizationRef { id: row.try_get_by(0)?, name: row.try_get_by(1)? })
     };
     rows.iter().map(read).collect()
 }

@@ -52,7 +52,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Where a sign-in came from, as shown in the person's list of sessions.
 #[derive(Clone, Debug, Default)]
-pub struct Client {
+pub struct SignInOrigin {
     /// The IP address.
     pub ip: Option<IpAddr>,
     /// The browser's User-Agent.
@@ -61,7 +61,7 @@ pub struct Client {
     pub request_id: String,
 }
 
-impl Client {
+impl SignInOrigin {
     /// The origin of a request.
     #[must_use]
     pub fn of(request: &Request) -> Self {
@@ -112,7 +112,7 @@ pub struct OpenSession {
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account, or one whose password or second factor has changed since.
 pub(super) async fn open_for(request: &Request, known: &users::Model) -> Result<SignedIn> {
-    let (core, client) = (&request.core, Client::of(request));
+    let (core, client) = (&request.core, SignInOrigin::of(request));
     let tx = request.begin().await?;
     let (user, signed_in) = opened(core, &tx, known, &client).await?;
     note(core, &tx, "signIn", &user, signed_in.session, &client);
@@ -124,7 +124,7 @@ pub(super) async fn open_for(request: &Request, known: &users::Model) -> Result<
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account.
-pub async fn create_session(core: &Core, user: UserId, client: Client) -> Result<SignedIn> {
+pub async fn create_session(core: &Core, user: UserId, client: SignInOrigin) -> Result<SignedIn> {
     let known = by_id(core.db.read(), user).await?;
     let tx = core.db.begin().await?;
     let (user, signed_in) = opened(core, &tx, &known, &client).await?;
@@ -138,7 +138,7 @@ async fn opened(
     core: &Core,
     tx: &Transaction,
     known: &users::Model,
-    client: &Client,
+    client: &SignInOrigin,
 ) -> Result<(users::Model, SignedIn)> {
     let user = hold_unchanged(tx, known).await?;
     if user.disabled_at.is_some() {
@@ -166,7 +166,7 @@ pub(super) async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Re
 /// # Errors
 /// `UNAUTHENTICATED` for an unknown, revoked, or used token; `TOKEN_EXPIRED` for one that came too late.
 pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn> {
-    let (core, client) = (&request.core, Client::of(request));
+    let (core, client) = (&request.core, SignInOrigin::of(request));
     let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used, or revoked.");
     let text = Zeroizing::new(token.to_owned());
     let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
@@ -227,7 +227,12 @@ fn heir_again(core: &Core, used: &str, heir: &sessions::Model) -> Option<SecretS
 }
 
 /// Whether a repeated use is likely the same client, whose first answer was lost or that refreshed in two tabs.
-fn is_same_use(core: &Core, session: &sessions::Model, heir: &sessions::Model, client: &Client) -> bool {
+fn is_same_use(
+    core: &Core,
+    session: &sessions::Model,
+    heir: &sessions::Model,
+    client: &SignInOrigin,
+) -> bool {
     heir.created_at.plus(GRACE) > core.clock.now()
         && session.user_agent == shortened(client.user_agent.as_deref())
 }
@@ -248,7 +253,7 @@ async fn reused(
     }
     tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
     revoke(core, &tx, session.user_id, &session.family).await?;
-    notify(core, &tx, user, &user.email, Notice::RefreshTokenReused, &Client::of(request));
+    notify(core, &tx, user, &user.email, Notice::RefreshTokenReused, &SignInOrigin::of(request));
     let entry = PersonalEntry::done("refreshTokenReused", user.id, json!({ "sessions": "revoked" }));
     record_personal(&tx, request, entry.by(&user.name).through(session.id));
     core.access.cache.invalidate_after(&tx);
@@ -294,7 +299,7 @@ fn note(
     operation: &'static str,
     user: &users::Model,
     session: SessionId,
-    client: &Client,
+    client: &SignInOrigin,
 ) {
     let origin =
         Origin { core, caller: &Caller::Anonymous, ip: client.ip, request_id: client.request_id.as_str() };
@@ -369,7 +374,7 @@ async fn open(
     user: UserId,
     (family, generation): (String, i64),
     (refresh_token, hash): (SecretString, TokenHash),
-    client: &Client,
+    client: &SignInOrigin,
 ) -> Result<SignedIn> {
     let now = core.clock.now();
     sessions::Entity::delete_many()

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use super::{
-    Client, SignedIn,
+    SignInOrigin, SignedIn,
     entity::users,
     factor,
     letters::{Notice, notify},
@@ -190,7 +190,7 @@ pub async fn complete_sign_in(
     };
     use_up(core, &tx, hash).await?;
     throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
-    let client = Client::of(request);
+    let client = SignInOrigin::of(request);
     let changes = if proof == factor::Proof::RecoveryCode {
         notify(core, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client);
         json!({ "recovery_code": "used" })

@@ -42,7 +42,7 @@ use crate::{
     },
     core::{Core, limits::Class},
     faces::edge::{
-        Advance, Arrival,
+        Arrival, Prepaid,
         idempotency::{self, Answer, Keyed},
         is_json,
     },
@@ -68,11 +68,11 @@ async fn post(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media, body: Bod
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     // An anonymous caller pays for the body until its operations are charged.
-    let advance = session.advance()?;
+    let prepaid = session.prepay()?;
     let body = session.read(body).await?;
     let key = idempotency::key_of(&arrival.headers)?;
     let batch = Batch::read(&body, graphql.core.config.limits.graphql_batch)?;
-    advance.as_ref().map(Advance::give_back);
+    prepaid.as_ref().map(Prepaid::refund);
     match batch {
         Batch::Many(_) if key.is_some() => Err(Problem::new(
             Code::MalformedRequest,

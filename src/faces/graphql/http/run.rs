@@ -24,7 +24,7 @@ use crate::{
         telemetry::metrics,
     },
     faces::{
-        edge::{Advance, Arrival, body, idempotency::Claim},
+        edge::{Arrival, Prepaid, body, idempotency::Claim},
         graphql::{
             Document,
             execution::{Execution, coerce},
@@ -33,7 +33,7 @@ use crate::{
             validation::validate,
         },
     },
-    read::{Reading, Room, Share},
+    read::{AnswerBudget, Reading, SharedBudget},
 };
 
 /// The most operations in an anonymous batch: without a credential there is little to do but sign in.
@@ -46,7 +46,7 @@ pub struct Session {
     pub(super) arrival: Arrival,
     caller: Caller,
     claim: Option<Arc<Claim>>,
-    room: Option<Arc<Room>>,
+    room: Option<Arc<SharedBudget>>,
 }
 
 /// An operation's response as JSON.
@@ -87,8 +87,8 @@ impl Session {
     ///
     /// # Errors
     /// `RATE_LIMITED`.
-    pub fn advance(&self) -> Result<Option<Advance<'_>>> {
-        matches!(self.caller, Caller::Anonymous).then(|| self.arrival.advance(&self.graphql.core)).transpose()
+    pub fn prepay(&self) -> Result<Option<Prepaid<'_>>> {
+        matches!(self.caller, Caller::Anonymous).then(|| self.arrival.prepay(&self.graphql.core)).transpose()
     }
 
     /// Reads the body of the request.
@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// The session with a budget for answers that it shares with the rest of its batch.
-    pub fn sharing(self, room: Arc<Room>) -> Self {
+    pub fn sharing(self, room: Arc<SharedBudget>) -> Self {
         Self { room: Some(room), ..self }
     }
 
@@ -166,7 +166,7 @@ impl Session {
                 format!("Without a credential, a batch can have at most {most}, not {}.", operations.len());
             return Err(Problem::new(Code::QueryTooComplex, detail));
         }
-        let session = self.sharing(Room::of_batch());
+        let session = self.sharing(SharedBudget::of_batch());
         let mut list = vec![b'['];
         for (n, operation) in operations.into_iter().enumerate() {
             if n > 0 {
@@ -245,7 +245,7 @@ impl Session {
 
     /// The context for reading a document. Root values are bytes if `raw` is set.
     fn reading(&self, document: &Document, raw: bool) -> Arc<Reading> {
-        Arc::new(Reading::new(document.plans.clone(), raw, Share::of(self.room.clone())))
+        Arc::new(Reading::new(document.plans.clone(), raw, AnswerBudget::of(self.room.clone())))
     }
 
     /// Charges the caller for an operation.

@@ -52,7 +52,7 @@ use crate::{
     },
     faces::edge::bearer_of,
     fields::RECHECK,
-    read::Room,
+    read::SharedBudget,
 };
 
 /// The one subprotocol.
@@ -66,7 +66,7 @@ const MOST_OPERATIONS: usize = 100;
 const LARGEST_MESSAGE: usize = 256 << 10;
 /// Weight of a byte of a message while its operation runs: parsed variables take that much more memory than
 /// their text.
-const TAKEN_APART: usize = 8;
+const PARSED_WEIGHT: usize = 8;
 /// How long a closing handshake may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -164,7 +164,7 @@ impl Socket {
         Self {
             core,
             request_id,
-            arrived: arrived.sharing(Room::new("socket")),
+            arrived: arrived.sharing(SharedBudget::new("socket")),
             session: OnceLock::new(),
             place: Mutex::new(place),
             running: Mutex::default(),
@@ -257,7 +257,7 @@ impl Socket {
             return Ok(None);
         }
         let holder = self.session.get().unwrap_or(&self.arrived).holder();
-        let held = self.core.ledger.line(What::Bodies).take(holder, bytes * TAKEN_APART);
+        let held = self.core.ledger.line(What::Bodies).take(holder, bytes * PARSED_WEIGHT);
         held.map(Some).map_err(|problem| close(1013, problem.code.as_str()))
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
 use serde_json::json;
 
-use super::provider::{Provider, Somebody};
+use super::provider::{Provider, ProviderUser};
 use crate::{
     base::{
         ids::UserId,
@@ -22,7 +22,7 @@ use crate::{
         audit::{PersonalEntry, record_personal},
     },
     slices::people::{
-        Client,
+        SignInOrigin,
         entity::users,
         invitations,
         letters::{Notice, notify},
@@ -77,16 +77,16 @@ impl From<sea_orm::DbErr> for Refusal {
 pub(super) async fn open(
     request: &Arc<Request>,
     provider: &Provider,
-    somebody: &Somebody,
+    provider_user: &ProviderUser,
 ) -> Result<UserId, Refusal> {
     let core = &request.core;
-    let known = linked(core, provider, somebody).await?;
+    let known = linked(core, provider, provider_user).await?;
     let user = match known {
         Some(user) => user,
-        None => link(request, provider, somebody).await?,
+        None => link(request, provider, provider_user).await?,
     };
     if provider.settings.join_by_invitation
-        && let Some(email) = &somebody.email
+        && let Some(email) = &provider_user.email
     {
         for invitation in invitations::open_for(core, email).await? {
             // An invitation that is no longer valid doesn't fail the sign-in.
@@ -99,9 +99,13 @@ pub(super) async fn open(
 }
 
 /// The account linked before. Records its use.
-async fn linked(core: &Core, provider: &Provider, somebody: &Somebody) -> Result<Option<UserId>, Refusal> {
+async fn linked(
+    core: &Core,
+    provider: &Provider,
+    provider_user: &ProviderUser,
+) -> Result<Option<UserId>, Refusal> {
     let sql = "SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2";
-    let values = vec![provider.name.as_str().into(), somebody.subject.as_str().into()];
+    let values = vec![provider.name.as_str().into(), provider_user.subject.as_str().into()];
     let Some(row) = core.db.one(sql.to_owned(), values).await? else { return Ok(None) };
     let user = by_id(core.db.read(), row.try_get_by(0)?).await?;
     if user.disabled_at.is_some() {
@@ -109,15 +113,20 @@ async fn linked(core: &Core, provider: &Provider, somebody: &Somebody) -> Result
     }
     let sql = "UPDATE user_identities SET last_used_at = $1 WHERE provider = $2 AND subject = $3";
     let values =
-        vec![core.clock.now().0.into(), provider.name.as_str().into(), somebody.subject.as_str().into()];
+        vec![core.clock.now().0.into(), provider.name.as_str().into(), provider_user.subject.as_str().into()];
     core.db.execute(sql, values).await?;
     Ok(Some(user.id))
 }
 
 /// Links the account with this address, or a new one.
-async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Result<UserId, Refusal> {
+async fn link(
+    request: &Request,
+    provider: &Provider,
+    provider_user: &ProviderUser,
+) -> Result<UserId, Refusal> {
     let core = &request.core;
-    let email = somebody.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
+    let email =
+        provider_user.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
     let invited =
         provider.settings.join_by_invitation && !invitations::open_for(core, email).await?.is_empty();
     let tx = core.db.begin().await?;
@@ -130,7 +139,7 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
         None if invited => {
             let local = email.split('@').next().unwrap_or(email);
             let name =
-                somebody.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && is_name(name));
+                provider_user.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && is_name(name));
             let now = core.clock.now();
             let row = users::ActiveModel {
                 name: Set(name.unwrap_or(local).chars().take(120).collect()),
@@ -147,12 +156,12 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
     let values = [
         user.id.0.into(),
         provider.name.as_str().into(),
-        somebody.subject.as_str().into(),
+        provider_user.subject.as_str().into(),
         email.into(),
         now.into(),
     ];
     tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    notify(core, &tx, &user, &user.email, Notice::AccountLinked, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::AccountLinked, &SignInOrigin::of(request));
     let entry =
         PersonalEntry::done("linkAccount", user.id, json!({ "provider": provider.name, "email": email }))
             .by(&user.name);

@@ -48,11 +48,11 @@ pub async fn complete(
     let address = Key::elsewhere(request.ip);
     throttle::charge(core, std::slice::from_ref(&address)).await?;
     let found = provider.finish(core.clock.now(), memory, code).await;
-    let somebody = found.map_err(|error| {
+    let provider_user = found.map_err(|error| {
         tracing::warn!(provider = provider.name, error = format!("{error:#}"), "oidc.not_verified");
         Refusal::Provider
     })?;
-    let user = account::open(request, provider, &somebody).await?;
+    let user = account::open(request, provider, &provider_user).await?;
     throttle::forgive(core, core.db.writer(), &[address]).await?;
     Ok(issue_code(core, user).await?)
 }

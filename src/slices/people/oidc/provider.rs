@@ -75,7 +75,7 @@ pub struct Memory {
 
 /// The person who came back, according to the provider.
 #[derive(Clone, Debug)]
-pub(super) struct Somebody {
+pub(super) struct ProviderUser {
     pub subject: String,
     /// The address, if the provider confirms that it belongs to the person.
     pub email: Option<String>,
@@ -131,10 +131,10 @@ impl Provider {
         self.client(now, true).await.map(drop)
     }
 
-    /// A client with the provider's metadata, which is fetched when the cache is stale or `anew` asks for it.
-    async fn client(&self, now: Timestamp, anew: bool) -> anyhow::Result<Client> {
+    /// A client with the provider's metadata, which is fetched when the cache is stale or `refresh` asks for it.
+    async fn client(&self, now: Timestamp, refresh: bool) -> anyhow::Result<Client> {
         let mut kept = self.metadata.lock().await;
-        let fresh = kept.as_ref().filter(|(at, _)| !anew && at.plus(KEPT) > now);
+        let fresh = kept.as_ref().filter(|(at, _)| !refresh && at.plus(KEPT) > now);
         let metadata = match fresh {
             Some((_, metadata)) => metadata.clone(),
             None => {
@@ -180,7 +180,7 @@ impl Provider {
         now: Timestamp,
         memory: &Memory,
         code: SecretString,
-    ) -> anyhow::Result<Somebody> {
+    ) -> anyhow::Result<ProviderUser> {
         let client = self.client(now, false).await?;
         let answer = client
             .exchange_code(AuthorizationCode::new(code.expose_secret().to_owned()))?
@@ -211,12 +211,12 @@ impl Provider {
         let name = claims.name().and_then(|name| name.get(None)).map(|name| name.as_str().to_owned());
         if email.is_some() || client.user_info_url().is_none() {
             let email = vouched(claims.email_verified(), email);
-            return Ok(Somebody { subject: subject.to_string(), email, name });
+            return Ok(ProviderUser { subject: subject.to_string(), email, name });
         }
         let said = self.user_info(&client, answer.access_token().clone(), subject.clone()).await?;
         let email = said.email().map(|email| email.as_str().to_owned());
         let name = name.or_else(|| said.name().and_then(|name| name.get(None)).map(|name| name.to_string()));
-        Ok(Somebody { subject: subject.to_string(), email: vouched(said.email_verified(), email), name })
+        Ok(ProviderUser { subject: subject.to_string(), email: vouched(said.email_verified(), email), name })
     }
 
     /// Many providers reveal the address only here.
