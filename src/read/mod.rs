@@ -5,10 +5,10 @@
 //! takes three steps, each in its own file:
 //!
 //! 1. **plan** (`plan.rs`): walk the selection set once and produce the columns to select, the escaped JSON
-//! punctuation, and the relations to load. Cached documents (those behind `/v1`, and those GraphQL callers
-//! repeat) cache their plans too.
+//!    punctuation, and the relations to load. Cached documents (those behind `/v1`, and those GraphQL callers
+//!    repeat) cache their plans too.
 //! 2. **fetch** (`fetch.rs`): one statement for the rows, and one for each relation of the whole list, through
-//! the request's `dataloader`. Every statement names the organization.
+//!    the request's `dataloader`. Every statement names the organization.
 //! 3. **write** (`write.rs`): write rows by column position straight into one buffer of JSON.
 //!
 //! There is no second path: the plan handles aliases, fragments, `__typename`, and directives, so REST and

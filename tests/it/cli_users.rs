@@ -121,7 +121,7 @@ async fn a_running_service_refuses_disabled_users() {
     let shared = tempfile::tempdir().unwrap();
     let url = empty_database(shared.path()).await;
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let house = program.house();
+    let tenant = program.tenant();
     program.json(&["org", "create", "--name", "Other", "--owner-email", "stranger@example.org"]);
     let create = ["user", "create", "--email", SOMEONE, "--name", "S", "--password-stdin", "--confirmed"];
     program.json_told(&create, "correct horse\n");
@@ -130,10 +130,10 @@ async fn a_running_service_refuses_disabled_users() {
     let open = |email| {
         let session = program.json(&["session", "create", "--email", email]);
         let text = |key: &str| session[key].as_str().unwrap().to_owned();
-        (service.actor(&house).with_bearer(text("access_token")), text("refresh_token"))
+        (service.actor(&tenant).with_bearer(text("access_token")), text("refresh_token"))
     };
     let ((someone, refresh), (stranger, _)) = (open(SOMEONE), open("stranger@example.org"));
-    let nobody = service.actor(&house);
+    let nobody = service.actor(&tenant);
     let mut socket = Socket::of(&someone).await;
     let mut other = Socket::of(&stranger).await;
     someone.gql(VIEWER, json!({})).await.data();
@@ -363,7 +363,7 @@ async fn an_account_can_be_disabled_while_the_policy_is_broken() {
     let keys = shared.path().join("keys.toml");
     let base = [("MUSTER_DATABASE_URL", url.as_str()), ("MUSTER_KEYS_FILE", keys.to_str().unwrap())];
     let program = Program::new(&base);
-    program.house();
+    program.tenant();
     let folder = shared.path().join("policies");
     muster::cli::write_defaults(&folder).unwrap();
     fs::write(folder.join("policy.csv"), "p, OWNER, no such thing\n").unwrap();
@@ -376,7 +376,7 @@ async fn an_account_can_be_disabled_while_the_policy_is_broken() {
     assert_eq!(done["organizations_without_owner"][0]["name"], "House");
     let text = broken.command(&["user", "disable", "a@example.org"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("WARNING: organization House") && text.contains("muster member add"), "{text}");
+    assert!(text.contains("WARNING: organization Tenant") && text.contains("muster member add"), "{text}");
     // The stranger's organization isn't mentioned.
     broken.json(&["user", "enable", "a@example.org"]);
 }

@@ -139,11 +139,11 @@ async fn measurements_do_not_change_the_etag() {
     let seen = start("\"other\"").await;
     assert_eq!(seen.problem(), (412, "PRECONDITION_FAILED"));
     let etag = seen.body["details"]["etag"].as_str().unwrap();
-    // It is up for longer each time somebody looks.
+    // Its uptime differs on every read.
     app.clock.advance(std::time::Duration::from_secs(90));
     let again = start("\"other\"").await;
     assert_eq!(again.body["details"]["etag"], etag);
-    // What somebody has edited is another record.
+    // An edit changes the ETag.
     app.execute("UPDATE agents SET role = 'edited' WHERE id = $1", vec![agent.into()]).await;
     assert_eq!(start(etag).await.problem(), (412, "PRECONDITION_FAILED"));
     app.execute("UPDATE agents SET role = NULL WHERE id = $1", vec![agent.into()]).await;

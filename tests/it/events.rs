@@ -180,16 +180,16 @@ async fn a_change_on_one_replica_is_heard_on_the_other() {
         ])
     };
     let (one, two) = (program(), program());
-    let house = one.house();
+    let tenant = one.tenant();
     let (first, second) = (one.serve(), two.serve());
-    let (here, there) = (first.actor(&house), second.actor(&house));
+    let (here, there) = (first.actor(&tenant), second.actor(&tenant));
     let mut client = Socket::of(&there).await;
-    client.subscribe("1", CHANGES, json!({ "o": house.org })).await;
+    client.subscribe("1", CHANGES, json!({ "o": tenant.org })).await;
     settled(&mut client).await;
     let create = "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }";
     let mut missed = 0;
     for n in 0..50 {
-        let made = here.gql(create, json!({ "o": house.org, "n": format!("s{n}") })).await.data();
+        let made = here.gql(create, json!({ "o": tenant.org, "n": format!("s{n}") })).await.data();
         loop {
             match told(&mut client).await {
                 // The second replica may only just have started listening.

@@ -15,10 +15,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::harness::{House, Program, Serving, TestApp, config, empty_database, is_postgres};
+use crate::harness::{Program, Serving, Tenant, TestApp, config, empty_database, is_postgres};
 
 /// A service with little patience, and a caller who may use it.
-fn impatient(more: &[(&str, &str)]) -> (Program, House, Serving) {
+fn impatient(more: &[(&str, &str)]) -> (Program, Tenant, Serving) {
     let mut variables = vec![
         ("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "3"),
         ("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "3"),
@@ -26,9 +26,9 @@ fn impatient(more: &[(&str, &str)]) -> (Program, House, Serving) {
     ];
     variables.extend_from_slice(more);
     let program = Program::new(&variables);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve();
-    (program, house, serving)
+    (program, tenant, serving)
 }
 
 /// Everything the other end sends until it closes, within this many seconds.
@@ -45,7 +45,7 @@ async fn ten_thousand_silent_connections_keep_nobody_out() {
     if is_postgres() {
         return;
     }
-    let (_program, house, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
+    let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
     let mut silent = Vec::new();
     for _ in 0..10_000 {
         let connection = timeout(Duration::from_secs(5), TcpStream::connect(serving.address())).await;
@@ -53,10 +53,10 @@ async fn ten_thousand_silent_connections_keep_nobody_out() {
             connection.expect("it is accepted").expect("a descriptor: ulimit -n is too low for this test"),
         );
     }
-    let actor = serving.actor(&house);
+    let actor = serving.actor(&tenant);
     let began = Instant::now();
     for _ in 0..20 {
-        actor.get(&format!("/v1/org/{}", house.org)).await.expect(200);
+        actor.get(&format!("/v1/org/{}", tenant.org)).await.expect(200);
     }
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let last = silent.last_mut().unwrap();
@@ -68,13 +68,13 @@ async fn connections_are_limited_by_the_settings() {
     if is_postgres() {
         return;
     }
-    let (_program, house, serving) = impatient(&[("MUSTER_LIMITS_CONNECTIONS", "4")]);
+    let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_CONNECTIONS", "4")]);
     let mut silent = Vec::new();
     for _ in 0..4 {
         silent.push(TcpStream::connect(serving.address()).await.unwrap());
     }
     // The next client is told at once, and served once the silent ones are cut off.
-    let (actor, path) = (serving.actor(&house), format!("/v1/org/{}", house.org));
+    let (actor, path) = (serving.actor(&tenant), format!("/v1/org/{}", tenant.org));
     assert_eq!(actor.get(&path).await.problem(), (503, "UNAVAILABLE"));
     for stream in &mut silent {
         assert!(rest(stream, 20).await.is_some(), "the silent are cut off");
@@ -88,15 +88,15 @@ async fn connections_never_take_the_last_descriptors() {
     if is_postgres() {
         return;
     }
-    let (program, house, _) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
+    let (program, tenant, _) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
     let serving = program.serve_within("--nofile=400");
     let mut silent = Vec::new();
     for _ in 0..250 {
         silent.push(TcpStream::connect(serving.address()).await.unwrap());
     }
-    let actor = serving.actor(&house);
+    let actor = serving.actor(&tenant);
     assert_eq!(actor.get("/health").await.status, 200);
-    let refused = actor.get(&format!("/v1/org/{}", house.org)).await;
+    let refused = actor.get(&format!("/v1/org/{}", tenant.org)).await;
     assert_eq!(refused.problem(), (503, "UNAVAILABLE"));
     // An operator's command works meanwhile.
     program.json(&["org", "list"]);
@@ -107,19 +107,19 @@ async fn dripping_clients_are_cut_off_and_others_are_answered() {
     if is_postgres() {
         return;
     }
-    let (_program, house, serving) = impatient(&[]);
+    let (_program, tenant, serving) = impatient(&[]);
     let mut heads = TcpStream::connect(serving.address()).await.unwrap();
     heads.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n").await.unwrap();
     let mut bodies = TcpStream::connect(serving.address()).await.unwrap();
     let head = format!(
         "POST /v1/org/{}/server HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
          content-length: 1000\r\n\r\n{{",
-        house.org, house.token
+        tenant.org, tenant.token
     );
     bodies.write_all(head.as_bytes()).await.unwrap();
-    let actor = serving.actor(&house);
+    let actor = serving.actor(&tenant);
     for n in 0..30 {
-        actor.get(&format!("/v1/org/{}", house.org)).await.expect(200);
+        actor.get(&format!("/v1/org/{}", tenant.org)).await.expect(200);
         // They may already be cut off, which is what the test is about.
         let _ = heads.write_all(format!("x-{n}: y\r\n").as_bytes()).await;
         let _ = bodies.write_all(b" ").await;
@@ -190,14 +190,14 @@ async fn a_stopping_service_finishes_what_it_began() {
     if is_postgres() {
         return;
     }
-    let (program, house, mut serving) = impatient(&[("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "10")]);
+    let (program, tenant, mut serving) = impatient(&[("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "10")]);
     let body = r#"{"name":"begun before"}"#;
     let mut client = TcpStream::connect(serving.address()).await.unwrap();
     let head = format!(
         "POST /v1/org/{}/server HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n",
-        house.org,
-        house.token,
+        tenant.org,
+        tenant.token,
         body.len()
     );
     client.write_all(head.as_bytes()).await.unwrap();
@@ -213,7 +213,7 @@ async fn a_stopping_service_finishes_what_it_began() {
     // Another process that opens the database finds it, with its entry.
     let again = program.serve();
     let list =
-        again.actor(&house).get(&format!("/v1/org/{}/server?page=1&limit=5", house.org)).await.expect(200);
+        again.actor(&tenant).get(&format!("/v1/org/{}/server?page=1&limit=5", tenant.org)).await.expect(200);
     assert_eq!(list["data"][0]["name"], "begun before");
 }
 

@@ -16,7 +16,7 @@ use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{Actor, House, Postgres, Program, Serving, config, is_postgres};
+use crate::harness::{Actor, Postgres, Program, Serving, Tenant, config, is_postgres};
 
 /// What the writers were told.
 #[derive(Default)]
@@ -54,13 +54,13 @@ async fn write(actor: Actor, org: i64, writer: usize, most: usize, heard: Arc<He
 
 fn start(
     actor: &Actor,
-    house: &House,
+    tenant: &Tenant,
     writers: usize,
     most: usize,
 ) -> (Arc<Heard>, Vec<tokio::task::JoinHandle<()>>) {
     let heard = Arc::<Heard>::default();
     let writers =
-        (0..writers).map(|writer| write(actor.clone(), house.org, writer, most, Arc::clone(&heard)));
+        (0..writers).map(|writer| write(actor.clone(), tenant.org, writer, most, Arc::clone(&heard)));
     let handles = writers.map(spawn).collect();
     (heard, handles)
 }
@@ -116,10 +116,10 @@ async fn a_database_that_goes_away_and_comes_back_loses_nothing() {
     }
     let postgres = Postgres::start();
     let program = on(&postgres);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve();
-    let actor = serving.actor(&house);
-    let (heard, writers) = start(&actor, &house, 4, usize::MAX);
+    let actor = serving.actor(&tenant);
+    let (heard, writers) = start(&actor, &tenant, 4, usize::MAX);
     until("work", || heard.made() > 20).await;
     postgres.stop();
     until("a refusal", || heard.refused.load(Ordering::Relaxed) > 4).await;
@@ -150,9 +150,9 @@ async fn a_database_killed_during_a_thousand_writes_has_every_acknowledged_one()
     }
     let postgres = Postgres::start();
     let program = on(&postgres);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve();
-    let (heard, writers) = start(&serving.actor(&house), &house, 8, 1_000);
+    let (heard, writers) = start(&serving.actor(&tenant), &tenant, 8, 1_000);
     for kill_at in [150, 600] {
         until("the moment", || heard.made() > kill_at).await;
         postgres.kill();
@@ -217,12 +217,12 @@ async fn a_full_disk_is_reported_and_nothing_breaks() {
     };
     let url = format!("sqlite://{}/muster.db", disk.0.path().display());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve();
     // Space to free later.
     let ballast = disk.0.path().join("ballast");
     std::fs::write(&ballast, vec![1; 256 << 10]).unwrap();
-    fills_up_and_goes_on(&url, &house, serving, |_| std::fs::remove_file(&ballast).unwrap()).await;
+    fills_up_and_goes_on(&url, &tenant, serving, |_| std::fs::remove_file(&ballast).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,16 +233,21 @@ async fn a_file_size_limit_counts_as_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/muster.db?mode=rwc", folder.path().display());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve_with_files_of(2 << 20);
-    fills_up_and_goes_on(&url, &house, serving, Serving::lift).await;
+    fills_up_and_goes_on(&url, &tenant, serving, Serving::lift).await;
 }
 
 /// Writes until there is no space, which callers are told, reading meanwhile; then calls `make_room`, and it
 /// continues.
-async fn fills_up_and_goes_on(url: &str, house: &House, serving: Serving, make_room: impl FnOnce(&Serving)) {
-    let actor = serving.actor(house);
-    let path = format!("/v1/org/{}/server", house.org);
+async fn fills_up_and_goes_on(
+    url: &str,
+    tenant: &Tenant,
+    serving: Serving,
+    make_room: impl FnOnce(&Serving),
+) {
+    let actor = serving.actor(tenant);
+    let path = format!("/v1/org/{}/server", tenant.org);
     let make = async |n: usize| {
         let body = json!({ "name": format!("w{n}"), "description": "x".repeat(500), "labels": { "l": "y".repeat(100) } });
         actor.post(&path, body).await

@@ -95,7 +95,7 @@ async fn no_key_file_is_created_next_to_sealed_values() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_process_owns_an_sqlite_database_and_others_learn_which() {
     let program = Program::new(&[("MUSTER_LOG", "off")]);
-    let house = program.house();
+    let tenant = program.tenant();
     let mut serving = program.serve();
     let backup = tempfile::tempdir().unwrap();
     let file = backup.path().join("backup").display().to_string();
@@ -108,9 +108,9 @@ async fn one_process_owns_an_sqlite_database_and_others_learn_which() {
     }
     // The others work alongside it.
     program.json(&["org", "list"]);
-    program.json(&["token", "create", "--org", &house.org.to_string(), "--name", "beside", "--all"]);
+    program.json(&["token", "create", "--org", &tenant.org.to_string(), "--name", "beside", "--all"]);
     program.json(&["migrate", "--plan"]);
-    serving.actor(&house).get("/health").await.expect(200);
+    serving.actor(&tenant).get("/health").await.expect(200);
     serving.terminate();
     assert_eq!(serving.ended().await, Some(0));
     assert_eq!(program.json(&["migrate"])["steps"], json!([]));

@@ -185,16 +185,16 @@ async fn neither_the_service_nor_its_commands_change_the_policy_folder() {
         replicas::report(&app.core).await.unwrap();
     }
     rounds::sweep(&app.core).await.unwrap();
-    let house = other.to_string();
+    let tenant = other.to_string();
     let sql = "SELECT email FROM users ORDER BY id LIMIT 1";
     let user: String = app.one(sql, vec![]).await;
     let number = version.to_string();
     for command in [
-        &["publish", "--org", &house, "--reason", "so"][..],
+        &["publish", "--org", &tenant, "--reason", "so"][..],
         &["revert", &number, "--reason", "so"],
-        &["history", "--org", &house],
-        &["export", "--org", &house],
-        &["break-glass", "--org", &house, "--user", &user, "--reason", "so", "--drop-rules"],
+        &["history", "--org", &tenant],
+        &["export", "--org", &tenant],
+        &["break-glass", "--org", &tenant, "--user", &user, "--reason", "so", "--drop-rules"],
         &["check"],
     ] {
         let ran = muster(&[&["policy"], command].concat(), &with_folder(&app, dir.path())).await;

@@ -46,8 +46,8 @@ async fn rules_are_live_on_every_replica_from_database_or_folders() {
             ("MUSTER_LOG", "off"),
         ])
     });
-    let house = programs[0].house();
-    let org = house.org.to_string();
+    let tenant = programs[0].tenant();
+    let org = tenant.org.to_string();
     let json = |arguments: &[&str]| programs[0].json(arguments);
     let person =
         ["user", "create", "--email", "o@example.org", "--name", "O", "--password-stdin", "--confirmed"];
@@ -57,14 +57,14 @@ async fn rules_are_live_on_every_replica_from_database_or_folders() {
         |email| json(&["session", "create", "--email", email])["access_token"].as_str().unwrap().to_owned();
     let [owner, operator] = ["a@example.org", "o@example.org"].map(session);
     let [first, second] = programs.each_ref().map(Program::serve);
-    let owner = first.actor(&house).with_bearer(owner);
-    let operator = second.actor(&house).with_bearer(operator);
+    let owner = first.actor(&tenant).with_bearer(owner);
+    let operator = second.actor(&tenant).with_bearer(operator);
     let path = format!("/v1/org/{org}/conversation?limit=10&offset=0");
     let files = folders.each_ref().map(|folder| folder.join(format!("orgs/{org}.csv")));
 
     assert_eq!(operator.get(&path).await.problem(), (403, "PERMISSION_DENIED"));
     for (allow, status) in [(true, 200), (false, 403)] {
-        owner.gql(LINE, json!({ "o": house.org, "allow": allow })).await.data();
+        owner.gql(LINE, json!({ "o": tenant.org, "allow": allow })).await.data();
         let took = until(&operator, &path, status).await;
         println!("{status} on the other replica after {took:?}");
     }
@@ -73,7 +73,7 @@ async fn rules_are_live_on_every_replica_from_database_or_folders() {
     let text = format!("p, OPERATOR, {org}, conversation.view, allow\n");
     fs::write(&files[0], &text).unwrap();
     let differing = async || {
-        let health = second.actor(&house).get("/health").await.expect(200);
+        let health = second.actor(&tenant).get("/health").await.expect(200);
         health["policy"]["differing_replicas"].as_array().unwrap().len()
     };
     let began = Instant::now();
@@ -84,7 +84,7 @@ async fn rules_are_live_on_every_replica_from_database_or_folders() {
     fs::write(&files[1], &text).unwrap();
     for replica in [&first, &second] {
         until(&operator.at(&replica.base), &path, 200).await;
-        let edited = owner.at(&replica.base).gql(LINE, json!({ "o": house.org, "allow": false })).await;
+        let edited = owner.at(&replica.base).gql(LINE, json!({ "o": tenant.org, "allow": false })).await;
         assert_eq!(edited.code(), "POLICY_OWNED_BY_FILE");
     }
     // Back into the database: in force once the file is gone from both.
@@ -97,7 +97,8 @@ async fn rules_are_live_on_every_replica_from_database_or_folders() {
         let began = Instant::now();
         let document = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: VIEWER, \
                         permission: \"contact.view\", reason: \"so\" }) { text } }";
-        while owner.at(&replica.base).gql(document, json!({ "o": house.org })).await.body["errors"].is_array()
+        while owner.at(&replica.base).gql(document, json!({ "o": tenant.org })).await.body["errors"]
+            .is_array()
         {
             assert!(began.elapsed() < Duration::from_secs(10), "the database owns the rules again");
             tokio::time::sleep(Duration::from_millis(20)).await;

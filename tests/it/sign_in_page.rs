@@ -8,7 +8,7 @@ use totp_rs::Totp;
 
 use crate::{
     harness::TestApp,
-    oidc::{Browser, EMAIL, FOLDER, House},
+    oidc::{Browser, EMAIL, FOLDER, Setup},
 };
 
 /// What a page does in a browser with this session storage, opened at this URL, after these steps.
@@ -30,58 +30,58 @@ async fn page(app: &TestApp, address: &str, storage: &Value, steps: &Value) -> V
 
 #[tokio::test]
 async fn without_a_panel_the_services_own_page_accepts_the_code() {
-    let house = House::open_for(true, false, None).await;
-    let id = house.user(true).await;
+    let setup = Setup::open_for(true, false, None).await;
+    let id = setup.user(true).await;
     let nothing = json!({});
     // The button starts with the page's own state.
     let press = json!([["click", "Sign in with The peer"]]);
-    let left = page(&house.app, "/sign-in", &nothing, &press).await;
+    let left = page(&setup.app, "/sign-in", &nothing, &press).await;
     let (storage, start) = (&left["storage"], left["went"].as_str().unwrap());
     assert!(start.starts_with("/auth/oidc/peer/start?state="), "{start}");
-    let mut browser = Browser::new(&house.app);
+    let mut browser = Browser::new(&setup.app);
     let url = browser.at_provider(start, "ann").await;
     let end = browser.arrive(&url).await;
     let address = end.strip_prefix("https://muster.test").expect("the service's own page").to_owned();
     // Another browser, which started nothing: the code isn't even sent.
-    let other = page(&house.app, &address, &nothing, &json!([])).await;
+    let other = page(&setup.app, &address, &nothing, &json!([])).await;
     assert!(other["said"].as_str().unwrap().contains("not started here"), "{other:#}");
-    let inside = page(&house.app, &address, storage, &json!([["click", "show"]])).await;
+    let inside = page(&setup.app, &address, storage, &json!([["click", "show"]])).await;
     assert_eq!((&inside["title"], &inside["who"]), (&json!("Signed in"), &json!(format!("Ann, {EMAIL}"))));
     assert_eq!((&inside["storage"], &inside["address"]), (&nothing, &json!("/sign-in")));
-    let ann = house.app.anonymous.with_bearer(inside["token"].as_str().unwrap());
+    let ann = setup.app.anonymous.with_bearer(inside["token"].as_str().unwrap());
     let viewer = ann.gql("{ viewer { user { id } } }", json!({})).await.data();
     assert_eq!(viewer["viewer"]["user"]["id"], id);
     // Refusals are explained in words.
-    let mut browser = Browser::new(&house.app);
+    let mut browser = Browser::new(&setup.app);
     let url = browser.at_provider(start, "eve").await;
     let end = browser.arrive(&url).await;
     let refused =
-        page(&house.app, end.strip_prefix("https://muster.test").unwrap(), storage, &json!([])).await;
+        page(&setup.app, end.strip_prefix("https://muster.test").unwrap(), storage, &json!([])).await;
     assert!(refused["said"].as_str().unwrap().contains("has not verified your"), "{refused:#}");
 }
 
 #[tokio::test]
 async fn the_page_signs_in_with_password_and_second_factor_and_out() {
-    let house = House::open_for(true, false, None).await;
-    house.user(true).await;
+    let setup = Setup::open_for(true, false, None).await;
+    setup.user(true).await;
     let fill = |password: &str| {
         json!([["fill", "email", EMAIL], ["fill", "password", password], ["submit", "password-form"]])
     };
     let steps = |more: &[Value], password: &str| {
         json!([fill(password).as_array().unwrap().as_slice(), more].concat())
     };
-    let refused = page(&house.app, "/sign-in", &json!({}), &fill("wrong horse")).await;
+    let refused = page(&setup.app, "/sign-in", &json!({}), &fill("wrong horse")).await;
     assert_eq!(refused["said"], "The e-mail address or password is incorrect.");
     let out = [json!(["click", "show"]), json!(["click", "out"])];
-    let out = page(&house.app, "/sign-in", &json!({}), &steps(&out, "correct horse")).await;
+    let out = page(&setup.app, "/sign-in", &json!({}), &steps(&out, "correct horse")).await;
     assert_eq!(
         (&out["said"], &out["token"], &out["title"]),
-        (&json!("You are signed out."), &json!(""), &json!("Sign in"))
+        (&json!("You have signed out."), &json!(""), &json!("Sign in"))
     );
-    let open: i64 = house.app.one("SELECT COUNT(*) FROM sessions WHERE user_id NOT IN (SELECT user_id FROM members) AND revoked_at IS NULL", vec![]).await;
+    let open: i64 = setup.app.one("SELECT COUNT(*) FROM sessions WHERE user_id NOT IN (SELECT user_id FROM members) AND revoked_at IS NULL", vec![]).await;
     assert_eq!(open, 0);
     // With a second factor, a recovery code works too.
-    let ann = house
+    let ann = setup
         .app
         .anonymous
         .gql(
@@ -90,16 +90,16 @@ async fn the_page_signs_in_with_password_and_second_factor_and_out() {
         )
         .await
         .data();
-    let ann = house.actor(&ann["signIn"]);
+    let ann = setup.actor(&ann["signIn"]);
     let begun =
         ann.gql("mutation { beginTotp(password: \"correct horse\") { url } }", json!({})).await.data();
     let phone = Totp::from_url(begun["beginTotp"]["url"].as_str().unwrap()).unwrap();
-    let code = phone.generate(u64::try_from(house.app.clock.now().unix_seconds()).unwrap()).to_string();
+    let code = phone.generate(u64::try_from(setup.app.clock.now().unix_seconds()).unwrap()).to_string();
     let confirm = "mutation($c: SecretString!) { confirmTotp(code: $c) }";
     let codes = ann.gql(confirm, json!({ "c": code })).await.data()["confirmTotp"].clone();
     let factor =
         [json!(["fill", "code", codes[0]]), json!(["submit", "factor-form"]), json!(["click", "show"])];
-    let inside = page(&house.app, "/sign-in", &json!({}), &steps(&factor, "correct horse")).await;
+    let inside = page(&setup.app, "/sign-in", &json!({}), &steps(&factor, "correct horse")).await;
     assert_eq!(inside["who"], format!("Ann, {EMAIL}"), "{inside:#}");
     assert!(!inside["token"].as_str().unwrap().is_empty());
 }

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_etag_is_of_every_byte() {
+    fn an_etag_covers_every_byte() {
         assert_eq!(of(b"{\"id\":1}"), of(b"{\"id\":1}"));
         let many: std::collections::HashSet<_> =
             (0..10_000).map(|n| of(format!("{{\"id\":{n}}}").as_bytes())).collect();

@@ -475,7 +475,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_visible_ascii_with_quotes_or_without() {
+    fn a_key_is_visible_ascii_with_or_without_quotes() {
         let of = |values: &[&[u8]]| {
             let mut headers = HeaderMap::new();
             for value in values {

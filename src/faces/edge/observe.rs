@@ -236,19 +236,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_a_problem_that_does_not_tell_why() {
+    async fn a_panic_is_a_problem_without_its_cause() {
         let panics = answered(async { panic!("canary") }).await;
         assert_eq!(panics, (500, "INTERNAL".to_owned(), false));
     }
 
     #[tokio::test]
-    async fn who_takes_too_long_is_unavailable() {
+    async fn a_slow_handler_is_unavailable() {
         let late = answered(std::future::pending()).await;
         assert_eq!(late, (503, "UNAVAILABLE".to_owned(), true));
     }
 
     #[tokio::test]
-    async fn a_piece_of_a_stream_stands_in_the_ledger_until_it_is_sent() {
+    async fn a_streamed_piece_is_in_the_ledger_until_sent() {
         let folder = tempfile::tempdir().unwrap();
         let config = crate::core::config::Config::in_folder(folder.path()).unwrap();
         let ledger = crate::core::ledger::Ledger::new(&config);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_made_where_none_is_given() {
+    fn a_missing_id_is_generated() {
         let (one, two) = (request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
         assert_ne!(one, two);
         assert!(is_request_id(one.as_bytes()));

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_can_not_leave_its_header() {
+    fn a_name_cannot_break_out_of_its_header() {
         assert_eq!(
             disposition("a\"b; é.txt"),
             "attachment; filename=\"a_b; _.txt\"; filename*=UTF-8''a%22b%3B%20%C3%A9.txt"

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_conflict_wherever_they_stand() {
+    fn fields_conflict_wherever_they_appear() {
         for text in [
             "{ r: a r: b }",
             "{ r: a(x: 1) r: a(x: 2) }",
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_together_is_of_one_type() {
+    fn fields_selected_together_have_one_type() {
         let registry = crate::schema::catalogue().unwrap().registry;
         let abstracts = |ty: &&MetaType| matches!(ty, MetaType::Interface { .. } | MetaType::Union { .. });
         assert!(registry.types.values().find(abstracts).is_none(), "fields of different types may differ");

@@ -41,8 +41,9 @@ const NAMED_ORGANIZATIONS: usize = 20;
 const LONGEST_NAME: usize = 60;
 const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: servers, agents, channels, conversations, \
     approvals, credentials, MCP servers, and skills. Every tool works in one organization (`org_id`). You may leave \
-    `org_id` out if you belong to only one. Records always have all their fields; a field without a value is null. Errors are tool errors whose text is a problem document: `code` is stable, \
-    and `errors` lists every invalid argument.";
+    `org_id` out if you belong to only one. Records always have all their fields; a field without a value is null. \
+    Errors are tool errors whose text is a problem document: `code` is stable, and `errors` lists every invalid \
+    argument.";
 
 /// Who sent the request. `http.rs` attaches it.
 #[derive(Clone)]

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_loads_nothing_from_elsewhere_and_its_script_is_the_one_that_runs() {
+    fn a_page_loads_nothing_from_elsewhere_and_runs_only_its_script() {
         let nothing = BASE64_STANDARD.encode(Sha256::digest(""));
         for (page, policy) in [(LINKS, &LINKS_POLICY), (SIGN_IN, &SIGN_IN_POLICY)] {
             assert!(policy.matches("'sha256-").count() == 2 && !policy.contains(&nothing), "{}", **policy);

@@ -19,7 +19,8 @@ use crate::{base::problem::Code, core::access::Permit, fields::Catalogue};
 
 const DESCRIPTION: &str = "Manages the AI agents of organizations. Errors are RFC 9457 problem documents. Every request \
     that changes something accepts an `Idempotency-Key` (1 to 255 visible ASCII characters): repeating a request with the \
-    same key within 24 hours returns the first answer without repeating the change, with `Idempotent-Replayed: true` and null in place of secrets.";
+    same key within 24 hours returns the first answer without repeating the change, with `Idempotent-Replayed: true` and \
+    null in place of secrets.";
 
 /// The document, as JSON with sorted keys.
 #[must_use]

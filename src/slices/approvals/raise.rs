@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_under_names_of_secrets_are_taken_out_at_any_depth() {
+    fn values_under_secret_names_are_removed_at_any_depth() {
         let input = json!({
             "url": "https://example.org", "headers": [{ "X-Api-Key": "canary", "Accept": "*/*" }],
             "auth": { "clientSecret": ["canary"], "user": "u" }, "GITHUB_TOKEN": "canary",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_tells_inputs_apart_that_differ_in_a_secret_only() {
+    fn inputs_that_differ_only_in_a_secret_have_different_digests() {
         let digest = |key: &str| {
             ToolRequest { tool: "http".to_owned(), input: json!({ "token": key }) }.stored()["digest"].clone()
         };

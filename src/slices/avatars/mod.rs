@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_tell_the_type() {
+    fn the_bytes_determine_the_type() {
         assert_eq!(Picture::read(png(8, 8)).unwrap().mime_type, "image/png");
         let gif = b"GIF89a\x10\0\x10\0\0\0\0;".to_vec();
         assert_eq!(Picture::read(gif).unwrap().mime_type, "image/gif");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_has_an_end_in_pixels() {
+    fn a_picture_has_a_maximum_of_pixels() {
         assert!(Picture::read(png(4096, 4096)).is_ok());
         for (width, height) in [(4097, 1), (1, 4097), (20_000, 20_000), (u32::MAX, u32::MAX)] {
             let refused = Picture::read(png(width, height)).unwrap_err();

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_name_is_only_a_name() {
+    fn a_file_name_is_reduced_to_a_plain_name() {
         for (given, kept) in [
             ("report.pdf", "report.pdf"),
             ("../../etc/passwd", "passwd"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_is_none_is_unknown() {
+    fn an_invalid_type_is_unknown() {
         assert_eq!(mime_type(Some("Text/Plain; charset=utf-8")), "text/plain");
         for wrong in [None, Some(""), Some("text"), Some("a/b/c"), Some("text/pl ain"), Some("a/\r\nb")] {
             assert_eq!(mime_type(wrong), UNKNOWN_TYPE, "{wrong:?}");

@@ -91,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_cursor_or_a_wrong_type(before in proptest::option::of("\\PC{0,30}|[0-9]{0,30}"), after in proptest::option::of(".{0,30}")) {
+        fn any_text_is_a_cursor_or_the_wrong_type(before in proptest::option::of("\\PC{0,30}|[0-9]{0,30}"), after in proptest::option::of(".{0,30}")) {
             let both = before.is_some() && after.is_some();
             match Cursor::read(before.as_deref(), after.as_deref()) {
                 Ok(cursor) => prop_assert!(!both && (cursor == Cursor::Newest) == (before.is_none() && after.is_none())),
@@ -100,7 +100,7 @@ mod tests {
         }
 
         #[test]
-        fn a_seq_is_read_back(seq in 0_i64..) {
+        fn a_seq_round_trips(seq in 0_i64..) {
             prop_assert_eq!(Cursor::read(Some(&seq.to_string()), None).unwrap(), Cursor::Before(seq));
             prop_assert_eq!(Cursor::read(None, Some(&seq.to_string())).unwrap(), Cursor::After(seq));
         }

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_conversation_is_asked_at_once() {
+    fn a_short_conversation_is_searched_at_once() {
         for last in [0, 1, 2_048, 6_143] {
             let stages = Stages::of(ConversationId(5), last);
             assert_eq!((stages.places, stages.floors), (vec!["'#5'".to_owned()], vec![0]), "{last}");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_one_is_asked_from_its_end() {
+    fn a_long_one_is_searched_from_its_end() {
         let stages = Stages::of(ConversationId(5), 1_000_000);
         assert_eq!(stages.places, ["'#5//488' | '#5//487' | '#5//486'", "'#5/15' | '#5/14'", "'#5'"]);
         assert_eq!(stages.floors, [995_328, 917_504, 0]);

@@ -317,7 +317,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_typed_becomes_quoted_tokens(q in "\\PC{0,120}|[ -~]{0,60}", text in "\\PC{0,300}") {
+        fn typed_text_becomes_quoted_tokens(q in "\\PC{0,120}|[ -~]{0,60}", text in "\\PC{0,300}") {
             let question = Question::read(&q);
             for (quote, and) in [('"', " AND "), ('\'', " & ")] {
                 for term in question.terms(quote, and).split(and).filter(|term| !term.is_empty()) {
@@ -332,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_is_found_by_each_part_of_itself(text in "\\PC{0,200}|[a-z0-9 京東ァéß'.-]{0,80}", parts in any::<[prop::sample::Index; 2]>()) {
+        fn a_text_is_found_by_any_of_its_parts(text in "\\PC{0,200}|[a-z0-9 京東ァéß'.-]{0,80}", parts in any::<[prop::sample::Index; 2]>()) {
             let words: Vec<&str> = text.split(' ').collect();
             let [from, to] = parts.map(|part| part.index(words.len()));
             let (from, to) = (from.min(to), from.max(to));
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_found_is_marked() {
+    fn every_match_is_highlighted() {
         assert_eq!(
             marked("CAFE order", "Order at the Café, re-order."),
             "[Order] at the [Café], re-[order]."
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_index_does_not_tell_apart_is_looked_at() {
+    fn vague_matches_are_checked_against_the_text() {
         let is_in = |q: &str, text: &str| {
             let question = Question::read(q);
             assert!(question.is_vague(), "{q}");

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_letter_separates() {
+    fn other_characters_separate_tokens() {
         assert_eq!(
             tokens("a.b@c.example, snake_case can't 1,234"),
             ["a", "b", "c", "example", "snake", "case", "can", "t", "1", "234"]
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_an_end() {
+    fn a_token_has_a_maximum_length() {
         let long = tokens(&"x".repeat(10_000));
         assert_eq!(long, ["x".repeat(64)]);
         assert!(tokens(&(0..50_000).map(|n| format!("w{n} ")).collect::<String>()).len() <= 10_001);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_holds_no_password() {
+    fn a_url_must_not_contain_a_password() {
         assert!(check_url("/x", "https://x.example/mcp?a=b@c").is_none());
         for bad in [
             "https://user:hunter2@x.example/",

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_and_end() {
+    fn delays_double_up_to_a_limit() {
         let rule = Rule { free: 5, first: SECOND, most: QUARTER };
         let seconds = |failures| rule.delay(failures).as_secs();
         assert_eq!([1, 4, 5, 6, 7, 10].map(seconds), [0, 0, 1, 2, 4, 32]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_a_customer() {
+    fn one_customer_is_one_address() {
         let of = |ip: &str| network(Some(ip.parse().unwrap()));
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:2:ffff::1"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));

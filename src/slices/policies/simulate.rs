@@ -124,7 +124,7 @@ mod tests {
     use crate::{base::permission::Role, core::policy::Policy};
 
     #[test]
-    fn only_calls_that_the_candidate_decides_otherwise_flip() {
+    fn only_calls_decided_differently_are_flipped() {
         let policy = Policy::embedded().unwrap();
         let own = "p, OPERATOR, 7, agent.create, deny\np, VIEWER, 7, contact.view, allow\n";
         let candidate = policy.now().with_org(OrgId(7), Some(own)).unwrap();

@@ -85,7 +85,7 @@ impl TestApp {
     /// A fresh service with different settings.
     pub async fn start_with(configure: impl FnOnce(&mut Config)) -> Self {
         LazyLock::force(&PANICS);
-        // Don't let the HTTP client pick a TLS provider of its own.
+        // The HTTP client is built without a TLS provider of its own.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Shown if a test fails: the cause of a 5xx is only in the log.
         let _ = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_test_writer().try_init();

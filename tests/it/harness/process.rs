@@ -122,7 +122,7 @@ pub struct Serving {
 }
 
 /// An organization to work in, created on the command line.
-pub struct House {
+pub struct Tenant {
     pub org: i64,
     /// A service token with every permission a token can have.
     pub token: String,
@@ -173,13 +173,13 @@ impl Program {
         Ran::of(&command.stdin(on_input(input.as_bytes())).output().unwrap()).expect()
     }
 
-    pub fn house(&self) -> House {
+    pub fn tenant(&self) -> Tenant {
         let made =
             ["org", "create", "--name", "House", "--owner-email", "a@example.org", "--plan", "ENTERPRISE"];
         let org = self.json(&made)["id"].as_i64().unwrap();
         let id = org.to_string();
         let token = self.json(&["token", "create", "--org", &id, "--name", "t", "--all"]);
-        House { org, token: token["token"].as_str().unwrap().to_owned() }
+        Tenant { org, token: token["token"].as_str().unwrap().to_owned() }
     }
 
     /// Starts the service and waits until it is ready.
@@ -216,10 +216,10 @@ impl Program {
 }
 
 impl Serving {
-    pub fn actor(&self, house: &House) -> Actor {
+    pub fn actor(&self, tenant: &Tenant) -> Actor {
         muster::core::outbound::provide_tls();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
-        Actor::anonymous(&client, &self.base).with_bearer(house.token.as_str())
+        Actor::anonymous(&client, &self.base).with_bearer(tenant.token.as_str())
     }
 
     /// Host and port.
