@@ -1,4 +1,4 @@
-//! The schema: every slice's root fields, put together.
+//! The schema: the root fields of all slices.
 
 use async_graphql::{
     MergedObject, MergedSubscription, OutputType, Schema, SchemaBuilder, SubscriptionType, registry::Registry,
@@ -6,7 +6,7 @@ use async_graphql::{
 
 use crate::fields::Catalogue;
 
-/// Everything that can be read.
+/// All queries.
 #[derive(MergedObject, Default)]
 pub struct Query(
     crate::slices::orgs::graphql::OrganizationQuery,
@@ -26,7 +26,7 @@ pub struct Query(
     crate::slices::policies::graphql::PolicyQuery,
 );
 
-/// Everything that can be changed.
+/// All mutations.
 #[derive(MergedObject, Default)]
 pub struct Mutation(
     crate::slices::orgs::graphql::OrganizationMutation,
@@ -47,7 +47,7 @@ pub struct Mutation(
     crate::slices::policies::graphql::PolicyMutation,
 );
 
-/// Everything that can be watched.
+/// All subscriptions.
 #[derive(MergedSubscription, Default)]
 pub struct Subscription(
     crate::slices::agents::graphql::AgentSubscription,
@@ -59,10 +59,10 @@ pub struct Subscription(
 /// The schema of the service.
 pub type MusterSchema = Schema<Query, Mutation, Subscription>;
 
-/// What the schema says about itself.
+/// The schema's metadata.
 ///
 /// # Errors
-/// Names the root fields that declare no permit, and names that two roots share.
+/// Names root fields without a permit, and names used by two roots.
 pub fn catalogue() -> anyhow::Result<Catalogue> {
     let mut registry = Registry::default();
     Query::create_type_info(&mut registry);
@@ -71,13 +71,13 @@ pub fn catalogue() -> anyhow::Result<Catalogue> {
     Catalogue::of(registry)
 }
 
-/// The schema before anybody limits it: what the SDL is made from.
+/// The schema without limits, as used for the SDL.
 #[must_use]
 pub fn blueprint() -> SchemaBuilder<Query, Mutation, Subscription> {
     Schema::build(Query::default(), Mutation::default(), Subscription::default())
 }
 
-/// The schema in the definition language, sorted, with the directives that say who may call what.
+/// The schema in SDL, sorted, with the directives that say who may call what.
 #[must_use]
 pub fn sdl() -> String {
     let options =

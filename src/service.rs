@@ -1,4 +1,4 @@
-//! The service: the core, the faces on top of it, and every route that it answers.
+//! The service: the core, the faces on top of it, and every route it answers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -27,18 +27,18 @@ use crate::{
     slices::people::oidc::Providers,
 };
 
-/// Everything that a process serves with.
+/// Everything a process needs to serve.
 pub struct Service {
-    /// What every slice may hold.
+    /// The shared core.
     pub core: Arc<Core>,
-    /// What executes documents.
+    /// Executes the documents.
     pub graphql: Arc<Graphql>,
-    /// What runs the operations of `/v1`.
+    /// Runs the operations of `/v1`.
     pub rest: Arc<Rest>,
     providers: Arc<Providers>,
 }
 
-/// Opens an installation without serving it: for commands.
+/// Opens an installation without serving it, for commands.
 ///
 /// # Errors
 /// Those of [`Core::start`].
@@ -47,18 +47,18 @@ pub async fn open(config: Config, options: Options) -> anyhow::Result<Arc<Core>>
 }
 
 impl Service {
-    /// Opens an installation, and makes everything that serves it. Does not migrate, and listens to nothing yet.
+    /// Opens an installation and builds the service. Doesn't migrate, and doesn't listen yet.
     ///
     /// # Errors
-    /// Whatever is wrong with the configuration, the keys, the policy files or the database.
+    /// Any problem with the configuration, the keys, the policy files, or the database.
     pub async fn start(config: Config, options: Options) -> anyhow::Result<Arc<Self>> {
         Self::of(open(config, options).await?)
     }
 
-    /// Makes everything that serves an open installation.
+    /// Builds the service of an open installation.
     ///
     /// # Errors
-    /// The settings name a sign-in provider that can't be one.
+    /// The settings name an invalid sign-in provider.
     pub fn of(core: Arc<Core>) -> anyhow::Result<Arc<Self>> {
         let catalogue = Arc::new(schema::catalogue()?);
         let providers = Arc::new(Providers::new(&core.config).context("oidc_file")?);
@@ -67,7 +67,7 @@ impl Service {
         Ok(Arc::new(Self { core, graphql, rest, providers }))
     }
 
-    /// Everything that the service answers. A new surface is one line here; what it serves lives with its own module.
+    /// All routes of the service. A new face is one line here; its routes live in its own module.
     pub fn router(&self) -> Router {
         let core = &self.core;
         Router::new()
@@ -81,7 +81,7 @@ impl Service {
             .layer(from_fn_with_state(Outermost { core: Arc::clone(core), refuse }, edge::observe))
     }
 
-    /// The OpenAPI document, rendered when it is first asked for. It is public, like the source that it is made from.
+    /// The OpenAPI document, rendered on first use. It is public, like the source it is made from.
     fn openapi(&self) -> Router {
         let (rendered, rest) = (Arc::new(OnceLock::<Bytes>::new()), Arc::clone(&self.rest));
         let document = move || async move {
@@ -93,7 +93,7 @@ impl Service {
     }
 }
 
-/// What the service says about itself.
+/// The service's own routes.
 fn own(core: &Arc<Core>) -> Router {
     Router::new()
         .route("/health", get(edge::health))
@@ -103,15 +103,15 @@ fn own(core: &Arc<Core>) -> Router {
         .with_state(Arc::clone(core))
 }
 
-/// The page that a problem's `type` points to.
+/// The page that a problem's `type` links to.
 async fn problem(State(_): State<Arc<Core>>, arrival: Arrival, Path(slug): Path<String>) -> Response {
     problem_page(&slug).unwrap_or_else(|| {
-        let problem = Problem::new(Code::NotFound, "There is no such problem.");
+        let problem = Problem::new(Code::NotFound, "This problem type does not exist.");
         problem_response(&problem, arrival.uri.path(), &arrival.request_id)
     })
 }
 
-/// A refusal in the form of the face that was asked.
+/// A refusal in the form of the requested face.
 fn refuse(problem: &Problem, path: &str, request_id: &str) -> Response {
     match path {
         "/graphql" => graphql::http::refused(problem, request_id),

@@ -5,7 +5,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
-use crate::slices::people::{self, Client};
+use crate::slices::people::{self, SignInOrigin};
 
 /// Manage sessions
 #[derive(Debug, Subcommand)]
@@ -34,7 +34,8 @@ impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open().await?;
         let user = people::find_user(&core, &self.email).await?;
-        let client = Client { user_agent: Some("muster session create".to_owned()), ..Client::default() };
+        let client =
+            SignInOrigin { user_agent: Some("muster session create".to_owned()), ..SignInOrigin::default() };
         let session = people::create_session(&core, user, client).await?;
         core.shut_down().await;
         Ok(Output::of(json!({

@@ -14,7 +14,7 @@ use crate::{
     fields::RECHECK,
     slices::{
         orgs,
-        people::{self, Account, Details, Disabled, House, Membership, NewUser, Whose},
+        people::{self, Account, Details, Disabled, Membership, NewUser, OrganizationRef, Whose},
     },
 };
 
@@ -209,7 +209,7 @@ fn what_is_left(done: &Disabled) -> String {
     } else {
         format!("{email} ({id}) was already disabled, at {disabled_at}; nothing was changed.\n")
     };
-    for House { id, name } in &done.organizations_without_owner {
+    for OrganizationRef { id, name } in &done.organizations_without_owner {
         let _ = writeln!(
             text,
             "WARNING: organization {} ({id}) has no OWNER left who can sign in. Appoint one: `muster member add \
@@ -275,7 +275,7 @@ async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
         "The second factor of {email} ({id}) and its recovery codes are removed; sessions ended: {ended}. {}\n",
         in_a_word(told)
     );
-    for House { id, name } in &done.organizations_requiring_one {
+    for OrganizationRef { id, name } in &done.organizations_requiring_one {
         let name = plain(name);
         let _ = writeln!(text, "Organization {name} ({id}) lets them in once they have set up a new one.");
     }

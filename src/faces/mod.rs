@@ -1,12 +1,12 @@
-//! The ways in: what people, programs and agents speak with the service.
+//! The ways in: the interfaces that people, programs, and agents use.
 //!
-//! - [`edge`]: what happens to every request, whatever its face
-//! - [`graphql`]: `/graphql` · [`rest`]: `/v1`, as stored documents over the same schema · [`mcp`]: the same operations as
-//!   tools, for programs that speak the Model Context Protocol
-//! - [`files`]: attachments, avatars, exports · [`pages`]: what a browser is shown
+//! - [`edge`]: what happens to every request, whatever the face
+//! - [`graphql`]: `/graphql` · [`rest`]: `/v1`, as stored documents over the same schema · [`mcp`]: the same
+//!   operations as tools, for programs that speak the Model Context Protocol
+//! - [`files`]: attachments, avatars, exports · [`pages`]: pages for browsers
 //!
-//! A face turns a request into a call of the schema, and its answer into a response. What is allowed and what it means is
-//! decided below.
+//! A face turns a request into a call to the schema, and the result into a response. Permissions and meaning
+//! are decided below.
 
 pub mod edge;
 pub mod files;

@@ -1,5 +1,5 @@
-//! The bounds of input values: declared once on the argument or input field, shown in the SDL, and read back
-//! by the validator of both faces ([`validate`](super::validate)) and by the OpenAPI document.
+//! The bounds of input values. They are declared once on an argument or input field, shown in the SDL, and read
+//! back by the validator of both faces ([`validate`](super::validate)) and the OpenAPI document.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use async_graphql::{
 
 use crate::base::plain::is_line;
 
-/// The bounds of one value. What is `None` is not bounded.
+/// The bounds of one value. `None` means unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// The smallest number.
@@ -24,17 +24,17 @@ pub struct Bounds {
     pub min_length: Option<i64>,
     /// The most characters.
     pub max_length: Option<i64>,
-    /// The most items of a list; the other bounds then hold for each item.
+    /// The most items in a list. The other bounds then apply to each item.
     pub max_items: Option<i64>,
-    /// Whether the text needs a character that is no white space.
+    /// Whether the text needs a character that isn't white space.
     pub not_blank: bool,
-    /// Whether the text is a decimal integer: digits only.
+    /// Whether the text is a decimal integer, digits only.
     pub digits: bool,
-    /// Whether the text is one line: names, labels, reasons.
+    /// Whether the text is a single line, as for names, labels, and reasons.
     pub line: bool,
-    /// Whether the text can be the name of a folder: it leads nowhere else, and is not hidden.
+    /// Whether the text can be a folder name: it leads nowhere else and isn't hidden.
     pub folder: bool,
-    /// Whether null is refused although the field may be absent: an edit that can't clear the value.
+    /// Whether null is refused although the field may be left out: an edit can't clear the value.
     pub not_null: bool,
 }
 
@@ -55,7 +55,7 @@ pub const fn range(min: i64, max: i64) -> Bounds {
     }
 }
 
-/// A number from `min` on.
+/// A number of at least `min`.
 #[must_use]
 pub const fn from(min: i64) -> Bounds {
     Bounds { max: None, ..range(min, 0) }
@@ -78,25 +78,25 @@ pub const fn length(min: i64, max: i64) -> Bounds {
     }
 }
 
-/// A text of 1 to `max` characters that is not blank: what people say.
+/// A text of 1 to `max` characters that isn't blank, for free text.
 #[must_use]
 pub const fn said(max: i64) -> Bounds {
     Bounds { not_blank: true, ..length(1, max) }
 }
 
-/// One line of 1 to `max` characters that is not blank: names, labels, reasons.
+/// A single line of 1 to `max` characters that isn't blank, for names, labels, and reasons.
 #[must_use]
 pub const fn name(max: i64) -> Bounds {
     Bounds { line: true, ..said(max) }
 }
 
-/// A name that is a folder's as well.
+/// A name that is also a folder name.
 #[must_use]
 pub const fn folder(max: i64) -> Bounds {
     Bounds { folder: true, ..said(max) }
 }
 
-/// A decimal integer in a text, for numbers that may pass 2^53.
+/// A decimal integer as text, for numbers that may exceed 2^53.
 #[must_use]
 pub const fn digits(max: i64) -> Bounds {
     Bounds { digits: true, ..length(1, max) }
@@ -114,27 +114,27 @@ pub const fn items(items: i64) -> Bounds {
     Bounds { min_length: None, max_length: None, ..list(items, length(0, 0)) }
 }
 
-/// Any value but null.
+/// Any value except null.
 #[must_use]
 pub const fn not_null() -> Bounds {
     Bounds { min_length: None, max_length: None, ..length(0, 0) }.not_null()
 }
 
-/// Whether a text, trimmed, can be the name of a folder: it must not lead out of the one that it is in, nor hide in it.
+/// Whether a text, once trimmed, can be a folder name: it must not lead out of its parent folder or be hidden.
 #[must_use]
 pub fn is_folder(text: &str) -> bool {
     !text.contains(['/', '\\']) && is_line(text) && !text.trim_start().starts_with('.')
 }
 
 impl Bounds {
-    /// The same, and null is refused.
+    /// The same bounds, with null refused.
     #[must_use]
     pub const fn not_null(mut self) -> Self {
         self.not_null = true;
         self
     }
 
-    /// Reads the bounds back from a schema element; none declared means none.
+    /// Reads the bounds of a schema element. Without the directive there are none.
     #[must_use]
     pub fn read(directives: &[MetaDirectiveInvocation]) -> Self {
         let Some(declared) = directives.iter().find(|directive| directive.name == "bounds") else {
@@ -200,7 +200,7 @@ impl TypeDirective for bounds {
 
     fn register(&self, registry: &mut Registry) {
         let int = <Option<i64> as InputType>::create_type_info(registry);
-        // Larger than an `Int` may be.
+        // Bounds may be larger than an `Int`.
         let number = <Option<f64> as InputType>::create_type_info(registry);
         let boolean = <Option<bool> as InputType>::create_type_info(registry);
         let args = [
@@ -208,23 +208,23 @@ impl TypeDirective for bounds {
             ("max", "The largest number.", &number),
             ("minLength", "The fewest characters.", &int),
             ("maxLength", "The most characters.", &int),
-            ("maxItems", "The most items of a list; the other bounds hold for each item.", &int),
-            ("notBlank", "The text needs a character that is no white space.", &boolean),
+            ("maxItems", "The most items in a list. The other bounds apply to each item.", &int),
+            ("notBlank", "The text must contain a character that is not white space.", &boolean),
             ("digits", "The text is a decimal integer.", &boolean),
-            ("line", "The text is one line: no control characters.", &boolean),
+            ("line", "The text is a single line without control characters.", &boolean),
             (
                 "folder",
-                "The text is a folder's name: no slashes, no control characters, no dot at the beginning.",
+                "The text is a folder name: no slashes, no control characters, and no dot at the start.",
                 &boolean,
             ),
-            ("notNull", "Null is refused, although the value may be left out.", &boolean),
+            ("notNull", "The value may be left out, but must not be null.", &boolean),
         ];
         let args = args
             .into_iter()
             .map(|(name, about, ty)| (name.to_owned(), super::permit::argument(name, about, ty.clone())));
         registry.add_directive(MetaDirective {
             name: "bounds".to_owned(),
-            description: Some("The bounds of a value; a value outside them is refused.".to_owned()),
+            description: Some("The bounds of a value. Values outside them are refused.".to_owned()),
             locations: vec![
                 __DirectiveLocation::ARGUMENT_DEFINITION,
                 __DirectiveLocation::INPUT_FIELD_DEFINITION,

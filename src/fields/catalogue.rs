@@ -1,4 +1,4 @@
-//! What the schema says about itself, read once at start: the permit and the arguments of every root field.
+//! The schema's metadata, read once at start: the permit and the arguments of every root field.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,9 +12,9 @@ use crate::{
 
 const ROOTS: [&str; 3] = ["Query", "Mutation", "Subscription"];
 
-/// The schema's types, and what each root field demands.
+/// The schema's types, and what each root field requires.
 pub struct Catalogue {
-    /// Every type that the roots reach.
+    /// Every type reachable from the roots.
     pub registry: Registry,
     permits: Permits,
 }
@@ -26,7 +26,7 @@ pub struct RootField<'a> {
     pub root: &'static str,
     /// The field as the registry has it.
     pub field: &'a MetaField,
-    /// What it demands of its caller.
+    /// What it requires of its caller.
     pub permit: Permit,
 }
 
@@ -34,7 +34,7 @@ impl Catalogue {
     /// Reads a schema whose types are in `registry`.
     ///
     /// # Errors
-    /// Names the root fields that declare no permit, and names that two roots share.
+    /// Names root fields without a permit, and names used by two roots.
     pub fn of(registry: Registry) -> anyhow::Result<Self> {
         let mut permits: HashMap<Arc<str>, Permit> = HashMap::new();
         for root in ROOTS {
@@ -50,7 +50,7 @@ impl Catalogue {
         Ok(Self { registry, permits: permits.into_iter().collect() })
     }
 
-    /// What each root field demands.
+    /// What each root field requires.
     #[must_use]
     pub fn permits(&self) -> &Permits {
         &self.permits
@@ -59,7 +59,7 @@ impl Catalogue {
     /// The root field of this name.
     #[must_use]
     pub fn root_field(&self, name: &str) -> Option<RootField<'_>> {
-        // Asked for with every request of /graphql: by name, not by looking at all of them.
+        // Called on every request to /graphql, so looked up by name rather than by a scan.
         let permit = self.permits.of(name)?;
         ROOTS.into_iter().find_map(|root| match self.registry.types.get(root)? {
             MetaType::Object { fields, .. } => Some(RootField { root, field: fields.get(name)?, permit }),
@@ -85,7 +85,7 @@ fn root_fields<'a>(registry: &'a Registry, root: &str) -> impl Iterator<Item = &
     fields.into_iter().flatten().filter(|field| !field.name.starts_with("__"))
 }
 
-/// The values that a scalar of ours takes where they are a closed set; empty where they are not.
+/// The values of a scalar of ours that is a closed set. Empty for other scalars.
 #[must_use]
 pub fn values_of_scalar(name: &str) -> Vec<&'static str> {
     match name {

@@ -1,4 +1,4 @@
-//! What a resolver is given: the request, and the one way into an organization.
+//! What resolvers get: the request, and the one way into an organization.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use crate::{
 
 /// The door into an organization, for root fields.
 pub trait Enter {
-    /// Authentication, membership, permission, confirmed e-mail, validation: in this order, so that nothing
-    /// leaks. What the field demands stands in its directives (see [`Permit`]).
+    /// Checks authentication, membership, permission, confirmed e-mail, and arguments, in this order so that
+    /// nothing leaks. The field's directives say what it requires (see [`Permit`]).
     fn enter(&self, org: OrgId) -> impl Future<Output = Result<Scope>> + Send;
 
-    /// The caller of a field that belongs to no organization, if the field's `@open` admits them.
+    /// The caller of a field outside organizations, if the field's `@open` admits them.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`; `VALIDATION_FAILED` for arguments out of their bounds.
@@ -38,7 +38,7 @@ impl Enter for async_graphql::Context<'_> {
     async fn enter(&self, org: OrgId) -> Result<Scope> {
         let request = self.request();
         let field = self.item.node.name.node.as_str();
-        // A route of `/v1` has authorized its caller before it read the body.
+        // A route of `/v1` has already authorized its caller, before reading the body.
         let admitted = self.data_opt::<Scope>().filter(|scope| scope.is_of(request, field, org));
         let scope = match admitted {
             Some(scope) => scope.clone(),
@@ -62,8 +62,8 @@ impl Enter for async_graphql::Context<'_> {
     }
 }
 
-/// Checks a caller against the permit of the root field `operation`, and counts the answer: once for each call. The audit
-/// log hears of a caller who is refused.
+/// Checks a caller against the permit of the root field `operation` and counts the decision, once per call. A
+/// refusal is written to the audit log.
 ///
 /// # Errors
 /// `UNAUTHENTICATED`, `NOT_A_MEMBER`, `PERMISSION_DENIED`, `EMAIL_NOT_CONFIRMED`.
@@ -76,7 +76,7 @@ pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, 
     Ok(scope)
 }
 
-/// The same for a call that was authorized before and goes on: it is not counted again.
+/// [`authorize`] for a call that continues after it was authorized. It isn't counted again.
 ///
 /// # Errors
 /// Those of [`authorize`].
@@ -91,7 +91,7 @@ pub(super) async fn authorize_again(
     Ok(scope)
 }
 
-/// The caller in the organization, whatever they may do there.
+/// The caller's scope in the organization, whatever they may do there.
 async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result<Scope> {
     request.caller.require_identity()?;
     let membership = membership(&request.core, &request.caller, org)
@@ -110,7 +110,7 @@ pub(super) fn admit(scope: &Scope, operation: &str, permit: Permit) -> Result<()
             Ok(())
         }),
         Permit::Anyone | Permit::SignedIn => {
-            Err(Problem::internal(anyhow::anyhow!("a field of no organization was asked for one")))
+            Err(Problem::internal(anyhow::anyhow!("a field outside organizations was called with one")))
         }
     };
     admitted.inspect_err(|problem| {
@@ -118,7 +118,7 @@ pub(super) fn admit(scope: &Scope, operation: &str, permit: Permit) -> Result<()
     })
 }
 
-/// Counts a decision, for trying candidate policies on it.
+/// Counts a decision, so that candidate policies can be tried on it.
 fn count(scope: &Scope, permission: Permission) {
     if let Some(operation) = &scope.operation {
         let (caller, operation) = (&scope.request.caller, Arc::clone(operation));
@@ -131,10 +131,10 @@ fn declared(ctx: &async_graphql::Context<'_>) -> Result<Permit> {
 }
 
 fn undeclared(ctx: &async_graphql::Context<'_>) -> Problem {
-    Problem::internal(anyhow::anyhow!("root field {} declares no fitting permit", ctx.item.node.name.node))
+    Problem::internal(anyhow::anyhow!("root field {} declares no suitable permit", ctx.item.node.name.node))
 }
 
-/// The bounds of a root field's arguments; the executor has checked their types.
+/// Checks the bounds of a root field's arguments. The executor has checked their types.
 fn validate(ctx: &async_graphql::Context<'_>) -> Result<()> {
     let field: &Positioned<Field> = ctx.item;
     let catalogue = ctx.data_unchecked::<Arc<Catalogue>>();

@@ -1,8 +1,9 @@
-//! Subscriptions: from news to what a subscriber may see of them.
+//! Subscriptions: turns events into what a subscriber may see of them.
 //!
-//! A subscription outlives the moment in which it was permitted. So its right is asked for again with every event, whenever
-//! this process forgets a credential or a membership, and every few seconds (expiry, and what other replicas have revoked):
-//! each time once for all who hear. The first "no" is told, and ends it.
+//! A subscription outlives the moment it was permitted. So its permission is checked again on every event,
+//! whenever this process drops a cached credential or membership, and every few seconds (for expiry, and
+//! revocations on other replicas). Each check is made once for all subscribers. The first refusal is sent and
+//! ends the subscription.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,13 +25,14 @@ use crate::{
     },
 };
 
-/// How often the right to watch is asked for again while nothing happens.
+/// How often permission is checked again while nothing happens.
 pub const RECHECK: Duration = Duration::from_secs(5);
 
-/// The records of `kind` that change and that `pick` takes: the id of each, with the subscriber's scope as of now. Ends when
-/// they are no longer a member, have lost the permission, or hold a token that has ended; and when the service shuts down.
+/// The changed records of `kind` that `pick` accepts: the id of each, with the subscriber's current scope. Ends
+/// when the subscriber is no longer a member, has lost the permission, or has an expired or revoked token, and
+/// when the service shuts down.
 ///
-/// Where changes may have been missed, a subscriber is told so (`CONFLICT`), and hears on.
+/// If changes may have been missed, the subscriber gets a `CONFLICT` error and the subscription continues.
 pub fn watch(
     scope: &Scope,
     permission: Permission,
@@ -47,7 +49,7 @@ pub fn watch(
     .boxed()
 }
 
-/// The news of the scope's organization that `is_wanted` takes, each with the subscriber's scope as of now, for as long as
+/// The organization's events that `is_wanted` accepts, each with the subscriber's current scope, for as long as
 /// they meet `permit`.
 pub fn follow(
     scope: &Scope,
@@ -88,7 +90,7 @@ struct Watcher<P> {
 }
 
 impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
-    /// The next news that are wanted; none at the end.
+    /// The next wanted event. None at the end.
     async fn next(&mut self) -> Option<Result<(Scope, News)>> {
         let stopping = self.scope.core.tasks.stopping.clone();
         loop {
@@ -113,14 +115,14 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
         }
     }
 
-    /// A scope as of now. What the loaders know is from the change before.
+    /// A fresh scope, because the loaders hold data from before the change.
     async fn admit(&self, memo: Arc<Memo>) -> Result<Scope> {
         let (request, org) = (&self.scope.request, self.scope.org);
         request.changed();
         request.caller.require_current(request.core.clock.now())?;
         let all = async { admitted(&request.core, org, &self.news.callers()).await };
         let Some(membership) = memo.membership(&request.caller, all).await? else {
-            // Why not, or whether after all, is asked for by themselves.
+            // Finds out why, or whether it was a mistake.
             still_good(&request.core, &request.caller).await?;
             request.core.access.cache.invalidate_member(&request.caller, org);
             return authorize_again(request, &self.operation, self.permit, org).await;
@@ -132,5 +134,5 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
 }
 
 fn missed() -> Problem {
-    Problem::new(Code::Conflict, "Changes may have been missed: read the records again.")
+    Problem::new(Code::Conflict, "Changes may have been missed. Read the records again.")
 }

@@ -1,8 +1,8 @@
-//! The grammar of root fields: what each of them says about itself, and what happens before it runs.
+//! The grammar of root fields: what each declares about itself, and what happens before it runs.
 //!
-//! - `permit`, [`bounds`]: directives that say who may call a field, and what values it takes; `catalogue` reads them at
-//!   start, [`validate`] checks arguments by them.
-//! - `context`: [`Enter::enter`], the one door into an organization.
+//! - `permit`, [`bounds`]: directives that say who may call a field and which values it accepts. `catalogue`
+//!   reads them at start, [`validate`] checks arguments against them.
+//! - `context`: [`Enter::enter`], the only way into an organization.
 //! - `live`: subscriptions.
 
 pub mod bounds;
@@ -21,7 +21,7 @@ pub use self::{
 };
 use crate::base::problem::Result;
 
-/// The answer of a root field: a failure nulls this field and leaves the others of the request alone.
+/// The answer of a root field. A failure makes this field null and leaves the request's other fields alone.
 pub type Answer<T> = Option<Result<T>>;
 
 /// Runs a root field's steps.
@@ -34,8 +34,8 @@ pub type Answer<T> = Option<Result<T>>;
 /// .await
 /// ```
 ///
-/// The steps get a place of their own: the executor holds one future that is as large as the largest root field's, and
-/// moves it several times a request.
+/// Boxes the steps: the executor holds one future as large as the largest root field's, and moves it several
+/// times per request.
 pub fn answer<'a, T: Send + 'a>(
     steps: impl Future<Output = Result<T>> + Send + 'a,
 ) -> impl Future<Output = Answer<T>> + Send + 'a {

@@ -1,9 +1,9 @@
-//! Who may call a root field, said on the field itself and shown in the SDL.
+//! Who may call a root field, declared on the field and shown in the SDL.
 //!
-//! `@permit(permission: "agent.edit")` opens a field of an organization to those who hold the permission there;
-//! `@confirmedEmail` asks for a confirmed e-mail address besides; `@open(to: SIGNED_IN)` marks the few fields
-//! that belong to no organization. A root field that has neither does not answer: building the catalogue of
-//! the schema fails, and with it the start of the service.
+//! `@permit(permission: "agent.edit")` opens a field of an organization to callers with that permission there.
+//! `@confirmedEmail` also requires a confirmed e-mail address. `@open(to: SIGNED_IN)` marks the few fields
+//! outside organizations. A root field with neither never answers: building the schema's catalogue fails, and
+//! with it the start of the service.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use async_graphql::{
 
 use crate::{base::permission::Permission, core::access::Permit};
 
-/// Reads a field's directives back; `None` where it declares nothing.
+/// Reads a field's directives. `None` if it declares nothing.
 pub(super) fn read(directives: &[MetaDirectiveInvocation]) -> Option<Permit> {
     let find = |name: &str| directives.iter().find(|directive| directive.name == name);
     if let Some(declared) = find("permit") {
@@ -46,7 +46,7 @@ pub(super) fn read(directives: &[MetaDirectiveInvocation]) -> Option<Permit> {
 pub struct permit;
 
 impl permit {
-    /// The field needs `permission` in the organization that its argument `orgId` names.
+    /// The field requires `permission` in the organization named by its argument `orgId`.
     #[must_use]
     pub fn apply(permission: Permission) -> MetaDirectiveInvocation {
         invocation("permit", [("permission", Value::String(permission.as_str().to_owned()))])
@@ -59,7 +59,7 @@ impl TypeDirective for permit {
     }
 
     fn register(&self, registry: &mut Registry) {
-        let about = "The permission that the caller needs in the organization named by `orgId`.";
+        let about = "The permission the caller needs in the organization named by `orgId`.";
         register(registry, "permit", about, &[("permission", "A permission of the policy.")]);
     }
 }
@@ -71,7 +71,7 @@ impl Directive_At_FIELD_DEFINITION for permit {}
 pub struct confirmed_email;
 
 impl confirmed_email {
-    /// The field needs a caller whose e-mail address is confirmed.
+    /// The field requires a caller with a confirmed e-mail address.
     #[must_use]
     pub fn apply() -> MetaDirectiveInvocation {
         invocation("confirmedEmail", [])
@@ -95,7 +95,7 @@ impl Directive_At_FIELD_DEFINITION for confirmed_email {}
 pub struct member;
 
 impl member {
-    /// The field needs a member of the organization that its argument `orgId` names.
+    /// The field requires a member of the organization named by its argument `orgId`.
     #[must_use]
     pub fn apply() -> MetaDirectiveInvocation {
         invocation("member", [])
@@ -108,13 +108,13 @@ impl TypeDirective for member {
     }
 
     fn register(&self, registry: &mut Registry) {
-        register(registry, "member", "The caller has to belong to the organization named by `orgId`.", &[]);
+        register(registry, "member", "The caller must belong to the organization named by `orgId`.", &[]);
     }
 }
 
 impl Directive_At_FIELD_DEFINITION for member {}
 
-/// `@open(to:)` on a root field that belongs to no organization.
+/// `@open(to:)` on a root field outside organizations.
 #[expect(non_camel_case_types, reason = "async-graphql names a directive by its type")]
 pub struct open;
 

@@ -1,8 +1,8 @@
-//! Values against the schema: types, unknown keys and bounds, every mistake named with its place.
+//! Checks values against the schema: types, unknown keys, and bounds. Every error names its position.
 //!
-//! REST runs this over a request's body and parameters before anything is executed; GraphQL runs it over a root
-//! field's arguments (whose types the executor has checked by then) in `enter`. One validator, so that a bound
-//! holds on both faces.
+//! REST runs this on a request's body and parameters before executing anything. GraphQL runs it on a root
+//! field's arguments in `enter`, after the executor has checked their types. With one validator, bounds are the
+//! same on both faces.
 
 use async_graphql::{
     Value,
@@ -18,10 +18,11 @@ use crate::base::{
     problem::{At, Violation},
 };
 
-/// How many unknown keys of an object are named: a body has room for a hundred thousand, each held against all known ones.
+/// The most unknown keys of an object that are named. A body can hold a hundred thousand, and each is compared
+/// with all known ones.
 const MOST_UNKNOWN: usize = 100;
 
-/// How the keys of input objects are spelled.
+/// The spelling of the keys of input objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
     /// As in the schema.
@@ -34,27 +35,27 @@ pub enum Spelling {
 pub struct Validator<'a> {
     registry: &'a Registry,
     spelling: Spelling,
-    /// Whether only types are checked.
+    /// Whether to check only types.
     types_only: bool,
-    /// What is wrong so far.
+    /// The violations found so far.
     pub violations: Vec<Violation>,
 }
 
 impl<'a> Validator<'a> {
-    /// A validator that has seen nothing yet.
+    /// A validator without violations.
     #[must_use]
     pub fn new(registry: &'a Registry, spelling: Spelling) -> Self {
         Self { registry, spelling, types_only: false, violations: Vec::new() }
     }
 
-    /// A validator of the types of variables. Bounds are for those who may call at all: they are checked later.
+    /// A validator for the types of variables. Bounds are checked later, only for callers who may call at all.
     #[must_use]
     pub fn of_types(registry: &'a Registry) -> Self {
         Self { types_only: true, ..Self::new(registry, Spelling::Camel) }
     }
 
-    /// Checks `value` as the input `declared` at `pointer`; returns it with its keys spelled as in the schema.
-    /// An absent value is `None`.
+    /// Checks `value` as the input `declared` at `pointer`, and returns it with its keys spelled as in the
+    /// schema. `None` stands for an absent value.
     pub fn check(&mut self, declared: &MetaInputValue, value: Option<Value>, pointer: &str) -> Option<Value> {
         let required = declared.ty.ends_with('!') && declared.default_value.is_none();
         match value {
@@ -74,12 +75,12 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Names a value that is missing.
+    /// Reports a missing value.
     pub fn require(&mut self, pointer: &str) {
         self.wrong(pointer, "REQUIRED", format!("`{}` is required.", last(pointer)));
     }
 
-    /// `value` as the type `ty` takes it, bounds aside.
+    /// `value` as the type `ty` accepts it, without checking bounds.
     pub fn coerce(&mut self, ty: &str, value: Value, pointer: &str) -> Value {
         self.typed(ty, Bounds::default(), value, pointer)
     }
@@ -87,12 +88,12 @@ impl<'a> Validator<'a> {
     fn typed(&mut self, ty: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
         match MetaTypeName::create(ty) {
             MetaTypeName::NonNull(_) if value == Value::Null => {
-                self.wrong(pointer, "WRONG_TYPE", format!("`{}` may not be null.", last(pointer)));
+                self.wrong(pointer, "WRONG_TYPE", format!("`{}` must not be null.", last(pointer)));
                 value
             }
             MetaTypeName::NonNull(inner) => self.typed(inner, bounds, value, pointer),
             _ if value == Value::Null && bounds.not_null => {
-                self.wrong(pointer, "WRONG_TYPE", format!("`{}` may not be null.", last(pointer)));
+                self.wrong(pointer, "WRONG_TYPE", format!("`{}` must not be null.", last(pointer)));
                 value
             }
             _ if value == Value::Null => value,
@@ -104,7 +105,7 @@ impl<'a> Validator<'a> {
     fn list(&mut self, inner: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
         let items = match value {
             Value::List(items) => items,
-            // GraphQL takes one value for a list of one (specification, section 3.11).
+            // GraphQL accepts a single value for a list of one (specification, section 3.11).
             one if self.spelling == Spelling::Camel => vec![one],
             value => {
                 self.wrong(pointer, "WRONG_TYPE", format!("`{}` must be a list.", last(pointer)));
@@ -114,8 +115,12 @@ impl<'a> Validator<'a> {
         if let Some(max) = bounds.max_items
             && items.len() > usize::try_from(max).unwrap_or(usize::MAX)
         {
-            let detail =
-                format!("`{}` takes at most {}, not {}.", last(pointer), counted(max, "item"), items.len());
+            let detail = format!(
+                "`{}` can have at most {}, not {}.",
+                last(pointer),
+                counted(max, "item"),
+                items.len()
+            );
             self.wrong(pointer, "TOO_LONG", detail);
             return Value::Null;
         }
@@ -149,7 +154,7 @@ impl<'a> Validator<'a> {
                 let value = if matches!(name, "Int" | "Id") { whole(value) } else { value };
                 self.scalar(name, bounds, &value, pointer);
                 if is_valid.as_ref().is_some_and(|is_valid| !is_valid(&value)) && !self.blames(pointer) {
-                    self.wrong(pointer, "WRONG_TYPE", format!("`{}` is no {name}.", last(pointer)));
+                    self.wrong(pointer, "WRONG_TYPE", format!("`{}` is not a valid {name}.", last(pointer)));
                 }
                 value
             }
@@ -223,11 +228,11 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// Scalars of our own that name a closed set of values (permissions, kinds of credential), and free JSON.
+    /// Our own scalars that are closed sets (permissions, kinds of credential), and free JSON.
     fn other_scalar(&mut self, name: &str, value: &Value, pointer: &str) {
         let known = super::catalogue::values_of_scalar(name);
         if known.is_empty() || self.types_only {
-            return; // the scalar itself says what it takes
+            return; // the scalar validates itself
         }
         let Value::String(text) = value else { return self.wrong_type(pointer, "a string") };
         if !known.contains(&text.as_str()) {
@@ -262,28 +267,29 @@ impl<'a> Validator<'a> {
             return self.wrong_type(pointer, "a decimal integer");
         }
         if bounds.line && !is_line(text) {
-            let detail = format!("`{}` is one line, without control characters.", last(pointer));
+            let detail = format!("`{}` must be a single line without control characters.", last(pointer));
             return self.wrong(pointer, "NOT_ALLOWED", detail);
         }
         if bounds.folder && !is_folder(text) {
-            let detail = "is a folder's name: no slashes, no control characters, no dot at the beginning.";
+            let detail =
+                "is a folder name: it can't contain slashes or control characters, or start with a dot.";
             return self.wrong(pointer, "NOT_ALLOWED", format!("`{}` {detail}", last(pointer)));
         }
         let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(min) = bounds.min_length.filter(|min| count < *min) {
-            let detail = format!("`{}` needs at least {}.", last(pointer), counted(min, "character"));
+            let detail = format!("`{}` must have at least {}.", last(pointer), counted(min, "character"));
             self.wrong(pointer, "TOO_SHORT", detail);
         } else if bounds.not_blank && text.trim().is_empty() {
-            self.wrong(pointer, "TOO_SHORT", format!("`{}` may not be blank.", last(pointer)));
+            self.wrong(pointer, "TOO_SHORT", format!("`{}` must not be blank.", last(pointer)));
         }
         if let Some(max) = bounds.max_length.filter(|max| count > *max) {
             let detail =
-                format!("`{}` takes at most {}, not {count}.", last(pointer), counted(max, "character"));
+                format!("`{}` can have at most {}, not {count}.", last(pointer), counted(max, "character"));
             self.wrong(pointer, "TOO_LONG", detail);
         }
     }
 
-    /// Whether the value at `pointer` was found wrong already.
+    /// Whether the value at `pointer` already has a violation.
     fn blames(&self, pointer: &str) -> bool {
         matches!(self.violations.last(), Some(Violation { at: At::Pointer(at), .. }) if at == pointer)
     }
@@ -304,7 +310,8 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// JSON has one kind of number: `112.0` is the integer 112. Beyond 2^53 a float no longer says which integer it is.
+/// JSON has one kind of number: `112.0` is the integer 112. Beyond 2^53, a float no longer identifies one
+/// integer.
 fn whole(value: Value) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match &value {
@@ -321,7 +328,7 @@ pub fn meant<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> String {
     closest(given, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// The last token of a JSON pointer, unescaped: what a person calls the value.
+/// The last token of a JSON pointer, unescaped: how messages name the value.
 fn last(pointer: &str) -> String {
     let token = pointer.rsplit('/').next().unwrap_or_default();
     if token.is_empty() { "body".to_owned() } else { token.replace("~1", "/").replace("~0", "~") }

@@ -1,4 +1,4 @@
-//! Step two: rows. One statement for a root field, one more for each relation of the whole list.
+//! Step two: fetches rows. One statement for a root field, and one for each relation of the whole list.
 
 use std::{
     borrow::Cow,
@@ -29,9 +29,9 @@ use crate::{
     core::{Core, access::Scope, events::Memo, store::Db},
 };
 
-/// The rows that a root field answers with: always those of one organization.
+/// The rows that a root field answers with, always those of one organization.
 ///
-/// Conditions are SQL text of ours with `?` for each value; what a caller sends only ever travels as a value.
+/// Conditions are our own SQL text with `?` for each value. What a caller sends only ever travels as a value.
 pub struct Rows<R> {
     pub(super) scope: Scope,
     conditions: String,
@@ -41,24 +41,24 @@ pub struct Rows<R> {
     offset: u64,
     pub(super) reversed: bool,
     whole: Option<Whole>,
-    /// The instant of reading.
+    /// The time of reading.
     now: Timestamp,
     record: PhantomData<R>,
 }
 
-/// The one record that the rows are parts of.
+/// The record that the rows are parts of.
 struct Whole {
     kind: &'static str,
     id: i64,
-    /// A statement of one number: how many parts it has in all. Without a row there is no such whole.
+    /// A statement that selects how many parts it has in all. No row means that the record doesn't exist.
     count: String,
-    /// How many of the values that statement takes. It is sent with these alone: PostgreSQL keeps the statement by its
-    /// text, and refuses it with another number of values.
+    /// How many of the values that statement uses. It is sent with only these: PostgreSQL caches the statement
+    /// by its text, and refuses it with a different number of values.
     values: usize,
 }
 
 impl<R: Record> Rows<R> {
-    /// All rows of the scope's organization, in no particular order.
+    /// All rows of the scope's organization, unordered.
     #[must_use]
     pub fn of(scope: &Scope) -> Self {
         let spec = R::spec();
@@ -80,7 +80,7 @@ impl<R: Record> Rows<R> {
         }
     }
 
-    /// Only rows that meet `condition`, in which each `?` stands for the next of `values`.
+    /// Keeps only rows that meet `condition`. Each `?` in it stands for the next of `values`.
     #[must_use]
     pub fn filter(mut self, condition: &str, values: impl IntoIterator<Item = Value>) -> Self {
         let condition = self.numbered(condition, values);
@@ -89,9 +89,9 @@ impl<R: Record> Rows<R> {
         self
     }
 
-    /// The rows are parts of one record, which has to be there: `NOT_FOUND` if it is not, in the same statement
-    /// as long as there are rows. `count` selects how many parts it has in all, as a number that the record keeps:
-    /// a total that costs the same however many there are. `$1` is the organization.
+    /// Makes the rows parts of one record that must exist: otherwise `NOT_FOUND`, found out in the same
+    /// statement if there are rows. `count` selects how many parts it has in all, a number stored in the
+    /// record, so that a total costs the same however many there are. `$1` is the organization.
     #[must_use]
     pub fn parts_of(
         mut self,
@@ -105,7 +105,7 @@ impl<R: Record> Rows<R> {
         self
     }
 
-    /// Our text with each `?` as the number of its value.
+    /// Our SQL text with each `?` replaced by the number of its value.
     fn numbered(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) -> String {
         let mut values = values.into_iter();
         let mut out = String::with_capacity(sql.len() + 8);
@@ -121,7 +121,7 @@ impl<R: Record> Rows<R> {
         out
     }
 
-    /// [`Self::filter`] where there is a value to filter by.
+    /// [`Self::filter`], if there is a value to filter by.
     #[must_use]
     pub fn filter_if<V: Into<Value>>(self, condition: &str, value: Option<V>) -> Self {
         match value {
@@ -130,7 +130,7 @@ impl<R: Record> Rows<R> {
         }
     }
 
-    /// Without the archived rows, unless they are wanted too.
+    /// Leaves out archived rows unless they are wanted.
     #[must_use]
     pub fn unless_archived(self, wanted: bool) -> Self {
         if wanted { self } else { self.filter("t.archived_at IS NULL", []) }
@@ -151,8 +151,8 @@ impl<R: Record> Rows<R> {
         self
     }
 
-    /// Answers with the rows in the opposite order to the one in which they are found: the newest hundred,
-    /// oldest first.
+    /// Returns the rows in the reverse of the order they are found in: for example the newest hundred, oldest
+    /// first.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         self.reversed = true;
@@ -164,7 +164,8 @@ impl<R: Record> Rows<R> {
         Ok(self.scope.core.db.all(sql, values).await?)
     }
 
-    /// The rows: shared with whoever hears of the same event, if it is by keys alone that they are found.
+    /// Fetches the rows. If they are found by keys alone, they are shared with everyone who handles the same
+    /// event.
     pub(super) async fn fetch_shared(&self, plan: &Plan) -> Result<Vec<Arc<QueryResult>>> {
         let (sql, values) = self.statement(plan, false);
         find(&self.scope.core, self.scope.memo.as_deref(), sql, values).await
@@ -189,7 +190,8 @@ impl<R: Record> Rows<R> {
             values.push(Value::BigInt(Some(limit.cast_signed())));
             values.push(Value::BigInt(Some(self.offset.cast_signed())));
         }
-        // PostgreSQL computes the whole select list of rows that it skips: here it skips them before.
+        // PostgreSQL computes the whole select list even for rows that OFFSET skips, so skip them in a
+        // subquery.
         let _ = if self.offset > 0 && !spec.is_joined() {
             write!(sql, " FROM (SELECT t.* {found}) t{order}")
         } else {
@@ -198,7 +200,7 @@ impl<R: Record> Rows<R> {
         (sql, values)
     }
 
-    /// How many rows there are, the window aside.
+    /// Counts the rows, ignoring the window.
     pub(super) async fn count(&self) -> Result<i64> {
         let values = self.whole.as_ref().map_or(self.values.len(), |whole| whole.values);
         let values = self.values[..values].to_vec();
@@ -206,7 +208,7 @@ impl<R: Record> Rows<R> {
         self.counted(row.and_then(|row| read_int(&row, 0).ok().flatten()))
     }
 
-    /// The number that counting gave; none where there is nothing to count.
+    /// The result of counting, or `NOT_FOUND` if the counted record doesn't exist.
     pub(super) fn counted(&self, count: Option<i64>) -> Result<i64> {
         match (&self.whole, count) {
             (_, Some(count)) => Ok(count),
@@ -222,24 +224,24 @@ impl<R: Record> Rows<R> {
         }
     }
 
-    /// The instant of reading: [`NOW`] in columns, and for conditions.
+    /// The time of reading: [`NOW`] in columns, and for conditions.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Whether the rows are parts of a record that has to be there.
+    /// Whether the rows are parts of a record that must exist.
     pub(super) fn are_parts(&self) -> bool {
         self.whole.is_some()
     }
 
-    /// Whether the window may have cut off rows before its first one.
+    /// Whether the window may have skipped rows.
     pub(super) fn is_offset(&self) -> bool {
         self.offset > 0
     }
 }
 
-/// The rows of a statement, once for all who share `memo` where it finds them by keys alone.
+/// Runs a statement, once for everyone who shares `memo` if it finds rows by keys alone.
 async fn find(
     core: &Core,
     memo: Option<&Memo>,
@@ -256,7 +258,7 @@ async fn find(
     }
 }
 
-/// A select list with the instant of reading as one more value, where it asks for it.
+/// A select list with the time of reading as an extra value, if it uses it.
 fn at<'a>(columns: &'a str, values: &mut Vec<Value>, now: impl FnOnce() -> Timestamp) -> Cow<'a, str> {
     if !columns.contains(NOW) {
         return columns.into();
@@ -265,37 +267,37 @@ fn at<'a>(columns: &'a str, values: &mut Vec<Value>, now: impl FnOnce() -> Times
     columns.replace(NOW, &format!("${}", values.len())).into()
 }
 
-/// The most rows that one relation of a whole list may have: they are in memory before the answer's own limit is met.
+/// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies.
 const MOST_RELATED: usize = 50_000;
 
-/// Rows that may be held more than once.
+/// Wraps rows so that they can be held more than once.
 pub(super) fn shared(rows: Vec<QueryResult>) -> Vec<Arc<QueryResult>> {
     rows.into_iter().map(Arc::new).collect()
 }
 
-/// Rows with everything that their plan relates them to.
+/// Rows with all relations that their plan loads.
 pub(super) struct Level {
     pub rows: Vec<Arc<QueryResult>>,
     pub relations: Vec<Related>,
-    /// The values that depend on the caller, as JSON.
+    /// Values that depend on the caller, as JSON.
     pub callers: Vec<String>,
-    /// Which of the permissions that fields need the caller has.
+    /// For each permission that fields need, whether the caller has it.
     pub allowed: Vec<bool>,
-    /// The secret that this one answer shows.
+    /// The secret shown in this answer only.
     pub secret: Option<SecretString>,
     /// When the rows were read.
     pub now: Timestamp,
-    /// What they are read for.
+    /// The request they are read for.
     pub reading: Arc<Reading>,
 }
 
-/// The rows of one relation: for each key a range of `level`.
+/// The rows of one relation: a range of `level` for each key.
 pub(super) struct Related {
     pub by_key: HashMap<i64, Range<usize>>,
     pub level: Level,
 }
 
-/// Loads the relations of `rows`, level by level; siblings at the same time.
+/// Loads the relations of `rows` level by level, siblings concurrently.
 pub(super) fn expand<'a>(
     reading: &'a Arc<Reading>,
     scope: &'a Scope,
@@ -350,25 +352,25 @@ async fn related(
     Ok(Related { by_key, level: expand(reading, scope, &relation.plan, rows).await? })
 }
 
-/// The rows that hold one key; an error travels in the value, since a batch answers every key.
+/// The rows for one key. Errors travel in the value, because a batch must answer every key.
 type Loaded = Result<Arc<Vec<Shared>>>;
 
-/// A row that a loader keeps and hands out.
+/// A row that a loader caches and hands out.
 type Shared = Arc<QueryResult>;
 
-/// The data loaders of one request. Two places of a document that ask the same question of the same
-/// organization share a loader, and with it its batch and its rows.
+/// The data loaders of one request. Two places in a document that ask the same question of the same
+/// organization share a loader, and so its batch and its rows.
 #[derive(Default)]
 pub(super) struct Loaders(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// The request's [`changes`](Request::changes) that the rows are from.
+    /// The request's [`changes`](Request::changes) when the rows were read.
     changes: u64,
     loaders: HashMap<Question, Loader<i64, Loaded, ByKey>>,
 }
 
-/// What a loader answers: the organization, and the SQL.
+/// What a loader answers: an organization and its SQL.
 type Question = (OrgId, String);
 
 impl Loaders {
@@ -384,7 +386,7 @@ impl Loaders {
             return loader.clone();
         }
         let batch = ByKey { core: Arc::clone(&scope.core), org: scope.org, sql: question.1.clone() };
-        // A list asks for all its keys at once: there is nothing to gain by waiting for more.
+        // A list asks for all its keys at once, so waiting for more gains nothing.
         let loader = Loader::new(batch).with_yield_count(1).with_max_batch_size(1000);
         kept.loaders.insert(question, loader.clone());
         loader
@@ -411,8 +413,8 @@ fn relation_sql(relation: &Relation, db: &Db) -> String {
     sql
 }
 
-/// One question: the rows of a relation by key, inside one organization. It holds no scope, which would keep the
-/// request alive.
+/// One question: the rows of a relation by key, within one organization. It holds no scope, because that would
+/// keep the request alive.
 struct ByKey {
     core: Arc<Core>,
     org: OrgId,
@@ -441,7 +443,7 @@ impl ByKey {
         let rows = self.core.db.all(sql, values).await?;
         if rows.len() > MOST_RELATED {
             let detail = format!(
-                "A relation of this list has more than {MOST_RELATED} records: ask for fewer at once."
+                "A relation of this list has more than {MOST_RELATED} records. Ask for fewer at once."
             );
             return Err(Problem::new(Code::QueryTooComplex, detail));
         }

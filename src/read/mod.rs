@@ -1,18 +1,18 @@
-//! The read path: GraphQL objects that are rows.
+//! The read path: GraphQL objects backed by rows.
 //!
 //! A stored thing is a [`Record`]: its [`Spec`] lists each field as a column, an SQL expression, an embedded
-//! object or a relation. A root field answers with [`One`], [`List`] or [`Page`]; resolving one of these is
-//! three steps, each in its own file:
+//! object, or a relation. A root field answers with [`One`], [`List`], or [`Page`]. Resolving one of these
+//! takes three steps, each in its own file:
 //!
-//! 1. **plan** (`plan.rs`): walk the selection set once; the columns to select, the JSON punctuation already
-//!    escaped, the relations to load. Documents that the service keeps (those behind `/v1`, and what GraphQL
-//!    callers repeat) keep their plans too.
-//! 2. **fetch** (`fetch.rs`): one statement for the rows, and one for each relation of the whole list, through a
-//!    `dataloader` of the request. Every statement carries the organization.
-//! 3. **write** (`write.rs`): rows go by column position straight into one buffer of JSON.
+//! 1. **plan** (`plan.rs`): walk the selection set once and produce the columns to select, the escaped JSON
+//!    punctuation, and the relations to load. Cached documents (those behind `/v1`, and those GraphQL callers
+//!    repeat) cache their plans too.
+//! 2. **fetch** (`fetch.rs`): one statement for the rows, and one for each relation of the whole list, through
+//!    the request's `dataloader`. Every statement names the organization.
+//! 3. **write** (`write.rs`): write rows by column position straight into one buffer of JSON.
 //!
-//! There is no second path: aliases, fragments, `__typename` and directives are all handled by the plan, so
-//! REST and GraphQL can't differ. A field of a record is never an async function; what needs one is a root field.
+//! There is no second path: the plan handles aliases, fragments, `__typename`, and directives, so REST and
+//! GraphQL can't differ. A record's field is never an async function; anything that needs one is a root field.
 
 mod fetch;
 mod output;
@@ -29,7 +29,7 @@ pub use self::{
     output::{Counted, List, OffsetPage, One, Page, Plans},
     plan::{NOW, lead},
     reading::Reading,
-    room::{Room, Share},
+    room::{AnswerBudget, SharedBudget},
     selection::{Fragments, Merged, argument, below, is_included, merged},
     spec::{Many, Record, Spec},
 };

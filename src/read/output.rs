@@ -1,4 +1,4 @@
-//! What root fields answer with: one record, a list, or a page; all resolved by plan, fetch and write.
+//! The results of root fields: one record, a list, or a page. All are resolved by plan, fetch, and write.
 
 use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 
@@ -26,7 +26,7 @@ use crate::{
     read::below,
 };
 
-/// One record by its id; an error with `NOT_FOUND` where the organization has no such record.
+/// One record by its id, or `NOT_FOUND` if the organization has no such record.
 pub struct One<R> {
     rows: Rows<R>,
     id: i64,
@@ -41,7 +41,7 @@ impl<R: Record> One<R> {
         Self { rows: Rows::of(scope).filter("t.id = ?", [id]), id: shown, secret: None }
     }
 
-    /// The only row of `rows`; `id` is what a caller is told to be missing if there is none.
+    /// The only row of `rows`. `id` is what a `NOT_FOUND` error names.
     #[must_use]
     pub fn of(rows: Rows<R>, id: i64) -> Self {
         Self { rows, id, secret: None }
@@ -49,7 +49,7 @@ impl<R: Record> One<R> {
 }
 
 impl<R> One<R> {
-    /// Shows `secret` in the record's secret field, this once.
+    /// Shows `secret` in the record's secret field, in this answer only.
     #[must_use]
     pub fn with_secret(mut self, secret: SecretString) -> Self {
         self.secret = Some(secret);
@@ -84,12 +84,12 @@ impl<R: Record> OutputType for One<R> {
     }
 }
 
-/// `McpServer` → `mcp server`: how a message names a kind of record.
+/// The name of a kind of record in messages: `McpServer` becomes `mcp server`.
 fn kind(type_name: &str) -> String {
     crate::base::spelling::snake_case(type_name).trim_start_matches('_').replace('_', " ")
 }
 
-/// A bare list of records, which always has an end: what comes after the first `most` is left out.
+/// A plain list of records, cut off after the first `most`.
 pub struct List<R>(Rows<R>);
 
 impl<R: Record> List<R> {
@@ -116,7 +116,7 @@ impl<R: Record> OutputType for List<R> {
             let Shape::Rows(plan) = &*shape else { return Err(wrong_shape()) };
             let rows = self.0.fetch(plan, false).await?;
             if rows.is_empty() && self.0.are_parts() {
-                self.0.count().await?; // of what there is none
+                self.0.count().await?; // NOT_FOUND if the parent record does not exist
             }
             let mut out = Vec::new();
             write_rows(reading(ctx), &self.0, plan, rows, &mut out).await?;
@@ -126,9 +126,9 @@ impl<R: Record> OutputType for List<R> {
     }
 }
 
-/// The numbers that a page carries beside `data` and `total`: the window that was asked for.
+/// The numbers on a page besides `data` and `total`: the requested window.
 pub trait Numbers: Send + Sync + 'static {
-    /// Name and description of each.
+    /// The name and description of each.
     const FIELDS: &'static [(&'static str, &'static str)];
 }
 
@@ -137,7 +137,7 @@ pub struct PageNumbers;
 
 impl Numbers for PageNumbers {
     const FIELDS: &'static [(&'static str, &'static str)] =
-        &[("page", "The page, counted from 1."), ("limit", "How many records a page holds.")];
+        &[("page", "The page number, starting at 1."), ("limit", "The number of records per page.")];
 }
 
 /// `limit` and `offset`.
@@ -145,17 +145,17 @@ pub struct OffsetNumbers;
 
 impl Numbers for OffsetNumbers {
     const FIELDS: &'static [(&'static str, &'static str)] =
-        &[("limit", "How many records a page holds."), ("offset", "How many records were skipped.")];
+        &[("limit", "The number of records per page."), ("offset", "The number of records skipped.")];
 }
 
-/// Nothing but the total.
+/// Only the total.
 pub struct NoNumbers;
 
 impl Numbers for NoNumbers {
     const FIELDS: &'static [(&'static str, &'static str)] = &[];
 }
 
-/// A page of records: `data`, `total`, and the numbers of `N`.
+/// A page of records: `data`, `total`, and the fields of `N`.
 pub struct Paged<R, N> {
     rows: Rows<R>,
     numbers: Vec<i64>,
@@ -166,11 +166,11 @@ pub struct Paged<R, N> {
 pub type Page<R> = Paged<R, PageNumbers>;
 /// A page by offset: `data`, `total`, `limit`, `offset`.
 pub type OffsetPage<R> = Paged<R, OffsetNumbers>;
-/// Some records and how many there are in all: `data`, `total`.
+/// Records and their total: `data`, `total`.
 pub type Counted<R> = Paged<R, NoNumbers>;
 
 impl<R: Record> Page<R> {
-    /// Page `page` (from 1) of `limit` rows; a page past the end is empty and has the real total.
+    /// Page `page` (from 1) with `limit` rows. A page past the end is empty, with the real total.
     #[must_use]
     pub fn numbered(rows: Rows<R>, page: i64, limit: i64) -> Self {
         let offset = page.saturating_sub(1).saturating_mul(limit).max(0).cast_unsigned();
@@ -189,7 +189,7 @@ impl<R: Record> OffsetPage<R> {
 }
 
 impl<R: Record> Counted<R> {
-    /// Parts of a record that keeps their number (see [`Rows::parts_of`]).
+    /// The parts of a record that stores their count (see [`Rows::parts_of`]).
     #[must_use]
     pub fn parts(rows: Rows<R>) -> Self {
         Self { rows, numbers: Vec::new(), numbered: PhantomData }
@@ -207,7 +207,7 @@ impl<R: Record, N: Numbers> Paged<R, N> {
                 total = match rows.first() {
                     Some(row) => Some(self.rows.counted(write::read_int(row, plan.width)?)?),
                     None if self.rows.are_parts() => Some(self.rows.count().await?),
-                    // No row carries the count: the page lies past the end, or there is nothing.
+                    // No row carries the count: the page is past the end, or there are no rows.
                     None if self.rows.is_offset() => None,
                     None => Some(0),
                 };
@@ -248,7 +248,7 @@ impl<R: Record, N: Numbers> OutputType for Paged<R, N> {
                 fields.insert(name.to_owned(), meta_field(name, about, ty));
             };
             add("data", "The records.", register_list::<R>(registry));
-            add("total", "How many records there are in all.", i64::create_type_info(registry));
+            add("total", "The total number of records.", i64::create_type_info(registry));
             for (name, about) in N::FIELDS {
                 add(name, about, i64::create_type_info(registry));
             }
@@ -269,13 +269,13 @@ impl<R: Record, N: Numbers> OutputType for Paged<R, N> {
     }
 }
 
-/// What a selection set asks of a root field.
+/// The planned selection set of a root field.
 pub(super) enum Shape {
     Rows(Plan),
     Page(PageShape),
 }
 
-/// The plan of a page: its own fields, and the plans of the records.
+/// The plan of a page: its own fields, and the plans for the records.
 pub(super) struct PageShape {
     fields: Vec<(Box<[u8]>, PageSlot)>,
     lists: Vec<Plan>,
@@ -283,7 +283,7 @@ pub(super) struct PageShape {
 }
 
 enum PageSlot {
-    /// The records, as the n-th plan selects them: aliases of `data` may ask for different fields.
+    /// The records as selected by the n-th plan: aliases of `data` may select different fields.
     Data(usize),
     Total,
     Number(usize),
@@ -307,7 +307,7 @@ impl PageShape {
                 "__typename" => PageSlot::Literal(json_string(type_name)),
                 name => match N::FIELDS.iter().position(|(known, _)| *known == name) {
                     Some(n) => PageSlot::Number(n),
-                    None => continue, // validation has refused unknown fields
+                    None => continue, // validation has already refused unknown fields
                 },
             };
             page.fields.push((lead(page.fields.is_empty(), key), slot));
@@ -316,12 +316,12 @@ impl PageShape {
     }
 }
 
-/// What reading for the request takes.
+/// The request's reading context.
 fn reading<'a>(ctx: &ContextSelectionSet<'a>) -> &'a Arc<Reading> {
     ctx.data_unchecked::<Arc<Reading>>()
 }
 
-/// The plan for this selection set: the document's own if it keeps plans, else a new one.
+/// The plan for this selection set: the document's cached one, or a new one.
 fn shape<'a>(
     ctx: &ContextSelectionSet<'a>,
     field: &Positioned<Field>,
@@ -341,7 +341,7 @@ fn shape<'a>(
     }
 }
 
-/// Runs the three steps, in a place of their own, and hands the bytes to the executor.
+/// Boxes the three steps, runs them, and passes the bytes to the executor.
 fn answer<'a>(
     ctx: &'a ContextSelectionSet<'_>,
     field: &'a Positioned<Field>,
@@ -352,7 +352,7 @@ fn answer<'a>(
             reading(ctx).answered.take(json.len());
         }
         let value = match done {
-            // The edge copies the bytes into the response as they are.
+            // The edge copies these bytes into the response unchanged.
             Ok(json) if reading(ctx).is_raw() => Ok(Value::Binary(json.into())),
             Ok(json) => serde_json::from_slice(&json).map_err(Problem::internal),
             Err(problem) => Err(problem),
@@ -375,7 +375,7 @@ async fn write_rows<R: Record>(
 
 fn write_level<R: Record>(source: &Rows<R>, plan: &Plan, level: &Level, out: &mut Vec<u8>) -> Result<()> {
     let count = level.rows.len();
-    // Some room for what the page adds around its rows.
+    // Extra room for what the page adds around its rows.
     out.reserve(count * plan.width * 24 + 96);
     if source.reversed {
         write::array(plan, level, (0..count).rev(), out)
@@ -385,10 +385,10 @@ fn write_level<R: Record>(source: &Rows<R>, plan: &Plan, level: &Level, out: &mu
 }
 
 fn wrong_shape() -> Problem {
-    Problem::internal(anyhow::anyhow!("a plan of another shape was kept at this position"))
+    Problem::internal(anyhow::anyhow!("a plan of a different shape was cached for this position"))
 }
 
-/// The plans of one kept document, by the position of the root field.
+/// The plans of a cached document, by the position of the root field.
 #[derive(Default)]
 pub struct Plans(std::sync::Mutex<std::collections::HashMap<async_graphql::Pos, Arc<Shape>>>);
 

@@ -1,9 +1,9 @@
-//! Step one: a selection set becomes a plan.
+//! Step one: turns a selection set into a plan.
 //!
-//! The plan is made once for a selection set and serves every row: which expressions to select, at which
-//! position each is found, and the JSON around them with keys already escaped. Fields are merged by response
-//! key as the GraphQL specification asks (section 5.3.2 and 6.3.2), so fragments, aliases and repeated
-//! fields cost nothing later. `@skip` and `@include` are gone by now: the executor removes what they exclude.
+//! A plan is made once per selection set and serves every row: which expressions to select, the position of
+//! each, and the JSON around them with keys already escaped. Fields are merged by response key as in the
+//! GraphQL specification (sections 5.3.2 and 6.3.2), so fragments, aliases, and repeated fields cost nothing
+//! later. `@skip` and `@include` are gone by now: the executor removes what they exclude.
 
 use std::fmt::Write;
 
@@ -23,40 +23,40 @@ use crate::{
 use super::spec::{Load, Source, Spec};
 use crate::base::{column::Kind, spelling::snake_case};
 
-/// What stands in an expression over the row for the instant at which it is read, in milliseconds.
+/// The placeholder in an SQL expression for the time of reading, in milliseconds.
 pub const NOW: &str = ":now";
 
-/// What one selection set over a record asks for.
+/// The plan of one selection set on a record.
 pub struct Plan {
-    /// The select list, ready to be put behind `SELECT`. [`NOW`] in it is the instant of reading.
+    /// The select list, to put after `SELECT`. [`NOW`] in it stands for the time of reading.
     pub(super) columns: String,
     pub(super) object: Object,
     pub(super) relations: Vec<Relation>,
-    /// What depends on the caller; asked once a list.
+    /// Values that depend on the caller, computed once per list.
     pub(super) callers: Vec<fn(&Scope) -> String>,
-    /// What the caller needs for some of the fields; asked once a list.
+    /// Permissions needed for some of the fields, checked once per list.
     pub(super) needed: Vec<Permission>,
     pub(super) spec: &'static Spec,
-    /// How many columns the select list has.
+    /// The number of columns in the select list.
     pub(super) width: usize,
 }
 
-/// A JSON object: for each field the bytes that lead up to its value, and where the value comes from.
+/// A JSON object: for each field, the bytes before its value and the source of the value.
 #[derive(Default)]
 pub(super) struct Object(pub Vec<(Box<[u8]>, Slot)>);
 
 pub(super) enum Slot {
-    /// The same bytes for every row (`__typename`).
+    /// Fixed bytes, the same for every row (`__typename`).
     Literal(Box<[u8]>),
     Value {
         at: usize,
         kind: Kind,
     },
-    /// The n-th of the values that depend on the caller.
+    /// The n-th value that depends on the caller.
     Caller(usize),
-    /// Null for a caller without the n-th of the permissions that are needed.
+    /// Null for a caller without the n-th needed permission.
     Guarded(usize, Box<Slot>),
-    /// The secret that this one answer shows.
+    /// The secret shown in this answer only.
     Secret,
     Parts {
         at: usize,
@@ -70,7 +70,7 @@ pub(super) enum Slot {
     Many(usize),
 }
 
-/// The selected parts of a JSON value; `None` takes it whole.
+/// The selected parts of a JSON value. `None` takes all of it.
 pub(super) struct Parts(pub Option<Vec<(Box<[u8]>, Part)>>);
 
 pub(super) enum Part {
@@ -78,16 +78,16 @@ pub(super) enum Part {
     Key { name: String, parts: Parts },
 }
 
-/// Rows of another record, to be loaded for all rows at once.
+/// Rows of another record, loaded for all rows at once.
 pub(super) struct Relation {
-    /// The position of the key among this plan's columns.
+    /// The position of the key in this plan's columns.
     pub key: usize,
     pub load: Load,
-    /// The related rows' plan; its first column is the key.
+    /// The related rows' plan. Its first column is the key.
     pub plan: Plan,
 }
 
-/// What planning reads from the request.
+/// The request data that planning uses.
 #[derive(Clone, Copy)]
 pub(super) struct Planner<'a> {
     pub fragments: &'a Fragments,
@@ -96,7 +96,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Plans `sets`, the merged selection sets over one record. `first` is selected as the first column.
+    /// Plans `sets`, the merged selection sets on one record. `first` becomes the first column.
     pub fn plan(self, spec: &'static Spec, sets: &[&'a SelectionSet], first: Option<&str>) -> Plan {
         let mut needs = Needs::default();
         if let Some(first) = first {
@@ -123,7 +123,7 @@ impl<'a> Planner<'a> {
                         None => slot,
                     }
                 }
-                (_, None) => continue, // validation has refused unknown fields
+                (_, None) => continue, // validation has already refused unknown fields
             };
             object.0.push((lead(object.0.is_empty(), key), slot));
         }
@@ -169,7 +169,7 @@ impl<'a> Planner<'a> {
     }
 
     fn parts(self, owner: Option<&'a MetaType>, sets: &[&'a SelectionSet]) -> Parts {
-        // Asked of the type: the selection over an object may be empty, once directives have excluded all of it.
+        // Decided by the type: directives may have emptied the selection on an object.
         let Some(owner) = owner.filter(|ty| ty.is_composite()) else { return Parts(None) };
         let mut parts: Vec<(Box<[u8]>, Part)> = Vec::new();
         for (key, fields) in self.merge(sets) {
@@ -186,19 +186,19 @@ impl<'a> Planner<'a> {
         Parts(Some(parts))
     }
 
-    /// The named type of a field, without list and non-null marks.
+    /// The named type of a field, without list and non-null wrappers.
     fn type_of(self, owner: &str, field: &str) -> Option<&'a MetaType> {
         let field = self.registry.types.get(owner)?.field_by_name(field)?;
         self.registry.types.get(field.ty.trim_matches(['[', ']', '!']))
     }
 
-    /// Fields in the order of their first appearance, merged by response key.
+    /// Fields in order of first appearance, merged by response key.
     pub fn merge(self, sets: &[&'a SelectionSet]) -> Merged<'a> {
         merged(sets.iter().copied(), self.fragments, &|_| true)
     }
 }
 
-/// What the rows of a plan need; an expression that is asked for twice is selected once.
+/// The columns a plan needs. An expression used twice is selected once.
 #[derive(Default)]
 struct Needs {
     columns: Vec<String>,

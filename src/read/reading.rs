@@ -1,30 +1,30 @@
-//! What reading for one request takes: its loaders, its plans, and the room for what it is answered with.
+//! The context for reading in one request: its loaders, its plans, and its budget for answers.
 
 use std::sync::Arc;
 
-use super::{Plans, Share, fetch::Loaders};
+use super::{AnswerBudget, Plans, fetch::Loaders};
 
-/// What reading for one request takes. It lives as long as the request.
+/// The context for reading in one request. It lives as long as the request.
 #[derive(Default)]
 pub struct Reading {
     /// The data loaders.
     pub(super) loaders: Loaders,
-    /// The plans of the document, where the service keeps the document.
+    /// The document's plans, if the document is cached.
     plans: Option<Arc<Plans>>,
-    /// Whether root values may be JSON bytes, which only our own edges know how to write.
+    /// Whether root values may be JSON bytes, which only our own edges can write.
     raw: bool,
-    /// How much room what root fields are answered with takes.
-    pub answered: Share,
+    /// The size of the root fields' answers.
+    pub answered: AnswerBudget,
 }
 
 impl Reading {
-    /// For an edge that copies root values as `raw` bytes, or takes values apart.
+    /// For an edge that copies root values as `raw` bytes, or one that takes values apart.
     #[must_use]
-    pub fn new(plans: Option<Arc<Plans>>, raw: bool, answered: Share) -> Self {
+    pub fn new(plans: Option<Arc<Plans>>, raw: bool, answered: AnswerBudget) -> Self {
         Self { loaders: Loaders::default(), plans, raw, answered: answered.copied(raw) }
     }
 
-    /// The plans of the document, where the service keeps the document.
+    /// The document's plans, if the document is cached.
     pub(super) fn plans(&self) -> Option<&Plans> {
         self.plans.as_deref()
     }

@@ -1,7 +1,8 @@
-//! How large answers may be that are made at a time: those of one request, and together those of a batch or a socket.
+//! Limits the size of answers held at a time: those of one request, and all those of a batch or a socket.
 //!
-//! Relations multiply, so a short document can ask for gigabytes. What records are written to is counted while it is
-//! written. Operations that one client sends together share a [`Room`]: else each of them would have all of it.
+//! Relations multiply, so a short document can ask for gigabytes. The size of records is counted while they are
+//! written. Operations that a client sends together share a [`SharedBudget`]; otherwise each would have the full
+//! budget.
 
 use std::sync::{
     Arc,
@@ -10,43 +11,43 @@ use std::sync::{
 
 use crate::base::problem::{Code, Problem, Result};
 
-/// The most, in bytes of JSON.
+/// The largest total, in bytes of JSON.
 const MOST: usize = 64 << 20;
-/// As how much a byte counts that the executor takes apart, which needs some twenty times as much room.
-const TAKEN_APART: usize = 8;
-/// What a request may have although others have taken everything: a change is told to whoever made it, and an event to
-/// whoever waits for it, whatever else they have asked for.
+/// Weight of a byte that is parsed into `Value`s again: they take about 20 times the memory.
+const PARSED_WEIGHT: usize = 8;
+/// What a request may always have, even if others have used up everything: a caller gets the result of a
+/// change, and a subscriber its event, whatever else they have asked for.
 const SMALL: usize = 64 << 10;
-/// The most, in bytes of JSON, that one request may ask about the schema, all operations of a batch together: five
-/// times what the query of code generators takes.
+/// The most introspection, in bytes of JSON, per request or batch: five times what the query of code generators
+/// needs.
 const MOST_ABOUT_SCHEMA: usize = 2 << 20;
 
-/// What the operations of a batch or of a socket have taken together.
-pub struct Room {
+/// The bytes that the operations of a batch or a socket have taken together.
+pub struct SharedBudget {
     of: &'static str,
     taken: AtomicUsize,
-    /// What was taken of the schema, where that is bounded for all together.
+    /// The introspection taken, if limited for all operations together.
     about_schema: Option<AtomicUsize>,
 }
 
-impl Room {
-    /// Nothing is taken yet; `of` is what a caller knows it as.
+impl SharedBudget {
+    /// Empty. `of` is the caller's word for it in errors.
     #[must_use]
     pub fn new(of: &'static str) -> Arc<Self> {
         Arc::new(Self { of, taken: AtomicUsize::new(0), about_schema: None })
     }
 
-    /// The room of a batch, which is one request.
+    /// The room for a batch, which is one request.
     #[must_use]
     pub fn of_batch() -> Arc<Self> {
         let about_schema = Some(AtomicUsize::new(0));
         Arc::new(Self { of: "batch", taken: AtomicUsize::new(0), about_schema })
     }
 
-    /// Keeps an answer until everything is answered.
+    /// Counts an answer that is kept until all of the batch is answered.
     ///
     /// # Errors
-    /// `QUERY_TOO_COMPLEX` for one that does not fit any more.
+    /// `QUERY_TOO_COMPLEX` for an answer that no longer fits.
     pub fn keep(&self, answer: &[u8]) -> Result<()> {
         let before = self.taken.fetch_add(answer.len(), Ordering::Relaxed);
         if answer.len() <= SMALL || before + answer.len() <= MOST {
@@ -58,42 +59,42 @@ impl Room {
 
     fn is_full(&self) -> Problem {
         let detail = format!(
-            "The answers of one {} are together larger than it may have at a time: ask for less at once.",
+            "Together, the answers of one {} are larger than the limit. Ask for less at once.",
             self.of
         );
         Problem::new(Code::QueryTooComplex, detail)
     }
 }
 
-/// What one request has taken. It is given back when the request is gone.
-pub struct Share {
-    room: Option<Arc<Room>>,
+/// The bytes taken by one request. They are released when the request is gone.
+pub struct AnswerBudget {
+    room: Option<Arc<SharedBudget>>,
     taken: AtomicUsize,
     about_schema: AtomicUsize,
     weight: usize,
 }
 
-impl Default for Share {
+impl Default for AnswerBudget {
     fn default() -> Self {
         Self::of(None)
     }
 }
 
-impl Share {
-    /// The share of an operation that has the room with others, or for itself alone.
+impl AnswerBudget {
+    /// The budget of an operation, on its own or as a part of `room`.
     #[must_use]
-    pub fn of(room: Option<Arc<Room>>) -> Self {
-        Self { room, taken: AtomicUsize::new(0), about_schema: AtomicUsize::new(0), weight: TAKEN_APART }
+    pub fn of(room: Option<Arc<SharedBudget>>) -> Self {
+        Self { room, taken: AtomicUsize::new(0), about_schema: AtomicUsize::new(0), weight: PARSED_WEIGHT }
     }
 
-    /// The same, where the bytes are `copied` as they are, or else taken apart.
+    /// Sets whether the bytes are `copied` unchanged or parsed.
     #[must_use]
     pub fn copied(mut self, copied: bool) -> Self {
-        self.weight = if copied { 1 } else { TAKEN_APART };
+        self.weight = if copied { 1 } else { PARSED_WEIGHT };
         self
     }
 
-    /// Whether there is room for so many bytes more.
+    /// Checks that there is room for this many more bytes.
     ///
     /// # Errors
     /// `QUERY_TOO_COMPLEX`.
@@ -101,7 +102,7 @@ impl Share {
         let more = bytes * self.weight;
         let mine = self.taken.load(Ordering::Relaxed) + more;
         if mine > MOST {
-            let detail = "The response is larger than one request may ask for.";
+            let detail = "The response is larger than the limit for one request.";
             return Err(Problem::new(Code::QueryTooComplex, detail));
         }
         match &self.room {
@@ -112,7 +113,7 @@ impl Share {
         }
     }
 
-    /// Takes so many bytes.
+    /// Takes this many bytes.
     pub fn take(&self, bytes: usize) {
         let more = bytes * self.weight;
         self.taken.fetch_add(more, Ordering::Relaxed);
@@ -126,25 +127,25 @@ impl Share {
         together.unwrap_or(&self.about_schema)
     }
 
-    /// Whether there is room for so many bytes more about the schema.
+    /// Checks that there is room for this many more bytes of introspection.
     ///
     /// # Errors
     /// `QUERY_TOO_COMPLEX`.
     pub fn check_about_schema(&self, bytes: usize) -> Result<()> {
         if self.about_schema().load(Ordering::Relaxed) + bytes > MOST_ABOUT_SCHEMA {
-            let detail = "One request may not ask for so much of the schema: ask for less at once.";
+            let detail = "The request asks for too much of the schema. Ask for less at once.";
             return Err(Problem::new(Code::QueryTooComplex, detail));
         }
         self.check(bytes)
     }
 
-    /// Takes so many bytes about the schema. They are not given back: making them was the work.
+    /// Takes this many bytes of introspection. They are never released, because producing them was the work.
     pub fn take_about_schema(&self, bytes: usize) {
         self.about_schema().fetch_add(bytes, Ordering::Relaxed);
         self.take(bytes);
     }
 
-    /// Gives everything back: it is on its way to the client.
+    /// Releases everything, because it is on its way to the client.
     pub fn give_back(&self) {
         let mine = self.taken.swap(0, Ordering::Relaxed);
         if let Some(room) = &self.room {
@@ -153,7 +154,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for AnswerBudget {
     fn drop(&mut self) {
         self.give_back();
     }

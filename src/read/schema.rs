@@ -1,4 +1,4 @@
-//! How record types enter the GraphQL schema: one object type a [`Spec`].
+//! Adds record types to the GraphQL schema: one object type per [`Spec`].
 
 use std::{borrow::Cow, marker::PhantomData};
 
@@ -11,7 +11,7 @@ use async_graphql::{
 use super::spec::{Record, Source, Spec};
 use crate::base::secret::shown_once;
 
-/// Stands for the object type of `R` in the registry. Never resolved: rows are written by the plan.
+/// The object type of `R` in the registry. Never resolved: the plan writes rows.
 pub(super) struct ObjectOf<R>(PhantomData<R>);
 
 impl<R: Record> OutputType for ObjectOf<R> {
@@ -29,7 +29,7 @@ impl<R: Record> OutputType for ObjectOf<R> {
     }
 }
 
-/// Registers `R` and returns its name: a reference that may be null.
+/// Registers `R` and returns its name, as a nullable reference.
 pub(super) fn register_nullable<R: Record>(registry: &mut Registry) -> String {
     ObjectOf::<R>::create_type_info(registry);
     R::spec().name.to_owned()

@@ -1,7 +1,7 @@
-//! Selections as the specification merges them (section 6.3.2): by response key, in the order of first appearance.
+//! Merges selections as the specification does (section 6.3.2): by response key, in order of first appearance.
 //!
-//! No type of the schema is an interface or a union, so whatever is selected together is selected of one type, and the
-//! type condition of a fragment says nothing new.
+//! The schema has no interfaces or unions, so everything selected together belongs to one type, and type
+//! conditions on fragments add nothing.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ pub type Fragments = HashMap<Name, Positioned<FragmentDefinition>>;
 /// The fields under each response key.
 pub type Merged<'a> = IndexMap<&'a str, Vec<&'a Positioned<Field>>>;
 
-/// Merges sets that are selected together, without what `wanted` leaves out by its directives. Fragments must not
-/// spread themselves.
+/// Merges sets that are selected together, leaving out selections whose directives `wanted` rejects. Fragments
+/// must not spread themselves.
 pub fn merged<'a>(
     sets: impl IntoIterator<Item = &'a SelectionSet>,
     fragments: &'a Fragments,
@@ -55,12 +55,12 @@ fn collect<'a>(
     }
 }
 
-/// What the fields under one response key select together.
+/// What the fields under one response key select.
 pub fn below<'a>(fields: &[&'a Positioned<Field>]) -> impl Iterator<Item = &'a SelectionSet> {
     fields.iter().map(|field| &field.node.selection_set.node)
 }
 
-/// Whether `@skip` and `@include` leave a selection in. The variables were checked, and have their defaults.
+/// Whether `@skip` and `@include` keep a selection. The variables must be checked, with defaults applied.
 pub fn is_included(directives: &[Positioned<Directive>], variables: &Variables) -> bool {
     directives.iter().all(|directive| {
         let wanted = match directive.node.name.node.as_str() {
@@ -77,7 +77,7 @@ pub fn is_included(directives: &[Positioned<Directive>], variables: &Variables) 
     })
 }
 
-/// The value of a field's argument; none if it is not given.
+/// The value of a field's argument, or None if it isn't given.
 pub fn argument(field: &Field, name: &str, variables: &Variables) -> Option<ConstValue> {
     match &field.get_argument(name)?.node {
         Value::Variable(name) => variables.get(name).cloned(),

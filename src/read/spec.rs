@@ -1,4 +1,4 @@
-//! What a record is made of. Slices write [`Spec`]s in their `graphql.rs`; the rest of the module reads them.
+//! The definition of records. Slices write [`Spec`]s in their `graphql.rs`; the rest of the module reads them.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,9 @@ use crate::{
     core::access::Scope,
 };
 
-/// A GraphQL object that is a row of a table (alias `t`), or of a join around it.
+/// A GraphQL object backed by a row of a table (alias `t`) or of a join around it.
 pub trait Record: Send + Sync + 'static {
-    /// The record's description; the same one each time.
+    /// The record's definition. Always the same one.
     fn spec() -> &'static Spec;
 }
 
@@ -24,13 +24,13 @@ pub trait Record: Send + Sync + 'static {
 pub struct Spec {
     /// The GraphQL type's name.
     pub name: &'static str,
-    /// The `FROM` clause; the record's own table has the alias `t`.
+    /// The `FROM` clause. The record's own table has the alias `t`.
     pub from: &'static str,
-    /// The column of `t` that holds the tenant.
+    /// The tenant column of `t`.
     pub tenant: &'static str,
-    /// What a caller needs to see records of this type where another record relates to them.
+    /// The permission needed to see records of this type through a relation.
     pub permission: Option<Permission>,
-    /// What a row has to meet to be seen at all; empty where every row is.
+    /// A condition that rows must meet to be visible at all. Empty if all are.
     pub living: &'static str,
     pub(super) about: &'static str,
     pub(super) fields: Vec<Field>,
@@ -42,7 +42,7 @@ pub(super) struct Field {
     pub name: String,
     pub about: &'static str,
     pub source: Source,
-    /// What a caller needs to see the value; without it the value is null.
+    /// The permission needed to see the value. Without it, the value is null.
     pub permission: Option<Permission>,
 }
 
@@ -52,24 +52,24 @@ pub(super) type Register = fn(&mut Registry) -> String;
 pub(super) enum Source {
     /// One value of the row.
     Value { sql: Sql, kind: Kind, register: Register },
-    /// A value that depends on the caller and on no row, as JSON.
+    /// A value that depends on the caller and not on the row, as JSON.
     Caller { json: fn(&Scope) -> String, register: Register },
-    /// A secret that this one answer shows: no row has it.
+    /// A secret shown in this answer only. It is in no row.
     Secret { register: Register },
-    /// JSON whose parts can be selected; the stored keys are the snake_case of the GraphQL names.
+    /// JSON whose parts can be selected. The stored keys are the GraphQL names in snake_case.
     Parts { sql: String, register: Register },
-    /// An object made of values of the same row; null where `present` is false.
+    /// An object made of values of the same row. Null if `present` is false.
     Embedded { spec: fn() -> &'static Spec, present: &'static str, register: Register },
-    /// Another record, by a key that the row holds.
+    /// Another record, by a key in this row.
     One { spec: fn() -> &'static Spec, key: &'static str, load: Load, register: Register },
-    /// Other records that hold the row's key.
+    /// Other records that hold this row's key.
     Many { spec: fn() -> &'static Spec, key: &'static str, load: Load, register: Register },
 }
 
 /// An expression over the row.
 pub(super) struct Sql {
     pub sqlite: String,
-    /// `None` where the two databases share one.
+    /// `None` if both databases use the same SQL.
     pub postgres: Option<String>,
 }
 
@@ -88,11 +88,11 @@ impl From<String> for Sql {
     }
 }
 
-/// How the rows of a relation are found. The related record's own spec is named by a function and not read
-/// when the relation is declared: two records may relate to each other.
+/// How the rows of a relation are found. The related record's spec is given as a function and isn't read when
+/// the relation is declared, because two records may relate to each other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    /// Another `FROM` clause than the related record's own.
+    /// A `FROM` clause to use instead of the related record's own.
     pub from: Option<&'static str>,
     /// The related rows' column that holds the key.
     pub by: &'static str,
@@ -100,16 +100,16 @@ pub(super) struct Load {
     pub order: &'static str,
 }
 
-/// A relation to many. What is left out has the related record's own default.
+/// A relation to many. Empty fields take the related record's own defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Many {
-    /// The row's key, mostly `t.id`.
+    /// The row's key, usually `t.id`.
     pub key: &'static str,
     /// The related rows' column that holds the key: `t.server_id`.
     pub by: &'static str,
-    /// Another `FROM` clause, for relations through a join table.
+    /// A different `FROM` clause, for relations through a join table.
     pub from: Option<&'static str>,
-    /// A condition that each related row must meet: `t.archived_at IS NULL`.
+    /// A condition on each related row: `t.archived_at IS NULL`.
     pub filter: &'static str,
     /// The order of the related rows.
     pub order: &'static str,
@@ -122,7 +122,7 @@ impl Default for Many {
 }
 
 impl Spec {
-    /// Begins a record type whose rows come from `from` (the table with the alias `t`).
+    /// A record type whose rows come from `from` (the table with the alias `t`).
     #[must_use]
     pub fn new(name: &'static str, from: &'static str, about: &'static str) -> Self {
         Self {
@@ -137,36 +137,37 @@ impl Spec {
         }
     }
 
-    /// Names the permission that a caller needs to reach records of this type through a relation. A record
-    /// without one shows no more than the records that relate to it may show anyway.
+    /// The permission needed to reach records of this type through a relation. A record without one shows no
+    /// more than the records that relate to it already show.
     #[must_use]
     pub fn permission(mut self, permission: Permission) -> Self {
         self.permission = Some(permission);
         self
     }
 
-    /// Records of this type are deleted by hiding them: a row that does not meet `condition` is in no list, behind no id
-    /// and behind no relation. What only names it (an `AgentSummary`) is a record type of its own and goes on doing so.
+    /// Deleting records of this type hides them: a row that doesn't meet `condition` appears in no list, under
+    /// no id, and in no relation. A short form that only names it (such as `AgentSummary`) is a separate record
+    /// type and still does.
     #[must_use]
     pub fn living(mut self, condition: &'static str) -> Self {
         self.living = condition;
         self
     }
 
-    /// Names another tenant column than `t.organization_id`.
+    /// Sets a tenant column other than `t.organization_id`.
     #[must_use]
     pub fn tenant(mut self, column: &'static str) -> Self {
         self.tenant = column;
         self
     }
 
-    /// A field that is the column of the same name.
+    /// A field backed by the column of the same name.
     #[must_use]
     pub fn column<T: Column>(self, name: &'static str, about: &'static str) -> Self {
         self.sql::<T>(name, format!("t.{name}"), about)
     }
 
-    /// A field that is an SQL expression over the row (portable between SQLite and PostgreSQL).
+    /// A field computed by an SQL expression over the row (portable between SQLite and PostgreSQL).
     #[must_use]
     pub fn sql<T: Column>(self, name: &'static str, sql: impl Into<String>, about: &'static str) -> Self {
         self.field(
@@ -176,7 +177,8 @@ impl Spec {
         )
     }
 
-    /// [`Self::sql`] for the few things that the two databases spell differently, such as lists made of rows.
+    /// [`Self::sql`] for the few expressions that differ between the two databases, such as lists built from
+    /// rows.
     #[must_use]
     pub fn sql_by_backend<T: Column>(
         self,
@@ -189,14 +191,14 @@ impl Spec {
         self.field(name, about, Source::Value { sql, kind: T::KIND, register: T::create_type_info })
     }
 
-    /// Whole seconds that have passed since the instant that the SQL expression gives.
+    /// Whole seconds since the time given by the SQL expression.
     #[must_use]
     pub fn elapsed(self, name: &'static str, since: &'static str, about: &'static str) -> Self {
         let register = <Option<i64> as OutputType>::create_type_info;
         self.field(name, about, Source::Value { sql: since.to_owned().into(), kind: Kind::Elapsed, register })
     }
 
-    /// A field whose value depends on the caller alone: `json` writes it.
+    /// A field whose value depends only on the caller. `json` writes it.
     #[must_use]
     pub fn caller<T: OutputType>(
         self,
@@ -207,23 +209,23 @@ impl Spec {
         self.field(name, about, Source::Caller { json, register: T::create_type_info })
     }
 
-    /// The permissions about such records that the caller holds, as [`Scope::can`] writes them: for a panel that greys
-    /// out. The policy knows no single record, so it is the same for all of a list; `viewerCan` of the root says why.
+    /// The caller's permissions on these records, as [`Scope::can`] writes them, so that a panel can grey out
+    /// actions. The policy knows no individual records, so the value is the same for a whole list. The root
+    /// field `viewerCan` explains it.
     #[must_use]
     pub fn viewer_can(self, json: fn(&Scope) -> String) -> Self {
-        let about =
-            "The permissions about it that the caller holds; the root field `viewerCan` says why or why not.";
+        let about = "The caller's permissions on it. The root field `viewerCan` explains why or why not.";
         self.caller::<Vec<Permission>>("viewer_can", json, about)
     }
 
-    /// A secret that only the answer which made it shows (see [`One::with_secret`](super::One::with_secret)).
+    /// A secret shown only in the answer that created it (see [`One::with_secret`](super::One::with_secret)).
     #[must_use]
     pub fn secret(self, name: &'static str, about: &'static str) -> Self {
         self.field(name, about, Source::Secret { register: <Option<String> as OutputType>::create_type_info })
     }
 
-    /// A field that is JSON whose parts can be selected. `T` gives the GraphQL type; the stored JSON has its
-    /// names in snake_case.
+    /// A JSON field whose parts can be selected. `T` gives the GraphQL type; the stored JSON has its names in
+    /// snake_case.
     #[must_use]
     pub fn parts<T: OutputType>(
         self,
@@ -234,20 +236,20 @@ impl Spec {
         self.field(name, about, Source::Parts { sql: sql.into(), register: T::create_type_info })
     }
 
-    /// An object made of values of the same row, null where the SQL expression `present` is not true.
+    /// An object made of values of the same row. Null unless the SQL expression `present` is true.
     #[must_use]
     pub fn embedded<R: Record>(self, name: &'static str, present: &'static str, about: &'static str) -> Self {
         let register = super::schema::register_nullable::<R>;
         self.field(name, about, Source::Embedded { spec: R::spec, present, register })
     }
 
-    /// Another record, found by the id that the SQL expression `key` gives.
+    /// Another record, by the id that the SQL expression `key` gives.
     #[must_use]
     pub fn one<R: Record>(self, name: &'static str, key: &'static str, about: &'static str) -> Self {
         self.one_by::<R>(name, key, "t.id", about)
     }
 
-    /// Another record, found by a column of its own.
+    /// Another record, by one of its own columns.
     #[must_use]
     pub fn one_by<R: Record>(
         self,
@@ -270,7 +272,7 @@ impl Spec {
         self.field(name, about, Source::Many { spec: R::spec, key, load, register })
     }
 
-    /// Whether its rows are made of more than one table.
+    /// Whether its rows come from more than one table.
     pub(super) fn is_joined(&self) -> bool {
         self.from.contains(" JOIN ")
     }
@@ -282,8 +284,8 @@ impl Spec {
         self
     }
 
-    /// The field just named is null for a caller without this permission: its type has to be nullable. A list that can be
-    /// filtered or sorted by the value would still tell it, so those need the permission as well.
+    /// Makes the last field null for a caller without this permission, so its type must be nullable. Filtering
+    /// or sorting a list by the value would still reveal it, so those need the permission as well.
     #[must_use]
     pub fn needs(mut self, permission: Permission) -> Self {
         if let Some(field) = self.fields.last_mut() {

@@ -1,4 +1,4 @@
-//! Step three: rows become JSON, by column position, in one pass.
+//! Step three: writes rows as JSON, by column position, in one pass.
 
 use sea_orm::QueryResult;
 use secrecy::ExposeSecret;
@@ -15,8 +15,8 @@ use crate::base::{
     time::Timestamp,
 };
 
-/// Reads a column by position. Types are not checked against the column's declared one: the spec is the
-/// declaration, and SQLite has none for expressions.
+/// Reads a column by position. Not checked against the declared type: the spec is the declaration, and SQLite
+/// has no types for expressions.
 macro_rules! read {
     ($row:expr, $at:expr, $type:ty) => {
         match ($row.try_as_pg_row(), $row.try_as_sqlite_row()) {
@@ -159,7 +159,7 @@ fn value(row: &QueryResult, at: usize, kind: Kind, now: Timestamp, out: &mut Vec
     Ok(())
 }
 
-/// Writes a JSON string; text that needs no escape, which is nearly all of it, is copied as it is.
+/// Writes a JSON string. Text without characters to escape, which is nearly all text, is copied unchanged.
 fn string(text: &str, out: &mut Vec<u8>) -> Result<()> {
     if text.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
         return serde_json::to_writer(out, text).map_err(Problem::internal);
@@ -180,7 +180,7 @@ fn selected(row: &QueryResult, at: usize, parts: &Parts, out: &mut Vec<u8>) -> R
     }
 }
 
-/// Copies the selected parts of stored JSON; lists are walked, what is missing is null.
+/// Copies the selected parts of stored JSON. Lists are walked; missing parts become null.
 fn write_parts(json: &str, parts: &Parts, out: &mut Vec<u8>) -> Result<()> {
     let Parts(Some(selected)) = parts else {
         out.extend_from_slice(json.as_bytes());

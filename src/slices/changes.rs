@@ -14,18 +14,18 @@ use crate::{
     fields::{Enter, follow, permit::member},
 };
 
-/// A change of a record. What it has become is asked for by whoever shows it.
+/// A change to a record. It carries no data: clients refetch what they show.
 #[derive(SimpleObject)]
 pub struct Change {
-    /// The kind of record; null where changes may have been missed.
+    /// The kind of record. Null if changes may have been missed.
     pub kind: Option<RecordKind>,
-    /// Which record; null where changes may have been missed.
+    /// The record's id. Null if changes may have been missed.
     pub id: Option<Id>,
     /// What happened.
     pub op: ChangeOp,
 }
 
-/// What it takes to hear of records of a kind.
+/// The permission needed to hear about records of a kind.
 #[must_use]
 pub const fn needed(kind: RecordKind) -> Permission {
     match kind {
@@ -47,14 +47,14 @@ pub const fn needed(kind: RecordKind) -> Permission {
     }
 }
 
-/// Watching everything.
+/// The subscription for changes of all kinds.
 #[derive(Default)]
 pub struct ChangeSubscription;
 
 #[Subscription]
 impl ChangeSubscription {
-    /// Every change of the organization's records of these kinds that the caller may view; of all kinds if none are named.
-    /// `RESYNC` says that changes may have been missed.
+    /// Every change to the organization's records of these kinds that the caller may view; without `kinds`, of
+    /// all kinds. `RESYNC` means that changes may have been missed, so refetch everything.
     #[graphql(directive = member::apply())]
     async fn changes(
         &self,

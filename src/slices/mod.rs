@@ -1,8 +1,8 @@
-//! The product, a folder a resource.
+//! The product: one folder per resource.
 //!
-//! Each slice has the same files: `mod.rs` (operations and their errors, the only door), `entity.rs` (rows, private),
-//! `graphql.rs` (objects and root fields), `state.rs` where there is a lifecycle. A slice may call another slice's
-//! `mod.rs`, never its entity.
+//! All slices have the same files: `mod.rs` (operations and their errors, the only way in), `entity.rs` (rows,
+//! private), `graphql.rs` (objects and root fields), and `state.rs` if the resource has a lifecycle. A slice
+//! may call another slice's `mod.rs`, never its entity.
 
 pub mod agents;
 pub mod approvals;

@@ -30,7 +30,7 @@ async fn an_agent_is_created_stopped() {
 }
 
 #[tokio::test]
-async fn what_an_agent_refers_to_has_to_be_the_organizations() {
+async fn an_agent_refers_only_to_its_own_organization() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}/agent", app.org);
     let foreign: i64 = {
@@ -49,7 +49,7 @@ async fn what_an_agent_refers_to_has_to_be_the_organizations() {
         app.owner.post(&path, json!({ "name": "x", "server_id": server, "image_id": 999_999 })).await;
     assert_eq!(refused.violations(), [("/image_id", "NOT_FOUND")]);
     let total = app.owner.get(&format!("{path}?page=1&limit=1")).await.expect(200)["total"].clone();
-    assert_eq!(total, 0, "nothing was made");
+    assert_eq!(total, 0, "nothing was created");
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn operator_starts_a_stopped_agent() {
     assert_eq!(started["status"], "SPAWNING");
     let commands = || app.column::<String>("SELECT kind FROM outbox ORDER BY id");
     assert_eq!(commands().await, ["LAUNCH"]);
-    // Again while it spawns: the same answer, and it is launched once.
+    // Starting it again while it spawns gives the same answer, and it is launched only once.
     assert_eq!(app.operator.post(&path, Value::Null).await.expect(200)["status"], "SPAWNING");
     assert_eq!(commands().await, ["LAUNCH"]);
 }
@@ -105,7 +105,7 @@ async fn stranger_sees_no_agent_to_start() {
 }
 
 #[tokio::test]
-async fn ids_that_are_no_numbers_are_malformed() {
+async fn ids_that_are_not_numbers_are_malformed() {
     let app = TestApp::start().await;
     let answer = app.owner.post(&format!("/v1/org/{}/agent/abc/start", app.org), Value::Null).await;
     assert_eq!(answer.problem(), (400, "MALFORMED_REQUEST"));
@@ -220,7 +220,7 @@ async fn one_failing_root_field_leaves_the_others_alone() {
 }
 
 #[tokio::test]
-async fn a_model_credential_is_not_sent_to_another_address_than_it_was_given_for() {
+async fn a_model_credential_is_sent_only_to_the_address_it_was_set_for() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let update = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { id } }";

@@ -1,4 +1,4 @@
-//! What an edit of an agent does beside its own row, and which settings do not go together.
+//! Effects of editing an agent beyond its own row, and settings that contradict each other.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn set_status(app: &TestApp, agent: i64, status: &str) {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_up_stays_where_it_is() {
+async fn a_running_agent_stays_on_its_server() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (server, image) = (app.server().await, app.image().await);
@@ -41,7 +41,7 @@ async fn an_agent_that_is_up_stays_where_it_is() {
 }
 
 #[tokio::test]
-async fn the_host_is_told_of_settings_that_it_uses() {
+async fn the_host_hears_of_settings_it_uses() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     set_status(&app, agent, "RUNNING").await;
@@ -61,7 +61,7 @@ async fn the_host_is_told_of_settings_that_it_uses() {
 }
 
 #[tokio::test]
-async fn the_model_that_is_resolved_follows_the_image() {
+async fn the_resolved_model_follows_the_image() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let image: i64 = app.one("SELECT image_id FROM agents WHERE id = $1", vec![agent.into()]).await;
@@ -121,7 +121,7 @@ async fn settings_that_contradict_each_other_are_refused() {
         assert_eq!(refused.wrong_inputs(), wrong, "{input}");
         assert!(!refused.text.contains("hunter2"), "{}", refused.text);
     }
-    // What is there already counts as well.
+    // Stored settings count as well.
     edit(&app, agent, json!({ "backupCron": "0 3 * * *", "approvalBlockThreshold": 50 })).await.data();
     edit(&app, agent, json!({ "backupSchedule": "CRON", "approvalAskThreshold": 50 })).await.data();
     let gone = edit(&app, agent, json!({ "backupCron": null })).await;
@@ -139,7 +139,7 @@ async fn settings_that_contradict_each_other_are_refused() {
 }
 
 #[tokio::test]
-async fn nobody_writes_to_an_agent_that_was_deleted() {
+async fn nobody_writes_to_a_deleted_agent() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -150,7 +150,7 @@ async fn nobody_writes_to_an_agent_that_was_deleted() {
     assert_eq!(refused.code(), "ARCHIVED");
     assert!(refused.text.contains("deleted"), "{}", refused.text);
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM messages", vec![]).await, 0);
-    // The thread stays, and names the agent; the agent's record is gone wherever it is asked for.
+    // The conversation stays and names the agent, but the agent's record is gone everywhere.
     let get =
         "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) { agent { id } agentDetails { id } } }";
     let shown = app.viewer.gql(get, json!({ "o": app.org, "c": conversation })).await.data();

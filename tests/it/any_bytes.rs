@@ -1,7 +1,7 @@
-//! A law: whatever bytes arrive at whatever address, the service answers, never with a 5xx, and says what is wrong
+//! A law: whatever bytes arrive at whatever path, the service answers, never with a 5xx, and reports the error
 //! in the form of that face.
 //!
-//! The harness fails a test in which a panic was logged or a 5xx was answered; what is asserted here is the form.
+//! The harness fails a test if a panic was logged or a 5xx answered. These tests check the form.
 
 use proptest::{
     prelude::*,
@@ -12,7 +12,7 @@ use reqwest::Method;
 
 use crate::harness::{Actor, Answer, TestApp};
 
-/// Requests a property makes; enough to be worth it, few enough for every run.
+/// Requests per property: enough to be worthwhile, few enough for every run.
 const CASES: usize = 300;
 
 fn runner() -> TestRunner {
@@ -21,10 +21,10 @@ fn runner() -> TestRunner {
 }
 
 fn sample<S: Strategy>(runner: &mut TestRunner, strategy: &S) -> S::Value {
-    strategy.new_tree(runner).expect("the strategy makes values").current()
+    strategy.new_tree(runner).expect("the strategy produces values").current()
 }
 
-/// Parts of JSON that come near to what the service takes.
+/// Fragments of JSON close to what the service accepts.
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -146,10 +146,11 @@ async fn tools_refuse_any_arguments_with_problems() {
     let app = TestApp::start().await;
     app.agent().await;
     let mut runner = runner();
-    let offers = muster::faces::mcp::offers(&app.service.rest.routes, &app.service.graphql.catalogue);
+    let tool_routes =
+        muster::faces::mcp::tool_routes(&app.service.rest.routes, &app.service.graphql.catalogue);
     let (arguments, bodies) = (json(), body());
     for case in 0..CASES {
-        let name = &offers.all()[case % offers.all().len()].tool.name;
+        let name = &tool_routes.all()[case % tool_routes.all().len()].tool.name;
         let call = format!(
             r#"{{"jsonrpc":"2.0","id":{case},"method":"tools/call","params":{{"name":"{name}","arguments":{}}}}}"#,
             sample(&mut runner, &arguments)
@@ -168,7 +169,7 @@ async fn tools_refuse_any_arguments_with_problems() {
 }
 
 #[tokio::test]
-async fn unknown_addresses_and_methods_are_problems() {
+async fn unknown_paths_and_methods_are_problems() {
     let app = TestApp::start().await;
     for path in
         ["//", "/v1", "/v1/org", "/v2/org/1", "/v1/org/1/agents", "/%00", "/v1/org/%ff/agent", "/graphql/x"]

@@ -57,7 +57,7 @@ async fn list(app: &TestApp, only_pending: bool) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn the_record_is_the_one_of_the_design() {
+async fn the_record_matches_the_design() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -118,7 +118,7 @@ async fn the_record_is_the_one_of_the_design() {
 }
 
 #[tokio::test]
-async fn the_list_is_newest_first_then_by_id_and_can_leave_out_what_has_ended() {
+async fn the_list_is_newest_first_then_by_id_and_can_hide_ended_ones() {
     let app = TestApp::start().await;
     let (first, second) = (raise(&app, action()).await, raise(&app, action()).await);
     app.clock.advance(Duration::from_secs(1));
@@ -169,7 +169,7 @@ async fn a_comment_and_the_face_are_kept() {
 }
 
 #[tokio::test]
-async fn viewers_see_and_do_not_decide_and_strangers_see_nothing() {
+async fn viewers_see_but_do_not_decide_and_strangers_see_nothing() {
     let app = TestApp::start().await;
     let id = raise(&app, question(false, true)).await;
     for verb in ["resolve", "dismiss"] {
@@ -266,7 +266,7 @@ async fn an_action_is_approved_or_denied_and_an_alert_is_not_answered() {
 }
 
 #[tokio::test]
-async fn of_two_who_answer_at_once_exactly_one_decides() {
+async fn when_two_answer_at_once_exactly_one_decides() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     for _ in 0..5 {
@@ -324,7 +324,7 @@ async fn a_decision_reaches_the_agent_and_opens_the_conversation_when_it_is_the_
 }
 
 #[tokio::test]
-async fn what_nobody_decides_expires_and_fails_closed() {
+async fn an_undecided_approval_expires_and_fails_closed() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -360,7 +360,7 @@ async fn what_nobody_decides_expires_and_fails_closed() {
 }
 
 #[tokio::test]
-async fn an_overdue_approval_reads_the_same_before_the_tick_as_after_it() {
+async fn an_overdue_approval_reads_the_same_before_and_after_the_round() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -390,7 +390,7 @@ async fn an_overdue_approval_reads_the_same_before_the_tick_as_after_it() {
 }
 
 #[tokio::test]
-async fn what_is_overdue_ends_a_few_at_a_time() {
+async fn overdue_approvals_end_a_few_at_a_time() {
     let app = TestApp::start().await;
     let soon = app.clock.now().plus(Duration::from_mins(1));
     let mut tx = app.scope().begin().await.unwrap();
@@ -400,7 +400,7 @@ async fn what_is_overdue_ends_a_few_at_a_time() {
     }
     tx.commit().await.unwrap();
     app.clock.advance(Duration::from_mins(2));
-    // The sixtieth can't end: those that have ended before it stay so.
+    // The sixtieth can't end. Those that ended before it stay ended.
     let sixtieth: i64 =
         app.one("SELECT id FROM approvals ORDER BY expires_at LIMIT 1 OFFSET 59", vec![]).await;
     let (stop, go) = if is_postgres() {
@@ -423,7 +423,7 @@ async fn what_is_overdue_ends_a_few_at_a_time() {
 }
 
 #[tokio::test]
-async fn those_who_watch_hear_of_each_change_of_their_organization() {
+async fn subscribers_hear_of_each_change_in_their_organization() {
     let app = TestApp::start().await;
     let mut request = muster::core::Request::system(&app.core);
     request.caller = app.caller(&app.viewer).await;
@@ -451,7 +451,7 @@ async fn those_who_watch_hear_of_each_change_of_their_organization() {
     let heard = async { (changes.next().await.unwrap(), changes.next().await.unwrap()) };
     let (id, (raised, resolved)) = tokio::join!(acts, heard);
     let data = |answer: async_graphql::Response| answer.into_result().unwrap().data.into_json().unwrap();
-    // The record is read when the change is heard of; by then it may have gone on.
+    // The record is read when the event arrives, so by then it may have changed again.
     assert_eq!(data(raised)["approvalChanged"]["id"], id);
     assert_eq!(data(resolved)["approvalChanged"], json!({ "id": id, "status": "RESOLVED" }));
 }

@@ -1,5 +1,5 @@
-//! What credentials, MCP servers and skills have in common: they are assigned to agents, archived and restored. Each
-//! test runs for all three.
+//! What credentials, MCP servers, and skills have in common: they are assigned to agents, archived, and
+//! restored. Each test runs for all three.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp};
 
-/// One of the three, by the names that the schema gives it.
+/// One of the three, with the names it has in the schema.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
@@ -112,13 +112,13 @@ async fn commands(app: &TestApp) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn the_agents_named_are_all_the_agents_there_are() {
+async fn assigning_replaces_the_whole_list() {
     let app = TestApp::start().await;
     let (first, second, third) = (app.agent().await, app.agent().await, app.agent().await);
     for kind in KINDS {
         let id = kind.made(&app, "shared").await;
         let set = kind.set_agents(&app, &app.operator, id, &[second, first, second]).await.data();
-        assert_eq!(ids(&set["it"]["agents"]), [first, second], "duplicates are folded");
+        assert_eq!(ids(&set["it"]["agents"]), [first, second], "duplicates count once");
         assert_eq!(set["it"]["assignmentCount"], 2);
         assert_eq!(app.marked_agents().await, [first, second]);
         let since = set["it"]["assignments"][1]["assignedAt"].clone();
@@ -126,16 +126,16 @@ async fn the_agents_named_are_all_the_agents_there_are() {
         app.clock.advance(Duration::from_mins(1));
         let set = kind.set_agents(&app, &app.operator, id, &[second, third]).await.data();
         assert_eq!(ids(&set["it"]["assignments"]), [second, third]);
-        assert_eq!(set["it"]["assignments"][0]["assignedAt"], since, "who stays keeps the time");
+        assert_eq!(set["it"]["assignments"][0]["assignedAt"], since, "an agent that stays keeps its time");
         assert_ne!(set["it"]["assignments"][1]["assignedAt"], since);
         assert_eq!(
             app.marked_agents().await,
             [first, third],
-            "added and removed are marked, who stays is not"
+            "added and removed agents are marked, those that stay are not"
         );
 
         kind.set_agents(&app, &app.operator, id, &[third, second]).await.data();
-        assert_eq!(app.marked_agents().await, [0; 0], "the same list is no change");
+        assert_eq!(app.marked_agents().await, [0; 0], "the same list changes nothing");
         let set = kind.set_agents(&app, &app.operator, id, &[]).await.data();
         assert_eq!(set["it"]["assignments"], json!([]));
         app.marked_agents().await;
@@ -144,7 +144,7 @@ async fn the_agents_named_are_all_the_agents_there_are() {
 }
 
 #[tokio::test]
-async fn an_unknown_agent_refuses_the_whole_list() {
+async fn one_unknown_agent_fails_the_whole_list() {
     let app = TestApp::start().await;
     let (known, foreign, deleted) = (app.agent().await, app.other_agent().await, app.agent().await);
     let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
@@ -168,7 +168,7 @@ async fn an_unknown_agent_refuses_the_whole_list() {
 }
 
 #[tokio::test]
-async fn archiving_hides_a_thing_and_keeps_who_had_it() {
+async fn archiving_hides_a_thing_and_keeps_its_assignments() {
     let app = TestApp::start().await;
     let (running, stopped) = (app.agent().await, app.agent().await);
     set_running(&app, running).await;
@@ -182,7 +182,7 @@ async fn archiving_hides_a_thing_and_keeps_who_had_it() {
         assert_ne!(archived["it"]["archivedAt"], Value::Null);
         assert_eq!(ids(&archived["it"]["assignments"]), [running, stopped]);
         assert_eq!(app.marked_agents().await, [running, stopped]);
-        assert_eq!(commands(&app).await, [running], "who runs is told at once");
+        assert_eq!(commands(&app).await, [running], "a running agent is told at once");
         assert_eq!(
             kind.listed(&app, &app.viewer, false).await.data()["it"],
             json!({ "total": 0, "data": [] })
@@ -193,7 +193,7 @@ async fn archiving_hides_a_thing_and_keeps_who_had_it() {
 
         app.clock.advance(Duration::from_mins(1));
         let again = kind.switch(&app, &app.operator, "archive", id).await.data();
-        assert_eq!(again["it"], archived["it"], "archiving twice is archiving once");
+        assert_eq!(again["it"], archived["it"], "archiving again does nothing");
 
         let restored = kind.switch(&app, &app.operator, "unarchive", id).await.data();
         assert_eq!(restored["it"]["archivedAt"], Value::Null);
@@ -202,15 +202,15 @@ async fn archiving_hides_a_thing_and_keeps_who_had_it() {
         assert_eq!(commands(&app).await, [running, running]);
         app.clock.advance(Duration::from_mins(1));
         let again = kind.switch(&app, &app.operator, "unarchive", id).await.data();
-        assert_eq!(again["it"], restored["it"], "restoring twice is restoring once");
+        assert_eq!(again["it"], restored["it"], "restoring again does nothing");
         assert_eq!(app.marked_agents().await, [0; 0]);
         let sql = format!("SELECT COUNT(*) FROM audit_lines WHERE operation LIKE '%archive{}'", kind.name);
-        assert_eq!(app.one::<i64>(&sql, vec![]).await, 2, "what changes nothing is not in the log");
+        assert_eq!(app.one::<i64>(&sql, vec![]).await, 2, "operations without an effect are not in the log");
     }
 }
 
 #[tokio::test]
-async fn what_is_archived_cannot_be_changed() {
+async fn archived_things_cannot_be_changed() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     for kind in KINDS {
@@ -223,7 +223,7 @@ async fn what_is_archived_cannot_be_changed() {
 }
 
 #[tokio::test]
-async fn a_name_is_unique_among_what_is_not_archived() {
+async fn a_name_is_unique_among_unarchived_things() {
     let app = TestApp::start().await;
     for kind in KINDS {
         let first = kind.made(&app, "  shared ").await;
@@ -283,7 +283,7 @@ async fn an_agent_shows_what_it_works_with() {
 }
 
 #[tokio::test]
-async fn a_deleted_agent_is_assigned_nothing() {
+async fn nothing_can_be_assigned_to_a_deleted_agent() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut made = Vec::new();
@@ -331,7 +331,7 @@ async fn viewers_look_and_strangers_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_assign_things_to_the_same_agents_never_wait_in_a_circle() {
+async fn concurrent_assignments_to_the_same_agents_never_deadlock() {
     let app = TestApp::start().await;
     let all = app.populate(4).await;
     let (there, back) = (all.agents.clone(), all.agents.iter().rev().copied().collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Attachments: files are uploaded, posted with a message, and downloaded without being shown.
+//! Attachments: files are uploaded, posted with a message, and downloaded but never displayed.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn a_file_is_uploaded_posted_and_downloaded() {
     assert!(file.header("content-security-policy").contains("sandbox"));
     let again = app.viewer.request(reqwest::Method::GET, &url).header("if-none-match", file.header("etag"));
     assert_eq!(Answer::of(again).await.status, 304);
-    // A proxy may have weakened the tag, or ask for several.
+    // A proxy may have weakened the tag, or may ask for several.
     for (known, status) in
         [(format!("\"other\", W/{}", file.header("etag")), 304), ("\"other\"".to_owned(), 200)]
     {
@@ -66,7 +66,7 @@ async fn a_file_is_uploaded_posted_and_downloaded() {
 }
 
 #[tokio::test]
-async fn who_may_not_gets_no_bytes() {
+async fn without_permission_no_bytes_are_served() {
     let app = TestApp::start().await;
     let taken = put(&app, "a.txt", "text/plain", b"secret".to_vec()).await.expect(201);
     let id = taken["id"].as_i64().unwrap();
@@ -92,7 +92,7 @@ async fn who_may_not_gets_no_bytes() {
 }
 
 #[tokio::test]
-async fn a_file_of_somebody_else_is_not_mine_to_post() {
+async fn another_persons_file_cannot_be_posted() {
     let app = TestApp::start().await;
     let conversation = app.conversation(app.agent().await).await;
     let id = put(&app, "a.txt", "text/plain", b"mine".to_vec()).await.expect(201)["id"].clone();
@@ -156,7 +156,7 @@ async fn a_small_file_goes_through_the_schema_too() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_posted_within_a_day_is_removed() {
+async fn a_file_not_posted_within_a_day_is_removed() {
     let app = TestApp::start().await;
     let conversation = app.conversation(app.agent().await).await;
     let posted = put(&app, "posted.txt", "text/plain", b"kept".to_vec()).await.expect(201)["id"].clone();

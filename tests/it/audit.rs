@@ -1,5 +1,5 @@
-//! The audit log: what was done has a line, what went wrong has none, and nobody reads a secret in it. What was refused:
-//! `audit_refusals.rs`.
+//! The audit log: successful operations have an entry, failed ones don't, and nobody can read a secret in it.
+//! For refusals see `audit_refusals.rs`.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn lines(app: &TestApp) -> i64 {
 }
 
 #[tokio::test]
-async fn a_line_tells_who_did_what_to_what() {
+async fn an_entry_says_who_did_what_to_which_record() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     app.clock.advance(Duration::from_secs(1));
@@ -52,7 +52,7 @@ async fn a_line_tells_who_did_what_to_what() {
 }
 
 #[tokio::test]
-async fn a_service_token_is_told_by_its_hint() {
+async fn a_service_token_is_identified_by_its_hint() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let token = app.token(&["agent.edit"]).await;
@@ -64,7 +64,7 @@ async fn a_service_token_is_told_by_its_hint() {
 }
 
 #[tokio::test]
-async fn the_log_can_be_narrowed_down_and_paged() {
+async fn the_log_can_be_filtered_and_paged() {
     let app = TestApp::start().await;
     let (one, two) = (app.agent().await, app.agent().await);
     app.clock.advance(Duration::from_secs(10));
@@ -72,7 +72,7 @@ async fn the_log_can_be_narrowed_down_and_paged() {
         app.operator.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
     }
     let total = |filter| async { log(&app, &app.owner, filter).await["total"].clone() };
-    // Each agent came with a server and an image.
+    // Each agent has its own server and image.
     assert_eq!(total(json!({})).await, 8);
     assert_eq!(total(json!({ "operation": "startAgent" })).await, 2);
     assert_eq!(total(json!({ "kind": "agent", "target": one })).await, 2);
@@ -88,7 +88,7 @@ async fn the_log_can_be_narrowed_down_and_paged() {
 }
 
 #[tokio::test]
-async fn what_went_wrong_has_no_line() {
+async fn failed_operations_have_no_entry() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let before = lines(&app).await;
@@ -125,7 +125,7 @@ async fn secrets_do_not_reach_the_log() {
 }
 
 #[tokio::test]
-async fn only_administrators_read_the_log_and_only_their_own() {
+async fn administrators_alone_read_the_log_and_only_their_own() {
     let app = TestApp::start().await;
     app.agent().await;
     app.seal().await;
@@ -145,7 +145,7 @@ async fn only_administrators_read_the_log_and_only_their_own() {
 }
 
 #[tokio::test]
-async fn an_edit_to_what_is_there_already_has_no_line_and_leaves_the_time_of_the_last_change() {
+async fn an_edit_that_changes_nothing_has_no_entry_and_keeps_the_time_of_change() {
     let app = TestApp::start().await;
     let all = app.populate(1).await;
     let edits = [
@@ -179,7 +179,7 @@ async fn an_edit_to_what_is_there_already_has_no_line_and_leaves_the_time_of_the
         assert_eq!((counts[1] - counts[0], counts[2] - counts[1]), (1, 0), "{kind}");
         assert_eq!(times[0], times[1], "{kind}");
     }
-    // Whoever may not see it edits nothing either way.
+    // Without the permission to see it, nobody can edit anything either way.
     let before = lines(&app).await;
     let theirs = json!({ "o": app.other_org, "id": all.servers[0], "i": { "description": "once" } });
     let edit = "mutation($o: Id!, $id: Id!, $i: UpdateServerInput!) { updateServer(orgId: $o, id: $id, input: $i) { id } }";

@@ -1,5 +1,5 @@
-//! The chain over the audit log: whoever changes a line, takes one out, puts one in or cuts the end is found out, by the
-//! database and by an export alone; retention is told from deletion.
+//! The hash chain over the audit log: changing, removing, or inserting an entry, or cutting off the end, is
+//! detected, both in the database and in an export alone. Retention is distinguished from deletion.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn sealed(app: &TestApp, agents: usize) {
     app.seal().await;
 }
 
-/// A service that signs every line that it is asked to.
+/// A service that signs every entry.
 async fn signing() -> TestApp {
     TestApp::start_with(|config| config.audit.checkpoint_lines = 1).await
 }
@@ -32,7 +32,7 @@ async fn verify(app: &TestApp) -> Report {
 
 async fn broken(app: &TestApp) -> (i64, Fault) {
     let report = verify(app).await;
-    let broken = report.broken.unwrap_or_else(|| panic!("nothing is wrong: {}", report.lines));
+    let broken = report.broken.unwrap_or_else(|| panic!("nothing was detected: {}", report.lines));
     (broken.seq, broken.fault)
 }
 
@@ -41,7 +41,7 @@ async fn checkpoint(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn a_log_that_was_left_alone_is_good() {
+async fn an_untouched_log_verifies() {
     let app = signing().await;
     sealed(&app, 3).await;
     let report = verify(&app).await;
@@ -53,7 +53,7 @@ async fn a_log_that_was_left_alone_is_good() {
     assert_eq!((report.lines, report.signed_up_to, report.unsealed), (9, 9, 3));
     audit::seal(&app.core).await.unwrap();
     assert_eq!(verify(&app).await.lines, 12);
-    // Each organization has a chain of its own, and the instance has one.
+    // Each organization has its own chain, and so does the instance.
     app.other_agent().await;
     app.stranger.get(&format!("/v1/org/{}", app.org)).await;
     audit::write_refusals(&app.core, false).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_log_that_was_left_alone_is_good() {
 }
 
 #[tokio::test]
-async fn whoever_tampers_is_found_out() {
+async fn tampering_is_detected() {
     let tampered: &[(&str, (i64, Fault))] = &[
         ("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", (4, Fault::Changed)),
         ("UPDATE audit_log SET changes = '{}' WHERE chain_seq = 4", (4, Fault::Changed)),
@@ -107,11 +107,11 @@ async fn whoever_tampers_is_found_out() {
 }
 
 #[tokio::test]
-async fn a_chain_that_was_hashed_anew_meets_its_checkpoint() {
+async fn a_rehashed_chain_fails_at_its_checkpoint() {
     let app = signing().await;
     sealed(&app, 3).await;
     checkpoint(&app).await;
-    // Somebody with all of the database, and without the key, lets the service seal a changed past.
+    // Someone with full access to the database, but without the key, lets the service seal a forged past.
     app.execute("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", vec![]).await;
     for sql in [
         "INSERT INTO audit_unsealed (id, organization_id, at, count, actor_kind, actor_name, operation, outcome, target_kind, \
@@ -127,7 +127,7 @@ async fn a_chain_that_was_hashed_anew_meets_its_checkpoint() {
 }
 
 #[tokio::test]
-async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_own() {
+async fn entries_committed_late_or_concurrently_have_their_own_positions() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let late = app.scope().begin().await.unwrap();
@@ -138,7 +138,7 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
         id: agent,
         changes: json!({ "n": n }),
     };
-    // Its line has its id before those of the others, as one that is long in being committed.
+    // Its entry has a lower id than the others, like one whose transaction takes long to commit.
     let line = format!(
         "INSERT INTO audit_unsealed (organization_id, at, count, actor_kind, operation, outcome, changes) \
          VALUES ({}, 0, 1, 'SYSTEM', 'startAgent', 'ALLOWED', '{{}}')",
@@ -150,7 +150,7 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
         app.other_agent().await;
         app.agent().await;
         audit::seal(&app.core).await.unwrap();
-        assert_eq!(verify(&app).await.lines, 6, "what is not committed has no place yet");
+        assert_eq!(verify(&app).await.lines, 6, "an uncommitted entry has no position yet");
     }
     late.commit().await.unwrap();
     let writers = (1..=40).map(|n| {
@@ -177,7 +177,7 @@ async fn lines_that_are_committed_late_or_written_at_once_have_places_of_their_o
 }
 
 #[tokio::test]
-async fn a_line_says_what_was_written_whatever_that_is() {
+async fn an_entry_holds_exactly_what_was_written() {
     let app = TestApp::start().await;
     let create = "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id } }";
     let new = json!({ "o": app.org, "i": { "name": "known", "content": "#" } });
@@ -216,13 +216,13 @@ async fn a_line_says_what_was_written_whatever_that_is() {
 }
 
 #[tokio::test]
-async fn what_a_line_says_is_in_the_text_of_no_statement() {
+async fn entry_contents_never_appear_in_statement_texts() {
     if !is_postgres() {
         return;
     }
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}/skill/{}", app.org, app.populate(1).await.skills[0]);
-    // Texts of statements are in the service's log and in the database's statistics.
+    // Statement texts end up in the service's log and in the database's statistics.
     let note = "CREATE TABLE said (query TEXT); CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
                 INSERT INTO said VALUES (current_query()); RETURN NEW; END $$; \
                 CREATE TRIGGER note BEFORE INSERT ON audit_unsealed FOR EACH ROW EXECUTE FUNCTION note(); \
@@ -238,13 +238,13 @@ async fn what_a_line_says_is_in_the_text_of_no_statement() {
 }
 
 #[tokio::test]
-async fn checkpoints_are_signed_when_lines_or_time_have_passed() {
+async fn checkpoints_are_signed_after_enough_entries_or_time() {
     let app = TestApp::start_with(|config| config.audit.checkpoint_lines = 5).await;
     sealed(&app, 1).await;
     assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 0);
     app.clock.advance(Duration::from_secs(301));
     assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 1);
-    assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 0, "nothing is new");
+    assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 0, "there is nothing new");
     sealed(&app, 2).await;
     assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 1);
     assert_eq!(verify(&app).await.statements, 2);
@@ -268,12 +268,12 @@ fn looked_at(app: &TestApp, lines: &[Value]) -> Report {
 }
 
 #[tokio::test]
-async fn an_export_verifies_by_itself_whole_and_in_part() {
+async fn an_export_verifies_by_itself_in_full_or_in_part() {
     let app = signing().await;
     sealed(&app, 2).await;
     checkpoint(&app).await;
     app.clock.advance(Duration::from_secs(60));
-    // More than a page.
+    // More than one page.
     let tx = app.scope().begin().await.unwrap();
     for n in 0..540 {
         let changes = json!({ "n": n });
@@ -293,7 +293,7 @@ async fn an_export_verifies_by_itself_whole_and_in_part() {
     app.seal().await;
     let lines = export(&app, "").await;
     let report = looked_at(&app, &lines);
-    // The header vouches for every line, also for those after the last checkpoint.
+    // The header vouches for every entry, including those after the last checkpoint.
     assert_eq!((report.ok, report.lines, report.signed_up_to), (true, 546, 546), "{report}");
     assert_eq!(
         (&lines[0]["type"], &lines[7]["type"], &lines[7]["seq"]),
@@ -303,7 +303,7 @@ async fn an_export_verifies_by_itself_whole_and_in_part() {
     assert_eq!(cut.broken.unwrap().fault, Fault::Truncated);
     app.seal().await;
     let part = export(&app, "?from=2026-06-01T12:00:30Z").await;
-    assert_eq!(part.last().unwrap()["operation"], "exportAudit", "taking the log out has a line");
+    assert_eq!(part.last().unwrap()["operation"], "exportAudit", "exporting the log has an entry");
     let report = looked_at(&app, &part);
     assert_eq!((report.ok, report.partial, report.first_seq), (true, true, Some(7)), "{report}");
     let nothing = export(&app, "?from=2030-06-01T12:00:30Z").await;
@@ -314,7 +314,7 @@ async fn an_export_verifies_by_itself_whole_and_in_part() {
 }
 
 #[tokio::test]
-async fn only_administrators_take_the_log_out_and_only_their_own() {
+async fn only_administrators_export_the_log_and_only_their_own() {
     let app = TestApp::start().await;
     app.agent().await;
     app.other_agent().await;
@@ -358,7 +358,7 @@ print(n)
 }
 
 #[tokio::test]
-async fn retention_removes_the_old_and_the_rest_still_verifies() {
+async fn retention_removes_old_entries_and_the_rest_still_verifies() {
     let app = TestApp::start_with(|config| {
         config.audit.retention_days = 30;
         config.audit.checkpoint_lines = 1;
@@ -380,13 +380,13 @@ async fn retention_removes_the_old_and_the_rest_still_verifies() {
     let lines = export(&app, "").await;
     let report = looked_at(&app, &lines);
     assert!(report.ok && report.begins_after_tombstone, "{report}");
-    // Without its tombstone a removal is a removal.
+    // Without its tombstone, retention looks like deletion.
     app.execute("DELETE FROM audit_checkpoints WHERE kind = 'TOMBSTONE'", vec![]).await;
     assert_eq!(broken(&app).await, (1, Fault::Missing));
 }
 
 #[tokio::test]
-async fn a_line_names_the_line_of_the_policy_that_decided() {
+async fn an_entry_names_the_policy_line_that_decided() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);

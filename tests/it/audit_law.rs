@@ -1,8 +1,9 @@
-//! The law of the audit log: every mutation of the schema is run once with success, and leaves its line: the field's own
-//! name, who did it through which credential and from where, in which organization, and by which permission. Each is run under
-//! an idempotency key, which it marks as used in the transaction of its change; what is kept of its answer shows no secret.
+//! The law of the audit log: every mutation in the schema is run once with success and leaves its entry: the
+//! field's own name, who did it with which credential and from where, in which organization, and by which
+//! permission. Each runs under an idempotency key, which it marks as used in the transaction of its change; the
+//! kept answer contains no secret.
 //!
-//! A new mutation fails here until it has a call below.
+//! A new mutation fails here until it gets a call below.
 
 use std::collections::BTreeSet;
 
@@ -26,18 +27,18 @@ use totp_rs::Totp;
 
 use crate::harness::{Actor, Answer, Spare, TestApp, Walker, good_calls, picture_input};
 
-/// Mutations whose line names nobody, and why. The list only shrinks.
+/// Mutations whose entry names nobody, with the reason. The list only shrinks.
 const BY_NOBODY: &[(&str, &str)] = &[(
     "requestPasswordReset",
-    "whoever asks has shown nothing yet; the line tells whose account it is about",
+    "the caller has proved nothing yet; the entry says whose account it concerns",
 )];
 
-/// Who a line has to name.
+/// The actor that an entry must name.
 #[derive(Clone, Copy)]
 enum By {
-    /// A person through a session of theirs.
+    /// A person, through their session.
     Session(i64),
-    /// A person whom a password, a link or a code in the request itself has shown.
+    /// A person identified by a password, a link, or a code in the request itself.
     Proof(i64),
     /// A service token of the organization.
     Token,
@@ -54,7 +55,7 @@ impl Law {
         (found.field, found.permit)
     }
 
-    /// Runs a mutation that has to succeed and to leave its line; what it answers.
+    /// Runs a mutation that must succeed and leave its entry. Returns the answer.
     async fn run(&mut self, app: &TestApp, (actor, by): (&Actor, By), name: &str, mut given: Value) -> Value {
         let (field, permit) = self.field(name);
         let in_org = matches!(permit, Permit::Member | Permit::InOrganization { .. });
@@ -101,7 +102,7 @@ impl Law {
         answer.body["data"][name].clone()
     }
 
-    /// Everything that is no object, and what is one field further.
+    /// Everything that isn't an object, and objects one field deeper.
     fn selection(&self, ty: &str) -> String {
         let Some(fields) = self.walker.fields(ty) else { return String::new() };
         let mut names = vec!["__typename".to_owned()];
@@ -120,7 +121,7 @@ impl Law {
         format!("{{ {} }}", names.join(" "))
     }
 
-    /// Whoever watches the organization hears of the record that the line is about.
+    /// Subscribers of the organization hear about the entry's record.
     async fn tells(&self, app: &TestApp, name: &str, before: i64, news: &mut Subscription) {
         let sql = format!(
             "SELECT target_kind || ' ' || CAST(target_id AS TEXT) FROM audit_lines WHERE id > {before} AND operation = '{name}'"
@@ -131,7 +132,7 @@ impl Law {
             heard.push((format!("{} {}", event.kind.noun(), event.id), event.op));
         }
         let told = heard.iter().find(|(record, _)| *record == target);
-        let Some((_, op)) = told else { panic!("{name} tells nobody of {target}: {heard:?}") };
+        let Some((_, op)) = told else { panic!("{name} announces nothing about {target}: {heard:?}") };
         let expected = match name {
             "addWhitelistOrigin" | "removeWhitelistOrigin" => ChangeOp::Updated,
             name if ["create", "add", "invite", "upload", "start"]
@@ -158,7 +159,8 @@ impl Law {
              FROM audit_lines WHERE id > {before} AND operation = '{name}'"
         );
         let mut lines: Vec<String> = app.column(&sql).await;
-        // What is answered before it is done (nobody is to see whether there is an account) is done soon.
+        // Some operations are answered before they are done, so that nobody learns whether an account exists;
+        // they are done soon after.
         for _ in 0..200 {
             if !lines.is_empty() {
                 break;
@@ -208,7 +210,7 @@ impl Law {
     }
 }
 
-/// The texts of an answer that look like something to get in with: tokens, addresses of second factors, recovery codes.
+/// The texts in an answer that look like credentials: tokens, URLs of second factors, recovery codes.
 fn secrets(answer: &Value) -> Vec<&str> {
     match answer {
         Value::String(text) => {
@@ -235,11 +237,11 @@ async fn organization(law: &mut Law) {
     law.run(&app, owner, "resendInvitation", invited.clone()).await;
     law.run(&app, owner, "revokeInvitation", invited).await;
     law.run(&app, (&app.admin, By::Session(app.admin.user.unwrap())), "leaveOrganization", json!({})).await;
-    // The same through a token: the line names it.
+    // The same with a service token: the entry names it.
     let token = app.token(&["agent.edit", "server.create"]).await;
     law.run(&app, (&token, By::Token), "stopAgent", json!({ "id": all.agents[0] })).await;
     law.run(&app, (&token, By::Token), "createServer", json!({ "input": { "name": "by a token" } })).await;
-    // What the stranger may not do leaves no line as if they had.
+    // A refused operation by the stranger leaves no entry of success.
     let refused = "mutation($o: Id!) { createServer(orgId: $o, input: { name: \"theirs\" }) { id } }";
     assert_eq!(app.stranger.gql(refused, json!({ "o": app.org })).await.code(), "NOT_A_MEMBER");
     let theirs = "SELECT COUNT(*) FROM audit_lines WHERE actor_id = $1 AND outcome = 'ALLOWED'";
@@ -261,7 +263,7 @@ async fn policy(law: &mut Law) {
     law.run(&app, owner, "revertPolicy", json!({ "input": { "versionId": first, "reason": "so" } })).await;
 }
 
-/// The token of the link that was mailed last.
+/// The token of the last mailed link.
 async fn link(app: &TestApp) -> String {
     for _ in 0..200 {
         let found = app.mails().await.into_iter().rev().find(|mail| !mail.token.is_empty());
@@ -270,12 +272,12 @@ async fn link(app: &TestApp) -> String {
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    panic!("no link has left");
+    panic!("no link was sent");
 }
 
 const EMAIL: &str = "ann@example.org";
 
-/// What a person does to their own account.
+/// What people do to their own account.
 async fn account(law: &mut Law) {
     let app = TestApp::with_mail().await;
     let user = app.user(EMAIL, false).await;
@@ -309,7 +311,7 @@ async fn account(law: &mut Law) {
     let reset = json!({ "token": link(&app).await, "newPassword": "the third horse" });
     law.run(&app, proof, "resetPassword", reset).await;
     second_factor(law, &app, user).await;
-    // A code as a provider's callback hands it out (`oidc.rs` has the whole way).
+    // A code as issued by a provider's callback (`oidc.rs` covers the whole flow).
     let (code, hash) = Token::generate(TokenKind::Code);
     let now = app.clock.now().0;
     let sql = "INSERT INTO sign_in_challenges (user_id, kind, token_hash, created_at, expires_at) VALUES ($1, 'CODE', $2, $3, $4)";
@@ -345,7 +347,7 @@ async fn second_factor(law: &mut Law, app: &TestApp, user: i64) {
 }
 
 #[tokio::test]
-async fn every_mutation_leaves_its_line() {
+async fn every_mutation_leaves_its_entry() {
     let mut law = Law { walker: Walker::new(), done: BTreeSet::new() };
     organization(&mut law).await;
     policy(&mut law).await;

@@ -1,4 +1,5 @@
-//! The audit log while it is read: lines are sealed and removed meanwhile, and neither is taken for tampering.
+//! The audit log while it is being read: entries are sealed and removed meanwhile, and neither looks like
+//! tampering.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -22,7 +23,7 @@ use crate::harness::{TestApp, connect, is_postgres};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Writes so many lines, in one transaction.
+/// Writes this many entries in one transaction.
 async fn write(scope: &Scope, lines: i64) {
     let tx = scope.begin().await.unwrap();
     for id in 0..lines {
@@ -32,7 +33,7 @@ async fn write(scope: &Scope, lines: i64) {
     tx.commit().await.unwrap();
 }
 
-/// Seals so many more lines.
+/// Seals this many more entries.
 async fn grow(app: &TestApp, lines: i64) {
     write(&app.scope(), lines).await;
     app.seal().await;
@@ -47,7 +48,7 @@ async fn verify(app: &TestApp) -> Report {
     audit::verify(&app.core, app.org, &keys, None).await.unwrap()
 }
 
-/// A service that removes lines after 30 days, and signs every line that it is asked to.
+/// A service that removes entries after 30 days and signs every entry.
 async fn retaining() -> TestApp {
     TestApp::start_with(|config| {
         config.audit.retention_days = 30;
@@ -56,7 +57,7 @@ async fn retaining() -> TestApp {
     .await
 }
 
-/// Lines of which the first `old` are past their time.
+/// Entries, with the first `old` past their retention.
 async fn aged(old: i64) -> TestApp {
     let app = retaining().await;
     grow(&app, old).await;
@@ -68,7 +69,7 @@ async fn aged(old: i64) -> TestApp {
     app
 }
 
-/// Does something else each time that the work waits for the database.
+/// Runs something else each time the work waits for the database.
 async fn amid<T>(work: impl Future<Output = T>, mut other: impl AsyncFnMut()) -> T {
     let mut work = pin!(work);
     for _ in 0..20 {
@@ -81,7 +82,7 @@ async fn amid<T>(work: impl Future<Output = T>, mut other: impl AsyncFnMut()) ->
 }
 
 #[tokio::test]
-async fn a_log_that_grows_while_it_is_verified_is_good() {
+async fn a_log_that_grows_during_verification_is_good() {
     let app = TestApp::start().await;
     grow(&app, 550).await;
     let report = amid(verify(&app), async || grow(&app, 1).await).await;
@@ -91,7 +92,7 @@ async fn a_log_that_grows_while_it_is_verified_is_good() {
 }
 
 #[tokio::test]
-async fn a_log_whose_beginning_is_removed_while_it_is_verified_is_good() {
+async fn a_log_truncated_by_retention_during_verification_is_good() {
     let app = aged(600).await;
     let mut removed = 0;
     let report = amid(verify(&app), async || removed += audit::retain(&app.core).await.unwrap()).await;
@@ -102,7 +103,7 @@ async fn a_log_whose_beginning_is_removed_while_it_is_verified_is_good() {
 }
 
 #[tokio::test]
-async fn an_export_that_retention_overtakes_says_so() {
+async fn an_export_overtaken_by_retention_says_so() {
     let app = aged(1_200).await;
     let lines = audit::export(Arc::clone(&app.core), app.org, (None, None)).await.unwrap();
     let mut lines = pin!(lines);
@@ -113,7 +114,7 @@ async fn an_export_that_retention_overtakes_says_so() {
     let problem = lines.next().await.unwrap().unwrap_err();
     assert!(problem.to_string().contains("Retention removed lines"), "{problem}");
     assert!(lines.next().await.is_none());
-    // What nobody has signed for is exported as it is, and found by whoever checks it.
+    // Unsigned entries are exported as they are, and verification reports them.
     app.execute("DELETE FROM audit_log WHERE chain_seq = 1204", vec![]).await;
     let lines = audit::export(Arc::clone(&app.core), app.org, (None, None)).await.unwrap();
     assert!(pin!(lines).all(async |page| page.is_ok()).await);
@@ -121,16 +122,16 @@ async fn an_export_that_retention_overtakes_says_so() {
 }
 
 #[tokio::test]
-async fn a_clock_that_has_jumped_removes_nothing() {
+async fn a_clock_jump_removes_nothing() {
     let app = aged(20).await;
     app.clock.advance(DAY * 1_000);
     assert_eq!(audit::retain(&app.core).await.unwrap(), 0);
-    // Nor does it once lines of that time are there.
+    // Not even once there are entries of that time.
     grow(&app, 5).await;
     checkpoint(&app).await;
     assert_eq!(audit::retain(&app.core).await.unwrap(), 0);
     assert_eq!(verify(&app).await.lines, 35);
-    // What has gone on for as long as lines are kept is believed.
+    // Once the clock has been consistent for as long as entries are kept, it is believed.
     app.clock.advance(DAY * 25);
     grow(&app, 5).await;
     checkpoint(&app).await;
@@ -141,7 +142,7 @@ async fn a_clock_that_has_jumped_removes_nothing() {
 }
 
 #[tokio::test]
-async fn a_line_from_the_future_does_not_keep_the_log_for_ever() {
+async fn an_entry_from_the_future_does_not_block_retention() {
     let app = aged(20).await;
     let future = app.clock.now().plus(DAY * 900).0;
     app.execute("UPDATE audit_log SET at = $1 WHERE chain_seq = 7", vec![future.into()]).await;
@@ -154,18 +155,18 @@ async fn a_line_from_the_future_does_not_keep_the_log_for_ever() {
 }
 
 #[tokio::test]
-async fn retention_with_nothing_to_remove_waits_for_nobody() {
+async fn retention_with_nothing_to_remove_takes_no_locks() {
     let app = retaining().await;
     grow(&app, 20).await;
     checkpoint(&app).await;
-    // SQLite has one writer, and this is it.
+    // SQLite has a single writer, and this holds it.
     let writing = app.scope().begin().await.unwrap();
     assert_eq!(audit::retain(&app.core).await.unwrap(), 0);
     drop(writing);
 }
 
 #[tokio::test]
-async fn whoever_reads_the_log_waits_for_nobody_and_writes_nothing() {
+async fn reading_the_log_waits_for_nobody_and_writes_nothing() {
     let app = TestApp::start().await;
     grow(&app, 3).await;
     app.agent().await;
@@ -179,9 +180,9 @@ async fn whoever_reads_the_log_waits_for_nobody_and_writes_nothing() {
         let report = verify(&app).await;
         (shown, exported, report.lines, report.unsealed)
     };
-    assert_eq!(read().await, (json!(3), 3, 3, 3), "what waits is not shown yet");
+    assert_eq!(read().await, (json!(3), 3, 3, 3), "waiting entries are not shown yet");
     assert_eq!(waiting().await, 3, "reading seals nothing");
-    // Somebody else has the sealer's lock, or is SQLite's one writer.
+    // Someone else holds the sealer's lock, or SQLite's only writer.
     let writing = app.scope().begin().await.unwrap();
     if is_postgres() {
         writing.connection().execute_unprepared("SELECT pg_advisory_xact_lock(7210012)").await.unwrap();
@@ -192,12 +193,12 @@ async fn whoever_reads_the_log_waits_for_nobody_and_writes_nothing() {
     assert_eq!(read().await, (json!(6), 6, 6, 0));
 }
 
-/// The database's processes for its clients.
+/// The database's client processes.
 async fn clients(app: &TestApp) -> Vec<i64> {
     app.column("SELECT CAST(pid AS BIGINT) FROM pg_stat_activity WHERE datname = current_database()").await
 }
 
-/// Works with a replica, and ends it. The database has counted what it read when its last client has gone.
+/// Works with a replica and ends it. The database publishes its read counts once its last client is gone.
 async fn with_replica(app: &TestApp, work: impl AsyncFnOnce(&Arc<Core>)) {
     let known = clients(app).await;
     let replica = app.replica(None).await;
@@ -209,9 +210,9 @@ async fn with_replica(app: &TestApp, work: impl AsyncFnOnce(&Arc<Core>)) {
 }
 
 #[tokio::test]
-async fn a_sealer_does_not_read_past_what_a_long_snapshot_keeps() {
+async fn a_sealer_does_not_rescan_rows_kept_by_a_long_snapshot() {
     if !is_postgres() {
-        return; // What SQLite deletes is gone.
+        return; // SQLite really deletes.
     }
     let app = TestApp::start().await;
     let backup = connect(app.core.config.database.url.expose_secret()).await;
@@ -231,7 +232,7 @@ async fn a_sealer_does_not_read_past_what_a_long_snapshot_keeps() {
         for _ in 0..100 {
             assert_eq!(waits().await, 0);
         }
-        // The line of a transaction that was slow to commit has a lower id, and is found all the same.
+        // The entry of a transaction that was slow to commit has a lower id, and is found all the same.
         let late = "INSERT INTO audit_unsealed (id, organization_id, at, count, actor_kind, operation, outcome, changes) \
                     VALUES ($1, $2, 0, 1, 'SYSTEM', 'startAgent', 'ALLOWED', '{}')";
         app.execute(late, vec![slow.into(), app.org.into()]).await;
@@ -245,7 +246,7 @@ async fn a_sealer_does_not_read_past_what_a_long_snapshot_keeps() {
         app.one(read, vec![]).await,
         app.one("SELECT pg_relation_size('audit_unsealed') / 8192", vec![]).await,
     );
-    // Three looks at everything, a hundred at the end of the index.
+    // Three scans of everything and a hundred of the end of the index.
     assert!(pages > 50 && blocks < 10 * pages + 600, "{blocks} blocks of {pages} pages");
     backup.rollback().await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! What was refused has a line: who, through what, which operation, why, from where. And what is done through /v1 has
-//! one (every mutation: `audit_law.rs`).
+//! Refusals have an entry: who, with what, which operation, why, from where. So does everything done through
+//! /v1 (for all mutations see `audit_law.rs`).
 
 use std::{fs, path::Path, time::Duration};
 
@@ -23,7 +23,7 @@ async fn refused(app: &TestApp) -> Value {
     app.owner.gql(REFUSED, json!({ "o": app.org })).await.data()["auditLog"].clone()
 }
 
-/// The instance's own lines, as `operation code target_id`.
+/// The instance's own entries, as `operation code target_id`.
 async fn instance(app: &TestApp) -> Vec<String> {
     write(app).await;
     app.column(
@@ -34,7 +34,7 @@ async fn instance(app: &TestApp) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_refusal_has_a_line_at_either_face() {
+async fn a_refusal_has_an_entry_on_either_face() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
@@ -86,7 +86,7 @@ async fn an_unconfirmed_address_and_a_reached_limit_are_refusals() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_or_does_not_exist_is_no_refusal() {
+async fn invalid_input_and_missing_records_are_not_refusals() {
     let app = TestApp::start().await;
     app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "nmae": "x" })).await;
     app.owner.post(&format!("/v1/org/{}/agent/999999/start", app.org), Value::Null).await;
@@ -95,7 +95,7 @@ async fn what_is_wrong_or_does_not_exist_is_no_refusal() {
 }
 
 #[tokio::test]
-async fn a_stranger_has_a_line_in_the_log_of_the_instance_alone() {
+async fn a_stranger_appears_only_in_the_instance_log() {
     let app = TestApp::start().await;
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
     assert_eq!(app.stranger.get("/v1/org/999999").await.problem(), (403, "NOT_A_MEMBER"));
@@ -104,11 +104,11 @@ async fn a_stranger_has_a_line_in_the_log_of_the_instance_alone() {
     let lines = instance(&app).await;
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines.contains(&format!("organization NOT_A_MEMBER {}", app.org)));
-    assert_eq!(refused(&app).await["total"], 0, "the organization's log is not a stranger's to fill");
+    assert_eq!(refused(&app).await["total"], 0, "a stranger can't fill the organization's log");
 }
 
 #[tokio::test]
-async fn a_bad_credential_has_a_line_without_the_credential() {
+async fn a_bad_credential_has_an_entry_without_the_credential() {
     let app = TestApp::start().await;
     let bad = app.anonymous.with_bearer("mst_canary_not_a_token");
     assert_eq!(bad.get(&format!("/v1/org/{}", app.org)).await.problem(), (401, "UNAUTHENTICATED"));
@@ -120,7 +120,7 @@ async fn a_bad_credential_has_a_line_without_the_credential() {
 }
 
 #[tokio::test]
-async fn a_flood_is_few_lines_and_what_was_lost_is_counted() {
+async fn a_flood_is_few_entries_and_dropped_ones_are_counted() {
     let app = TestApp::start().await;
     for n in 0..40 {
         let answer = app.viewer.post(&format!("/v1/org/{}/agent/{n}/start", app.org), Value::Null).await;
@@ -136,7 +136,7 @@ async fn a_flood_is_few_lines_and_what_was_lost_is_counted() {
     let counts: Vec<i64> =
         app.column("SELECT count FROM audit_lines WHERE code IS NOT NULL ORDER BY id").await;
     assert_eq!(counts, [40, 10]);
-    // Strangers of one address: each organization that they knock at is another line, up to a bound.
+    // Strangers from one IP address: each organization they try is another entry, up to a limit.
     for org in 1..100 {
         app.stranger.get(&format!("/v1/org/{}", 5_000 + org)).await;
     }
@@ -150,7 +150,7 @@ async fn a_flood_is_few_lines_and_what_was_lost_is_counted() {
 }
 
 #[tokio::test]
-async fn who_is_too_fast_has_a_line() {
+async fn rate_limited_callers_have_an_entry() {
     let app = TestApp::start_with(|config| {
         config.rate_limits.enabled = true;
         config.rate_limits.reads_per_minute = 2;
@@ -166,7 +166,7 @@ async fn who_is_too_fast_has_a_line() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_service_writes_what_is_left() {
+async fn shutdown_writes_the_remaining_entries() {
     let app = TestApp::start().await;
     app.viewer.post(&format!("/v1/org/{}/agent/7/start", app.org), Value::Null).await;
     assert_eq!(write(&app).await, 1);
@@ -176,7 +176,7 @@ async fn the_end_of_the_service_writes_what_is_left() {
 }
 
 #[tokio::test]
-async fn signing_in_and_out_and_trying_to_have_lines() {
+async fn signing_in_and_out_and_failing_to_have_entries() {
     let app = TestApp::start().await;
     let user = app.user("someone@example.org", true).await;
     assert_eq!(app.sign_in("someone@example.org", "canary password").await.code(), "SIGN_IN_FAILED");
@@ -187,7 +187,7 @@ async fn signing_in_and_out_and_trying_to_have_lines() {
     let again = app.sign_in("someone@example.org", "correct horse").await.data()["signIn"].clone();
     let person = app.anonymous.with_bearer(again["accessToken"].as_str().unwrap());
     person.gql("mutation { signOut }", json!({})).await.data();
-    // The used refresh token again, later than a lost answer explains: the family ends, and it is told.
+    // The used refresh token again, too late for a lost answer: the family ends, and the owner is told.
     app.clock.advance(std::time::Duration::from_secs(10));
     assert_eq!(
         app.anonymous.gql(REFRESH, json!({ "t": opened["refreshToken"] })).await.code(),
@@ -213,7 +213,7 @@ async fn signing_in_and_out_and_trying_to_have_lines() {
 }
 
 #[tokio::test]
-async fn every_operation_that_changes_something_leaves_a_line() {
+async fn every_operation_that_changes_something_leaves_an_entry() {
     let app = TestApp::start().await;
     let all = app.populate(4).await;
     let stored = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/rest")).unwrap();
@@ -232,6 +232,6 @@ async fn every_operation_that_changes_something_leaves_a_line() {
         assert_eq!(answer.status, call.status, "{}", call.operation);
         let after: i64 =
             app.one("SELECT COUNT(*) FROM audit_lines WHERE operation = $1", vec![root.into()]).await;
-        assert_eq!(after, before + 1, "{} has no line as {root}", call.operation);
+        assert_eq!(after, before + 1, "{} has no entry as {root}", call.operation);
     }
 }

@@ -1,4 +1,4 @@
-//! Pictures: who sets them, who sees them, and that nothing but a picture is ever served.
+//! Pictures: who sets them, who sees them, and that nothing but pictures is ever served.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::harness::{PNG, TestApp, picture};
 const SET: &str = "mutation($o: Id!, $id: Id!, $input: AvatarInput!) { setAgentAvatar(orgId: $o, id: $id, input: $input) { avatarUrl } }";
 
 #[tokio::test]
-async fn a_picture_is_shown_to_whoever_knows_its_address() {
+async fn anyone_who_knows_a_pictures_address_can_see_it() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let vars = |input: Value| json!({ "o": app.org, "id": agent, "input": input });
@@ -29,7 +29,7 @@ async fn a_picture_is_shown_to_whoever_knows_its_address() {
 }
 
 #[tokio::test]
-async fn only_pictures_are_taken() {
+async fn only_pictures_are_accepted() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let vars = |input: Value| json!({ "o": app.org, "id": agent, "input": input });

@@ -1,4 +1,4 @@
-//! `muster backup` while the service serves: what it makes can be restored, whatever is written meanwhile.
+//! `muster backup` while the service is running: the backup can be restored, whatever is written meanwhile.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use muster::core::store::backup::{backup, restore};
 use crate::harness::{TestApp, config, is_postgres};
 
 #[tokio::test]
-async fn a_policy_file_that_is_replaced_meanwhile_does_not_spoil_the_backup() {
+async fn a_policy_file_replaced_during_a_backup_does_not_spoil_it() {
     if is_postgres() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a tenant keeps is bounded by its plan: numbers of things, and the bytes of attachments, pictures and skills.
+//! Plans limit what a tenant keeps: the number of things, and the bytes of attachments, pictures, and skills.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn limit(app: &TestApp, name: &str, max: i64) {
     app.execute(&format!("UPDATE plans SET {name} = $1 WHERE plan = 'BUSINESS'"), vec![max.into()]).await;
 }
 
-/// The sum that the database keeps, and what there is.
+/// The total that the database keeps, and the actual total.
 async fn stored(app: &TestApp) -> (i64, i64) {
     let kept = "SELECT COALESCE((SELECT bytes FROM stored_bytes WHERE organization_id = $1), 0)";
     let length = if is_postgres() { "octet_length(content)" } else { "length(CAST(content AS BLOB))" };
@@ -31,7 +31,7 @@ async fn stored(app: &TestApp) -> (i64, i64) {
 }
 
 #[tokio::test]
-async fn of_uploads_at_once_as_many_are_taken_as_fit() {
+async fn concurrent_uploads_are_accepted_only_while_they_fit() {
     let app = TestApp::start().await;
     limit(&app, "max_stored_mib", 1).await;
     let answers = join_all((0..8).map(|_| upload(&app.operator, app.org, 200 << 10))).await;
@@ -46,9 +46,9 @@ async fn of_uploads_at_once_as_many_are_taken_as_fit() {
         );
     }
     assert_eq!(stored(&app).await, (5 * (200 << 10), 5 * (200 << 10)));
-    // Another tenant has room of its own.
+    // Another tenant has its own limit.
     assert_eq!(upload(&app.stranger, app.other_org, 200 << 10).await.status, 201);
-    // What is not posted is given back a day later.
+    // Bytes of unposted files are freed a day later.
     app.clock.advance(Duration::from_hours(25));
     assert_eq!(sweep(&app.core).await.unwrap(), 6);
     assert_eq!(stored(&app).await, (0, 0));
@@ -90,14 +90,14 @@ async fn pictures_and_skills_count_as_stored() {
     let more = json!({ "o": app.org, "i": { "name": "more", "content": "d" } });
     assert_eq!(app.operator.gql(create, more).await.code(), "PLAN_LIMIT_REACHED");
     assert_eq!(stored(&app).await, (kept, there), "what was refused is not counted");
-    // Less is always taken.
+    // Shrinking is always allowed.
     write("e".to_owned()).await.data();
     set(json!({ "contentBase64": null })).await.data();
     assert_eq!(stored(&app).await, (10, 10));
 }
 
 #[tokio::test]
-async fn everything_that_is_made_has_a_limit() {
+async fn everything_that_can_be_created_has_a_limit() {
     let app = TestApp::start().await;
     let o = app.org;
     let cases = [

@@ -1,4 +1,4 @@
-//! A good call of each of the 27 operations, and the fields of the records as the specification lists them.
+//! A valid call to each of the 27 operations, and the fields of the records as the specification lists them.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::{Population, Spare, good_calls};
 
-/// One call, in the spelling of REST.
+/// A call, spelled as in REST.
 pub struct Call {
     pub operation: &'static str,
     pub method: Method,
     pub status: u16,
-    /// The path's parameters after `org_id`, in its order.
+    /// The path parameters after `org_id`, in order.
     pub path: Vec<(String, Value)>,
     pub query: Vec<(String, Value)>,
     /// Null: no body.
@@ -33,7 +33,7 @@ impl Call {
         if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
     }
 
-    /// The same as the variables of the stored document.
+    /// The call as variables of the stored document.
     pub fn variables(&self, org: i64) -> Value {
         let mut variables = Map::from_iter([("orgId".to_owned(), json!(org))]);
         for (name, value) in self.path.iter().chain(&self.query) {
@@ -54,12 +54,12 @@ pub fn camel(name: &str) -> String {
     muster::base::spelling::camel_case(name)
 }
 
-/// `snake_case` of a response key; what is snake already stays.
+/// `snake_case` of a response key. Snake-case keys stay as they are.
 pub fn snake(name: &str) -> String {
     muster::base::spelling::snake_case(name)
 }
 
-/// The same value with other keys.
+/// The same value with different keys.
 pub fn keys(value: &Value, rename: &dyn Fn(&str) -> String) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| keys(item, rename)).collect(),
@@ -70,11 +70,11 @@ pub fn keys(value: &Value, rename: &dyn Fn(&str) -> String) -> Value {
     }
 }
 
-/// Calls of all operations on what `all` has, in an order in which each succeeds.
+/// Calls to all operations on the records in `all`, in an order in which each succeeds.
 pub fn calls(all: &Population) -> Vec<Call> {
     let mutations = BTreeMap::from_iter(good_calls(all, Spare::of(all)));
     let mut calls: Vec<Call> = ROUTES.iter().map(|route| call(route, all, &mutations)).collect();
-    // Lists first: what the others change would be in them otherwise. The order of the rest is the table's.
+    // Lists come first, or they would contain the changes of the others. The rest follows the order of the table.
     calls.sort_by_key(|call| call.method != Method::GET);
     calls
 }
@@ -121,8 +121,8 @@ fn root_field(operation: &str) -> String {
     }
 }
 
-/// The fields of each record, in the order of the specification (or of the design page, where it shows none). A name
-/// with a point is an object inside the record, or the items of a list inside it.
+/// The fields of each record, in the order of the specification (or of the design page where the specification
+/// shows none). A dotted name is a field of an object in the record, or of the items of a list in it.
 pub const RECORDS: &[(&str, &str)] = &[
     (
         "Server",
@@ -227,7 +227,8 @@ pub const RECORDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What an operation answers with: the record, and the fields of the object around it (none: a bare array or record).
+/// What an operation answers with: the record, and the fields of the object around it (none for a bare array or
+/// record).
 pub fn answers_with(operation: &str) -> (&'static str, &'static str) {
     match operation {
         "ListServers" => ("Server", "data total page limit"),

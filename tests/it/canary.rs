@@ -1,5 +1,5 @@
-//! A law: secrets go in and never come out. Known secrets are sent through every operation that takes one; then every
-//! answer, every log line and every byte of the database is searched for them.
+//! A law: secrets go in and never come out. Known secrets are sent through every operation that accepts one;
+//! then every answer, every log line, and every byte of the database is searched for them.
 
 use std::{
     io::Write,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp, account};
 
-/// Secrets that a caller sends, one for each place that takes one.
+/// Secrets that a caller sends, one for each place that accepts one.
 const SENT: [&str; 12] = [
     "canary-bot-token-7f3a",
     "canary-outbound-secret-91bc",
@@ -78,8 +78,9 @@ async fn secrets_never_leave() {
     let writer = logged.clone();
     let log = Log { filter: "trace,h2=off".to_owned(), format: LogFormat::Json };
     let subscriber = muster::core::telemetry::subscriber(&log, move || writer.clone(), false).unwrap();
-    // Every test has a process of its own under nextest; elsewhere the first one wins, and this test says so.
-    tracing::subscriber::set_global_default(subscriber).expect("run with cargo-nextest: one process a test");
+    // Under nextest every test has its own process. Elsewhere the first one wins, and this test says so.
+    tracing::subscriber::set_global_default(subscriber)
+        .expect("run with cargo-nextest: one process per test");
 
     let app = TestApp::with_mail().await;
     let witness = Witness { actor: &app.owner, heard: Heard::default() };
@@ -106,7 +107,7 @@ async fn secrets_never_leave() {
     }
 }
 
-/// The secret as it is, and as it might slip through encoded.
+/// The secret itself, and the encodings in which it might slip through.
 fn forms(secret: &str) -> Vec<String> {
     let hex = secret.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     let base64 = general_purpose::STANDARD_NO_PAD.encode(secret);
@@ -137,7 +138,7 @@ async fn send_everything(app: &TestApp, witness: &Witness<'_>) {
     let input =
         json!({ "voiceKey": SENT[7], "providerOauthClientId": "client", "providerOauthSecret": SENT[8] });
     witness.gql(edit, json!({ "o": app.org, "input": input })).await;
-    // A password that is wrong, and secrets where they do not belong: refused, and not repeated.
+    // A wrong password, and secrets where they don't belong: refused and not repeated.
     let sign_in =
         "mutation($p: SecretString!) { signIn(email: \"owner@example.com\", password: $p) { accessToken } }";
     let refused = app.anonymous.gql(sign_in, json!({ "p": SENT[9] })).await;
@@ -150,7 +151,7 @@ async fn send_everything(app: &TestApp, witness: &Witness<'_>) {
     assert_eq!(refused.status, 422);
 }
 
-/// Makes tokens; the answers that show them this once are not kept.
+/// Creates tokens. The answers that show them once are not kept.
 async fn make_tokens(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
     let server =
         app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "s" })).await.expect(201);
@@ -189,7 +190,7 @@ async fn call_tool(actor: &Actor, params: Value) -> Answer {
     Answer::of(request.header("accept", "application/json, text/event-stream").json(&message)).await
 }
 
-/// Replaces the keys of both kinds; what is in the key file, in every form in which it might slip out.
+/// Rotates both kinds of keys. Returns what the key file contains, in every form in which it might slip out.
 async fn rotate_keys(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
     keys::load(&app.core).await.unwrap();
     let path = &app.core.config.keys_file;
@@ -221,8 +222,8 @@ async fn rotate_keys(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
     secrets.into_iter().flat_map(forms).collect()
 }
 
-/// A person's own secrets: links in mails, tokens of sessions and challenges, a second factor and its recovery codes.
-/// Answers that show one are not kept; all the others are.
+/// A person's own secrets: links in mails, tokens of sessions and challenges, a second factor and its recovery
+/// codes. Answers that show one are not kept; all others are.
 async fn live_with_an_account(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
     let email = "canary-person@example.org";
     let new = NewUser {
@@ -292,7 +293,7 @@ async fn read_everything(app: &TestApp, witness: &Witness<'_>) {
     assert!(data["auditLog"]["data"].as_array().unwrap().len() >= 8, "the audit log was read");
 }
 
-/// Every value of every table as text, binary ones as they are.
+/// Every value in every table as text, including binary ones.
 async fn database(app: &TestApp) -> String {
     let mut out = String::new();
     if !crate::harness::is_postgres() {
@@ -306,7 +307,7 @@ async fn database(app: &TestApp) -> String {
     }
     let tables = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'";
     for table in app.column::<String>(tables).await {
-        // Bytes as text where they are text: a secret in a BYTEA would show in hexadecimal, which is searched as well.
+        // Bytes as text if they are text: a secret in a BYTEA would show in hexadecimal, which is searched too.
         let rows: Vec<String> = app.column(&format!("SELECT t::text FROM \"{table}\" t")).await;
         out.extend(rows);
     }

@@ -1,11 +1,11 @@
-//! Channels: connecting them, who may, and what comes back. What happens to them later: `channels_edited.rs`.
+//! Channels: connecting them, permissions, and the answers. For what happens later see `channels_edited.rs`.
 
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, TestApp, is_postgres};
 
-/// The keys of the specification's record, in its order.
+/// The keys of the specification's record, in order.
 const RECORD: &[&str] = &[
     "id",
     "agent_id",
@@ -122,7 +122,7 @@ async fn each_transport_shows_its_own_object_and_no_other() {
         })
     );
     let slug = hook["inbound_path"].as_str().unwrap().strip_prefix("/webhooks/webhook/").unwrap();
-    // Base64 carries six bits a character.
+    // Base64 carries six bits per character.
     assert!(slug.len() * 6 >= 128, "{slug}");
     let host = connect(&app, code_host(agent)).await;
     assert_eq!(
@@ -155,7 +155,7 @@ async fn each_transport_shows_its_own_object_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_code_hosts_authorization_shows_once_there_was_one() {
+async fn a_code_hosts_authorization_shows_once_granted() {
     let app = TestApp::start().await;
     let channel = connect(&app, code_host(app.agent().await)).await;
     let sql = "UPDATE channels SET code_host_oauth_user_login = 'desk', code_host_oauth_expires_at = 0 WHERE id = $1";
@@ -166,7 +166,7 @@ async fn a_code_hosts_authorization_shows_once_there_was_one() {
 }
 
 #[tokio::test]
-async fn what_a_transport_needs_is_required() {
+async fn each_transports_settings_are_required() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let refused = async |more: Value| {
@@ -198,7 +198,7 @@ async fn what_a_transport_needs_is_required() {
         missing.violations(),
         [("/name", "REQUIRED"), ("/transport", "REQUIRED"), ("/agent_id", "REQUIRED")]
     );
-    // One that only receives needs nowhere to send to, and the other way round.
+    // An inbound channel needs no outbound address, and vice versa.
     connect(&app, json!({"name": "x", "transport": "WEBHOOK", "direction": "INBOUND", "agent_id": agent}))
         .await;
     let mut mail = mailbox(agent);
@@ -215,7 +215,7 @@ async fn keys_of_another_transport_are_refused_by_name() {
     body["bot_token"] = json!("t");
     body["email"] = json!({});
     body["drive"] = json!({"folder_id": "f"});
-    // Null says nothing, in whoever's object.
+    // Null counts as left out, even for another transport's object.
     body["calendar"] = Value::Null;
     let answer = app.operator.post(&path(&app), body).await;
     assert_eq!(
@@ -223,7 +223,7 @@ async fn keys_of_another_transport_are_refused_by_name() {
         [("/email", "NOT_ALLOWED"), ("/drive", "NOT_ALLOWED"), ("/bot_token", "NOT_ALLOWED")]
     );
     assert!(
-        answer.text.contains("`drive` belongs to DRIVE channels; this one is WEBHOOK."),
+        answer.text.contains("`drive` is only for DRIVE channels, and this one is WEBHOOK."),
         "{}",
         answer.text
     );
@@ -239,7 +239,7 @@ async fn keys_of_another_transport_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn an_agent_or_conversation_or_member_of_another_organization_is_not_found() {
+async fn records_of_another_organization_are_not_found() {
     let app = TestApp::start().await;
     let (agent, other) = (app.agent().await, app.other_agent().await);
     let answer = app.operator.post(&path(&app), bot(other)).await;
@@ -258,7 +258,7 @@ async fn an_agent_or_conversation_or_member_of_another_organization_is_not_found
 }
 
 #[tokio::test]
-async fn who_leaves_is_told_no_more_and_waits_for_no_channel_that_does_not_name_them() {
+async fn leaving_ends_alerts_and_locks_only_channels_that_name_the_member() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (leaving, staying) = (app.person("VIEWER", true).await, app.owner.user.unwrap());
@@ -266,7 +266,7 @@ async fn who_leaves_is_told_no_more_and_waits_for_no_channel_that_does_not_name_
     let body = json!({"alert_recipient_user_ids": [leaving.user.unwrap(), staying]});
     sets(&app, &named, body).await;
     sets(&app, &other, json!({"alert_recipient_user_ids": [staying]})).await;
-    // Somebody is at work on the other channel. SQLite has one writer, so nobody else is.
+    // Someone is working on the other channel. SQLite has a single writer, so nobody else can.
     let busy = app.database.begin().await.unwrap();
     if is_postgres() {
         let lock = format!("SELECT 1 FROM channels WHERE id = {} FOR UPDATE", other["id"]);
@@ -274,7 +274,7 @@ async fn who_leaves_is_told_no_more_and_waits_for_no_channel_that_does_not_name_
     }
     let leave = "mutation($o: Id!) { leaveOrganization(orgId: $o) }";
     let left = leaving.gql(leave, json!({ "o": app.org }));
-    tokio::time::timeout(std::time::Duration::from_secs(8), left).await.expect("nobody is waited for").data();
+    tokio::time::timeout(std::time::Duration::from_secs(8), left).await.expect("it waits for nobody").data();
     busy.rollback().await.unwrap();
     let recipients = "SELECT CAST(alert_recipient_user_ids AS TEXT) FROM channels WHERE id = $1";
     for channel in [&named, &other] {
@@ -328,7 +328,7 @@ async fn the_plan_limits_an_agents_external_channels() {
     let internal = connect(&app, internal).await;
     let answer = app.operator.patch(&at(&app, &internal), json!({"scope": "EXTERNAL"})).await;
     assert_eq!(answer.problem(), (403, "PLAN_LIMIT_REACHED"));
-    // The plan shrinks: what is off stays off until there is room.
+    // The plan shrinks: inactive channels stay inactive until there is room.
     app.execute(sql, vec![app.org.into(), 1_i64.into()]).await;
     sets(&app, &first, json!({"is_active": false})).await;
     let answer = app.operator.patch(&at(&app, &first), json!({"is_active": true})).await;
@@ -336,7 +336,7 @@ async fn the_plan_limits_an_agents_external_channels() {
 }
 
 #[tokio::test]
-async fn the_list_is_of_one_agent_where_it_is_named() {
+async fn the_list_can_be_limited_to_one_agent() {
     let app = TestApp::start().await;
     let (agent, another) = (app.agent().await, app.agent().await);
     connect(&app, bot(agent)).await;
@@ -356,7 +356,7 @@ async fn the_list_is_of_one_agent_where_it_is_named() {
 }
 
 #[tokio::test]
-async fn an_agent_knows_its_channels_and_a_channel_its_agent() {
+async fn agents_and_channels_refer_to_each_other() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let channel = connect(&app, bot(agent)).await;
@@ -366,7 +366,7 @@ async fn an_agent_knows_its_channels_and_a_channel_its_agent() {
 }
 
 #[tokio::test]
-async fn who_may_touch_channels() {
+async fn channel_operations_need_their_permissions() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let channel = connect(&app, bot(agent)).await;
@@ -388,7 +388,8 @@ async fn who_may_touch_channels() {
     assert_eq!(every(&app.viewer).await, ["PERMISSION_DENIED"; 4]);
     assert_eq!(app.stranger.get(&list).await.problem(), (403, "NOT_A_MEMBER"));
     assert_eq!(app.anonymous.get(&list).await.problem(), (401, "UNAUTHENTICATED"));
-    // Connecting and editing take a confirmed e-mail address, whitelists do not; nor does a service token.
+    // Connecting and editing need a confirmed e-mail address; whitelists don't, and neither does a service
+    // token.
     let unconfirmed = app.person("OPERATOR", false).await;
     let refused = "EMAIL_NOT_CONFIRMED";
     assert_eq!(every(&unconfirmed).await, [refused, refused, "200", "200"]);
@@ -399,7 +400,7 @@ async fn who_may_touch_channels() {
     for actor in [&app.owner, &app.admin, &app.operator, &editor] {
         assert_eq!(every(actor).await, ["201", "200", "200", "200"]);
     }
-    // Ids of another organization are of no use in one's own.
+    // Ids of another organization are useless in one's own.
     let theirs = format!("/v1/org/{}/channel/{}", app.other_org, channel["id"]);
     assert_eq!(app.stranger.patch(&theirs, json!({"name": "x"})).await.problem(), (404, "NOT_FOUND"));
     let theirs = format!("{theirs}/whitelist");

@@ -1,4 +1,4 @@
-//! Channels once they are connected: edits, whitelists, switching off, deleting.
+//! Connected channels: edits, whitelists, deactivating, deleting.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ async fn addresses_headers_and_repositories_are_checked() {
 }
 
 #[tokio::test]
-async fn the_conversation_that_is_notified_shows_in_a_few_words() {
+async fn the_notified_conversation_shows_in_short_form() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let channel = connect(&app, bot(agent)).await;
@@ -76,7 +76,7 @@ async fn an_edit_merges_key_by_key() {
     body["instructions"] = json!("Be brief.");
     let hook = connect(&app, body).await;
     assert_eq!(hook["webhook"]["echo_filter"], json!({"actor_paths": ["actor.id"], "self_ids": ["me"]}));
-    // Absent is untouched.
+    // Absent keys keep their value.
     let same = sets(&app, &hook, json!({})).await;
     assert_eq!(same, hook);
     let edit = json!({"webhook": {"inbound_secret": "in", "echo_filter": {"self_ids": []}}, "mention_off": ["#ops"]});
@@ -87,7 +87,7 @@ async fn an_edit_merges_key_by_key() {
     });
     assert_eq!(edited["webhook"], expected);
     assert_eq!((&edited["instructions"], &edited["mention_off"]), (&json!("Be brief."), &json!(["#ops"])));
-    // Null clears what may be empty, and nothing else.
+    // Null clears optional values and nothing else.
     let edit = json!({"webhook": {"signature_header": null, "outbound_secret": null}, "instructions": null});
     let cleared = sets(&app, &hook, edit).await;
     assert_eq!(cleared["webhook"]["signature_header"], Value::Null);
@@ -100,7 +100,7 @@ async fn an_edit_merges_key_by_key() {
     assert_eq!(answer.violations(), [("/webhook/outbound_url", "REQUIRED")]);
     let answer = app.operator.patch(&at(&app, &hook), json!({"webhook": null})).await;
     assert_eq!(answer.violations(), [("/webhook", "WRONG_TYPE")]);
-    // The null of another transport's object says what is so anyway.
+    // Null for another transport's object changes nothing.
     sets(&app, &hook, json!({"drive": null, "direction": "INBOUND", "webhook": {"outbound_url": null}}))
         .await;
     let answer = app.operator.patch(&at(&app, &hook), json!({"direction": "OUTBOUND"})).await;
@@ -138,13 +138,13 @@ async fn every_transport_can_be_edited() {
     assert_eq!(edited["label_whitelist"], json!(["vip"]));
     let answer = app.operator.patch(&at(&app, &bot), json!({"bot_token": null})).await;
     assert_eq!(answer.violations(), [("/bot_token", "WRONG_TYPE")]);
-    // Internal channels are not in the list, and are there all the same.
+    // Internal channels aren't in the list, but they exist.
     let listed = app.viewer.get(&path(&app)).await.expect(200);
     assert_eq!(listed.as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn a_password_is_kept_for_the_host_that_it_was_given_for() {
+async fn a_stored_password_is_used_only_with_its_host() {
     let app = TestApp::start().await;
     let mail = connect(&app, mailbox(app.agent().await)).await;
     let edit =
@@ -168,7 +168,7 @@ async fn a_password_is_kept_for_the_host_that_it_was_given_for() {
 }
 
 #[tokio::test]
-async fn switching_off_is_manual_and_switching_on_clears_the_reason() {
+async fn deactivating_is_manual_and_activating_clears_the_reason() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let channel = connect(&app, bot(agent)).await;
@@ -179,7 +179,7 @@ async fn switching_off_is_manual_and_switching_on_clears_the_reason() {
 }
 
 #[tokio::test]
-async fn a_deleted_agents_channels_are_off_and_stay_off() {
+async fn a_deleted_agents_channels_become_and_stay_inactive() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let channel = connect(&app, bot(agent)).await;
@@ -248,7 +248,7 @@ async fn a_deleted_channel_is_hidden_and_keeps_no_secret() {
 }
 
 #[tokio::test]
-async fn an_edit_without_a_change_and_an_unknown_channel() {
+async fn empty_edits_do_nothing_and_unknown_channels_are_not_found() {
     let app = TestApp::start().await;
     let channel = connect(&app, bot(app.agent().await)).await;
     assert_eq!(sets(&app, &channel, json!({"name": "Support"})).await, channel);

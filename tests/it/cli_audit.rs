@@ -1,4 +1,4 @@
-//! `muster audit`, and what `backup` and `restore` refuse: the real program.
+//! `muster audit`, and what `backup` and `restore` refuse, with the real program.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -12,7 +12,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
+async fn an_export_is_verified_and_a_changed_one_detected() {
     let app = TestApp::start().await;
     app.agent().await;
     app.seal().await;
@@ -22,15 +22,15 @@ async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
     let text = fs::read_to_string(&out).unwrap();
     assert_eq!((&made["file"], made["lines"].as_u64().unwrap()), (&json!(path), text.lines().count() as u64));
     assert!(lines(&text).iter().any(|line| line["operation"] == "createAgent"));
-    assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600, "names stand in it");
-    // To standard output it is the same lines, and nothing else.
+    assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600, "it contains names");
+    // Standard output gets the same lines and nothing else.
     let shown = app.cli(&["audit", "export", "--org", "Meridian Freight"]).await;
     assert!(shown.good(), "{}", shown.err);
     let entries =
         |text: &str| lines(text).into_iter().filter(|line| line["type"] == "entry").collect::<Vec<_>>();
     assert_eq!(entries(&shown.text), entries(&text));
 
-    // Checked with the public key alone, without database and keys.
+    // Verified with the public key alone, without database and keys.
     let key = app.cli(&["audit", "key"]).await.expect()["key"].as_str().unwrap().to_owned();
     let place = tempfile::tempdir().unwrap();
     let nothing = [("MUSTER_DATA_DIR", place.path().to_str().unwrap())];
@@ -42,18 +42,18 @@ async fn an_export_is_made_and_checked_and_a_changed_one_is_found_out() {
     let found = muster(&[&verify[..], &[changed.to_str().unwrap()]].concat(), &nothing).await;
     assert_eq!((found.code, &found.out["ok"]), (Some(1), &json!(false)), "{}", found.err);
 
-    // The database's own, of everybody; and after somebody has been at it.
+    // The database's own log, for all organizations, before and after tampering.
     let all = app.cli(&["audit", "verify"]).await.expect();
     assert_eq!(all["ok"], true, "{all:#}");
     app.execute("UPDATE audit_log SET operation = 'nothing' WHERE operation = 'createAgent'", vec![]).await;
     let found = app.cli(&["audit", "verify", "--org", &org]).await;
     assert_eq!((found.code, &found.out["ok"]), (Some(1), &json!(false)), "{}", found.err);
     let other = app.cli(&["audit", "verify", "--org", &app.other_org.to_string()]).await.expect();
-    assert_eq!(other["ok"], true, "the stranger's log is another one");
+    assert_eq!(other["ok"], true, "the stranger's log is separate");
 }
 
 #[tokio::test]
-async fn a_log_that_was_cut_with_its_checkpoints_does_not_reach_what_is_known_from_elsewhere() {
+async fn a_log_cut_with_its_checkpoints_falls_short_of_a_known_checkpoint() {
     let app = TestApp::start_with(|config| config.audit.checkpoint_lines = 1).await;
     app.agent().await;
     app.seal().await;
@@ -79,11 +79,11 @@ async fn a_log_that_was_cut_with_its_checkpoints_does_not_reach_what_is_known_fr
     assert_eq!(
         app.cli(&["audit", "verify", "--org", &org]).await.expect()["ok"],
         true,
-        "nothing in it says so"
+        "nothing in it shows that"
     );
     let found = app.cli(&of_org).await;
     assert_eq!((found.code, &found.out["logs"][0]["broken"]["fault"]), (Some(1), &json!("TRUNCATED")));
-    // Another hash than the one that is known.
+    // A different hash from the known one.
     let other = format!("1:{}", "00".repeat(32));
     let found = app.cli(&["audit", "verify", "--at-least", &other, "--org", &org]).await;
     assert_eq!((found.code, &found.out["logs"][0]["broken"]["fault"]), (Some(1), &json!("CHANGED")));
@@ -93,7 +93,7 @@ async fn a_log_that_was_cut_with_its_checkpoints_does_not_reach_what_is_known_fr
 }
 
 #[tokio::test]
-async fn what_the_operator_does_to_the_installation_is_in_its_log() {
+async fn the_operators_actions_are_in_the_instance_log() {
     let app = TestApp::start().await;
     app.agent().await;
     let person =
@@ -130,7 +130,7 @@ async fn what_the_operator_does_to_the_installation_is_in_its_log() {
 }
 
 #[tokio::test]
-async fn what_is_refused_writes_no_file_and_replaces_none() {
+async fn a_refused_command_writes_and_replaces_no_file() {
     let app = TestApp::start().await;
     let (org, out) = (app.org.to_string(), app.folder().join("log.jsonl"));
     let path = out.to_str().unwrap();
@@ -166,7 +166,7 @@ async fn what_is_refused_writes_no_file_and_replaces_none() {
 }
 
 #[tokio::test]
-async fn backups_that_can_not_be_made_or_restored_leave_nothing() {
+async fn failed_backups_and_restores_leave_nothing_behind() {
     if is_postgres() {
         return;
     }

@@ -1,4 +1,5 @@
-//! `muster key`: the real program. Two who rotate at once lose no key, and what is refused leaves the keys as they were.
+//! `muster key` with the real program. Concurrent rotations lose no key, and refused commands leave the keys as
+//! they were.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, time::Duration};
 
@@ -31,25 +32,25 @@ fn file(app: &TestApp) -> KeyFile {
 }
 
 #[tokio::test]
-async fn of_those_who_rotate_the_sealing_key_at_once_each_adds_a_key_that_stays() {
+async fn concurrent_sealing_key_rotations_each_keep_their_key() {
     let app = started().await;
     let runs = futures::future::join_all((0..4).map(|_| app.cli(&ENCRYPTION))).await;
     let ids: BTreeSet<i64> = runs.into_iter().map(|ran| ran.expect()["id"].as_i64().unwrap()).collect();
-    assert_eq!(ids, BTreeSet::from([2, 3, 4, 5]), "nobody announces a key that another one replaces");
+    assert_eq!(ids, BTreeSet::from([2, 3, 4, 5]), "nobody announces a key that another rotation replaces");
     let keys = file(&app);
     assert_eq!((keys.ring().ids().count(), keys.ring().active_id()), (5, 5));
-    // What was sealed before any of it still opens.
+    // Everything sealed before still opens.
     keys::reload(&app.core);
     let place = SealContext::new(OrgId(1), "t", 1, "f");
     let sealed = app.core.keys.seal(&"s".into(), &place);
     assert!(file(&app).ring().open(&sealed, &place).is_ok());
     let beside = app.folder().join("keys.toml.lock");
     assert_eq!(fs::metadata(&beside).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::metadata(&beside).unwrap().len(), 0, "the lock holds nothing");
+    assert_eq!(fs::metadata(&beside).unwrap().len(), 0, "the lock file is empty");
 }
 
 #[tokio::test]
-async fn whoever_comes_second_waits_for_the_first() {
+async fn a_second_rotation_waits_for_the_first() {
     let app = started().await;
     let lock = fs::File::create(app.folder().join("keys.toml.lock")).unwrap();
     lock.lock().unwrap();
@@ -63,7 +64,7 @@ async fn whoever_comes_second_waits_for_the_first() {
 }
 
 #[tokio::test]
-async fn of_those_who_rotate_the_signing_key_at_once_one_key_is_active_and_none_is_lost() {
+async fn concurrent_signing_key_rotations_leave_one_active_key_and_lose_none() {
     let app = started().await;
     let runs = futures::future::join_all((0..3).map(|_| app.cli(&NOW))).await;
     let made: BTreeSet<String> =
@@ -76,12 +77,12 @@ async fn of_those_who_rotate_the_signing_key_at_once_one_key_is_active_and_none_
     assert_eq!((with("active").len(), with("retired").len()), (1, 3), "{listed:#}");
     let active = with("active")[0]["kid"].as_str().unwrap();
     assert!(made.contains(active));
-    // A next key is published once, however many ask for one.
+    // The next key is published once, however many ask for one.
     let publish = ["key", "rotate", "--signing"];
     let (one, two) = tokio::join!(app.cli(&publish), app.cli(&publish));
     let (one, two) = (one.expect(), two.expect());
     assert_eq!((&one["kid"], &one["state"]), (&two["kid"], &json!("next")));
-    // The active one stays; a retired one can go at once, and then does nothing any more.
+    // The active key stays. A retired one can go at once, and then does nothing any more.
     app.refuses(&["key", "retire", active], 1, "IN_USE").await;
     let old = with("retired")[0]["kid"].as_str().unwrap();
     assert_eq!(app.cli(&["key", "retire", old]).await.expect()["retired"], true);
@@ -89,7 +90,7 @@ async fn of_those_who_rotate_the_signing_key_at_once_one_key_is_active_and_none_
     assert_eq!(
         app.stranger.get(&format!("/v1/org/{}", app.org)).await.status,
         403,
-        "the stranger is somebody still"
+        "the stranger is still known"
     );
 }
 
@@ -100,7 +101,7 @@ async fn a_sealing_key_is_rotated_rewrapped_and_retired() {
     assert_eq!(prepared, json!({ "id": 2, "active": false }));
     assert_eq!(app.cli(&ENCRYPTION).await.expect(), json!({ "id": 2, "active": true }));
     let sealing = app.cli(&["key", "list"]).await.expect()["sealing"].clone();
-    // The secret, and the signing key.
+    // The secret and the signing key.
     let expected = [("older", 2), ("active", 0)].map(|(state, values)| (json!(state), json!(values)));
     let found = [0, 1].map(|n| (sealing[n]["state"].clone(), sealing[n]["values"].clone()));
     assert_eq!(found, expected, "{sealing:#}");
@@ -111,7 +112,7 @@ async fn a_sealing_key_is_rotated_rewrapped_and_retired() {
     assert_eq!((&moved["moved"], &moved["broken"]), (&json!(2), &json!(0)));
     assert_eq!(app.cli(&retire).await.expect(), json!({ "id": 1, "retired": true }));
     assert_eq!(file(&app).ring().ids().collect::<Vec<_>>(), [2]);
-    // A value whose key is gone: counted, left, and the exit code says so.
+    // A value whose key is gone is counted and left alone, and the exit code says so.
     app.execute("UPDATE credential_fields SET value_sealed = $1", vec![vec![1_u8, 0, 0, 0, 9, 7, 7].into()])
         .await;
     let broken = app.cli(&["key", "rewrap", "--rest", "0"]).await;
@@ -119,7 +120,7 @@ async fn a_sealing_key_is_rotated_rewrapped_and_retired() {
 }
 
 #[tokio::test]
-async fn what_is_refused_leaves_the_keys_as_they_were() {
+async fn a_refused_command_leaves_the_keys_unchanged() {
     let app = started().await;
     let path = &app.core.config.keys_file;
     let before = fs::read(path).unwrap();
@@ -136,13 +137,13 @@ async fn what_is_refused_leaves_the_keys_as_they_were() {
     }
     app.refuses(&["key", "retire", "1", "--no-wait"], 1, "IN_USE").await;
     app.refuses(&["key", "retire", "7"], 1, "NOT_FOUND").await;
-    // Keys that the environment gives are changed where they come from.
+    // Keys from the environment are changed there.
     let mut given = app.variables();
     given.push(("MUSTER_KEYS".to_owned(), String::from_utf8(before.clone()).unwrap()));
     let said = muster(&ENCRYPTION, &given).await.refused(1, "CONFLICT");
     assert!(said.contains("MUSTER_KEYS"), "{said}");
     assert_eq!(fs::read(path).unwrap(), before);
-    // A file that others can read is not taken, and the reason is told.
+    // A file that others can read is refused, with the reason.
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
     let said = app.refuses(&ENCRYPTION, 1, "FAILED").await;
     assert!(said.contains("chmod 600"), "{said}");

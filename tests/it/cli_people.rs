@@ -1,11 +1,11 @@
-//! `muster org`, `user`, `session` and `member`: the real program. What it makes works in the service, and what it
-//! refuses it says in words and with an exit code, and leaves nothing half done.
+//! `muster org`, `user`, `session`, and `member` with the real program. What it creates works in the service;
+//! when it refuses, it says why, sets an exit code, and leaves nothing half done.
 
 use serde_json::json;
 
 use crate::harness::{TestApp, muster};
 
-/// How many there are of what the commands make: organizations, users, members, sessions, invitations.
+/// The number of everything the commands create: organizations, users, members, sessions, invitations.
 async fn all(app: &TestApp) -> Vec<i64> {
     let mut counts = Vec::new();
     for table in ["organizations", "users", "members", "sessions", "invitations", "images", "outbox"] {
@@ -22,7 +22,7 @@ async fn an_organization_its_owner_and_a_session_are_made() {
     assert_eq!((&made["name"], &made["plan"]), (&json!("Depot"), &json!("PRO")));
     let user = ["user", "create", "--email", "ann@example.org", "--name", "Ann", "--password-stdin"];
     let user = app.cli_told(&[&user[..], &["--confirmed"]].concat(), "correct horse\n").await.expect();
-    assert_eq!(user["id"], made["owner_id"], "the one who was named before");
+    assert_eq!(user["id"], made["owner_id"], "the user named before");
     assert_eq!((&user["email"], &user["email_confirmed"]), (&json!("Ann@example.org"), &json!(true)));
     let session = app.cli(&["session", "create", "--email", "ANN@example.org"]).await.expect();
     assert_eq!(session["user_id"], user["id"]);
@@ -31,7 +31,7 @@ async fn an_organization_its_owner_and_a_session_are_made() {
     assert_eq!((&record["viewer_role"], &record["name"]), (&json!("OWNER"), &json!("Depot")));
     let hidden = app.stranger.get(&format!("/v1/org/{}", made["id"])).await;
     assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
-    // For people: a line each, and nothing else.
+    // For people: one line each, and nothing else.
     let text = std::process::Command::new(env!("CARGO_BIN_EXE_muster"))
         .args(["session", "create", "--email", "ann@example.org"])
         .env_clear()
@@ -43,7 +43,7 @@ async fn an_organization_its_owner_and_a_session_are_made() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_made_leaves_nothing() {
+async fn failed_creations_leave_nothing_behind() {
     let app = TestApp::start().await;
     app.user("taken@example.org", true).await;
     let gone = app.user("gone@example.org", true).await;
@@ -102,7 +102,7 @@ async fn members_are_added_by_organization_and_address() {
     assert_eq!(added, json!({ "organization_id": app.org, "user_id": id, "role": "VIEWER" }));
     app.refuses(&add(&org, someone, "OWNER"), 1, "NAME_TAKEN").await;
     let sql = "SELECT role FROM members WHERE user_id = $1";
-    assert_eq!(app.one::<String>(sql, vec![id.into()]).await, "VIEWER", "and what they are stays");
+    assert_eq!(app.one::<String>(sql, vec![id.into()]).await, "VIEWER", "and the role stays");
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn invitations_leave_by_mail_or_by_hand() {
     assert_eq!(accepted["acceptInvitation"], json!({ "organizationId": app.org, "role": "OPERATOR" }));
     app.refuses(&by_hand("new@example.org"), 1, "NAME_TAKEN").await;
 
-    // By mail: the link is in the mail, and nowhere else.
+    // By mail: the link is only in the mail.
     let mails = app.folder().join("mails");
     let mut variables = app.variables();
     for (name, value) in [

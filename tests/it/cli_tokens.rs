@@ -1,10 +1,10 @@
-//! `muster token`: the real program, against the service that the tokens are for.
+//! `muster token` with the real program, against the service that the tokens are for.
 
 use serde_json::{Value, json};
 
 use crate::harness::TestApp;
 
-/// Every token as the database has it.
+/// Every token as stored in the database.
 async fn stored(app: &TestApp) -> Vec<String> {
     let columns = "id || ' ' || name || ' ' || hint || ' ' || COALESCE(revoked_at, 0) || ' ' || COALESCE(previous_hint, '-')";
     app.column(&format!("SELECT {columns} FROM service_tokens ORDER BY id")).await
@@ -34,12 +34,12 @@ async fn a_token_is_made_listed_rotated_and_revoked() {
     let rotate = ["token", "rotate", "--org", &org, "--id", &id];
     let second = app.cli(&rotate).await.expect();
     assert_ne!(second["token"], made["token"]);
-    // The clock of the service stands in the past: within the overlap, whenever this runs.
+    // The service's clock is in the past, within the overlap whenever this runs.
     assert_eq!((status(&app, &made["token"]).await, status(&app, &second["token"]).await), (200, 200));
     let listed = app.cli(&list).await.expect()["tokens"][0].clone();
     assert!(made["token"].as_str().unwrap().ends_with(listed["previous_hint"].as_str().unwrap()));
     let third = app.cli(&[&rotate[..], &["--overlap", "0"]].concat()).await.expect();
-    // A second rotation ends the first one's secret.
+    // A second rotation ends the first secret.
     assert_eq!((status(&app, &made["token"]).await, status(&app, &third["token"]).await), (401, 200));
 
     let revoke = ["token", "revoke", "--org", &org, "--id", &id];
@@ -50,7 +50,7 @@ async fn a_token_is_made_listed_rotated_and_revoked() {
 }
 
 #[tokio::test]
-async fn what_is_refused_changes_no_token() {
+async fn a_refused_command_changes_no_token() {
     let app = TestApp::start().await;
     let (org, other) = (app.org.to_string(), app.other_org.to_string());
     let made = app.cli(&["token", "create", "--org", &org, "--name", "ci", "--all"]).await.expect();

@@ -1,4 +1,4 @@
-//! `muster user` and `muster org list`: what the operator sees of accounts, and does to them.
+//! `muster user` and `muster org list`: how the operator sees and manages accounts.
 
 use std::{
     fs,
@@ -19,20 +19,20 @@ const REFRESH: &str = "mutation($t: SecretString!) { refreshSession(refreshToken
 const VIEWER: &str = "{ viewer { user { id } } }";
 const SOMEONE: &str = "someone@example.org";
 
-/// How often this operation stands in the instance's log.
+/// How often this operation appears in the instance's log.
 async fn lines(app: &TestApp, operation: &str) -> i64 {
     let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = $1 AND organization_id IS NULL \
                AND actor_kind = 'SYSTEM'";
     app.one(sql, vec![operation.into()]).await
 }
 
-/// Lets sessions last until a command sees them, which has the time of day and not the test's.
+/// Keeps sessions valid until a command sees them: commands use the real time, not the test's.
 async fn last(app: &TestApp) {
     app.execute("UPDATE sessions SET expires_at = 4102444800000", vec![]).await;
 }
 
 #[tokio::test]
-async fn the_operator_sees_organizations_and_everybody_in_them() {
+async fn the_operator_sees_organizations_and_their_members() {
     let app = TestApp::start().await;
     app.agent().await;
     let someone = app.user(SOMEONE, false).await;
@@ -71,7 +71,7 @@ async fn the_operator_sees_organizations_and_everybody_in_them() {
     assert_eq!(roles, ["OWNER", "ADMIN", "OPERATOR", "VIEWER"]);
     assert!(members.iter().all(|user| user["memberships"][0]["organization_id"] == app.org));
 
-    // By address, in whatever case, and by id.
+    // By address, regardless of case, and by id.
     let shown = app.cli(&["user", "show", " SOMEONE@example.org"]).await.expect();
     assert_eq!(shown, app.cli(&["user", "show", &someone.to_string()]).await.expect());
     assert_eq!((shown["sessions"].as_array().unwrap().len(), &shown["recovery_codes"]), (1, &json!(0)));
@@ -79,7 +79,7 @@ async fn the_operator_sees_organizations_and_everybody_in_them() {
     assert!(shown["sessions"][0].get("current").is_none());
     seen.gql(VIEWER, json!({})).await.data();
 
-    // For people: nothing that the terminal would obey.
+    // For people: nothing that a terminal would interpret.
     for arguments in [&["user", "list"][..], &["user", "show", SOMEONE], &["org", "list"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
         let text = command.args(arguments).env_clear().envs(app.variables()).output().unwrap();
@@ -89,7 +89,7 @@ async fn the_operator_sees_organizations_and_everybody_in_them() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_there_is_named() {
+async fn unknown_users_are_named_in_the_error() {
     let app = TestApp::start().await;
     for verb in ["show", "disable", "enable", "reset-password", "reset-second-factor"] {
         for who in ["nobody@example.org", "999999", "Ann", ""] {
@@ -102,7 +102,7 @@ async fn whoever_is_not_there_is_named() {
     app.stranger.get(&format!("/v1/org/{}", app.other_org)).await.expect(200);
 }
 
-/// How long it takes until the service knows no more who this is.
+/// How long it takes until the service no longer knows the caller.
 async fn refused(actor: &Actor) -> Duration {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(20) {
@@ -113,15 +113,15 @@ async fn refused(actor: &Actor) -> Duration {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("the session lives on");
+    panic!("the session is still alive");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_service_refuses_whoever_was_disabled() {
+async fn a_running_service_refuses_disabled_users() {
     let shared = tempfile::tempdir().unwrap();
     let url = empty_database(shared.path()).await;
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let house = program.house();
+    let tenant = program.tenant();
     program.json(&["org", "create", "--name", "Other", "--owner-email", "stranger@example.org"]);
     let create = ["user", "create", "--email", SOMEONE, "--name", "S", "--password-stdin", "--confirmed"];
     program.json_told(&create, "correct horse\n");
@@ -130,10 +130,10 @@ async fn a_running_service_refuses_whoever_was_disabled() {
     let open = |email| {
         let session = program.json(&["session", "create", "--email", email]);
         let text = |key: &str| session[key].as_str().unwrap().to_owned();
-        (service.actor(&house).with_bearer(text("access_token")), text("refresh_token"))
+        (service.actor(&tenant).with_bearer(text("access_token")), text("refresh_token"))
     };
     let ((someone, refresh), (stranger, _)) = (open(SOMEONE), open("stranger@example.org"));
-    let nobody = service.actor(&house);
+    let nobody = service.actor(&tenant);
     let mut socket = Socket::of(&someone).await;
     let mut other = Socket::of(&stranger).await;
     someone.gql(VIEWER, json!({})).await.data();
@@ -149,37 +149,37 @@ async fn a_running_service_refuses_whoever_was_disabled() {
         "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
     let credentials = json!({ "e": SOMEONE, "p": "correct horse" });
     assert_eq!(nobody.gql(sign_in, credentials.clone()).await.code(), "SIGN_IN_FAILED");
-    // Nobody else notices.
+    // Nobody else is affected.
     stranger.gql(VIEWER, json!({})).await.data();
     other.send(json!({ "type": "ping" })).await;
     assert_eq!(other.next().await["type"], "pong");
 
     assert_eq!(program.json(&["user", "enable", SOMEONE])["changed"], true);
-    assert_eq!(someone.gql(VIEWER, json!({})).await.code(), "UNAUTHENTICATED", "what has ended stays so");
+    assert_eq!(someone.gql(VIEWER, json!({})).await.code(), "UNAUTHENTICATED", "ended sessions stay ended");
     assert!(nobody.gql(sign_in, credentials).await.data()["signIn"]["accessToken"].is_string());
 }
 
 #[tokio::test]
-async fn disabling_tells_what_it_leaves_and_ends_every_way_in() {
+async fn disabling_reports_what_remains_and_ends_every_way_in() {
     let app = TestApp::with_mail().await;
     let (owner, id) = ("owner@example.com", app.owner.user.unwrap());
     let make = "mutation($o: Id!) { createServiceToken(orgId: $o, input: { name: \"ci\", permissions: [\"agent.view\"] }) \
                 { __typename } }";
     app.owner.gql(make, json!({ "o": app.org })).await.data();
     let tokens: Vec<i64> = app.column("SELECT id FROM service_tokens").await;
-    // A way back in, prepared by whoever has the session: a link that makes another address the account's.
+    // A way back in prepared by whoever has the session: a link that would change the account's address.
     app.owner.gql(CHANGE_EMAIL, json!({ "e": "elsewhere@example.org" })).await.data();
     let link = app.mail().await.token;
     let before = lines(&app, "disableUser").await;
     let done = app.cli(&["user", "disable", owner]).await.expect();
     assert_eq!((&done["id"], &done["email"], &done["changed"]), (&json!(id), &json!(owner), &json!(true)));
     let without = json!([{ "id": app.org, "name": "Meridian Freight" }]);
-    assert_eq!(done["organizations_without_owner"], without, "the last OWNER, and it says so");
+    assert_eq!(done["organizations_without_owner"], without, "it was the last OWNER, and the result says so");
     assert_eq!(
         done["service_tokens"],
         json!([{ "organization_id": app.org, "id": tokens[0], "name": "ci" }])
     );
-    // Once more changes nothing, and still tells what is left.
+    // Disabling again changes nothing and still reports what remains.
     let again = app.cli(&["user", "disable", &id.to_string()]).await.expect();
     assert_eq!((&again["changed"], &again["disabled_at"]), (&json!(false), &done["disabled_at"]));
     assert_eq!(again["organizations_without_owner"], without);
@@ -202,7 +202,7 @@ async fn disabling_tells_what_it_leaves_and_ends_every_way_in() {
     assert_eq!(app.owner.get(&path).await.status, 401, "sessions from before stay ended");
     assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
 
-    // A link that was made in the moment before the service knew is no good for a disabled account either.
+    // A link created just before the service knew doesn't work for a disabled account either.
     app.user(SOMEONE, false).await;
     let (someone, _) = app.signed_in(SOMEONE).await;
     let ask = json!({ "e": "elsewhere@example.org", "p": "correct horse" });
@@ -215,7 +215,7 @@ async fn disabling_tells_what_it_leaves_and_ends_every_way_in() {
 }
 
 #[tokio::test]
-async fn a_disabled_owner_is_no_owner_that_stays() {
+async fn a_disabled_owner_does_not_count_as_the_last_owner() {
     let app = TestApp::start().await;
     let org = app.org.to_string();
     let update = |email, role| ["member", "update", "--org", &org, "--email", email, "--role", role];
@@ -242,7 +242,7 @@ async fn a_disabled_owner_is_no_owner_that_stays() {
 }
 
 #[tokio::test]
-async fn a_forgotten_password_is_replaced_by_a_link_that_the_operator_hands_over() {
+async fn the_operator_can_hand_over_a_password_link() {
     let app = TestApp::start().await;
     app.user(SOMEONE, true).await;
     let (someone, _) = app.signed_in(SOMEONE).await;
@@ -258,7 +258,7 @@ async fn a_forgotten_password_is_replaced_by_a_link_that_the_operator_hands_over
     app.forget_sessions();
     assert_eq!(someone.gql(VIEWER, json!({})).await.code(), "UNAUTHENTICATED");
     assert_eq!(app.sign_in(SOMEONE, "correct horse").await.code(), "SIGN_IN_FAILED", "at once");
-    // A newer link replaces it; while the account is disabled neither works, nor is used up by a try.
+    // A newer link replaces it. While the account is disabled neither works, and trying doesn't use them up.
     app.cli(&["user", "disable", SOMEONE]).await.expect();
     let second = app.cli(&reset).await.expect();
     assert_eq!(second["disabled"], true);
@@ -278,7 +278,7 @@ async fn a_forgotten_password_is_replaced_by_a_link_that_the_operator_hands_over
 }
 
 #[tokio::test]
-async fn no_password_stands_on_a_command_line() {
+async fn passwords_never_appear_on_a_command_line() {
     let app = TestApp::start().await;
     let create = ["user", "create", "--email", SOMEONE, "--name", "S"];
     let from_input = [&create[..], &["--password-stdin"]].concat();
@@ -291,7 +291,7 @@ async fn no_password_stands_on_a_command_line() {
     }
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM users WHERE email = $1", vec![SOMEONE.into()]).await, 0);
 
-    // On a terminal it is asked for, twice, and not shown.
+    // A terminal asks for it twice, without echo.
     let mut typed = Terminal::run(&app, &create);
     typed.answer("Password: ", "correct horse\n");
     typed.answer("Repeat the password: ", "wrong horse\n");
@@ -309,7 +309,7 @@ async fn no_password_stands_on_a_command_line() {
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
 }
 
-/// `muster` on a terminal of its own (util-linux's `script`).
+/// `muster` on its own terminal (util-linux's `script`).
 struct Terminal {
     child: std::process::Child,
     shown: String,
@@ -325,7 +325,7 @@ impl Terminal {
         Self { child: child.expect("script is installed (util-linux)"), shown: String::new() }
     }
 
-    /// Types once this is asked.
+    /// Types after this prompt.
     fn answer(&mut self, question: &str, line: &str) {
         let mut byte = [0];
         while !self.shown.ends_with(question) {
@@ -333,12 +333,12 @@ impl Terminal {
             assert!(read == 1, "it does not ask `{question}`: {}", self.shown);
             self.shown.push(char::from(byte[0]));
         }
-        // The question is written before the terminal is told to be silent.
+        // The prompt is written before the terminal's echo is turned off.
         self.silent();
         self.child.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
     }
 
-    /// Waits until the terminal shows nothing of what is typed.
+    /// Waits until the terminal has stopped echoing.
     fn silent(&self) {
         let id = self.child.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
@@ -350,7 +350,7 @@ impl Terminal {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("the terminal shows what is typed");
+        panic!("the terminal echoes what is typed");
     }
 
     fn end(mut self) -> (Option<i32>, String) {
@@ -360,13 +360,13 @@ impl Terminal {
 }
 
 #[tokio::test]
-async fn an_account_is_locked_out_while_the_policy_is_broken() {
+async fn an_account_can_be_disabled_while_the_policy_is_broken() {
     let shared = tempfile::tempdir().unwrap();
     let url = empty_database(shared.path()).await;
     let keys = shared.path().join("keys.toml");
     let base = [("MUSTER_DATABASE_URL", url.as_str()), ("MUSTER_KEYS_FILE", keys.to_str().unwrap())];
     let program = Program::new(&base);
-    program.house();
+    program.tenant();
     let folder = shared.path().join("policies");
     muster::cli::write_defaults(&folder).unwrap();
     fs::write(folder.join("policy.csv"), "p, OWNER, no such thing\n").unwrap();
@@ -379,7 +379,7 @@ async fn an_account_is_locked_out_while_the_policy_is_broken() {
     assert_eq!(done["organizations_without_owner"][0]["name"], "House");
     let text = broken.command(&["user", "disable", "a@example.org"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("WARNING: organization House") && text.contains("muster member add"), "{text}");
-    // The stranger's organization is not spoken of.
+    assert!(text.contains("WARNING: organization Tenant") && text.contains("muster member add"), "{text}");
+    // The stranger's organization isn't mentioned.
     broken.json(&["user", "enable", "a@example.org"]);
 }

@@ -1,5 +1,5 @@
-//! Every conflict that the OpenAPI document lets an operation answer with comes about; none is there by mistake. That none is
-//! missing, every test sees to (`harness/documented.rs`).
+//! Every conflict that the OpenAPI document lists for an operation really occurs, so none is listed by mistake.
+//! Every test checks that none is missing (`harness/documented.rs`).
 
 use std::collections::BTreeSet;
 
@@ -11,30 +11,30 @@ use crate::{
     harness::{Answer, Population, TestApp, documented},
 };
 
-/// Who asks, and what there is.
-struct House {
+/// The callers and the records.
+struct Setup {
     app: TestApp,
     all: Population,
     calls: Vec<Call>,
-    /// What came about so far: operations and codes.
+    /// The operations and codes that have occurred so far.
     seen: BTreeSet<(String, String)>,
 }
 
-impl House {
+impl Setup {
     async fn open() -> Self {
         let app = TestApp::start().await;
         let all = app.populate(4).await;
         Self { calls: calls(&all), app, all, seen: BTreeSet::new() }
     }
 
-    /// A good call of an operation, with this body instead of its own if there is one.
+    /// A valid call to an operation, with this body instead of its own if given.
     async fn call(&self, operation: &str, body: Option<Value>) -> Answer {
         let call = self.calls.iter().find(|call| call.operation == operation).unwrap();
         let body = body.unwrap_or_else(|| call.body.clone());
         self.app.owner.send(call.method.clone(), &call.url(self.app.org), &body).await
     }
 
-    /// The same call is refused for this reason.
+    /// The same call is refused with this code.
     async fn refuses(&mut self, operation: &str, code: &str, body: Option<Value>) {
         let answer = self.call(operation, body).await;
         assert_eq!(answer.problem().1, code, "{operation}: {:#}", answer.body);
@@ -47,7 +47,7 @@ impl House {
     }
 }
 
-/// What the document lets an operation answer with because of the state that it meets.
+/// The state errors that the document lists for an operation.
 fn promised() -> BTreeSet<(String, String)> {
     let of = |status: u16| {
         ROUTES.iter().flat_map(move |route| {
@@ -55,44 +55,44 @@ fn promised() -> BTreeSet<(String, String)> {
             codes.into_iter().map(|code| (route.operation.to_owned(), code.to_owned()))
         })
     };
-    // The database's own refusal and those of idempotency keys may meet every change; `idempotency.rs` and
-    // `faults_database.rs` have them.
+    // The database's own refusals and those of idempotency keys can occur on any change; `idempotency.rs` and
+    // `faults_database.rs` cover them.
     let everywhere = ["CONFLICT", "IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_IN_DOUBT"];
     let own = of(409).filter(|(_, code)| !everywhere.contains(&code.as_str()));
     own.chain(of(403).filter(|(_, code)| code == "PLAN_LIMIT_REACHED")).collect()
 }
 
 #[tokio::test]
-async fn each_documented_conflict_comes_about() {
-    let mut house = House::open().await;
-    limits(&mut house).await;
-    done_before(&mut house).await;
-    names(&mut house).await;
-    archived(&mut house).await;
-    assert_eq!(house.seen, promised());
+async fn every_documented_conflict_occurs() {
+    let mut setup = Setup::open().await;
+    limits(&mut setup).await;
+    done_before(&mut setup).await;
+    names(&mut setup).await;
+    archived(&mut setup).await;
+    assert_eq!(setup.seen, promised());
 }
 
-async fn limits(house: &mut House) {
-    let org = house.app.org;
+async fn limits(setup: &mut Setup) {
+    let org = setup.app.org;
     let least = "max_servers_override = 1, contracted_agents = 1, max_channels_per_agent = 1";
-    house.set("organizations", least, org).await;
+    setup.set("organizations", least, org).await;
     for operation in ["CreateServer", "CreateAgent", "CreateChannel"] {
-        house.refuses(operation, "PLAN_LIMIT_REACHED", None).await;
+        setup.refuses(operation, "PLAN_LIMIT_REACHED", None).await;
     }
-    house.set("channels", "scope = 'INTERNAL'", house.all.channels[0]).await;
-    house.refuses("EditChannel", "PLAN_LIMIT_REACHED", Some(json!({ "scope": "EXTERNAL" }))).await;
+    setup.set("channels", "scope = 'INTERNAL'", setup.all.channels[0]).await;
+    setup.refuses("EditChannel", "PLAN_LIMIT_REACHED", Some(json!({ "scope": "EXTERNAL" }))).await;
     let more = "max_servers_override = 99, contracted_agents = 99, max_channels_per_agent = 99";
-    house.set("organizations", more, org).await;
+    setup.set("organizations", more, org).await;
 }
 
-/// What can be done once, and to some only.
-async fn done_before(house: &mut House) {
-    let question = house.all.approvals[0];
-    house.set("approvals", "kind = 'COST_GUARD'", question).await;
-    house.refuses("AnswerApproval", "APPROVAL_NOT_A_QUESTION", None).await;
-    house.set("approvals", "kind = 'QUESTION'", question).await;
-    house.set("agents", "status = 'RUNNING'", house.all.agents[0]).await;
-    house.refuses("StartAgent", "AGENT_ALREADY_RUNNING", None).await;
+/// Operations that work only once, or only for some.
+async fn done_before(setup: &mut Setup) {
+    let question = setup.all.approvals[0];
+    setup.set("approvals", "kind = 'COST_GUARD'", question).await;
+    setup.refuses("AnswerApproval", "APPROVAL_NOT_A_QUESTION", None).await;
+    setup.set("approvals", "kind = 'QUESTION'", question).await;
+    setup.set("agents", "status = 'RUNNING'", setup.all.agents[0]).await;
+    setup.refuses("StartAgent", "AGENT_ALREADY_RUNNING", None).await;
     for (operation, code) in [
         ("CreateServer", "NAME_TAKEN"),
         ("CreateAgent", "NAME_TAKEN"),
@@ -101,43 +101,43 @@ async fn done_before(house: &mut House) {
         ("AnswerApproval", "APPROVAL_NOT_PENDING"),
         ("DismissApproval", "APPROVAL_NOT_PENDING"),
     ] {
-        let first = house.call(operation, None).await;
+        let first = setup.call(operation, None).await;
         assert!(first.status < 300, "{operation}: {:#}", first.body);
-        house.refuses(operation, code, None).await;
+        setup.refuses(operation, code, None).await;
     }
 }
 
-async fn names(house: &mut House) {
+async fn names(setup: &mut Setup) {
     for (operation, table, other) in [
-        ("EditCredential", "credentials", house.all.credentials[1]),
-        ("EditSkill", "skills", house.all.skills[1]),
+        ("EditCredential", "credentials", setup.all.credentials[1]),
+        ("EditSkill", "skills", setup.all.skills[1]),
     ] {
-        house.set(table, "name = 'the same'", other).await;
-        house.refuses(operation, "NAME_TAKEN", Some(json!({ "name": "the same" }))).await;
+        setup.set(table, "name = 'the same'", other).await;
+        setup.refuses(operation, "NAME_TAKEN", Some(json!({ "name": "the same" }))).await;
     }
-    house.call("ArchiveMcpServer", None).await.expect(200);
-    for server in [house.all.mcp_servers[0], house.all.mcp_servers[1]] {
-        house.set("mcp_servers", "name = 'the same'", server).await;
+    setup.call("ArchiveMcpServer", None).await.expect(200);
+    for server in [setup.all.mcp_servers[0], setup.all.mcp_servers[1]] {
+        setup.set("mcp_servers", "name = 'the same'", server).await;
     }
-    house.refuses("UnarchiveMcpServer", "NAME_TAKEN", None).await;
+    setup.refuses("UnarchiveMcpServer", "NAME_TAKEN", None).await;
 }
 
-async fn archived(house: &mut House) {
-    house.set("credentials", "archived_at = 1", house.all.credentials[0]).await;
-    house.set("skills", "archived_at = 1", house.all.skills[0]).await;
+async fn archived(setup: &mut Setup) {
+    setup.set("credentials", "archived_at = 1", setup.all.credentials[0]).await;
+    setup.set("skills", "archived_at = 1", setup.all.skills[0]).await;
     for operation in ["EditCredential", "EditSkill", "SetCredentialAgents"] {
-        house.refuses(operation, "ARCHIVED", None).await;
+        setup.refuses(operation, "ARCHIVED", None).await;
     }
-    house.set("agents", "archived_at = 1", house.all.agents[0]).await;
-    house.set("channels", "is_active = FALSE", house.all.channels[0]).await;
-    house.refuses("EditChannel", "ARCHIVED", Some(json!({ "is_active": true }))).await;
+    setup.set("agents", "archived_at = 1", setup.all.agents[0]).await;
+    setup.set("channels", "is_active = FALSE", setup.all.channels[0]).await;
+    setup.refuses("EditChannel", "ARCHIVED", Some(json!({ "is_active": true }))).await;
 }
 
 #[tokio::test]
-async fn the_stranger_meets_no_conflict() {
-    let house = House::open().await;
-    for call in &house.calls {
-        let answer = house.app.stranger.send(call.method.clone(), &call.url(house.app.org), &call.body).await;
+async fn strangers_never_see_conflicts() {
+    let setup = Setup::open().await;
+    for call in &setup.calls {
+        let answer = setup.app.stranger.send(call.method.clone(), &call.url(setup.app.org), &call.body).await;
         assert_eq!(answer.problem(), (403, "NOT_A_MEMBER"), "{}", call.operation);
     }
 }

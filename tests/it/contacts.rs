@@ -35,10 +35,10 @@ async fn contacts_are_listed_by_name_and_found_by_name_and_address() {
     assert_eq!(found(Value::Null).await, ["Ada", "Zoe"]);
     assert_eq!(found(json!("zO")).await, ["Zoe"]);
     assert_eq!(found(json!("example.com")).await, ["Ada", "Zoe"]);
-    // What is searched for is text and no pattern.
+    // The search text is text, not a pattern.
     assert_eq!(found(json!("_100%")).await, ["Ada"]);
     assert_eq!(found(json!("o_@")).await, [""; 0]);
-    // Whatever the case, of letters beyond ASCII too.
+    // Regardless of case, also beyond ASCII.
     contact(&app, "Émile", "emile@example.com").await;
     for written in ["émile", "Émile", "ÉMILE", "mil"] {
         assert_eq!(found(json!(written)).await, ["Émile"], "{written}");
@@ -81,7 +81,7 @@ async fn a_contact_with_conversations_stays() {
 }
 
 #[tokio::test]
-async fn who_may_see_and_change_contacts() {
+async fn contact_operations_need_their_permissions() {
     let app = TestApp::start().await;
     let ada = contact(&app, "Ada", "a@example.com").await;
     let ids = json!({"o": app.org, "c": ada, "i": {}});
@@ -99,7 +99,7 @@ async fn who_may_see_and_change_contacts() {
     let reader = app.token(&["contact.view"]).await;
     assert_eq!(reader.gql(UPDATE, ids.clone()).await.code(), "PERMISSION_DENIED");
     assert_eq!(reader.gql(LIST, ids.clone()).await.data()["contacts"]["total"], 1);
-    // The channel of an address is an agent's affair.
+    // The channel of an address belongs to the agent's permissions.
     assert_eq!(
         reader.gql(ONE, ids).await.body["errors"][0]["extensions"]["details"]["permission"],
         "agent.view"

@@ -1,4 +1,4 @@
-//! What is generated and committed is current. `UPDATE=1` writes it; the diff is what a reviewer reads.
+//! Generated and committed files are current. `UPDATE=1` writes them; reviewers read the diff.
 
 use std::{
     fs,
@@ -82,7 +82,7 @@ fn everything_in_the_schema_is_described() {
     assert!(bare.is_empty(), "without a description: {bare:#?}");
 }
 
-/// The types that the roots lead to; the registry also has those that the roots were merged from.
+/// The types reachable from the roots. The registry also has the types that the roots were merged from.
 fn reachable(catalogue: &Catalogue) -> Vec<&MetaType> {
     let mut names = vec!["Query", "Mutation", "Subscription"];
     let mut next = 0;
@@ -177,7 +177,7 @@ async fn postgres_dump(app: &TestApp) -> String {
 }
 
 #[test]
-fn no_snapshot_is_dead() {
+fn every_snapshot_is_in_use() {
     let mut files = Vec::new();
     for folder in ["src", "tests"] {
         walk(&root().join(folder), &mut files);
@@ -193,7 +193,7 @@ fn no_snapshot_is_dead() {
         let name = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
         assert!(
             code.contains(&format!("fn {name}")) || code.contains(&format!("\"{name}\"")),
-            "{}: nothing in {source} makes this snapshot",
+            "{}: nothing in {source} produces this snapshot",
             snapshot.display()
         );
     }

@@ -1,4 +1,4 @@
-//! Conversations: their lists, filters and orders, and what moves them from state to state.
+//! Conversations: their lists, filters, and orders, and their changes of status.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{harness::TestApp, messages::say};
 
 const NOW: i64 = 1_780_000_000_000;
 
-/// A conversation with whatever the test is about; `at` tells the order of activity.
+/// A conversation with the values a test needs; `at` is the order of activity.
 struct Thread<'a> {
     agent: i64,
     at: i64,
@@ -139,7 +139,7 @@ async fn only_owners_and_admins_list_all_conversations() {
 }
 
 #[tokio::test]
-async fn how_the_last_message_begins_is_for_those_who_may_read_messages() {
+async fn the_preview_is_only_for_callers_who_may_read_messages() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation =
@@ -160,7 +160,7 @@ async fn how_the_last_message_begins_is_for_those_who_may_read_messages() {
         assert_eq!(shown["data"][0]["last_message"]["preview"], preview);
         assert_eq!(shown["data"][0]["contact_name"], "Ines");
     }
-    // Nothing tells it by what is found.
+    // Nor do filters reveal it.
     let found = blind.get(&format!("{path}?search=secret")).await.expect(200);
     assert_eq!(found["total"], 0);
 }
@@ -206,7 +206,7 @@ async fn every_filter_narrows() {
 }
 
 #[tokio::test]
-async fn bounds_are_those_of_the_specification() {
+async fn bounds_match_the_specification() {
     let app = TestApp::start().await;
     let long = |n: usize| "x".repeat(n);
     for (query, at, code) in [
@@ -243,7 +243,7 @@ async fn bounds_are_those_of_the_specification() {
 }
 
 #[tokio::test]
-async fn every_order_has_its_ties_and_its_missing_values() {
+async fn every_order_handles_ties_and_missing_values() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let with = async |name: Option<&str>| {
@@ -369,7 +369,7 @@ async fn status(app: &TestApp, conversation: i64) -> String {
 }
 
 #[tokio::test]
-async fn people_settle_archive_and_open_conversations() {
+async fn people_resolve_archive_and_reopen_conversations() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -400,7 +400,7 @@ async fn people_settle_archive_and_open_conversations() {
 }
 
 #[tokio::test]
-async fn what_is_said_and_asked_moves_a_conversation() {
+async fn messages_and_questions_change_a_conversations_status() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let id = app.conversation(agent).await;
@@ -445,7 +445,7 @@ async fn what_is_said_and_asked_moves_a_conversation() {
 }
 
 #[tokio::test]
-async fn an_archived_conversation_takes_no_post() {
+async fn an_archived_conversation_accepts_no_message() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = Thread { status: "ARCHIVED", ..Thread::of(agent, 0) }.make(&app).await;
@@ -454,7 +454,7 @@ async fn an_archived_conversation_takes_no_post() {
 }
 
 #[tokio::test]
-async fn one_conversation_is_read_by_whoever_may_read_its_agents() {
+async fn reading_a_conversation_needs_the_permission_for_its_agent() {
     let app = TestApp::start().await;
     let conversation = app.conversation(app.agent().await).await;
     let one = "query($o:Id!,$c:Id!){conversation(orgId:$o,id:$c){id agent{name}}}";

@@ -1,4 +1,5 @@
-//! Credentials: operations 20 to 22, and what the panel adds. What they share with skills: `assignments.rs`.
+//! Credentials: operations 20 to 22, and what the panel adds. For what they share with skills see
+//! `assignments.rs`.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ fn path(app: &TestApp, id: i64) -> String {
     format!("/v1/org/{}/credential/{id}", app.org)
 }
 
-/// The stored value of a field, opened at its own place.
+/// The stored value of a field, opened in its own context.
 async fn stored(app: &TestApp, field: &Value) -> Option<String> {
     let id = field["id"].as_i64().unwrap();
     let sql = "SELECT value_sealed FROM credential_fields WHERE organization_id = $1 AND id = $2";
@@ -49,7 +50,7 @@ fn labels(credential: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_credential_is_created_and_its_values_do_not_come_back() {
+async fn a_credentials_values_are_never_returned() {
     let app = TestApp::start().await;
     let (id, created) = made(&app).await;
     let now = "2026-06-01T12:00:00.000Z";
@@ -70,7 +71,7 @@ async fn a_credential_is_created_and_its_values_do_not_come_back() {
 }
 
 #[tokio::test]
-async fn an_edit_of_the_fields_is_the_whole_list_by_label() {
+async fn editing_fields_replaces_the_list_by_label() {
     let app = TestApp::start().await;
     let (id, created) = made(&app).await;
     app.clock.advance(Duration::from_mins(1));
@@ -86,7 +87,7 @@ async fn an_edit_of_the_fields_is_the_whole_list_by_label() {
     assert_eq!(
         (&key["id"], &key["position"]),
         (&created["fields"][0]["id"], &json!(0)),
-        "it stays in its place"
+        "it keeps its position"
     );
     assert_eq!(stored(&app, key).await.unwrap(), "canary-of-key", "a value that is left out is kept");
 
@@ -113,7 +114,7 @@ async fn an_edit_of_the_fields_is_the_whole_list_by_label() {
 }
 
 #[tokio::test]
-async fn a_type_changes_only_where_the_stored_value_fits() {
+async fn a_type_changes_only_if_the_stored_value_fits() {
     let app = TestApp::start().await;
     let (id, created) = made(&app).await;
     let with = async |field: Value| app.operator.patch(&path(&app, id), json!({ "fields": [field] })).await;
@@ -132,7 +133,7 @@ async fn a_type_changes_only_where_the_stored_value_fits() {
 }
 
 #[tokio::test]
-async fn an_edit_of_the_fields_tells_agents_unless_it_changes_nothing() {
+async fn editing_fields_tells_agents_unless_nothing_changes() {
     let app = TestApp::start().await;
     let (id, _) = made(&app).await;
     let agent = app.agent().await;
@@ -192,7 +193,7 @@ async fn wrong_fields_and_destinations_change_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_new_credential_needs() {
+async fn a_new_credential_needs_valid_input() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}/credential", app.org);
     let wrong = app.operator.post(&path, json!({})).await;
@@ -209,7 +210,7 @@ async fn what_a_new_credential_needs() {
 }
 
 #[tokio::test]
-async fn the_agents_of_a_credential_are_put_as_a_whole() {
+async fn the_agents_of_a_credential_are_replaced_as_a_list() {
     let app = TestApp::start().await;
     let (id, _) = made(&app).await;
     let (first, second, foreign) = (app.agent().await, app.agent().await, app.other_agent().await);
@@ -220,7 +221,7 @@ async fn the_agents_of_a_credential_are_put_as_a_whole() {
     assert_eq!(put["assignment_count"], 2);
     let refused = app.operator.put(&path, json!({ "agent_ids": [first, foreign] })).await;
     assert_eq!(refused.violations(), [("/agent_ids/1", "NOT_FOUND")]);
-    // JSON has one kind of number.
+    // JSON has only one kind of number.
     let pointed = app.operator.put(&path, json!({ "agent_ids": [first as f64] })).await.expect(200);
     assert_eq!(pointed["agents"][0]["id"], json!(first));
     let refused = app.operator.put(&path, json!({ "agent_ids": [first as f64 + 0.5] })).await;
@@ -233,7 +234,7 @@ async fn the_agents_of_a_credential_are_put_as_a_whole() {
 }
 
 #[tokio::test]
-async fn members_are_granted_a_credential_as_a_whole() {
+async fn the_members_of_a_credential_are_replaced_as_a_list() {
     let app = TestApp::start().await;
     let (id, _) = made(&app).await;
     let query = "mutation($o: Id!, $id: Id!, $i: SetMembersInput!) { setCredentialMembers(orgId: $o, id: $id, input: $i) { \

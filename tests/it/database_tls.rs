@@ -1,10 +1,10 @@
-//! PostgreSQL over the network: the service speaks TLS to it, and asks who it is.
+//! PostgreSQL over the network: the service uses TLS and verifies the server.
 
 use muster::core::store::Db;
 
 use crate::harness::{Postgres, config, is_postgres};
 
-/// Whether the connection is encrypted, by the server's account.
+/// Whether the connection is encrypted, according to the server.
 async fn is_encrypted(url: &str) -> anyhow::Result<bool> {
     let folder = tempfile::tempdir()?;
     let db = Db::open(&config(folder.path(), url).database).await?;
@@ -14,9 +14,9 @@ async fn is_encrypted(url: &str) -> anyhow::Result<bool> {
 }
 
 #[tokio::test]
-async fn the_database_is_reached_with_tls_and_has_to_be_who_it_says() {
+async fn the_database_is_reached_over_tls_and_must_prove_its_identity() {
     if is_postgres() {
-        return; // It brings its own; once is enough.
+        return; // It starts its own server; once is enough.
     }
     let (postgres, other) = (Postgres::start_with_tls(), Postgres::start_with_tls());
     let root = |of: &Postgres| format!("sslrootcert={}", of.certificate().display());

@@ -1,6 +1,7 @@
-//! The law of one direction: each floor of the house may use those below it, and none above.
+//! The law of one direction: each layer may use the layers below it, and none above.
 //!
-//! Read as text: the paths of every `use` and every `crate::…` in `src`, without comments and unit tests.
+//! Works on the source text: the paths of every `use` and every `crate::…` in `src`, without comments and unit
+//! tests.
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The floors from the ground up. Rooms of one floor may use each other.
+/// The layers from the bottom up. Modules of one layer may use each other.
 const FLOORS: &[&[&str]] = &[
     &["base"],
     &["core"],
@@ -22,14 +23,14 @@ const FLOORS: &[&[&str]] = &[
     &["seed", "cli"],
 ];
 
-/// Imports that point up, as `file -> module`. This list only gets shorter.
+/// Imports that point up, as `file -> module`. The list only gets shorter.
 const EXCEPTIONS: &[&str] = &[];
 
 #[test]
-fn nothing_uses_what_stands_above_it() {
+fn no_import_points_upward() {
     let mut upward = BTreeSet::new();
     for (file, text) in sources() {
-        let own = floor(&module_of(&file)).unwrap_or_else(|| panic!("{file} is on no floor"));
+        let own = floor(&module_of(&file)).unwrap_or_else(|| panic!("{file} is in no layer"));
         for path in paths(&text, &module_of(&file)) {
             if floor(&path).is_some_and(|used| used > own) {
                 upward.insert(format!("{file} -> {}", path[..path.len().min(2)].join("::")));
@@ -38,9 +39,9 @@ fn nothing_uses_what_stands_above_it() {
     }
     let excepted: BTreeSet<String> = EXCEPTIONS.iter().map(ToString::to_string).collect();
     let new: Vec<_> = upward.difference(&excepted).collect();
-    assert!(new.is_empty(), "these imports point up; move what they need down, or hand it in: {new:#?}");
+    assert!(new.is_empty(), "these imports point up; move what they need down, or pass it in: {new:#?}");
     let stale: Vec<_> = excepted.difference(&upward).collect();
-    assert!(stale.is_empty(), "these are gone; take them off the list: {stale:#?}");
+    assert!(stale.is_empty(), "these are gone; remove them from the list: {stale:#?}");
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn every_way_to_write_a_path_is_read() {
     assert_eq!(found, ["a", "a::b", "c::D", "h::i", "j::k", "m::f::G"]);
 }
 
-/// How high the floor of a module is.
+/// The layer of a module.
 fn floor(module: &[String]) -> Option<usize> {
     let is_in =
         |room: &str| room.split("::").zip(module).filter(|(a, b)| a == b).count() == room.split("::").count();
@@ -85,7 +86,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every path of the crate that the text names, from the crate's root; `own` is the module that the text is of.
+/// Every path in the crate that the text names, from the crate's root. `own` is the module of the text.
 fn paths(text: &str, own: &[String]) -> Vec<Vec<String>> {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
     let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
@@ -97,7 +98,7 @@ fn paths(text: &str, own: &[String]) -> Vec<Vec<String>> {
     for (at, _) in code.match_indices("super::") {
         let before = &code[..at];
         if before.ends_with("super::") {
-            continue; // the first of several has taken it
+            continue; // already read with the first of several
         }
         let rest = &code[at..];
         let ups = rest.split("super::").take_while(|part| part.is_empty()).count();
@@ -107,7 +108,7 @@ fn paths(text: &str, own: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads one tree of a `use`, or one path: `a::b`, `a::{b, c::D}`. What is left of the text comes back.
+/// Reads one tree of a `use`, or one path: `a::b`, `a::{b, c::D}`. Returns the rest of the text.
 fn tree<'a>(mut text: &'a str, base: &[String], found: &mut Vec<Vec<String>>) -> &'a str {
     let mut path = base.to_vec();
     loop {
@@ -131,7 +132,7 @@ fn tree<'a>(mut text: &'a str, base: &[String], found: &mut Vec<Vec<String>>) ->
             continue;
         }
         found.push(path);
-        // The name that it gets here says nothing.
+        // An alias doesn't matter.
         return match rest.trim_start().strip_prefix("as ") {
             Some(alias) => alias.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'),
             None if end == 0 => &rest[rest.chars().next().map_or(0, char::len_utf8)..],

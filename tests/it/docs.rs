@@ -1,4 +1,4 @@
-//! The tables in the docs are generated: `UPDATE=1` writes them, a plain run compares.
+//! The tables in the docs are generated. `UPDATE=1` writes them; a plain run compares.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -33,7 +33,7 @@ fn metrics_are_documented() {
 #[test]
 fn the_ledger_is_documented() {
     let defaults: toml::Table = muster::core::config::DEFAULT.parse().unwrap();
-    // Names in braces are settings.
+    // Braces contain settings.
     let filled = |text: &str| {
         let mut filled = text.to_owned();
         for setting in SETTINGS {
@@ -58,7 +58,7 @@ fn the_ledger_is_documented() {
 }
 
 #[test]
-fn what_is_kept_is_documented() {
+fn retention_is_documented() {
     let mut table = String::from("| Table | What is kept, and for how long |\n|---|---|\n");
     for kept in muster::rounds::KEPT {
         writeln!(table, "| `{}` | {} |", kept.table, kept.what).unwrap();
@@ -82,7 +82,7 @@ fn operations_are_documented() {
     let mut table = String::from("| # | Route | Permission | Operation |\n|---|---|---|---|\n");
     for (number, (route, operation)) in routes.iter().enumerate() {
         let Permit::InOrganization { permission, .. } = operation.permit else {
-            panic!("{} belongs to no organization", operation.name)
+            panic!("{} is outside organizations", operation.name)
         };
         let (number, name) = (number + 1, &operation.name);
         writeln!(table, "| {number} | `{} {}` | `{permission}` | {name} |", route.method, route.path)
@@ -96,7 +96,7 @@ fn check(file: &str, name: &str, table: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
     let text = std::fs::read_to_string(&path).unwrap();
     let begin = format!("<!-- generated: {name} -->\n");
-    let start = text.find(&begin).expect("the docs have the mark") + begin.len();
+    let start = text.find(&begin).expect("the docs have the start mark") + begin.len();
     let end = start + text[start..].find("<!-- end -->").expect("the docs have the end mark");
     if std::env::var_os("UPDATE").is_some() {
         let text = format!("{}{table}{}", &text[..start], &text[end..]);

@@ -27,7 +27,7 @@ async fn every_answer_carries_a_request_id_and_a_good_one_is_kept() {
 }
 
 #[tokio::test]
-async fn what_the_machinery_refuses_is_a_problem_document() {
+async fn http_stack_errors_are_problem_documents() {
     let app = TestApp::start().await;
     assert_eq!(app.owner.get("/nothing").await.problem(), (404, "NOT_FOUND"));
     assert_eq!(app.owner.get("/v1/org").await.problem(), (404, "NOT_FOUND"));
@@ -45,7 +45,7 @@ async fn what_the_machinery_refuses_is_a_problem_document() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_at_either_face() {
+async fn a_body_over_the_limit_is_refused_on_either_face() {
     let app = TestApp::start_with(|config| config.limits.body_bytes = 2_000).await;
     let large = json!({"name": "x".repeat(3_000)});
     let path = format!("/v1/org/{}/server", app.org);
@@ -55,9 +55,9 @@ async fn a_body_over_the_limit_is_refused_at_either_face() {
 }
 
 #[tokio::test]
-async fn what_finds_its_connection_dead_reads_on_a_new_one() {
+async fn a_read_on_a_dead_connection_retries_on_a_new_one() {
     if !is_postgres() {
-        return; // SQLite is no server that could hang up.
+        return; // SQLite has no server that could hang up.
     }
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}", app.org);
@@ -73,7 +73,7 @@ async fn what_finds_its_connection_dead_reads_on_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_probe_tells_anybody_how_many_problems_a_policy_has_and_nothing_that_stands_in_it() {
+async fn a_probe_shows_the_number_of_policy_problems_and_nothing_more() {
     let dir = crate::harness::policy_folder();
     let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
     let text = format!("p, VIEWER, {}, contact.view, alow-SECRET\n", app.org);
@@ -85,7 +85,7 @@ async fn a_probe_tells_anybody_how_many_problems_a_policy_has_and_nothing_that_s
 }
 
 #[tokio::test]
-async fn a_probe_tells_life_from_readiness() {
+async fn probes_distinguish_liveness_from_readiness() {
     let app = TestApp::start().await;
     let health = app.anonymous.get("/health").await.expect(200);
     assert_eq!(health["status"], "ok");
@@ -116,13 +116,13 @@ async fn head_is_get_without_a_body() {
 }
 
 #[tokio::test]
-async fn a_body_full_of_unknown_keys_is_refused_in_few_words() {
+async fn a_body_full_of_unknown_keys_gets_a_short_refusal() {
     let app = TestApp::start().await;
     let keys: serde_json::Map<String, Value> =
         (0..5_000).map(|n| (format!("unknown{n}"), json!(0))).collect();
     let answer = app.admin.post(&format!("/v1/org/{}/server", app.org), Value::Object(keys.clone())).await;
     assert_eq!(answer.problem(), (422, "VALIDATION_FAILED"));
-    assert_eq!(answer.body["errors"].as_array().map(Vec::len), Some(101), "a hundred of them, and the name");
+    assert_eq!(answer.body["errors"].as_array().map(Vec::len), Some(101), "a hundred of them, plus the name");
     let hidden = app.stranger.post(&format!("/v1/org/{}/server", app.org), Value::Object(keys)).await;
     assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
 }

@@ -1,4 +1,4 @@
-//! ETags and If-Match: nothing new is not sent again, and nobody overwrites what they have not seen.
+//! ETags and If-Match: unchanged records aren't sent again, and nobody overwrites a change they haven't seen.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -20,7 +20,7 @@ async fn channel(app: &TestApp) -> (String, Answer) {
 }
 
 #[tokio::test]
-async fn a_record_that_is_known_is_not_sent_again() {
+async fn a_known_record_is_not_sent_again() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}", app.org);
     let first = app.viewer.get(&path).await;
@@ -36,7 +36,7 @@ async fn a_record_that_is_known_is_not_sent_again() {
     assert_eq!(other.status, 200);
     let hidden = with(&app.stranger, Method::GET, &path, ("if-none-match", etag), &Value::Null).await;
     assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
-    // A change within the same millisecond is a change.
+    // Two changes within the same millisecond are still two.
     let edit =
         "mutation($o: Id!, $i: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $i) { id } }";
     app.owner.gql(edit, json!({ "o": app.org, "i": { "name": "Another name" } })).await.data();
@@ -46,7 +46,7 @@ async fn a_record_that_is_known_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn an_etag_is_of_computed_fields_too() {
+async fn an_etag_covers_computed_fields() {
     let app = TestApp::start().await;
     let all = app.populate(2).await;
     let mcp = all.mcp_servers[0];
@@ -60,7 +60,7 @@ async fn an_etag_is_of_computed_fields_too() {
 }
 
 #[tokio::test]
-async fn what_was_not_seen_is_not_overwritten() {
+async fn an_unseen_change_is_not_overwritten() {
     let app = TestApp::start().await;
     let (path, made) = channel(&app).await;
     let first = made.header("etag").to_owned();
@@ -78,7 +78,7 @@ async fn what_was_not_seen_is_not_overwritten() {
     let third = with(&app.admin, Method::PATCH, &path, ("if-match", &any), &edit("two")).await.expect(200);
     assert_eq!(third["name"], "two");
     assert_eq!(with(&app.admin, Method::PATCH, &path, ("if-match", "*"), &edit("three")).await.status, 200);
-    // Actions, and what is not there.
+    // Actions, and missing records.
     let origins = format!("{path}/whitelist");
     let stale =
         with(&app.operator, Method::POST, &origins, ("if-match", &first), &json!({ "origin_id": "7" })).await;
@@ -91,7 +91,7 @@ async fn what_was_not_seen_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn of_many_who_have_seen_the_same_one_changes_it() {
+async fn concurrent_edits_of_the_same_version_succeed_once() {
     let app = TestApp::start().await;
     let (path, made) = channel(&app).await;
     let etag = made.header("etag");
@@ -115,9 +115,9 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
     for (route, operation) in app.service.rest.routes.iter() {
         let list = operation.name.starts_with("List") || operation.name.starts_with("Search");
         let secret = ["CreateServer", "RegenerateProvisioningToken"].contains(&operation.name.as_str());
-        assert_eq!(operation.current.is_some(), !list && !secret, "{} {}", route.method, route.path);
+        assert_eq!(operation.etag_source.is_some(), !list && !secret, "{} {}", route.method, route.path);
         let names_one = route.path.contains("{id}") && route.method != http::Method::GET;
-        let changed = operation.current.as_ref().is_some_and(muster::faces::rest::Current::is_changed);
+        let changed = operation.etag_source.as_ref().is_some_and(muster::faces::rest::EtagSource::is_changed);
         assert_eq!(changed, names_one && !secret, "{} {}", route.method, route.path);
     }
     let list = app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await;
@@ -128,7 +128,7 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
 }
 
 #[tokio::test]
-async fn what_is_measured_makes_no_other_record() {
+async fn measurements_do_not_change_the_etag() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
@@ -139,11 +139,11 @@ async fn what_is_measured_makes_no_other_record() {
     let seen = start("\"other\"").await;
     assert_eq!(seen.problem(), (412, "PRECONDITION_FAILED"));
     let etag = seen.body["details"]["etag"].as_str().unwrap();
-    // It is up for longer each time somebody looks.
+    // Its uptime differs on every read.
     app.clock.advance(std::time::Duration::from_secs(90));
     let again = start("\"other\"").await;
     assert_eq!(again.body["details"]["etag"], etag);
-    // What somebody has edited is another record.
+    // An edit changes the ETag.
     app.execute("UPDATE agents SET role = 'edited' WHERE id = $1", vec![agent.into()]).await;
     assert_eq!(start(etag).await.problem(), (412, "PRECONDITION_FAILED"));
     app.execute("UPDATE agents SET role = NULL WHERE id = $1", vec![agent.into()]).await;
@@ -151,7 +151,8 @@ async fn what_is_measured_makes_no_other_record() {
     // Where a record is asked for, every byte counts.
     for (route, operation) in app.service.rest.routes.iter().filter(|(route, _)| route.method == Method::GET)
     {
-        let measured = operation.current.as_ref().is_some_and(muster::faces::rest::Current::is_measured);
+        let measured =
+            operation.etag_source.as_ref().is_some_and(muster::faces::rest::EtagSource::is_measured);
         assert!(!measured, "{} would be answered 304 with old measurements", route.path);
     }
     let theirs = with(&app.stranger, Method::POST, &path, ("if-match", etag), &Value::Null).await;

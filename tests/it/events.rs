@@ -1,4 +1,4 @@
-//! The event hub: who hears of what, what an event costs, and what happens when somebody is too slow.
+//! The event hub: who hears about what, what an event costs, and what happens to slow subscribers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,14 +21,14 @@ use crate::harness::{Actor, Program, Socket, TestApp, empty_database, is_postgre
 const CHANGES: &str =
     "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { kind id op } }";
 
-/// Waits until so many subscriptions listen: their operations run beside the socket's other ones.
+/// Waits until this many subscriptions listen. Their operations run next to the socket's others.
 async fn listening(app: &TestApp, subscriptions: usize) {
     while app.core.ledger.line(What::Subscriptions).total() < subscriptions {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Waits until what was sent before has reached the service.
+/// Waits until the service has received what was sent before.
 async fn settled(client: &mut Socket) {
     client.subscribe("settled", "{ __typename }", json!({})).await;
     while client.next().await["type"] != "complete" {}
@@ -56,14 +56,14 @@ fn event(org: i64, kind: RecordKind, id: i64) -> Event {
 }
 
 #[tokio::test]
-async fn one_subscription_hears_of_every_kind_that_its_caller_may_view() {
+async fn one_subscription_covers_every_kind_its_caller_may_view() {
     let app = TestApp::start().await;
     let mut viewer = watching(&app, &app.viewer, Value::Null).await;
     let mut skills = watching(&app, &app.owner, json!(["SKILL"])).await;
     let mut token = watching(&app, &app.token(&["skill.view"]).await, Value::Null).await;
     let create = "mutation($o: Id!) { createServer(orgId: $o, input: { name: \"s\" }) { id } }";
     let server = app.admin.gql(create, json!({ "o": app.org })).await.data()["createServer"]["id"].as_i64();
-    // Not for a viewer: `token.view` is needed.
+    // Not for a viewer: needs `token.view`.
     app.core.events.publish(event(app.org, RecordKind::ServiceToken, 1));
     app.core.events.publish(event(app.other_org, RecordKind::Skill, 5));
     let create =
@@ -87,13 +87,13 @@ async fn one_subscription_hears_of_every_kind_that_its_caller_may_view() {
 }
 
 #[tokio::test]
-async fn who_is_removed_hears_nothing_more() {
+async fn a_removed_member_gets_no_more_events() {
     let app = TestApp::start().await;
     let gone = app.person("VIEWER", true).await;
     let mut client = watching(&app, &gone, Value::Null).await;
     app.execute("DELETE FROM members WHERE user_id = $1", vec![gone.user.unwrap().into()]).await;
     app.core.events.publish(event(app.org, RecordKind::Skill, 1));
-    // The service has not heard of it: the event is what makes it look.
+    // The service's cache doesn't know yet: the event makes it check.
     let next = client.next().await;
     let code = &next["payload"]["errors"][0]["extensions"]["code"];
     assert_eq!(code, "NOT_A_MEMBER", "{next}");
@@ -108,7 +108,7 @@ async fn a_burst_in_one_organization_ends_no_subscription_of_another() {
     stranger.subscribe("1", theirs, json!({ "o": app.other_org })).await;
     settled(&mut stranger).await;
     listening(&app, 1).await;
-    // Of what it does not want, a subscriber hears nothing; how much of it there was, they have to keep up with.
+    // A subscriber doesn't get unwanted events, but must keep up with their number.
     let mut ours = watching(&app, &app.owner, json!(["SERVER"])).await;
     for id in 1..=10_000 {
         app.core.events.publish(event(app.org, RecordKind::Skill, id));
@@ -116,14 +116,14 @@ async fn a_burst_in_one_organization_ends_no_subscription_of_another() {
     app.core.events.publish(event(app.other_org, RecordKind::Skill, 7));
     let next = stranger.next().await;
     assert_eq!(next["payload"]["data"]["changes"], json!({ "id": 7, "op": "UPDATED" }), "{next}");
-    // Whoever was too slow is told, and hears on.
+    // A subscriber that was too slow is told, and continues.
     assert_eq!(told(&mut ours).await, (String::new(), None, "RESYNC".to_owned()));
     app.core.events.publish(event(app.org, RecordKind::Server, 1));
     assert_eq!(told(&mut ours).await, ("SERVER".to_owned(), Some(1), "UPDATED".to_owned()));
 }
 
 #[tokio::test]
-async fn an_event_costs_three_statements_however_many_hear_of_it() {
+async fn an_event_costs_three_statements_for_any_number_of_subscribers() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let watch =
@@ -137,7 +137,7 @@ async fn an_event_costs_three_statements_however_many_hear_of_it() {
         let operation = Operation::new(&watch).data(Arc::new(request)).data(Arc::new(Reading::default()));
         let mut stream = app.service.graphql.schema.execute_stream(operation).boxed();
         assert!(stream.next().now_or_never().is_none());
-        // Until it listens.
+        // Until it is listening.
         let _ = timeout(Duration::from_millis(50), stream.next()).await;
         streams.push(stream);
     }
@@ -156,8 +156,8 @@ async fn an_event_costs_three_statements_however_many_hear_of_it() {
 }
 
 #[test]
-fn every_kind_of_record_says_what_it_takes_to_hear_of_it() {
-    // Whoever may view nothing hears nothing: there is no kind without a permission to view it.
+fn every_kind_of_record_names_its_view_permission() {
+    // Without view permissions there are no events: every kind needs one.
     for kind in RecordKind::ALL {
         let (_, action) = needed(*kind).as_str().split_once('.').unwrap();
         assert_eq!(action, "view", "{kind}");
@@ -180,19 +180,19 @@ async fn a_change_on_one_replica_is_heard_on_the_other() {
         ])
     };
     let (one, two) = (program(), program());
-    let house = one.house();
+    let tenant = one.tenant();
     let (first, second) = (one.serve(), two.serve());
-    let (here, there) = (first.actor(&house), second.actor(&house));
+    let (here, there) = (first.actor(&tenant), second.actor(&tenant));
     let mut client = Socket::of(&there).await;
-    client.subscribe("1", CHANGES, json!({ "o": house.org })).await;
+    client.subscribe("1", CHANGES, json!({ "o": tenant.org })).await;
     settled(&mut client).await;
     let create = "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }";
     let mut missed = 0;
     for n in 0..50 {
-        let made = here.gql(create, json!({ "o": house.org, "n": format!("s{n}") })).await.data();
+        let made = here.gql(create, json!({ "o": tenant.org, "n": format!("s{n}") })).await.data();
         loop {
             match told(&mut client).await {
-                // The second replica may have begun to listen just now.
+                // The second replica may only just have started listening.
                 (_, None, op) if op == "RESYNC" => missed += 1,
                 heard => {
                     let id = made["createSkill"]["id"].as_i64();
@@ -203,7 +203,7 @@ async fn a_change_on_one_replica_is_heard_on_the_other() {
         }
     }
     assert!(missed <= 2, "{missed}");
-    // A replica that dies without a goodbye may have said something that nobody has heard.
+    // A replica that dies without a goodbye may have sent something nobody received.
     drop(first);
     assert_eq!(told(&mut client).await.2, "RESYNC");
 }

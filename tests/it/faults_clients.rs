@@ -1,5 +1,5 @@
-//! Clients that mean no good, or that go away: connections that say nothing, or a byte at a time; documents made to be
-//! expensive; and a service that is told to stop while it works.
+//! Clients that mean harm or go away: silent connections, one byte at a time, documents made to be expensive;
+//! and a service that is told to stop while it works.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::harness::{House, Program, Serving, TestApp, config, empty_database, is_postgres};
+use crate::harness::{Program, Serving, Tenant, TestApp, config, empty_database, is_postgres};
 
-/// The service with patience for little, and somebody who may use it.
-fn impatient(more: &[(&str, &str)]) -> (Program, House, Serving) {
+/// A service with little patience, and a caller who may use it.
+fn impatient(more: &[(&str, &str)]) -> (Program, Tenant, Serving) {
     let mut variables = vec![
         ("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "3"),
         ("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "3"),
@@ -26,26 +26,26 @@ fn impatient(more: &[(&str, &str)]) -> (Program, House, Serving) {
     ];
     variables.extend_from_slice(more);
     let program = Program::new(&variables);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve();
-    (program, house, serving)
+    (program, tenant, serving)
 }
 
-/// Everything that the other end sends until it closes, within so many seconds.
+/// Everything the other end sends until it closes, within this many seconds.
 async fn rest(stream: &mut TcpStream, seconds: u64) -> Option<String> {
     let mut heard = Vec::new();
     let read = timeout(Duration::from_secs(seconds), stream.read_to_end(&mut heard)).await.ok()?;
-    // A reset is an end as well.
+    // A reset counts as the end too.
     let _ = read;
     Some(String::from_utf8_lossy(&heard).into_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_connections_that_say_nothing_keep_nobody_out() {
+async fn ten_thousand_silent_connections_keep_nobody_out() {
     if is_postgres() {
         return;
     }
-    let (_program, house, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
+    let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
     let mut silent = Vec::new();
     for _ in 0..10_000 {
         let connection = timeout(Duration::from_secs(5), TcpStream::connect(serving.address())).await;
@@ -53,10 +53,10 @@ async fn ten_thousand_connections_that_say_nothing_keep_nobody_out() {
             connection.expect("it is accepted").expect("a descriptor: ulimit -n is too low for this test"),
         );
     }
-    let actor = serving.actor(&house);
+    let actor = serving.actor(&tenant);
     let began = Instant::now();
     for _ in 0..20 {
-        actor.get(&format!("/v1/org/{}", house.org)).await.expect(200);
+        actor.get(&format!("/v1/org/{}", tenant.org)).await.expect(200);
     }
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let last = silent.last_mut().unwrap();
@@ -64,17 +64,17 @@ async fn ten_thousand_connections_that_say_nothing_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn there_are_no_more_connections_than_the_settings_say() {
+async fn connections_are_limited_by_the_settings() {
     if is_postgres() {
         return;
     }
-    let (_program, house, serving) = impatient(&[("MUSTER_LIMITS_CONNECTIONS", "4")]);
+    let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_CONNECTIONS", "4")]);
     let mut silent = Vec::new();
     for _ in 0..4 {
         silent.push(TcpStream::connect(serving.address()).await.unwrap());
     }
-    // Who comes next hears so at once, and is answered when the silent ones are cut off.
-    let (actor, path) = (serving.actor(&house), format!("/v1/org/{}", house.org));
+    // The next client is told at once, and served once the silent ones are cut off.
+    let (actor, path) = (serving.actor(&tenant), format!("/v1/org/{}", tenant.org));
     assert_eq!(actor.get(&path).await.problem(), (503, "UNAVAILABLE"));
     for stream in &mut silent {
         assert!(rest(stream, 20).await.is_some(), "the silent are cut off");
@@ -82,45 +82,45 @@ async fn there_are_no_more_connections_than_the_settings_say() {
     actor.get(&path).await.expect(200);
 }
 
-/// Where there are fewer descriptors than connections are allowed, the service takes fewer, and stays alive.
+/// With fewer descriptors than allowed connections, the service accepts fewer and stays alive.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_never_take_the_last_descriptors() {
     if is_postgres() {
         return;
     }
-    let (program, house, _) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
+    let (program, tenant, _) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
     let serving = program.serve_within("--nofile=400");
     let mut silent = Vec::new();
     for _ in 0..250 {
         silent.push(TcpStream::connect(serving.address()).await.unwrap());
     }
-    let actor = serving.actor(&house);
+    let actor = serving.actor(&tenant);
     assert_eq!(actor.get("/health").await.status, 200);
-    let refused = actor.get(&format!("/v1/org/{}", house.org)).await;
+    let refused = actor.get(&format!("/v1/org/{}", tenant.org)).await;
     assert_eq!(refused.problem(), (503, "UNAVAILABLE"));
-    // A command of the operator works meanwhile.
+    // An operator's command works meanwhile.
     program.json(&["org", "list"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_drips_is_cut_off_and_others_are_answered() {
+async fn dripping_clients_are_cut_off_and_others_are_answered() {
     if is_postgres() {
         return;
     }
-    let (_program, house, serving) = impatient(&[]);
+    let (_program, tenant, serving) = impatient(&[]);
     let mut heads = TcpStream::connect(serving.address()).await.unwrap();
     heads.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n").await.unwrap();
     let mut bodies = TcpStream::connect(serving.address()).await.unwrap();
     let head = format!(
         "POST /v1/org/{}/server HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
          content-length: 1000\r\n\r\n{{",
-        house.org, house.token
+        tenant.org, tenant.token
     );
     bodies.write_all(head.as_bytes()).await.unwrap();
-    let actor = serving.actor(&house);
+    let actor = serving.actor(&tenant);
     for n in 0..30 {
-        actor.get(&format!("/v1/org/{}", house.org)).await.expect(200);
-        // They may be cut off already: that is what the test is about.
+        actor.get(&format!("/v1/org/{}", tenant.org)).await.expect(200);
+        // They may already be cut off, which is what the test is about.
         let _ = heads.write_all(format!("x-{n}: y\r\n").as_bytes()).await;
         let _ = bodies.write_all(b" ").await;
         sleep(Duration::from_millis(150)).await;
@@ -142,10 +142,10 @@ async fn until_no_transaction_is_open(app: &TestApp) {
     panic!("transactions that nobody ends");
 }
 
-/// Whoever leaves while PostgreSQL answers `BEGIN` must not leave a transaction behind: what is written next on that
-/// connection would be acknowledged and lost.
+/// A client that leaves while PostgreSQL answers `BEGIN` must not leave a transaction behind: the next write on
+/// that connection would be acknowledged and lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_go_away_amid_a_change_leave_no_transaction_open() {
+async fn clients_that_leave_during_a_change_leave_no_transaction_open() {
     let app = TestApp::start().await;
     let create = "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id } }";
     let new = json!({ "o": app.org, "i": { "name": "manners", "content": "Say please." } });
@@ -162,16 +162,16 @@ async fn clients_that_go_away_amid_a_change_leave_no_transaction_open() {
         }
     }
     app.owner.patch(&path, json!({ "description": "the last" })).await.expect(200);
-    // Seen through another connection: what was acknowledged, and each change with its line.
+    // Checked through another connection: acknowledged changes are there, each with its entry.
     let stored = "SELECT description FROM skills WHERE id = $1";
     assert_eq!(app.one::<String>(stored, vec![skill.into()]).await, "the last");
     let line = "SELECT changes FROM audit_lines WHERE operation = 'updateSkill' ORDER BY id DESC LIMIT 1";
     assert_eq!(app.one::<Value>(line, vec![]).await["description"], "the last");
 }
 
-/// A command that is refused ends like this: its transaction was dropped a moment ago, and nobody undoes it any more.
+/// A refused command ends like this: its transaction was just dropped, and nobody rolls it back any more.
 #[test]
-fn a_transaction_that_is_dropped_at_the_very_end_ends_with_its_connection() {
+fn a_transaction_dropped_at_the_very_end_closes_its_connection() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let app = runtime.block_on(async {
@@ -186,18 +186,18 @@ fn a_transaction_that_is_dropped_at_the_very_end_ends_with_its_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_is_told_to_stop_finishes_what_it_began() {
+async fn a_stopping_service_finishes_what_it_began() {
     if is_postgres() {
         return;
     }
-    let (program, house, mut serving) = impatient(&[("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "10")]);
+    let (program, tenant, mut serving) = impatient(&[("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "10")]);
     let body = r#"{"name":"begun before"}"#;
     let mut client = TcpStream::connect(serving.address()).await.unwrap();
     let head = format!(
         "POST /v1/org/{}/server HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n",
-        house.org,
-        house.token,
+        tenant.org,
+        tenant.token,
         body.len()
     );
     client.write_all(head.as_bytes()).await.unwrap();
@@ -205,15 +205,15 @@ async fn a_service_that_is_told_to_stop_finishes_what_it_began() {
     sleep(Duration::from_millis(300)).await;
     serving.terminate();
     sleep(Duration::from_millis(500)).await;
-    assert!(TcpStream::connect(serving.address()).await.is_err(), "nobody new is let in");
+    assert!(TcpStream::connect(serving.address()).await.is_err(), "no new connections are accepted");
     client.write_all(&body.as_bytes()[5..]).await.unwrap();
     let heard = rest(&mut client, 10).await.unwrap();
     assert!(heard.starts_with("HTTP/1.1 201"), "{heard}");
     assert_eq!(serving.ended().await, Some(0));
-    // It is there, and so is its line, when somebody else opens the database.
+    // Another process that opens the database finds it, with its entry.
     let again = program.serve();
     let list =
-        again.actor(&house).get(&format!("/v1/org/{}/server?page=1&limit=5", house.org)).await.expect(200);
+        again.actor(&tenant).get(&format!("/v1/org/{}/server?page=1&limit=5", tenant.org)).await.expect(200);
     assert_eq!(list["data"][0]["name"], "begun before");
 }
 
@@ -233,7 +233,7 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
         .map(|n| format!("fragment F{n} on Agent {{ ...F{m} ...F{m} }} ", m = n + 1))
         .chain(["fragment F40 on Agent { id }".to_owned()])
         .collect();
-    // Each as deep as the parser lets fragments nest, so that nothing but their number is wrong with them.
+    // Each is as deep as the parser lets fragments nest, so that only their number is wrong.
     let doubled = |ty: &str, leaf: &str| -> String {
         (0..30)
             .map(|n| format!("fragment D{n} on {ty} {{ ...D{m} ...D{m} }} ", m = n + 1))
@@ -265,7 +265,7 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
         let began = Instant::now();
         let answer = app.owner.gql(document, json!({})).await;
         let shown: String = document.chars().take(80).collect();
-        // Run, they would take hours; refused, parts of a second, or some on a machine that is busy with other tests.
+        // Executed, they would take hours; refused, fractions of a second, or a few on a busy machine.
         assert!(began.elapsed() < Duration::from_secs(10), "{n} took {:?}: {shown}", began.elapsed());
         assert!(answer.body["errors"][0].is_object(), "{n} was answered: {shown}");
         assert!(answer.body["data"].is_null(), "{n} was run: {shown}");
@@ -281,8 +281,8 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
     assert_eq!(app.stranger.gql(&list("id"), json!({})).await.code(), "NOT_A_MEMBER");
 }
 
-/// Twenty agents of one server with descriptions of so many bytes: what a query for each other's descriptions multiplies.
-/// Answers with one of them.
+/// Twenty agents on one server with descriptions of this many bytes, which a query for each other's
+/// descriptions multiplies. Answers with one of them.
 async fn multiplying(app: &TestApp, bytes: usize) -> i64 {
     let agent = app.agent().await;
     let more = "INSERT INTO agents (organization_id, server_id, image_id, name, created_at, updated_at) \
@@ -295,7 +295,7 @@ async fn multiplying(app: &TestApp, bytes: usize) -> i64 {
 }
 
 #[tokio::test]
-async fn relations_that_multiply_are_answered_up_to_a_size_whatever_the_number_of_root_fields() {
+async fn multiplying_relations_are_answered_up_to_a_size_for_any_number_of_root_fields() {
     let app = TestApp::start().await;
     // 20 × 20 × 64 KiB.
     multiplying(&app, 64 << 10).await;
@@ -309,7 +309,7 @@ async fn relations_that_multiply_are_answered_up_to_a_size_whatever_the_number_o
     let together = app.viewer.gql(&format!("{{ {together} }}"), json!({})).await;
     assert_eq!(together.code(), "QUERY_TOO_COMPLEX");
     assert!(together.text.len() < 70 << 20, "{}", together.text.len());
-    // A fragment at the root, or a key that is there twice, takes no more room.
+    // A fragment at the root, or a duplicate key, takes no extra room.
     for document in [format!("{{ ... on Query {{ {} }} }}", root("a")), format!("{{ {0} {0} }}", root("a"))] {
         assert_eq!(app.viewer.gql(&document, json!({})).await.text, alone.text);
     }
@@ -317,7 +317,7 @@ async fn relations_that_multiply_are_answered_up_to_a_size_whatever_the_number_o
 }
 
 #[tokio::test]
-async fn the_operations_of_a_batch_have_together_what_one_request_has() {
+async fn a_batch_shares_the_budget_of_one_request() {
     let app = TestApp::start().await;
     let agent = multiplying(&app, 64 << 10).await;
     let large = format!(
@@ -340,7 +340,7 @@ async fn the_operations_of_a_batch_have_together_what_one_request_has() {
     let refused = answers.iter().find(|answer| !answer["errors"].is_null()).unwrap();
     let told = refused["errors"][0]["message"].as_str().unwrap();
     assert!(told.contains("one batch") && told.contains("ask for less at once"), "{told}");
-    // What was changed is told in any case.
+    // The result of a change is always reported.
     assert_eq!(answers[9]["data"]["startAgent"]["status"], "SPAWNING");
     let theirs =
         app.stranger.post("/graphql", json!([{ "query": large }, { "query": "{ __typename }" }])).await;

@@ -1,5 +1,5 @@
-//! The database goes away, stands still, is killed, or has no room: what was acknowledged is there, nothing is half
-//! written, callers hear 503 (507 where there is no room), and the service goes on without a restart.
+//! The database goes away, hangs, is killed, or runs out of space: acknowledged changes are there, nothing is
+//! half written, callers get 503 (507 without space), and the service continues without a restart.
 
 use std::{
     collections::BTreeSet,
@@ -16,9 +16,9 @@ use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{Actor, House, Postgres, Program, Serving, config, is_postgres};
+use crate::harness::{Actor, Postgres, Program, Serving, Tenant, config, is_postgres};
 
-/// What writers have heard.
+/// What the writers were told.
 #[derive(Default)]
 struct Heard {
     /// Names whose creation was acknowledged.
@@ -33,7 +33,7 @@ impl Heard {
     }
 }
 
-/// Makes servers, each with a name of its own, until told to stop; `most` ends it as well.
+/// Creates servers with unique names until told to stop, or `most` of them.
 async fn write(actor: Actor, org: i64, writer: usize, most: usize, heard: Arc<Heard>) {
     for n in 0.. {
         if heard.stop.load(Ordering::Relaxed) || heard.made() >= most {
@@ -54,18 +54,18 @@ async fn write(actor: Actor, org: i64, writer: usize, most: usize, heard: Arc<He
 
 fn start(
     actor: &Actor,
-    house: &House,
+    tenant: &Tenant,
     writers: usize,
     most: usize,
 ) -> (Arc<Heard>, Vec<tokio::task::JoinHandle<()>>) {
     let heard = Arc::<Heard>::default();
     let writers =
-        (0..writers).map(|writer| write(actor.clone(), house.org, writer, most, Arc::clone(&heard)));
+        (0..writers).map(|writer| write(actor.clone(), tenant.org, writer, most, Arc::clone(&heard)));
     let handles = writers.map(spawn).collect();
     (heard, handles)
 }
 
-#[expect(clippy::disallowed_methods, reason = "no service of ours: a client of the test")]
+#[expect(clippy::disallowed_methods, reason = "not our service but a client of the test")]
 fn spawn(work: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
     tokio::spawn(work)
 }
@@ -88,7 +88,7 @@ async fn strings(url: &str, sql: &str) -> Vec<String> {
     found
 }
 
-/// Every acknowledged server is there, and each server has the one line of the audit log that was written with it.
+/// Every acknowledged server is there, and each server has the one audit entry written with it.
 async fn nothing_is_lost_or_halved(url: &str, heard: &Heard) {
     let stored: BTreeSet<String> = strings(url, "SELECT name FROM servers").await.into_iter().collect();
     let made = heard.made.lock().unwrap().clone();
@@ -97,7 +97,7 @@ async fn nothing_is_lost_or_halved(url: &str, heard: &Heard) {
     let lines =
         "SELECT CAST(target_id AS TEXT) FROM audit_lines WHERE operation = 'createServer' ORDER BY target_id";
     let ids = strings(url, "SELECT CAST(id AS TEXT) FROM servers ORDER BY id").await;
-    assert_eq!(strings(url, lines).await, ids, "a change and its line are one");
+    assert_eq!(strings(url, lines).await, ids, "a change and its entry are atomic");
 }
 
 fn on(postgres: &Postgres) -> Program {
@@ -112,23 +112,23 @@ fn on(postgres: &Postgres) -> Program {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_goes_away_and_comes_back_loses_nothing() {
     if is_postgres() {
-        return; // It brings its own; once is enough.
+        return; // It starts its own server; once is enough.
     }
     let postgres = Postgres::start();
     let program = on(&postgres);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve();
-    let actor = serving.actor(&house);
-    let (heard, writers) = start(&actor, &house, 4, usize::MAX);
+    let actor = serving.actor(&tenant);
+    let (heard, writers) = start(&actor, &tenant, 4, usize::MAX);
     until("work", || heard.made() > 20).await;
     postgres.stop();
     until("a refusal", || heard.refused.load(Ordering::Relaxed) > 4).await;
     assert_eq!(actor.get("/ready").await.problem(), (503, "UNAVAILABLE"));
-    assert_eq!(actor.get("/health").await.status, 200, "no restart mends it");
+    assert_eq!(actor.get("/health").await.status, 200, "a restart would not help");
     postgres.bring_up();
     let before = heard.made();
     until("work again", || heard.made() > before + 20).await;
-    // It stands still, and goes on.
+    // It hangs, and continues.
     let refused = heard.refused.load(Ordering::Relaxed);
     postgres.pause(true);
     until("a refusal", || heard.refused.load(Ordering::Relaxed) > refused).await;
@@ -144,15 +144,15 @@ async fn a_database_that_goes_away_and_comes_back_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_killed_amid_a_thousand_writes_has_every_acknowledged_one() {
+async fn a_database_killed_during_a_thousand_writes_has_every_acknowledged_one() {
     if is_postgres() {
         return;
     }
     let postgres = Postgres::start();
     let program = on(&postgres);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve();
-    let (heard, writers) = start(&serving.actor(&house), &house, 8, 1_000);
+    let (heard, writers) = start(&serving.actor(&tenant), &tenant, 8, 1_000);
     for kill_at in [150, 600] {
         until("the moment", || heard.made() > kill_at).await;
         postgres.kill();
@@ -167,9 +167,9 @@ async fn a_database_that_is_killed_amid_a_thousand_writes_has_every_acknowledged
     assert_eq!(verified["ok"], true, "{verified:#}");
 }
 
-/// One connection is all there is: the dead one is given back before another is opened.
+/// There is only one connection: the dead one is returned before another is opened.
 #[tokio::test]
-async fn what_reads_with_the_only_connection_reads_again_when_the_database_is_back() {
+async fn a_read_on_the_only_connection_works_again_once_the_database_is_back() {
     if is_postgres() {
         return;
     }
@@ -183,7 +183,7 @@ async fn what_reads_with_the_only_connection_reads_again_when_the_database_is_ba
     db.ping().await.unwrap();
 }
 
-/// A file system of three megabytes, where this process may mount one.
+/// A file system of three megabytes, if this process may mount one.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -202,46 +202,52 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_is_told_and_nothing_breaks() {
+async fn a_full_disk_is_reported_and_nothing_breaks() {
     if is_postgres() {
         return;
     }
     let Some(disk) = SmallDisk::mount() else {
         eprintln!(
-            "SKIPPED a_full_disk_is_told_and_nothing_breaks: only root may mount a small disk to fill."
+            "SKIPPED a_full_disk_is_reported_and_nothing_breaks: only root may mount a small disk to fill."
         );
         eprintln!(
-            "a_file_that_may_not_grow_is_a_full_disk has run in its place, on a limit that needs no right."
+            "a_file_size_limit_counts_as_a_full_disk ran in its place, with a limit that needs no privileges."
         );
         return;
     };
     let url = format!("sqlite://{}/muster.db", disk.0.path().display());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve();
-    // What can be freed later.
+    // Space to free later.
     let ballast = disk.0.path().join("ballast");
     std::fs::write(&ballast, vec![1; 256 << 10]).unwrap();
-    fills_up_and_goes_on(&url, &house, serving, |_| std::fs::remove_file(&ballast).unwrap()).await;
+    fills_up_and_goes_on(&url, &tenant, serving, |_| std::fs::remove_file(&ballast).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_may_not_grow_is_a_full_disk() {
+async fn a_file_size_limit_counts_as_a_full_disk() {
     if is_postgres() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/muster.db?mode=rwc", folder.path().display());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let house = program.house();
+    let tenant = program.tenant();
     let serving = program.serve_with_files_of(2 << 20);
-    fills_up_and_goes_on(&url, &house, serving, Serving::lift).await;
+    fills_up_and_goes_on(&url, &tenant, serving, Serving::lift).await;
 }
 
-/// Writes until there is no room, which callers are told; reads meanwhile; `make_room`, and it goes on.
-async fn fills_up_and_goes_on(url: &str, house: &House, serving: Serving, make_room: impl FnOnce(&Serving)) {
-    let actor = serving.actor(house);
-    let path = format!("/v1/org/{}/server", house.org);
+/// Writes until there is no space, which callers are told, reading meanwhile; then calls `make_room`, and it
+/// continues.
+async fn fills_up_and_goes_on(
+    url: &str,
+    tenant: &Tenant,
+    serving: Serving,
+    make_room: impl FnOnce(&Serving),
+) {
+    let actor = serving.actor(tenant);
+    let path = format!("/v1/org/{}/server", tenant.org);
     let make = async |n: usize| {
         let body = json!({ "name": format!("w{n}"), "description": "x".repeat(500), "labels": { "l": "y".repeat(100) } });
         actor.post(&path, body).await
@@ -256,10 +262,10 @@ async fn fills_up_and_goes_on(url: &str, house: &House, serving: Serving, make_r
         assert!(made < 20_000, "it never fills");
     };
     assert_eq!(full.problem(), (507, "STORAGE_FULL"), "after {made}: {}", full.text);
-    // Reading goes on.
+    // Reads still work.
     let list = actor.get(&format!("{path}?page=1&limit=1")).await.expect(200);
     assert_eq!(list["total"], made);
-    // A change that is refused on its way, and undone: what comes after must not stand inside of it.
+    // A change that is refused midway and rolled back: what follows must not run inside it.
     assert_eq!(make(0).await.problem(), (409, "NAME_TAKEN"));
     make_room(&serving);
     let mut again = make(made).await;
@@ -270,8 +276,8 @@ async fn fills_up_and_goes_on(url: &str, house: &House, serving: Serving, make_r
         sleep(Duration::from_millis(100)).await;
         again = make(made).await;
     }
-    assert_eq!(again.status, 201, "it goes on when there is room: {}", again.text);
-    // Seen from outside, not only through the connection that wrote it.
+    assert_eq!(again.status, 201, "it continues once there is room: {}", again.text);
+    // Checked from outside, not only through the connection that wrote it.
     assert_eq!(strings(url, "SELECT name FROM servers").await.len(), made + 1);
     drop(serving);
     assert_eq!(strings(url, "PRAGMA integrity_check").await, ["ok"]);

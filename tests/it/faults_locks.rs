@@ -1,5 +1,5 @@
-//! Locks that somebody holds for too long, changes that wait for each other, servers that only read: none of it is a failure of
-//! the service, and none of it takes the service away from others. And clients that leave while their change is committed.
+//! Locks held for too long, changes that wait for each other, read-only servers: none of them is a failure of
+//! the service or takes it away from others. And clients that leave while their change commits.
 
 use std::{future::poll_fn, task::Poll, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::harness::{Answer, TestApp, connect, is_postgres};
 
-/// What the database is to say is what a skill's new description says.
+/// The new description of a skill makes the database raise the error it names.
 const SAYS: &str = "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
                     IF NEW.description LIKE 'says %' THEN \
                     RAISE EXCEPTION USING ERRCODE = substr(NEW.description, 6); END IF; \
@@ -24,9 +24,9 @@ const SAYS: &str = "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $
                     CREATE TRIGGER says BEFORE UPDATE ON skills FOR EACH ROW EXECUTE FUNCTION says()";
 
 #[tokio::test]
-async fn what_the_database_refuses_for_a_moment_is_no_failure_of_the_service() {
+async fn temporary_database_refusals_are_not_service_failures() {
     if !is_postgres() {
-        return; // SQLite has one writer: nobody waits in a circle.
+        return; // SQLite has a single writer, so there are no deadlocks.
     }
     let app = TestApp::start().await;
     app.expects_failures();
@@ -42,11 +42,7 @@ async fn what_the_database_refuses_for_a_moment_is_no_failure_of_the_service() {
         assert_eq!(answer.problem(), (status, code), "{state}: {:#}", answer.body);
         assert_eq!(answer.header("retry-after"), if status == 503 { "5" } else { "" }, "{state}");
         let writers = app.core.db.pools()[1];
-        assert_eq!(
-            writers.1 == 0,
-            state == "25006",
-            "{state}: {writers:?}: a server that only reads is left"
-        );
+        assert_eq!(writers.1 == 0, state == "25006", "{state}: {writers:?}: a read-only server is abandoned");
     }
     app.owner.patch(&path, json!({ "description": "good again" })).await.expect(200);
     let refused = app.stranger.patch(&path, json!({ "description": "theirs" })).await;
@@ -54,7 +50,7 @@ async fn what_the_database_refuses_for_a_moment_is_no_failure_of_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_is_held_for_ever_keeps_nobody_from_writing_elsewhere() {
+async fn a_row_locked_forever_blocks_nobody_elsewhere() {
     if !is_postgres() {
         return;
     }
@@ -74,7 +70,7 @@ async fn a_row_that_is_held_for_ever_keeps_nobody_from_writing_elsewhere() {
     for answer in join_all(waiting).await {
         assert_eq!(answer.problem(), (503, "UNAVAILABLE"), "{:#}", answer.body);
     }
-    // Although the row is held still.
+    // Although the row is still locked.
     app.owner.patch(&path(free), json!({ "description": "done" })).await.expect(200);
     holder.rollback().await.unwrap();
     let request = app.owner.request(Method::PATCH, &path(held)).header("idempotency-key", "k-0");
@@ -85,7 +81,7 @@ async fn a_row_that_is_held_for_ever_keeps_nobody_from_writing_elsewhere() {
 #[tokio::test]
 async fn an_organization_has_one_export_at_a_time() {
     if !is_postgres() {
-        return; // Nothing makes a reader of SQLite wait.
+        return; // Nothing blocks readers of SQLite.
     }
     let app = TestApp::start().await;
     let holder = connect(app.core.config.database.url.expose_secret()).await;
@@ -109,7 +105,7 @@ async fn an_organization_has_one_export_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_ended_is_refused_although_whoever_ended_it_has_gone() {
+async fn an_ended_session_is_refused_even_if_the_client_left() {
     let app = TestApp::start().await;
     app.user("ann@example.org", true).await;
     for polls in 0..1_000 {
@@ -118,7 +114,7 @@ async fn a_session_that_is_ended_is_refused_although_whoever_ended_it_has_gone()
         let Caller::Person(person) = app.caller(&ann).await else { panic!("a person") };
         let request = Request::system(&app.core);
         let mut work = Box::pin(people::sign_out(&request, &person));
-        // Left after so many steps.
+        // Dropped after this many steps.
         let mut left = polls;
         let done = poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
@@ -132,7 +128,7 @@ async fn a_session_that_is_ended_is_refused_although_whoever_ended_it_has_gone()
         drop(work);
         let sql = "SELECT CAST(COUNT(*) AS BIGINT) FROM sessions WHERE id = $1 AND revoked_at IS NOT NULL";
         let (mut ended, mut refused) = (false, true);
-        // A commit that has begun comes to its end a moment later.
+        // A commit in progress finishes a moment later.
         for _ in 0..100 {
             sleep(Duration::from_millis(10)).await;
             ended = app.one::<i64>(sql, vec![person.session.0.into()]).await == 1;
@@ -144,9 +140,9 @@ async fn a_session_that_is_ended_is_refused_although_whoever_ended_it_has_gone()
         assert_eq!(refused, ended, "left after {polls} steps");
         if let Some(done) = done {
             done.unwrap();
-            assert!(ended && polls > 0, "it was left before its end at least once");
+            assert!(ended && polls > 0, "it was dropped before the end at least once");
             return;
         }
     }
-    panic!("signing out never ended");
+    panic!("signing out never finished");
 }

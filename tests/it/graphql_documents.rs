@@ -1,4 +1,4 @@
-//! Documents: what is valid, in which order they are answered, and how many of them are kept.
+//! Documents: which are valid, the order of answers, and how many are cached.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn root_fields_are_answered_in_the_order_of_the_document() {
 }
 
 #[tokio::test]
-async fn what_two_selections_of_one_root_ask_for_is_merged_in_their_order() {
+async fn two_selections_of_one_root_are_merged_in_order() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let document = "query($o: Id!, $a: Id!, $yes: Boolean!) { r: agent(orgId: $o, id: $a) { status } ...f \
@@ -63,7 +63,7 @@ async fn what_two_selections_of_one_root_ask_for_is_merged_in_their_order() {
 }
 
 #[tokio::test]
-async fn fields_that_conflict_are_refused_wherever_they_stand() {
+async fn conflicting_fields_are_refused_wherever_they_appear() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let o = app.org;
@@ -87,7 +87,7 @@ async fn fields_that_conflict_are_refused_wherever_they_stand() {
 }
 
 #[tokio::test]
-async fn an_operation_of_which_directives_leave_nothing_is_an_empty_object() {
+async fn an_operation_emptied_by_directives_is_an_empty_object() {
     let app = TestApp::start().await;
     let document =
         "query($o: Id!, $s: Boolean!) { agents(orgId: $o, page: 1, limit: 1) @skip(if: $s) { total } }";
@@ -98,11 +98,11 @@ async fn an_operation_of_which_directives_leave_nothing_is_an_empty_object() {
 }
 
 #[tokio::test]
-async fn values_are_taken_as_the_specification_says() {
+async fn values_are_coerced_as_the_specification_says() {
     let app = TestApp::start().await;
     let all = app.populate(3).await;
     let (o, skill, agent) = (app.org, all.skills[0], all.agents[1]);
-    // One value stands for a list of one, in a document, in a variable and in an object.
+    // A single value stands for a list of one, in a document, a variable, and an object.
     let literal = format!(
         "mutation {{ setSkillAgents(orgId: {o}, id: {skill}, input: {{agentIds: {agent}}}) {{ agents {{ id }} }} }}"
     );
@@ -116,7 +116,7 @@ async fn values_are_taken_as_the_specification_says() {
         let set = app.owner.gql(document, variables).await.data();
         assert_eq!(set["setSkillAgents"]["agents"], json!([{ "id": agent }]), "{document}");
     }
-    // A name of an enumeration is a string in JSON, and none in a document.
+    // An enum value is a string in JSON but not in a document.
     let of = |status: &str, default: &str| {
         let list = format!("conversations(orgId: {o}, status: {status}, sort: $s) {{ total }}");
         format!("query($s: ConversationSort = {default}) {{ {list} }}")
@@ -148,7 +148,7 @@ async fn values_are_taken_as_the_specification_says() {
         "{}",
         missing.text
     );
-    // A timestamp has the form that is documented.
+    // A timestamp has the documented format.
     let token = "mutation($o: Id!, $t: Id!, $e: Timestamp) { updateServiceToken(orgId: $o, id: $t, input: {expiresAt: $e}) { expiresAt } }";
     for (text, taken) in [
         ("2099-12-01T00:00:00+01:00", true),
@@ -168,7 +168,7 @@ fn document(n: usize, fields: usize) -> String {
 }
 
 #[tokio::test]
-async fn documents_are_kept_by_their_weight_and_only_those_of_known_callers() {
+async fn documents_are_cached_by_weight_and_only_for_known_callers() {
     let most = 4 << 20;
     let app = TestApp::start_with(|config| config.limits.document_cache_bytes = most).await;
     let org = json!({ "o": app.org });
@@ -176,12 +176,12 @@ async fn documents_are_kept_by_their_weight_and_only_those_of_known_callers() {
     let (little, one) = app.service.graphql.documents.weight();
     assert_eq!(one, 1);
     assert!(little < 20_000, "{little}");
-    // What strangers send takes no room, whether it is answered or not.
+    // Strangers' documents take no room, answered or not.
     for n in 1..50 {
         assert_eq!(app.anonymous.gql(&document(n, 100), org.clone()).await.code(), "UNAUTHENTICATED");
     }
     assert_eq!(app.service.graphql.documents.weight(), (little, one));
-    // What members send is kept as long as there is room.
+    // Members' documents are cached as long as there is room.
     for n in 1..50 {
         app.viewer.gql(&document(n, 100), org.clone()).await.data();
     }
@@ -191,7 +191,7 @@ async fn documents_are_kept_by_their_weight_and_only_those_of_known_callers() {
 }
 
 #[tokio::test]
-async fn a_document_is_answered_alike_whether_it_is_kept_or_not() {
+async fn a_document_is_answered_the_same_cached_or_not() {
     let kept = TestApp::start().await;
     let never = TestApp::start_with(|config| config.limits.document_cache_bytes = 0).await;
     for app in [&kept, &never] {

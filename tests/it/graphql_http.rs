@@ -1,4 +1,4 @@
-//! GraphQL over HTTP: forms of request and answer, statuses, limits.
+//! GraphQL over HTTP: forms of requests and answers, statuses, limits.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn post(app: &TestApp, accept: &str, body: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_form_of_the_answer_decides_what_a_wrong_document_is_answered() {
+async fn the_media_type_decides_how_an_invalid_document_is_answered() {
     let app = TestApp::start().await;
     for wrong in
         [r#"{"query": "{"}"#, r#"{"query": "{ nothing }"}"#, r#"{"query": "query($x: Int!) { __typename }"}"#]
@@ -36,7 +36,7 @@ async fn the_form_of_the_answer_decides_what_a_wrong_document_is_answered() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_400_in_either_form() {
+async fn an_invalid_request_is_400_in_either_form() {
     let app = TestApp::start().await;
     for body in ["", "{", "[]", "7", r#"{"query": 1}"#, r#"{"query": "{ __typename }", "variables": 1}"#] {
         for accept in ["application/json", FORM] {
@@ -50,7 +50,7 @@ async fn what_is_no_request_is_400_in_either_form() {
 }
 
 #[tokio::test]
-async fn a_bad_credential_is_401_and_none_is_anonymous() {
+async fn a_bad_credential_is_401_and_a_missing_one_is_anonymous() {
     let app = TestApp::start().await;
     let answer = app.anonymous.with_bearer("nonsense").gql("{ __typename }", json!({})).await;
     assert_eq!((answer.status, answer.code().as_str()), (401, "UNAUTHENTICATED"));
@@ -63,7 +63,7 @@ async fn a_bad_credential_is_401_and_none_is_anonymous() {
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_in_its_order_and_bounded() {
+async fn a_batch_is_answered_in_order_and_bounded() {
     let app = TestApp::start().await;
     let answer = post(
         &app,
@@ -113,7 +113,7 @@ async fn one_root_field_fails_and_the_other_answers() {
 }
 
 #[tokio::test]
-async fn a_kept_document_serves_other_values_and_refuses_wrong_ones() {
+async fn a_cached_document_serves_other_values_and_refuses_wrong_ones() {
     let app = TestApp::start().await;
     let (one, two) = (app.agent().await, app.agent().await);
     let read = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { id } }";

@@ -1,4 +1,4 @@
-//! Other people's GraphQL clients and audits, against the running service (`tests/peers/graphql`).
+//! Third-party GraphQL clients and audits, against the running service (`tests/peers/graphql`).
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -35,7 +35,7 @@ async fn passes(script: &str, arguments: &[&str]) {
 }
 
 #[tokio::test]
-async fn the_audits_of_graphql_over_http_pass() {
+async fn the_graphql_over_http_audits_pass() {
     let app = TestApp::start().await;
     passes("audit.mjs", &[&format!("{}/graphql", app.base)]).await;
 }
@@ -46,9 +46,10 @@ async fn a_code_generator_reads_the_schema() {
     passes("introspect.mjs", &[&format!("{}/graphql", app.base)]).await;
 }
 
-/// `graphql-codegen` for the schema and the documents behind `/v1`, with the settings that `docs/api.md` recommends.
+/// `graphql-codegen` for the schema and the documents behind `/v1`, with the settings recommended in
+/// `docs/api.md`.
 #[tokio::test]
-async fn a_code_generator_makes_types_of_the_schema_file() {
+async fn a_code_generator_makes_types_from_the_schema_file() {
     const CLI: &str = "node_modules/@graphql-codegen/cli/esm/bin.js";
     let settings = std::fs::read_to_string(Path::new(FOLDER).join("codegen.json")).unwrap();
     let settings: Value = serde_json::from_str(&settings).unwrap();
@@ -67,7 +68,7 @@ async fn a_code_generator_makes_types_of_the_schema_file() {
         let told = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md")).unwrap();
         assert!(
             told.contains(&format!("{name}: {}", ty.as_str().unwrap())),
-            "docs/api.md does not tell {name}"
+            "docs/api.md does not mention {name}"
         );
     }
 }
@@ -89,7 +90,7 @@ async fn watches(transport: &str) {
     let mut peer = Peer::start(node("watch.mjs", &[transport, &url, app.viewer.bearer(), &org]));
     assert_eq!(peer.answer("query").await["data"]["agents"]["total"], 1);
     assert_eq!(peer.line().await, "ready");
-    // `ready` is said before the subscription has reached the service; and what is there already is no change.
+    // `ready` comes before the subscription has reached the service, and existing records are no change.
     let path = format!("/v1/org/{}/agent/{agent}", app.org);
     let mut seen = None;
     for n in 0..50 {
@@ -104,7 +105,7 @@ async fn watches(transport: &str) {
             break;
         }
     }
-    let seen = seen.unwrap_or_else(|| panic!("{transport} heard nothing of {path}"));
+    let seen = seen.unwrap_or_else(|| panic!("{transport} heard nothing about {path}"));
     assert_eq!(seen["data"]["agentChanged"]["id"], agent, "{seen}");
     app.core.tasks.stopping.cancel();
     loop {
@@ -132,7 +133,7 @@ impl Peer {
         line.unwrap().expect("the peer still runs")
     }
 
-    /// The next line, which has to be an answer of this kind.
+    /// The next line, which must be an answer of this kind.
     async fn answer(&mut self, kind: &str) -> Value {
         let line = self.line().await;
         let json = line.strip_prefix(kind).unwrap_or_else(|| panic!("{line}"));

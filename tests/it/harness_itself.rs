@@ -1,4 +1,4 @@
-//! The harness, by an example of everything that it offers.
+//! Tests of the harness: an example of everything it offers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::{TestApp, undocumented};
 
 #[tokio::test]
-async fn the_people_are_who_they_say() {
+async fn the_actors_are_who_they_say() {
     let app = TestApp::start().await;
     let agents = format!("/v1/org/{}/agent?page=1&limit=10", app.org);
     for member in [&app.owner, &app.admin, &app.operator, &app.viewer] {
@@ -41,7 +41,7 @@ async fn both_faces_answer() {
 }
 
 #[tokio::test]
-async fn time_stands_still_until_it_is_moved() {
+async fn time_stands_still_until_advanced() {
     let app = TestApp::start().await;
     app.clock.advance(Duration::from_secs(90));
     let agent = app.agent().await;
@@ -50,7 +50,7 @@ async fn time_stands_still_until_it_is_moved() {
 }
 
 #[tokio::test]
-async fn there_can_be_some_of_everything() {
+async fn every_kind_of_record_can_be_created() {
     let app = TestApp::start().await;
     let (ours, others) = (app.populate(7).await, app.populate_other(1).await);
     assert_eq!((ours.skills.len(), others.skills.len()), (7, 1));
@@ -59,7 +59,7 @@ async fn there_can_be_some_of_everything() {
 }
 
 #[test]
-fn an_answer_that_the_openapi_document_does_not_know_is_found() {
+fn an_undocumented_answer_is_detected() {
     let said = |method: &str, path: &str, status: u16, code: &str| {
         let body = json!({ "code": code }).to_string();
         undocumented(&method.parse().unwrap(), path, status.try_into().unwrap(), body.as_bytes())
@@ -70,7 +70,7 @@ fn an_answer_that_the_openapi_document_does_not_know_is_found() {
     assert_eq!(wrong.as_deref(), Some("StartAgent: 409 ARCHIVED"));
     let wrong = said("GET", "/v1/org/1", 201, "");
     assert_eq!(wrong.as_deref(), Some("GetOrganization: 201 "));
-    // What is no route of the document is not looked at.
+    // Paths outside the document aren't checked.
     assert_eq!(said("DELETE", "/v1/org/1", 405, "METHOD_NOT_ALLOWED"), None);
     assert_eq!(said("POST", "/graphql", 200, "ARCHIVED"), None);
 }

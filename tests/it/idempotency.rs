@@ -1,4 +1,4 @@
-//! Idempotency keys: a change that is asked for twice is made once, whatever happens in between.
+//! Idempotency keys: a change requested twice is made once, whatever happens in between.
 
 use std::{sync::Arc, time::Duration};
 
@@ -43,10 +43,10 @@ async fn the_same_request_is_done_once_and_answered_the_same() {
     assert_eq!(again.body, shown, "the token is shown once, everything else again");
     assert_eq!(again.header("content-type"), "application/json");
     assert_eq!(servers(&app).await, 1);
-    // What is kept is sealed.
+    // The kept answer is sealed.
     let sealed: Vec<u8> = app.one("SELECT answer_sealed FROM idempotency_keys", vec![]).await;
     assert!(!String::from_utf8_lossy(&sealed).contains("rack"));
-    // Another request, another caller, another organization.
+    // A different request, caller, or organization.
     let other = post(&app.owner, &path, "k-1", &json!({ "name": "other" })).await;
     assert_eq!(other.problem(), (422, "IDEMPOTENCY_KEY_REUSED"));
     let admin = post(&app.admin, &path, "k-1", &json!({ "name": "other" })).await;
@@ -54,7 +54,7 @@ async fn the_same_request_is_done_once_and_answered_the_same() {
     assert_eq!(post(&app.stranger, &path, "k-1", &body).await.problem(), (403, "NOT_A_MEMBER"));
     let elsewhere = post(&app.stranger, &format!("/v1/org/{}/server", app.other_org), "k-1", &body).await;
     assert_eq!((elsewhere.status, elsewhere.header("idempotent-replayed")), (201, ""));
-    // What was refused for good is told again; permission and membership are asked each time.
+    // A permanent refusal is replayed; permission and membership are checked each time.
     let agents = format!("/v1/org/{}/agent", app.org);
     let nowhere = json!({ "name": "a", "server_id": 999_999, "image_id": 999_999 });
     for replayed in ["", "true"] {
@@ -65,14 +65,14 @@ async fn the_same_request_is_done_once_and_answered_the_same() {
         );
     }
     assert_eq!(post(&app.viewer, &path, "k-1", &body).await.problem(), (403, "PERMISSION_DENIED"));
-    // After a day the key is as good as new.
+    // After a day the key is free again.
     app.clock.advance(Duration::from_hours(24));
     assert_eq!(post(&app.owner, &path, "k-1", &body).await.problem(), (409, "NAME_TAKEN"));
     assert_eq!(idempotency::remove_expired(&app.core).await.unwrap(), 3);
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_is_done() {
+async fn of_many_concurrent_requests_one_is_done() {
     let app = TestApp::start().await;
     let (path, body) = (format!("/v1/org/{}/server", app.org), json!({ "name": "rack" }));
     let answers = join_all((0..12).map(|_| post(&app.owner, &path, "same", &body))).await;
@@ -131,19 +131,19 @@ async fn change(app: &TestApp, claim: &Arc<Claim>) -> Result<(), Code> {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_before_its_change_leaves_the_key_to_the_next() {
+async fn a_process_that_dies_before_its_change_frees_the_key() {
     let app = TestApp::start().await;
     let dead = ours(&app, "k").await;
     assert_eq!(claim(&app, "k").await.err(), Some(Code::IdempotencyInProgress));
     app.clock.advance(Duration::from_mins(1));
     let next = ours(&app, "k").await;
-    // The first one was only slow: its change must not happen beside the other's.
+    // The first one was only slow: its change must not happen in addition to the other's.
     assert_eq!(change(&app, &dead).await, Err(Code::Conflict));
     assert_eq!(change(&app, &next).await, Ok(()));
 }
 
 #[tokio::test]
-async fn a_process_that_dies_after_its_change_leaves_a_doubt_and_no_second_change() {
+async fn a_process_that_dies_after_its_change_leaves_doubt_but_no_second_change() {
     let app = TestApp::start().await;
     let dead = ours(&app, "k").await;
     change(&app, &dead).await.unwrap();
@@ -155,14 +155,14 @@ async fn a_process_that_dies_after_its_change_leaves_a_doubt_and_no_second_chang
 }
 
 #[tokio::test]
-async fn a_change_that_was_undone_leaves_no_mark() {
+async fn a_rolled_back_change_leaves_no_mark() {
     let app = TestApp::start().await;
     let first = ours(&app, "k").await;
     let request = Request::system(&app.core);
     request.hold(Arc::clone(&first) as _);
     let tx = Scope::system_for(&request, OrgId(app.org)).begin().await.unwrap();
     tx.rollback().await.unwrap();
-    // A failure is not kept, nor is a refusal that may pass: at once the next may try.
+    // Failures and temporary refusals aren't kept: the next request may try at once.
     let mut claim_of = first;
     for status in [503, 401, 404, 409, 412, 429] {
         idempotency::under(claim_of, async move { kept(status) }).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_change_that_was_undone_leaves_no_mark() {
 }
 
 #[tokio::test]
-async fn a_change_whose_answer_is_not_kept_is_in_doubt_at_once() {
+async fn a_change_without_a_kept_answer_is_in_doubt_at_once() {
     let app = TestApp::start().await;
     // A failure after the change, an answer that is too large, and one for which the caller has no room left.
     let failed = ours(&app, "failed").await;
@@ -207,7 +207,7 @@ async fn a_change_whose_answer_is_not_kept_is_in_doubt_at_once() {
     let kept_bytes: i64 =
         app.one("SELECT COUNT(*) FROM idempotency_keys WHERE answer_sealed IS NOT NULL", vec![]).await;
     assert_eq!(kept_bytes, 1);
-    // Another caller has room of their own.
+    // Another caller has their own room.
     let path = format!("/v1/org/{}/server", app.org);
     let body = json!({ "name": "rack" });
     assert_eq!(post(&app.admin, &path, "k", &body).await.status, 201);
@@ -215,7 +215,7 @@ async fn a_change_whose_answer_is_not_kept_is_in_doubt_at_once() {
 }
 
 #[tokio::test]
-async fn work_under_a_key_has_an_end() {
+async fn work_under_a_key_has_a_deadline() {
     let app = TestApp::start_with(|config| config.limits.request_timeout_seconds = 1).await;
     let held = ours(&app, "k").await;
     let endless = idempotency::under(held, std::future::pending::<Kept>()).await;
@@ -224,7 +224,7 @@ async fn work_under_a_key_has_an_end() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_finds_its_answer_when_it_comes_back() {
+async fn a_client_that_leaves_finds_its_answer_when_it_returns() {
     let app = TestApp::start().await;
     let held = ours(&app, "k").await;
     let (go, gone) = tokio::sync::oneshot::channel();
@@ -260,7 +260,7 @@ async fn a_mutation_over_graphql_has_a_key_of_its_own() {
     let other = json!({ "query": query, "variables": { "o": app.org, "i": { "name": "other" } } });
     let refused = post(&app.owner, "/graphql", "k", &other).await;
     assert_eq!((refused.status, refused.code().as_str()), (422, "IDEMPOTENCY_KEY_REUSED"));
-    // What may pass is not kept.
+    // Temporary refusals aren't kept.
     assert_eq!(post(&app.stranger, "/graphql", "k", &body).await.code(), "NOT_A_MEMBER");
     let again = post(&app.stranger, "/graphql", "k", &body).await;
     assert_eq!((again.code().as_str(), again.header("idempotent-replayed")), ("NOT_A_MEMBER", ""));
@@ -274,7 +274,7 @@ async fn a_mutation_over_graphql_has_a_key_of_its_own() {
     assert_eq!(long.problem(), (400, "MALFORMED_REQUEST"));
 }
 
-/// A service token that is made with a document in which its secret has many names.
+/// A service token created with a document in which its secret has many names.
 fn issue(app: &TestApp) -> Value {
     let query = "mutation($o: Id! = 999, $i: CreateServiceTokenInput!, $no: Boolean!) { \
                  made: createServiceToken(orgId: $o, input: $i) { name a: token ...F ... on IssuedServiceToken { b: token } } \
@@ -285,7 +285,7 @@ fn issue(app: &TestApp) -> Value {
 }
 
 #[tokio::test]
-async fn a_kept_answer_is_for_those_who_may_ask_for_it_now_and_has_no_secret() {
+async fn a_kept_answer_needs_current_permission_and_has_no_secret() {
     let app = TestApp::start().await;
     let body = issue(&app);
     let first = post(&app.admin, "/graphql", "k", &body).await.data();
@@ -298,7 +298,7 @@ async fn a_kept_answer_is_for_those_who_may_ask_for_it_now_and_has_no_secret() {
     let (again, made) = (again.data(), &first["made"]);
     let expected = json!({ "name": "ci", "a": null, "token": null, "hint": made["hint"], "b": null });
     assert_eq!(again["made"], expected);
-    // As of now: a lesser role, and no member any more. The session is open still.
+    // With current permissions: a lower role, then no membership. The session is still open.
     let member = json!({ "o": app.org, "u": app.admin.user });
     let demote = "mutation($o: Id!, $u: Id!) { updateMember(orgId: $o, userId: $u, input: { role: VIEWER }) { role } }";
     app.owner.gql(demote, member.clone()).await.data();
@@ -341,7 +341,7 @@ async fn a_key_counts_for_events_too() {
 }
 
 #[tokio::test]
-async fn what_is_demanded_of_the_record_is_part_of_the_request() {
+async fn if_match_is_part_of_the_request() {
     let app = TestApp::start().await;
     let all = app.populate(1).await;
     let path = format!("/v1/org/{}/skill/{}", app.org, all.skills[0]);
@@ -355,7 +355,7 @@ async fn what_is_demanded_of_the_record_is_part_of_the_request() {
     patch("*", "second", edit("two")).await.expect(200);
     let stale = patch(&etag, "k", edit("three")).await;
     assert_eq!(stale.problem(), (412, "PRECONDITION_FAILED"));
-    // Nothing was changed: the key is as good as new, for the request that was to be made.
+    // Nothing was changed, so the key is free for the intended request.
     let etag = stale.body["details"]["etag"].as_str().unwrap().to_owned();
     let done = patch(&etag, "k", edit("three")).await;
     assert_eq!((done.status, done.header("idempotent-replayed")), (200, ""), "{:#}", done.body);
@@ -365,7 +365,7 @@ async fn what_is_demanded_of_the_record_is_part_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_free_again_can_be_had_under_the_same_key() {
+async fn a_freed_name_can_be_taken_under_the_same_key() {
     let app = TestApp::start().await;
     let (path, body) = (format!("/v1/org/{}/server", app.org), json!({ "name": "rack" }));
     app.owner.post(&path, body.clone()).await.expect(201);
@@ -375,7 +375,7 @@ async fn a_name_that_is_free_again_can_be_had_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_large_answer_is_given_once() {
+async fn a_large_answer_is_not_replayed() {
     let app = TestApp::start().await;
     let all = app.populate(1).await;
     let query = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { content } }";
@@ -391,7 +391,7 @@ async fn a_large_answer_is_given_once() {
 }
 
 #[tokio::test]
-async fn a_file_is_taken_once() {
+async fn a_file_is_stored_once() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}/attachment?filename=a.txt", app.org);
     let send = async |actor: &Actor, content: &'static str| {

@@ -1,5 +1,5 @@
-//! What makes an installation, what only looks for one, and who owns its database: the real program, as somebody runs it
-//! who tries it for the first time.
+//! What creates an installation, what only looks for one, and who owns its database: the real program, run by
+//! someone who tries it for the first time.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ fn files(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Every command that looks at an installation, or changes rows of it.
+/// Every command that reads an installation or changes its rows.
 const LOOKING: [&[&str]; 13] = [
     &["org", "list"],
     &["user", "list"],
@@ -34,7 +34,7 @@ const LOOKING: [&[&str]; 13] = [
 ];
 
 #[tokio::test]
-async fn a_command_that_looks_for_an_installation_says_where_it_looked_and_makes_none() {
+async fn a_command_without_an_installation_says_where_it_looked_and_creates_none() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let url = empty_database(folder.path()).await;
@@ -46,7 +46,7 @@ async fn a_command_that_looks_for_an_installation_says_where_it_looked_and_makes
         ];
         if is_postgres() {
             variables.push(("MUSTER_DATABASE_URL", &url));
-            // What asks the database alone says what it lacks.
+            // Commands that only need the database say what is missing.
             if arguments.contains(&"--plan") {
                 continue;
             }
@@ -64,7 +64,7 @@ async fn a_command_that_looks_for_an_installation_says_where_it_looked_and_makes
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_key_file_is_made_beside_a_database_that_has_sealed_values() {
+async fn no_key_file_is_created_next_to_sealed_values() {
     let app = TestApp::start().await;
     let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
     let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
@@ -86,7 +86,7 @@ async fn no_key_file_is_made_beside_a_database_that_has_sealed_values() {
     assert_eq!((found.code, &first["check"], &first["level"]), (Some(1), &json!("keys"), &json!("bad")));
     assert!(first["found"].as_str().unwrap().contains(keys.to_str().unwrap()), "{first}");
     assert!(!keys.exists());
-    // Nor does a running service make one whose file is gone.
+    // Nor does a running service create one when the file disappears.
     let own = &app.core.config.keys_file;
     fs::remove_file(own).unwrap();
     muster::core::keys::reload(&app.core);
@@ -94,9 +94,9 @@ async fn no_key_file_is_made_beside_a_database_that_has_sealed_values() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_process_owns_an_sqlite_database_and_the_others_are_told_which() {
+async fn one_process_owns_an_sqlite_database_and_others_learn_which() {
     let program = Program::new(&[("MUSTER_LOG", "off")]);
-    let house = program.house();
+    let tenant = program.tenant();
     let mut serving = program.serve();
     let backup = tempfile::tempdir().unwrap();
     let file = backup.path().join("backup").display().to_string();
@@ -107,22 +107,22 @@ async fn one_process_owns_an_sqlite_database_and_the_others_are_told_which() {
             assert!(said.contains(part), "{arguments:?}: {part}: {said}");
         }
     }
-    // The others work beside it.
+    // The others work alongside it.
     program.json(&["org", "list"]);
-    program.json(&["token", "create", "--org", &house.org.to_string(), "--name", "beside", "--all"]);
+    program.json(&["token", "create", "--org", &tenant.org.to_string(), "--name", "beside", "--all"]);
     program.json(&["migrate", "--plan"]);
-    serving.actor(&house).get("/health").await.expect(200);
+    serving.actor(&tenant).get("/health").await.expect(200);
     serving.terminate();
     assert_eq!(serving.ended().await, Some(0));
     assert_eq!(program.json(&["migrate"])["steps"], json!([]));
-    // A process that is killed owns nothing any more.
+    // A killed process no longer owns anything.
     let killed = program.serve();
     drop(killed);
     program.json(&["migrate"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_is_taken_is_named_with_the_next_step_before_anything_is_written() {
+async fn a_taken_address_is_named_with_the_next_step_before_anything_is_written() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ async fn an_address_that_is_taken_is_named_with_the_next_step_before_anything_is
     }
 }
 
-/// The first thing that `muster demo --json` says, and its end.
+/// The first line of `muster demo --json`, and its end.
 fn demo(folder: &Path, variables: &[(&str, &str)]) -> serde_json::Value {
     use std::io::{BufRead, BufReader};
     let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
@@ -153,19 +153,19 @@ fn demo(folder: &Path, variables: &[(&str, &str)]) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn the_demonstration_takes_settings_keeps_its_data_to_itself_and_issues_one_token() {
+async fn the_demo_uses_settings_keeps_its_own_data_and_issues_one_token() {
     let folder = tempfile::tempdir().unwrap();
     let (data, other) = (folder.path().join("demo"), folder.path().join("other"));
     let variables = [("MUSTER_LISTEN", "127.0.0.1:0"), ("MUSTER_DATA_DIR", other.to_str().unwrap())];
     let first = demo(&data, &variables);
-    assert_ne!(first["address"], "http://127.0.0.1:8080", "the setting holds");
+    assert_ne!(first["address"], "http://127.0.0.1:8080", "the setting applies");
     for place in ["explorer", "sign-in", "OpenAPI", "tools", "health", "ready"] {
         let at = first["places"][place].as_str().unwrap_or_default();
         assert!(at.starts_with(first["address"].as_str().unwrap()), "{place}: {at}");
     }
     let second = demo(&data, &variables);
     assert_eq!(first["service_token"], second["service_token"]);
-    assert!(!other.exists(), "what it keeps is in its own folder");
+    assert!(!other.exists(), "its data is in its own folder");
     let variables = [("MUSTER_DATA_DIR", data.to_str().unwrap()), ("MUSTER_LOG", "off")];
     let listed = muster(&["token", "list", "--org", "1"], &variables).await.expect();
     assert_eq!(listed["tokens"].as_array().unwrap().len(), 1);
@@ -175,7 +175,7 @@ async fn the_demonstration_takes_settings_keeps_its_data_to_itself_and_issues_on
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_database_is_said_once_and_with_the_next_step() {
+async fn a_database_problem_is_reported_once_with_the_next_step() {
     let folder = tempfile::tempdir().unwrap();
     let (data, file) = (folder.path().to_str().unwrap(), folder.path().join("muster.db"));
     fs::write(&file, "this is not a database, and longer than the head of one: ".repeat(20)).unwrap();
@@ -190,7 +190,7 @@ async fn what_is_wrong_with_a_database_is_said_once_and_with_the_next_step() {
     let unwritable = [("MUSTER_DATA_DIR", "/proc/x"), ("MUSTER_LISTEN", "127.0.0.1:0")];
     let said = muster(&["serve"], &unwritable).await.refused(1, "FAILED");
     assert!(said.starts_with("The data folder /proc/x can't be made"), "{said}");
-    // Nobody there.
+    // Nobody is listening.
     let keys = folder.path().join("keys.toml");
     muster::core::sealing::KeyFile::load_or_create(&keys).unwrap();
     let away = [
@@ -205,7 +205,7 @@ async fn what_is_wrong_with_a_database_is_said_once_and_with_the_next_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_postgres_refuses_is_said_with_the_command_that_mends_it() {
+async fn postgres_refusals_come_with_the_command_that_fixes_them() {
     if !is_postgres() {
         return;
     }
@@ -229,7 +229,7 @@ async fn what_postgres_refuses_is_said_with_the_command_that_mends_it() {
 }
 
 #[tokio::test]
-async fn a_second_organization_of_one_name_is_made_only_on_purpose_and_a_new_account_is_told() {
+async fn a_duplicate_organization_name_needs_a_flag_and_new_accounts_are_announced() {
     let folder = tempfile::tempdir().unwrap();
     let url = empty_database(folder.path()).await;
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);

@@ -1,14 +1,14 @@
-//! What the schema says about itself: the same as the executor would say, and little work whatever is asked.
+//! Introspection: the same answers as the executor's, with little work whatever is asked.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, TestApp};
 
-/// What one request may ask about the schema, in bytes, and the braces around it.
+/// The introspection limit per request, in bytes, plus the braces around it.
 const MOST: usize = (2 << 20) + 4096;
 
-/// The query of graphql-js, which code generators, GraphiQL and Apollo's tools send.
+/// The query of graphql-js, which code generators, GraphiQL, and Apollo's tools send.
 const OF_GRAPHQL_JS: &str = "
 query IntrospectionQuery {
   __schema {
@@ -38,7 +38,7 @@ fragment TypeRef on __Type {
   kind name ofType { kind name ofType { kind name ofType { kind name } } } } } } } } }
 }";
 
-/// Its older form, which tools of some years ago send.
+/// Its older form, which tools from some years ago send.
 const OF_OLDER_TOOLS: &str = "
 { __schema { queryType { name } mutationType { name } subscriptionType { name }
   types { kind name description
@@ -64,7 +64,7 @@ fn variables() -> Value {
     json!({ "n": "AgentStatus", "s": true })
 }
 
-/// What the executor itself answers.
+/// The executor's own answer.
 async fn by_the_executor(app: &TestApp, document: &str) -> Value {
     let variables = async_graphql::Variables::from_json(variables());
     let answer =
@@ -80,7 +80,7 @@ async fn batch(actor: &crate::harness::Actor, document: &str, times: usize) -> A
 }
 
 #[tokio::test]
-async fn tools_read_the_schema_without_a_credential_as_the_executor_would_tell_it() {
+async fn anonymous_introspection_matches_the_executors() {
     let app = TestApp::start().await;
     for document in [OF_GRAPHQL_JS, OF_OLDER_TOOLS] {
         let first = app.anonymous.gql(document, json!({})).await;
@@ -89,7 +89,7 @@ async fn tools_read_the_schema_without_a_credential_as_the_executor_would_tell_i
         assert!(first.text.len() < MOST / 2, "{} bytes", first.text.len());
         assert_eq!(first.data(), by_the_executor(&app, document).await);
     }
-    // The executor would refuse a variable that is not given here.
+    // The executor would refuse a missing variable here.
     let default = "query($d: Boolean) { __type(name: \"Agent\") { fields(includeDeprecated: $d) { name } } }";
     assert!(app.anonymous.gql(default, json!({})).await.data()["__type"]["fields"].is_array());
     for document in SMALL {
@@ -106,7 +106,7 @@ async fn tools_read_the_schema_without_a_credential_as_the_executor_would_tell_i
 }
 
 #[tokio::test]
-async fn what_one_request_may_ask_about_the_schema_is_bounded() {
+async fn introspection_per_request_is_bounded() {
     let app = TestApp::start().await;
     let deep = "{types{name fields{name description type{name description fields{name description type{name \
                 description fields{name description args{name description type{name description}}}}}}}}}";
@@ -121,30 +121,30 @@ async fn what_one_request_may_ask_about_the_schema_is_bounded() {
         let answer = app.anonymous.gql(document, json!({})).await;
         assert_eq!(answer.code(), "QUERY_TOO_COMPLEX", "{document:.90}: {} bytes", answer.text.len());
         assert!(answer.text.len() < 1_000, "{document:.90}: {} bytes", answer.text.len());
-        // Of a batch as well.
+        // Applies to a batch as well.
         let answer = batch(&app.viewer, document, 10).await;
         assert!(answer.text.len() < MOST, "{document:.90}: {} bytes", answer.text.len());
     }
-    // What fits once does not fit ten times into one request.
+    // What fits once doesn't fit ten times in one request.
     let answer = batch(&app.viewer, OF_GRAPHQL_JS, 10).await;
     assert!(answer.text.len() < MOST, "{} bytes", answer.text.len());
     assert!(answer.body[0]["errors"].is_null() && !answer.body[9]["errors"].is_null());
 }
 
 #[tokio::test]
-async fn a_batch_without_a_credential_is_short() {
+async fn an_anonymous_batch_is_short() {
     let app = TestApp::start().await;
     let answer = batch(&app.anonymous, "{ __typename }", 3).await;
     assert_eq!(answer.body, Value::from(vec![json!({ "data": { "__typename": "Query" } }); 3]));
     let answer = batch(&app.anonymous, "{ __typename }", 4).await;
     assert_eq!((answer.status, answer.code().as_str()), (422, "QUERY_TOO_COMPLEX"));
-    assert!(answer.text.contains("Without a credential a batch takes at most 3 operations, not 4."));
+    assert!(answer.text.contains("Without a credential, a batch can have at most 3 operations, not 4."));
     let answer = batch(&app.stranger, "{ __typename }", 10).await;
     assert_eq!(answer.body.as_array().map(Vec::len), Some(10));
 }
 
 #[tokio::test]
-async fn where_introspection_is_off_the_schema_says_nothing() {
+async fn without_introspection_the_schema_stays_hidden() {
     let app = TestApp::start_with(|config| config.introspection = false).await;
     for document in SMALL {
         let answer = app.owner.gql(document, variables()).await;

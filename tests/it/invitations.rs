@@ -31,7 +31,7 @@ async fn accept(actor: &Actor, token: &str, name: Option<&str>, password: Option
 }
 
 #[tokio::test]
-async fn somebody_new_gets_an_account_and_a_membership() {
+async fn a_new_person_gets_an_account_and_a_membership() {
     let app = TestApp::with_mail().await;
     let made = invite(&app, &app.admin, " New@example.org ", "OPERATOR").await.data()["inviteMember"].clone();
     assert_eq!((&made["email"], &made["role"]), (&json!("New@example.org"), &json!("OPERATOR")));
@@ -67,11 +67,11 @@ async fn somebody_new_gets_an_account_and_a_membership() {
 }
 
 #[tokio::test]
-async fn who_has_an_account_shows_that_it_is_theirs() {
+async fn account_owners_must_prove_it_is_theirs() {
     let app = TestApp::with_mail().await;
     app.user("someone@example.org", false).await;
     let (_, token) = invited(&app, "Someone@example.org", "VIEWER").await;
-    // The link alone, another's session, a wrong password: none of them is enough.
+    // The link alone, another person's session, a wrong password: none of them is enough.
     for (actor, password) in
         [(&app.anonymous, None), (&app.stranger, None), (&app.owner, Some("wrong horse"))]
     {
@@ -88,7 +88,7 @@ async fn who_has_an_account_shows_that_it_is_theirs() {
     let another = app.signed_in("another@example.org").await.0;
     accept(&another, &token, None, None).await.data();
     another.get(&format!("/v1/org/{}", app.org)).await.expect(200);
-    // The stranger comes in by an invitation as everybody does, and stays OWNER at home.
+    // The stranger joins by invitation like anyone else, and stays OWNER at home.
     let (_, token) = invited(&app, "stranger@example.com", "VIEWER").await;
     accept(&app.stranger, &token, None, None).await.data();
     let record = app.stranger.get(&format!("/v1/org/{}", app.org)).await.expect(200);
@@ -108,7 +108,7 @@ async fn nobody_invites_above_their_own_role_or_without_the_permission() {
     assert!(app.mails().await.is_empty());
     invite(&app, &app.owner, "a@example.org", "OWNER").await.data();
     let id = app.one::<i64>("SELECT id FROM invitations", vec![]).await;
-    // What stands above the caller is out of their reach.
+    // Roles above the caller's are out of reach.
     for mutation in [RESEND, REVOKE] {
         let variables = json!({ "o": app.org, "id": id });
         assert_eq!(app.admin.gql(mutation, variables).await.code(), "PERMISSION_DENIED");
@@ -118,7 +118,7 @@ async fn nobody_invites_above_their_own_role_or_without_the_permission() {
 }
 
 #[tokio::test]
-async fn an_invitation_is_sent_again_taken_back_and_ends_in_time() {
+async fn an_invitation_is_resent_revoked_and_expires() {
     let app = TestApp::with_mail().await;
     let (id, first) = invited(&app, "new@example.org", "VIEWER").await;
     assert_eq!(invite(&app, &app.admin, "NEW@example.org", "VIEWER").await.code(), "NAME_TAKEN");
@@ -135,7 +135,7 @@ async fn an_invitation_is_sent_again_taken_back_and_ends_in_time() {
     for mutation in [RESEND, REVOKE] {
         assert_eq!(app.admin.gql(mutation, this.clone()).await.code(), "NOT_FOUND");
     }
-    // Taken back before the mail has left: no mail leaves.
+    // Revoked before the mail was sent: no mail is sent.
     app.clock.advance(Duration::from_mins(2));
     let id =
         invite(&app, &app.admin, "other@example.org", "VIEWER").await.data()["inviteMember"]["id"].clone();
@@ -145,13 +145,13 @@ async fn an_invitation_is_sent_again_taken_back_and_ends_in_time() {
     app.clock.advance(Duration::from_hours(7 * 24));
     let refused = accept(&app.anonymous, &late, Some("Late"), Some("correct horse")).await;
     assert_eq!(refused.code(), "LINK_INVALID");
-    // An expired one is no obstacle to another.
+    // An expired invitation doesn't block another.
     let (_, token) = invited(&app, "late@example.org", "VIEWER").await;
     accept(&app.anonymous, &token, Some("Late"), Some("correct horse")).await.data();
 }
 
 #[tokio::test]
-async fn an_invitation_is_worth_what_its_sender_is() {
+async fn an_invitation_is_worth_no_more_than_its_sender() {
     let app = TestApp::with_mail().await;
     let (_, token) = invited(&app, "new@example.org", "ADMIN").await;
     let demote = "mutation($o: Id!, $u: Id!) { updateMember(orgId: $o, userId: $u, input: { role: OPERATOR }) { role } }";
@@ -159,14 +159,14 @@ async fn an_invitation_is_worth_what_its_sender_is() {
     let refused = accept(&app.anonymous, &token, Some("New"), Some("correct horse")).await;
     assert_eq!(refused.code(), "LINK_INVALID");
     let made: i64 = app.one("SELECT COUNT(*) FROM users WHERE email = 'new@example.org'", vec![]).await;
-    assert_eq!(made, 0, "nothing is left of what was refused");
-    // Nor is one of somebody who has the role still, and can't sign in any more.
+    assert_eq!(made, 0, "refused invitations leave nothing behind");
+    // Nor does one from a person who still has the role but can't sign in any more.
     let (_, of_disabled) = invited_by(&app, &app.owner, "late@example.org", "OWNER").await;
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.owner.user.into()]).await;
     let refused = accept(&app.anonymous, &of_disabled, Some("Late"), Some("correct horse")).await;
     assert_eq!(refused.code(), "LINK_INVALID");
     app.execute("UPDATE users SET disabled_at = NULL WHERE id = $1", vec![app.owner.user.into()]).await;
-    // Whoever sends it again answers for it.
+    // Sending it again makes one its sender.
     let id: i64 = app.one("SELECT id FROM invitations WHERE email LIKE 'new@%'", vec![]).await;
     app.owner.gql(RESEND, json!({ "o": app.org, "id": id })).await.data();
     let token = app.mail().await.token;
@@ -174,7 +174,7 @@ async fn an_invitation_is_worth_what_its_sender_is() {
 }
 
 #[tokio::test]
-async fn of_two_who_accept_at_once_one_comes_too_late() {
+async fn when_two_accept_at_once_one_is_too_late() {
     let app = TestApp::with_mail().await;
     let (_, token) = invited(&app, "new@example.org", "VIEWER").await;
     let both = (0..4).map(|_| accept(&app.anonymous, &token, Some("New"), Some("correct horse")));
@@ -185,7 +185,7 @@ async fn of_two_who_accept_at_once_one_comes_too_late() {
 }
 
 #[tokio::test]
-async fn a_member_leaves_and_is_told_nothing_more() {
+async fn a_member_who_leaves_gets_no_more_alerts() {
     let app = TestApp::with_mail().await;
     let agent = app.agent().await;
     let body = json!({ "agent_id": agent, "name": "bot", "transport": "TELEGRAM", "bot_token": "1:a" });
@@ -209,7 +209,7 @@ async fn a_member_leaves_and_is_told_nothing_more() {
 }
 
 #[tokio::test]
-async fn owners_who_demote_each_other_at_once_leave_one() {
+async fn owners_who_demote_each_other_leave_one() {
     for _ in 0..3 {
         let app = TestApp::start().await;
         let second = app.person("OWNER", true).await;
@@ -226,7 +226,7 @@ async fn owners_who_demote_each_other_at_once_leave_one() {
 }
 
 #[tokio::test]
-async fn who_can_get_no_mail_is_not_invited_and_names_carry_neither_commands_nor_links() {
+async fn invalid_addresses_and_names_with_commands_or_links_are_refused() {
     let app = TestApp::with_mail().await;
     for email in ["\"x y\"@example.com", "x@[127.0.0.1]", "a@example.com\nBcc: b@example.com"] {
         let refused = invite(&app, &app.admin, email, "VIEWER").await;
@@ -249,7 +249,7 @@ async fn who_can_get_no_mail_is_not_invited_and_names_carry_neither_commands_nor
         let refused = app.owner.gql(document, json!({ "o": app.org, "n": link })).await;
         assert_eq!(refused.code(), "VALIDATION_FAILED", "{document}: {}", refused.text);
     }
-    // What people say to each other has as many lines as they like; others' records are as they were.
+    // Messages may have as many lines as people like. The other records are as they were.
     app.owner.gql(rename, json!({ "o": app.org, "n": "Étoile & Söhne: \u{65e5}\u{672c}" })).await.data();
     assert_eq!(app.stranger.gql(rename, json!({ "o": app.org, "n": "x" })).await.code(), "NOT_A_MEMBER");
 }

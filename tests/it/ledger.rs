@@ -1,5 +1,5 @@
-//! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. All of it is counted by the ledger
-//! itself, and given back when it ends.
+//! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The ledger counts all
+//! of it and releases it at the end.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn connections(app: &TestApp) -> usize {
     app.core.ledger.totals()[0].1
 }
 
-/// Waits until a figure is what it has to come to.
+/// Waits until a figure reaches its expected value.
 async fn until(what: &str, is_reached: impl Fn() -> bool) {
     for _ in 0..1_000 {
         if is_reached() {
@@ -40,7 +40,7 @@ async fn until(what: &str, is_reached: impl Fn() -> bool) {
     panic!("never: {what}");
 }
 
-/// The status that a handshake is answered.
+/// The status in answer to a handshake.
 async fn handshake(base: &str, bearer: Option<&str>) -> u16 {
     let mut request = format!("{}/graphql", base.replace("http", "ws")).into_client_request().unwrap();
     request.headers_mut().insert("sec-websocket-protocol", "graphql-transport-ws".parse().unwrap());
@@ -58,7 +58,7 @@ async fn raw(app: &TestApp) -> TcpStream {
     TcpStream::connect(app.base.strip_prefix("http://").unwrap()).await.unwrap()
 }
 
-/// The status line of what comes.
+/// The status line of the response.
 async fn status(stream: &mut TcpStream) -> String {
     let mut head = [0; 12];
     timeout(Duration::from_secs(20), stream.read_exact(&mut head)).await.expect("an answer").unwrap();
@@ -66,7 +66,7 @@ async fn status(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn sockets_without_a_credential_are_few_and_do_not_stay() {
+async fn anonymous_sockets_are_few_and_short_lived() {
     let app = with(|config| {
         config.limits.sockets_anonymous = 3;
         config.limits.socket_init_seconds = 2;
@@ -78,9 +78,9 @@ async fn sockets_without_a_credential_are_few_and_do_not_stay() {
     }
     assert_eq!(held(&app, What::Sockets), 3);
     assert_eq!(handshake(&app.base, None).await, 429);
-    // Somebody known is not kept out by them.
+    // They don't keep a known caller out.
     assert_eq!(handshake(&app.base, Some(app.viewer.bearer())).await, 101);
-    // Whoever introduces itself as nobody is sent away at once, whoever says nothing after a while.
+    // A client that introduces itself as anonymous is sent away at once, a silent one after a while.
     sockets[0].send(json!({"type": "connection_init"})).await;
     assert_eq!(sockets[0].next().await["closed"], 4403);
     assert_eq!(sockets[1].next().await["closed"], 4408);
@@ -90,7 +90,7 @@ async fn sockets_without_a_credential_are_few_and_do_not_stay() {
 }
 
 #[tokio::test]
-async fn a_caller_has_so_many_sockets_and_others_have_theirs() {
+async fn each_caller_has_their_own_socket_limit() {
     let app = with(|config| config.limits.sockets_per_caller = 2).await;
     let first = Socket::of(&app.viewer).await;
     let _second = Socket::of(&app.viewer).await;
@@ -118,7 +118,7 @@ async fn a_handshake_is_charged() {
 }
 
 #[tokio::test]
-async fn a_socket_keeps_its_connection_s_place_and_probes_are_answered_all_the_same() {
+async fn a_socket_keeps_its_connections_place_and_probes_still_answer() {
     let app = with(|config| config.limits.connections = 2).await;
     app.expects_failures();
     let mut sockets = Vec::new();
@@ -161,7 +161,7 @@ async fn subscriptions_of_a_caller_and_of_an_organization_are_counted() {
     until("a third", || held(&app, What::Watchers) == 3).await;
     subscribe(&mut owner, "2").await;
     assert_eq!(code(&mut owner).await, "RATE_LIMITED");
-    // Another organization has its own.
+    // Another organization has its own limit.
     let mut stranger = Socket::of(&app.stranger).await;
     stranger.subscribe("1", WATCH, json!({"o": app.other_org})).await;
     until("a fourth", || held(&app, What::Watchers) == 4).await;
@@ -169,7 +169,7 @@ async fn subscriptions_of_a_caller_and_of_an_organization_are_counted() {
     until("all are given back", || held(&app, What::Subscriptions) + held(&app, What::Watchers) == 0).await;
 }
 
-/// The head of a POST whose body is announced to have so many bytes.
+/// The head of a POST that announces a body of this many bytes.
 fn head(path: &str, bearer: Option<&str>, announced: usize) -> String {
     let bearer = bearer.map_or_else(String::new, |bearer| format!("authorization: Bearer {bearer}\r\n"));
     format!(
@@ -178,7 +178,7 @@ fn head(path: &str, bearer: Option<&str>, announced: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_body_is_not_read_before_it_is_known_whose_it_is() {
+async fn a_body_is_not_read_before_its_caller_is_known() {
     let app = TestApp::start().await;
     for (path, expected) in
         [("/v1/org/1/server", "401"), ("/mcp", "401"), ("/v1/org/1/attachment?filename=a", "401")]
@@ -187,22 +187,22 @@ async fn a_body_is_not_read_before_it_is_known_whose_it_is() {
         stream.write_all(head(path, None, 1_000_000).as_bytes()).await.unwrap();
         assert_eq!(status(&mut stream).await, format!("HTTP/1.1 {expected}"), "{path}");
     }
-    // Without a credential a document is small.
+    // An anonymous caller can only send a small document.
     let mut stream = raw(&app).await;
     stream.write_all(head("/graphql", None, 65_537).as_bytes()).await.unwrap();
     assert_eq!(status(&mut stream).await, "HTTP/1.1 413");
     assert_eq!(held(&app, What::Bodies), 0);
-    // Who sends everything before listening hears the refusal nevertheless.
+    // A client that sends everything before reading still gets the refusal.
     let request = app.anonymous.request(Method::POST, "/v1/org/1/server").body(vec![b' '; 1_000_000]);
     let refused = Answer::of(request.header("content-type", "application/json")).await;
     assert_eq!(refused.problem(), (401, "UNAUTHENTICATED"));
 }
 
 #[tokio::test]
-async fn bodies_under_way_are_counted_and_bounded() {
+async fn bodies_in_flight_are_counted_and_bounded() {
     let app = with(|config| config.limits.bodies_bytes = 1 << 20).await;
     let mut under_way = Vec::new();
-    // An eighth of it for one address: two bodies of 60,000 bytes, and not three.
+    // An eighth of the total for one address: two bodies of 60,000 bytes, but not three.
     for n in 1..=2 {
         let mut stream = raw(&app).await;
         stream.write_all(head("/graphql", None, 65_000).as_bytes()).await.unwrap();
@@ -214,7 +214,7 @@ async fn bodies_under_way_are_counted_and_bounded() {
     third.write_all(head("/graphql", None, 65_000).as_bytes()).await.unwrap();
     third.write_all(&vec![b' '; 60_000]).await.unwrap();
     assert_eq!(status(&mut third).await, "HTTP/1.1 429");
-    // Somebody known sends theirs meanwhile.
+    // A known caller can still send theirs.
     let name = "x".repeat(20_000);
     let path = format!("/v1/org/{}/server", app.org);
     assert_eq!(app.owner.post(&path, json!({ "name": name })).await.status, 422);
@@ -223,7 +223,7 @@ async fn bodies_under_way_are_counted_and_bounded() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_take_the_answer_is_cut_off_and_holds_nothing() {
+async fn a_client_that_does_not_read_is_cut_off_and_holds_nothing() {
     const FILE: usize = 24 << 20;
     let app = with(|config| {
         config.limits.write_timeout_seconds = 2;
@@ -246,7 +246,7 @@ async fn whoever_does_not_take_the_answer_is_cut_off_and_holds_nothing() {
     );
     slow.write_all(request.as_bytes()).await.unwrap();
     until("the answer waits", || held(&app, What::Answers) == FILE).await;
-    // One caller has an eighth, or one answer; all together have no more than there is.
+    // One caller gets an eighth, or one answer; all together no more than the total.
     assert_eq!(app.owner.get(&format!("{path}/{id}")).await.problem(), (429, "RATE_LIMITED"));
     assert_eq!(app.admin.get(&format!("{path}/{id}")).await.problem(), (503, "UNAVAILABLE"));
     assert_eq!(held(&app, What::Answers), FILE);
@@ -254,19 +254,19 @@ async fn whoever_does_not_take_the_answer_is_cut_off_and_holds_nothing() {
     let mut taken = Vec::new();
     let _reset = timeout(Duration::from_secs(20), slow.read_to_end(&mut taken)).await.expect("it is closed");
     assert!(taken.len() < FILE);
-    // Who takes it has all of it.
+    // A client that reads gets all of it.
     assert_eq!(app.owner.get(&format!("{path}/{id}")).await.text.len(), FILE);
 }
 
 #[tokio::test]
-async fn what_a_socket_s_operations_were_sent_with_is_counted_while_they_run() {
+async fn a_sockets_messages_are_counted_while_their_operations_run() {
     let app = TestApp::start().await;
     let mut socket = Socket::of(&app.viewer).await;
     socket.subscribe("1", WATCH, json!({"o": app.org, "undeclared": "x".repeat(20_000)})).await;
     until("it is counted", || held(&app, What::Bodies) > 8 * 20_000).await;
     socket.send(json!({"type": "complete", "id": "1"})).await;
     until("it is given back", || held(&app, What::Bodies) == 0).await;
-    // What is larger than a message may be is sent as a request.
+    // Anything larger than a message must be sent as a request.
     socket.subscribe("2", WATCH, json!({"o": app.org, "undeclared": "x".repeat(300_000)})).await;
     let mut last = socket.next().await;
     if last["type"] == "complete" {
@@ -276,7 +276,7 @@ async fn what_a_socket_s_operations_were_sent_with_is_counted_while_they_run() {
 }
 
 #[tokio::test]
-async fn a_request_names_its_host_once() {
+async fn a_request_must_have_one_host_header() {
     let app = TestApp::start().await;
     for hosts in ["", "host: a\r\nhost: b\r\n"] {
         let mut stream = raw(&app).await;

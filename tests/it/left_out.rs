@@ -1,4 +1,4 @@
-//! A variable that is not given stands for a field that is not given: an edit leaves alone what it does not name,
+//! A variable that isn't given counts as a field that isn't given: an edit leaves alone what it doesn't name,
 //! however the document spells its input (GraphQL specification, section 3.10).
 
 use async_graphql::registry::{MetaInputValue, MetaType};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Answer, Population, TestApp, Walker, named};
 
-/// The id of what a mutation edits; none for the organization itself.
+/// The id of the record a mutation edits. None for the organization itself.
 fn target(mutation: &str, all: &Population) -> Option<i64> {
     Some(match mutation {
         "updateServer" => all.servers[0],
@@ -21,14 +21,14 @@ fn target(mutation: &str, all: &Population) -> Option<i64> {
         "updateServiceToken" => all.service_tokens[0],
         "updateMember" => all.members[0],
         "updateOrganization" => return None,
-        other => panic!("{other} edits something that this law does not know"),
+        other => panic!("{other} edits something this law does not know"),
     })
 }
 
-/// The fields of an object that need no arguments, those of objects in it too.
+/// The fields of an object that need no arguments, including those of nested objects.
 fn fields(walker: &Walker, ty: &str, depth: usize) -> String {
     let fields = walker.children(ty, 8).unwrap_or_default().into_iter().filter_map(|(field, _)| {
-        // Another revision of the same record is the same record.
+        // A different revision of the same record is still the same record.
         match walker.is_object(&field.ty) {
             _ if field.name == "revision" => None,
             false => Some(field.name.clone()),
@@ -46,7 +46,7 @@ fn input_fields<'a>(walker: &'a Walker, ty: &str) -> Vec<&'a MetaInputValue> {
     }
 }
 
-/// Some value of a type.
+/// Any value of a type.
 fn value(walker: &Walker, ty: &str) -> Value {
     match named(ty) {
         _ if ty.starts_with('[') => json!([]),
@@ -64,7 +64,7 @@ fn value(walker: &Walker, ty: &str) -> Value {
     }
 }
 
-/// What an answer says, without what differs from one to the next.
+/// The contents of an answer, without what differs between answers.
 fn said(answer: &Answer) -> Value {
     let codes: Vec<&Value> = answer.body["errors"]
         .as_array()
@@ -81,7 +81,7 @@ fn nested(path: &[&str], inner: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_field_of_an_edit_is_left_alone_by_a_variable_that_is_not_given() {
+async fn a_missing_variable_leaves_an_edits_field_alone() {
     let app = TestApp::start().await;
     let all = app.populate(4).await;
     let walker = Walker::new();
@@ -122,12 +122,12 @@ async fn a_field_of_an_edit_is_left_alone_by_a_variable_that_is_not_given() {
             let apart = format!(
                 "mutation({declared}, $v: {nullable}) {{ {name}({given}, input: {literal}) {selection} }}"
             );
-            // Left out: the same as if the innermost object had nothing in it.
+            // Left out: the same as if the innermost object were empty.
             let empty = nested(&path[..path.len() - 1], json!({}));
             let before = app.owner.gql(&whole, with("input", empty)).await;
             let answer = app.owner.gql(&apart, variables.clone()).await;
             assert_eq!(said(&answer), said(&before), "{name} {path:?} left out: {}", answer.text);
-            // Null and a value: the same as in one variable for all of the input.
+            // Null and a value: the same as in one variable for the whole input.
             for value in [Value::Null, value(&walker, ty)] {
                 let expected = app.owner.gql(&whole, with("input", nested(&path, value.clone()))).await;
                 let answer = app.owner.gql(&apart, with("v", value.clone())).await;
@@ -140,7 +140,7 @@ async fn a_field_of_an_edit_is_left_alone_by_a_variable_that_is_not_given() {
 }
 
 #[tokio::test]
-async fn secrets_and_ends_survive_an_edit_of_something_else() {
+async fn secrets_and_expiries_survive_unrelated_edits() {
     let app = TestApp::start().await;
     let all = app.populate(4).await;
     let org = app.org;
@@ -191,13 +191,13 @@ async fn secrets_and_ends_survive_an_edit_of_something_else() {
     let edited = app.owner.gql(token, json!({ "o": org, "id": id, "n": "renamed" })).await.data();
     assert_eq!(edited["updateServiceToken"], json!({ "name": "renamed", "expiresAt": ends }));
 
-    // Of a stranger it is refused all the same.
+    // A stranger is refused all the same.
     let answer = app.stranger.gql(token, json!({ "o": org, "id": id, "n": "theirs" })).await;
     assert_eq!(answer.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
-async fn an_argument_whose_variable_is_not_given_has_its_default() {
+async fn an_argument_with_a_missing_variable_has_its_default() {
     let app = TestApp::start().await;
     app.populate(4).await;
     let list = "query($o: Id!) { skills(orgId: $o, page: 1, limit: 9) { total data { id } } }";

@@ -1,4 +1,4 @@
-//! Mail through a mail server that others wrote (`tests/peers/mail`), and the outbox behind it.
+//! Mail through a third-party mail server (`tests/peers/mail`), and the outbox behind it.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -96,7 +96,7 @@ async fn a_mail_arrives_in_both_forms_and_its_link_works() {
 }
 
 #[tokio::test]
-async fn the_line_is_encrypted_and_the_server_is_who_it_says() {
+async fn mail_is_encrypted_and_the_server_verified() {
     for (tls, scheme) in [("starttls", "smtp"), ("tls", "smtps")] {
         let options = json!({ "tls": tls, "cert": pem("server.pem"), "key": pem("server.key") });
         let mut server = Server::start(options).await;
@@ -109,13 +109,13 @@ async fn the_line_is_encrypted_and_the_server_is_who_it_says() {
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
         assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 1, "{tls}");
         assert_eq!(server.mail().await["secure"], true, "{tls}");
-        // The same server, to somebody who does not know who has signed its certificate.
+        // The same server, for a client that doesn't trust the CA of its certificate.
         let app = TestApp::start_with(sends_to(url)).await;
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
         assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0, "{tls}");
         assert_eq!(waiting(&app).await, 1);
     }
-    // A server that offers no encryption gets nothing.
+    // A server without encryption gets nothing.
     let server = Server::start(json!({ "tls": "none" })).await;
     let app = TestApp::start_with(sends_to(format!("smtp://127.0.0.1:{}", server.port))).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
@@ -123,7 +123,7 @@ async fn the_line_is_encrypted_and_the_server_is_who_it_says() {
 }
 
 #[tokio::test]
-async fn a_mail_that_is_put_off_comes_later_with_another_link() {
+async fn a_deferred_mail_comes_later_with_a_new_link() {
     let mut server = Server::start(json!({ "tls": "none", "refuse": [451] })).await;
     let url = format!("smtp://127.0.0.1:{}?tls=none", server.port);
     let app = TestApp::start_with(sends_to(url)).await;
@@ -143,7 +143,7 @@ async fn a_mail_that_is_put_off_comes_later_with_another_link() {
 }
 
 #[tokio::test]
-async fn a_mail_that_is_refused_for_good_or_comes_too_late_is_dropped() {
+async fn a_permanently_refused_or_expired_mail_is_dropped() {
     let mut server = Server::start(json!({ "tls": "none", "refuse": [550] })).await;
     let url = format!("smtp://127.0.0.1:{}?tls=none", server.port);
     let app = TestApp::start_with(sends_to(url)).await;
@@ -151,7 +151,7 @@ async fn a_mail_that_is_refused_for_good_or_comes_too_late_is_dropped() {
     assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
     assert_eq!(server.line().await, "refused 550");
     assert_eq!(waiting(&app).await, 0);
-    // Nobody listens: it waits, and longer each time, until it is of no use.
+    // Nobody is listening: the mail waits, longer each time, until it is useless.
     let app = TestApp::start_with(sends_to("smtp://127.0.0.1:1?tls=none".to_owned())).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     for _ in 0..4 {
@@ -167,7 +167,7 @@ async fn a_mail_that_is_refused_for_good_or_comes_too_late_is_dropped() {
 }
 
 #[tokio::test]
-async fn of_many_who_look_for_mail_one_sends_it() {
+async fn of_many_workers_one_sends_a_mail() {
     let app = TestApp::with_mail().await;
     for _ in 0..5 {
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();

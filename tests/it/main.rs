@@ -1,4 +1,4 @@
-//! The integration tests: one binary, a file per slice and a file per law. `tests/README.md` tells how it works.
+//! The integration tests: one binary, a file per slice and a file per law. `tests/README.md` explains them.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

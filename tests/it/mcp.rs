@@ -1,4 +1,5 @@
-//! MCP servers: operations 23 to 25, and what the panel adds. What they share with skills: `assignments.rs`.
+//! MCP servers: operations 23 to 25, and what the panel adds. For what they share with skills see
+//! `assignments.rs`.
 
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ async fn an_mcp_server_is_read_archived_and_restored_over_rest() {
 }
 
 #[tokio::test]
-async fn a_command_goes_with_stdio_and_an_address_with_the_others() {
+async fn stdio_takes_a_command_and_the_others_a_url() {
     let app = TestApp::start().await;
     let cases = [
         (json!({ "transport": "STDIO" }), vec![("/input/command", "REQUIRED")]),
@@ -83,7 +84,7 @@ async fn a_command_goes_with_stdio_and_an_address_with_the_others() {
 }
 
 #[tokio::test]
-async fn another_transport_takes_what_goes_with_it_and_clears_the_rest() {
+async fn changing_the_transport_needs_its_fields_and_clears_the_rest() {
     let app = TestApp::start().await;
     let id = made(&app, json!({ "name": "new", "transport": "STDIO", "command": "x", "args": ["y"] })).await;
     let wrong = update(&app, id, json!({ "transport": "HTTP", "url": "https://mcp.example.com" })).await;
@@ -97,7 +98,7 @@ async fn another_transport_takes_what_goes_with_it_and_clears_the_rest() {
 }
 
 #[tokio::test]
-async fn an_address_holds_no_password_and_a_secret_has_one_name() {
+async fn a_url_must_not_contain_a_password_and_secret_names_are_unique() {
     let app = TestApp::start().await;
     let url = "https://user:hunter2@x.example/mcp";
     let refused = create(&app, &app.operator, json!({ "name": "m", "transport": "HTTP", "url": url })).await;

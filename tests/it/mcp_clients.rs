@@ -1,4 +1,4 @@
-//! `/mcp`, as the protocol's official client libraries see it (`tests/peers/mcp`).
+//! `/mcp` as seen by the protocol's official client libraries (`tests/peers/mcp`).
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -34,7 +34,7 @@ fn python() -> Command {
     command
 }
 
-/// What a client is told: the server, the tools, and what each call comes to.
+/// What a client sees: the server, the tools, and the result of each call.
 async fn told(mut client: Command, app: &TestApp, actor: &Actor, calls: &[(&str, &str)]) -> Vec<Value> {
     client.arg(format!("{}/mcp", app.base)).arg(actor.bearer());
     for (name, arguments) in calls {
@@ -85,7 +85,7 @@ async fn lists_and_calls_tools(client: impl Fn() -> Command) {
     assert_eq!(said[7]["structuredContent"]["data"], json!([]));
     assert_eq!(said[8]["structuredContent"]["total"], 0);
     assert_eq!(said[9]["code"], -32602);
-    // A stranger's client sees their own organization, and nothing of this one.
+    // A stranger's client sees their own organization and nothing of this one.
     let foreign = json!({ "org_id": app.org, "page": 1, "limit": 10 }).to_string();
     let said = told(client(), &app, &app.stranger, &[("list_agents", &foreign)]).await;
     assert_eq!(code(&said[2]), "NOT_A_MEMBER");

@@ -1,9 +1,9 @@
-//! `/mcp`: the operations of `/v1` as tools. With clients that others wrote: `mcp_clients.rs`.
+//! `/mcp`: the operations of `/v1` as tools. For third-party clients see `mcp_clients.rs`.
 
 use std::collections::BTreeSet;
 
 use muster::faces::{
-    mcp::{Offer, offers},
+    mcp::{ToolRoute, tool_routes},
     rest::ROUTES,
 };
 use reqwest::Method;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp};
 
-/// A message to `/mcp`, as a client of the protocol sends it.
+/// A message to `/mcp`, as an MCP client sends it.
 async fn send(actor: &Actor, message: Value) -> Answer {
     send_with(actor, message, &[]).await
 }
@@ -25,7 +25,7 @@ async fn send_with(actor: &Actor, message: Value, headers: &[(&str, &str)]) -> A
     Answer::of(request.json(&message)).await
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is written where it is sent")]
+#[expect(clippy::needless_pass_by_value, reason = "it is written inline")]
 fn ask(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
@@ -55,10 +55,10 @@ fn names(tools: &[Value]) -> BTreeSet<&str> {
 #[tokio::test]
 async fn every_route_is_a_tool() {
     let app = TestApp::start().await;
-    let all = offers(&app.service.rest.routes, &app.service.graphql.catalogue);
+    let all = tool_routes(&app.service.rest.routes, &app.service.graphql.catalogue);
     assert_eq!((all.all().len(), ROUTES.len()), (27, 27));
     let document: Value = app.anonymous.get("/openapi.json").await.expect(200);
-    for (Offer { tool, operation, .. }, route) in all.all().iter().zip(ROUTES) {
+    for (ToolRoute { tool, operation, .. }, route) in all.all().iter().zip(ROUTES) {
         assert_eq!(operation.name, route.operation);
         assert!(tool.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}", tool.name);
         assert!(tool.description.as_ref().unwrap().contains("Needs the permission"), "{}", tool.name);
@@ -79,7 +79,7 @@ async fn every_route_is_a_tool() {
             assert_eq!(
                 expected.len(),
                 parameters + keys.len(),
-                "{}: a key of the body is a parameter's",
+                "{}: a key of the body is also a parameter",
                 tool.name
             );
         }
@@ -95,7 +95,7 @@ async fn every_route_is_a_tool() {
     assert_eq!(by_name("edit_channel").idempotent_hint, Some(true));
 }
 
-/// The components that a schema refers to.
+/// The components a schema refers to.
 fn referred(schema: &Value) -> BTreeSet<String> {
     let text = schema.to_string();
     let names = text.split("\"#/$defs/").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned());
@@ -103,10 +103,10 @@ fn referred(schema: &Value) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn each_tool_says_by_itself_what_it_takes_and_answers() {
+async fn each_tool_describes_its_input_and_output() {
     let app = TestApp::start().await;
     let answer = send(&app.owner, ask("tools/list", json!({}))).await;
-    // Whoever adds to it should know that each client pays for it.
+    // Every client pays for additions to this.
     assert!(answer.text.len() < 190_000, "{} bytes", answer.text.len());
     assert!(answer.body["result"]["nextCursor"].is_null());
     let listed = tools(&app.owner).await;
@@ -114,22 +114,22 @@ async fn each_tool_says_by_itself_what_it_takes_and_answers() {
         let name = tool["name"].as_str().unwrap();
         assert_eq!(tool["outputSchema"]["type"], "object", "{name}");
         for schema in [&tool["inputSchema"], &tool["outputSchema"]] {
-            // Every reference leads somewhere within, and nothing stands there that nobody refers to.
+            // Every reference resolves within the schema, and every component is referred to.
             let components = schema["$defs"].as_object().cloned().unwrap_or_default();
             assert_eq!(components.keys().cloned().collect::<BTreeSet<_>>(), referred(schema), "{name}");
             for schema in components.values().chain([schema]) {
                 let says = ["properties", "enum", "anyOf", "items"].iter().any(|key| !schema[key].is_null());
-                assert!(says, "{name} tells nothing of {schema:#}");
+                assert!(says, "{name} does not describe {schema:#}");
             }
         }
     }
-    // One record looks the same wherever it is answered.
+    // A record looks the same wherever it is returned.
     let output = |name: &str| &listed.iter().find(|tool| tool["name"] == name).unwrap()["outputSchema"];
     let (started, created) = (output("start_agent"), output("create_agent"));
     assert!(started["properties"]["sync_pending"]["description"].is_string(), "{started:#}");
     assert_eq!(started, created);
     assert_eq!(output("list_agents")["$defs"]["Agent"]["properties"], started["properties"]);
-    // So it is for a caller who is shown less.
+    // Also for a caller who sees fewer tools.
     let token = app.token(&["agent.create"]).await;
     let alone = tools(&token).await;
     assert_eq!((alone[0]["name"].as_str(), &alone[0]["outputSchema"]), (Some("create_agent"), created));
@@ -155,9 +155,9 @@ async fn a_tool_that_only_reads_is_charged_as_a_read() {
     let keyed = send_with(&app.operator, agents.clone(), &[("idempotency-key", "a-key")]).await;
     assert_eq!((bucket(&keyed), keyed.header("idempotent-replayed")), ("\"reads\";r=2;t=36".to_owned(), ""));
     let keys: i64 = app.one("SELECT COUNT(*) FROM idempotency_keys", vec![]).await;
-    assert_eq!(keys, 0, "a tool claims no key");
+    assert_eq!(keys, 0, "a tool call claims no key");
     assert_eq!(bucket(&send(&app.operator, ask("ping", json!({}))).await), "\"reads\";r=1;t=48");
-    // What changes something, what is no tool, and what reads as two things at once.
+    // Changes, unknown tools, and messages that can be read in two ways.
     let write = send(&app.operator, call("start_agent", json!({ "id": 1 }))).await;
     assert_eq!(bucket(&write), "\"writes\";r=1;t=30");
     let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_agents","name":"start_agent"}}"#;
@@ -167,14 +167,14 @@ async fn a_tool_that_only_reads_is_charged_as_a_read() {
     let limited = send(&app.operator, call("no_such_tool", json!({}))).await;
     assert_eq!(limited.problem(), (429, "RATE_LIMITED"));
     assert_eq!(limited.body["details"]["limit"], "writes");
-    // Reading goes on, to the end of its own bucket; and nobody else's is touched.
+    // Reads continue until their own bucket is empty, and nobody else's is affected.
     assert_eq!(send(&app.operator, agents.clone()).await.status, 200);
     assert_eq!(send(&app.operator, agents.clone()).await.problem(), (429, "RATE_LIMITED"));
     assert_eq!(bucket(&send(&app.stranger, agents).await), "\"reads\";r=4;t=12");
 }
 
 #[tokio::test]
-async fn a_caller_is_shown_what_they_may_do_and_where() {
+async fn a_caller_sees_only_tools_they_may_use_and_where() {
     let app = TestApp::start().await;
     let viewer = tools(&app.viewer).await;
     let shown = names(&viewer);
@@ -189,7 +189,7 @@ async fn a_caller_is_shown_what_they_may_do_and_where() {
     assert_eq!(stranger[0]["inputSchema"]["properties"]["org_id"]["enum"], json!([app.other_org]));
     let nobody = app.token(&["token.edit"]).await;
     assert_eq!(tools(&nobody).await.len(), 0);
-    // An organization that keeps somebody out does not keep them out of the others.
+    // An organization that keeps someone out doesn't affect the others.
     let sql = "INSERT INTO members (organization_id, user_id, role, created_at) VALUES ($1, $2, 'VIEWER', 1)";
     app.execute(sql, vec![app.other_org.into(), app.viewer.user.into()]).await;
     let sql = "UPDATE organizations SET require_second_factor = TRUE WHERE id = $1";
@@ -198,13 +198,13 @@ async fn a_caller_is_shown_what_they_may_do_and_where() {
     let both = tools(&app.viewer).await;
     let list = both.iter().find(|tool| tool["name"] == "list_agents").unwrap();
     assert_eq!(list["inputSchema"]["properties"]["org_id"]["enum"], json!([app.org]));
-    // Without a confirmed address some things can't be done.
+    // Some operations need a confirmed address.
     let unconfirmed = app.person("OWNER", false).await;
     assert!(!names(&tools(&unconfirmed).await).contains("create_channel"));
 }
 
 #[tokio::test]
-async fn a_call_does_what_the_route_does() {
+async fn a_tool_call_does_what_its_route_does() {
     let app = TestApp::start().await;
     let (server, image) = (app.server().await, app.image().await);
     let input = json!({ "org_id": app.org, "name": "Dispatch", "server_id": server, "image_id": image });
@@ -216,7 +216,7 @@ async fn a_call_does_what_the_route_does() {
     let listed = app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await.expect(200);
     let told = call(&app.viewer, "list_agents", json!({ "page": 1, "limit": 5 })).await;
     assert_eq!(told["structuredContent"], listed);
-    // A bare list is put into an object.
+    // A bare list is wrapped in an object.
     let channels = call(&app.viewer, "list_channels", json!({ "org_id": app.org })).await;
     assert_eq!(channels["structuredContent"], json!({ "data": [] }));
     let started = call(&app.operator, "start_agent", json!({ "id": agent["id"] })).await;
@@ -237,7 +237,7 @@ async fn a_refusal_is_a_tool_error_with_a_problem_document() {
         (&json!("PERMISSION_DENIED"), &json!("agent.create"))
     );
     assert_eq!((&denied["status"], &denied["instance"]), (&json!(403), &json!("/mcp")));
-    // The stranger gets nothing here, whatever they ask for; and the same answer for what does not exist.
+    // The stranger gets nothing here, whatever they ask for, and the same answer for what doesn't exist.
     for (name, arguments) in [
         ("list_agents", json!({ "org_id": app.org, "page": 1, "limit": 5 })),
         ("start_agent", json!({ "org_id": app.org, "id": agent })),
@@ -271,25 +271,25 @@ async fn a_refusal_is_a_tool_error_with_a_problem_document() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_token_or_from_elsewhere() {
+async fn nobody_gets_in_without_a_token_or_from_a_foreign_host() {
     let app = TestApp::start().await;
     let list = ask("tools/list", json!({}));
     let refused = send(&app.anonymous, list.clone()).await;
     assert_eq!((refused.problem(), refused.header("www-authenticate")), ((401, "UNAUTHENTICATED"), "Bearer"));
     let unknown = send(&app.anonymous.with_bearer("mst_svc_nonsense"), list.clone()).await;
     assert_eq!(unknown.problem(), (401, "UNAUTHENTICATED"));
-    // A page of somebody else's, and a name that was made to lead here.
+    // A foreign page, and a host name that was made to resolve here.
     let page = send_with(&app.owner, list.clone(), &[("origin", "https://evil.example")]).await;
     assert_eq!((page.status, &page.body["jsonrpc"]), (403, &json!("2.0")));
     assert_eq!(send_with(&app.owner, list.clone(), &[("origin", "null")]).await.status, 403);
     let rebound = send_with(&app.owner, list.clone(), &[("host", "evil.example:8080")]).await;
     assert_eq!((rebound.status, &rebound.body["jsonrpc"]), (403, &json!("2.0")));
-    // There are no sessions and no streams to hold.
+    // There are no sessions or streams to hold.
     let stream =
         Answer::of(app.owner.request(Method::GET, "/mcp").header("accept", "text/event-stream")).await;
     assert_eq!(stream.status, 405);
     assert_eq!(app.owner.delete("/mcp").await.status, 405);
-    // Too much, not JSON, not the protocol.
+    // Too large, not JSON, not the protocol.
     let much = ask("tools/list", json!({ "padding": "x".repeat(2 << 20) }));
     assert_eq!(send(&app.owner, much).await.status, 413);
     assert!((400..500).contains(&send(&app.owner, json!({ "hello": true })).await.status));
@@ -299,7 +299,7 @@ async fn nobody_gets_in_without_a_token_or_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn names_and_pages_of_the_settings_are_let_in() {
+async fn configured_hosts_and_origins_are_allowed() {
     let app = TestApp::start_with(|config| {
         config.public_url = Some("https://muster.example".into());
         config.mcp.hosts = "inside.example".into();

@@ -1,4 +1,4 @@
-//! Messages: pages by cursor, what people and agents write, what follows from it.
+//! Messages: pages by cursor, what people and agents write, and the consequences.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ async fn pages_walk_the_history_both_ways() {
 }
 
 #[tokio::test]
-async fn a_wrong_cursor_or_bound_is_named() {
+async fn a_wrong_cursor_or_limit_is_named() {
     let app = TestApp::start().await;
     let (agent, conversation) = thread(&app, 1).await;
     for (query, at, code) in [
@@ -179,7 +179,7 @@ async fn a_conversation_is_found_under_its_own_agent_only() {
 }
 
 #[tokio::test]
-async fn a_page_is_one_statement_and_one_for_its_attachments() {
+async fn a_page_costs_one_statement_plus_one_for_attachments() {
     let app = TestApp::start().await;
     let (agent, conversation) = thread(&app, 30).await;
     let cost = async |query: &str| {
@@ -242,7 +242,7 @@ async fn a_message_from_the_panel_gives_the_agent_a_turn() {
 }
 
 #[tokio::test]
-async fn a_message_that_says_nothing_is_refused() {
+async fn an_empty_message_is_refused() {
     let app = TestApp::start().await;
     let (_, conversation) = thread(&app, 0).await;
     for (input, code) in [

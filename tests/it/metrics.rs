@@ -1,4 +1,4 @@
-//! Metrics: what is counted is true, bounded, read by Prometheus' own parser, and not shown where callers are.
+//! Metrics: counts are true, bounded, readable by Prometheus's own parser, and not on the public listener.
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::harness::{Actor, TestApp, policy_folder};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A service that measures, and the address of its page.
+/// A service that measures, and the URL of its metrics page.
 async fn measured() -> (TestApp, Actor) {
     measured_with(|_| ()).await
 }
@@ -29,7 +29,7 @@ async fn measured_with(configure: impl FnOnce(&mut Config)) -> (TestApp, Actor) 
     (app, page)
 }
 
-/// The page as Prometheus' client library understands it.
+/// The page as Prometheus's client library reads it.
 async fn scrape(page: &Actor) -> Value {
     let answer = page.get("/metrics").await;
     assert_eq!(answer.status, 200);
@@ -46,7 +46,7 @@ async fn scrape(page: &Actor) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The value of the sample with these labels and no others, as the next whole number; 0 where there is none.
+/// The value of the sample with exactly these labels, rounded to an integer. 0 if there is none.
 #[expect(clippy::needless_pass_by_value, reason = "written where it is called")]
 fn value(scraped: &Value, name: &str, labels: Value) -> i64 {
     let family = name.trim_end_matches("_total").trim_end_matches("_count");
@@ -56,7 +56,7 @@ fn value(scraped: &Value, name: &str, labels: Value) -> i64 {
 }
 
 #[tokio::test]
-async fn what_was_asked_and_answered_is_counted() {
+async fn requests_and_answers_are_counted() {
     let (app, page) = measured().await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     for _ in 0..3 {
@@ -91,7 +91,7 @@ async fn what_was_asked_and_answered_is_counted() {
         let labels = json!({ "type": ty, "field": field });
         value(&scraped, "muster_graphql_root_field_duration_seconds_count", labels)
     };
-    // REST runs root fields as well; the stranger got nowhere near one.
+    // REST runs root fields too. The stranger reached none.
     assert_eq!((field("query", "agents"), field("mutation", "createServer")), (4, 1));
     for pool in ["read", "write"] {
         assert!(
@@ -109,7 +109,7 @@ async fn what_was_asked_and_answered_is_counted() {
 }
 
 #[tokio::test]
-async fn the_state_of_things_is_asked_when_scraped() {
+async fn gauges_are_read_when_scraped() {
     let (app, page) = measured().await;
     let agent = app.agent().await;
     app.operator.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
@@ -122,7 +122,7 @@ async fn the_state_of_things_is_asked_when_scraped() {
     };
     assert_eq!([waiting("LAUNCH"), waiting("MAIL")], [[1, 90], [0, 0]]);
     assert_eq!((plain("muster_database_up"), plain("muster_policy_problems")), (1, 0));
-    // Nobody seals here but the test.
+    // Nothing is sealed here except by the test.
     assert!(plain("muster_audit_unsealed") >= 1);
     muster::core::audit::seal(&app.core).await.unwrap();
     app.clock.advance(Duration::from_secs(90));
@@ -135,7 +135,7 @@ async fn the_state_of_things_is_asked_when_scraped() {
     assert!((1..=4).contains(&idle), "{idle}");
     assert!(plain("process_resident_memory_bytes") > 1_000_000 && plain("process_open_fds") > 3);
     assert!(plain("process_cpu_seconds_total") > 0 && plain("process_max_fds") > 100);
-    // A database that is away does not keep the page from coming.
+    // The page works even if the database is away.
     app.core.db.close().await;
     let scraped = scrape(&page).await;
     assert_eq!(value(&scraped, "muster_database_up", json!({})), 0);
@@ -143,7 +143,7 @@ async fn the_state_of_things_is_asked_when_scraped() {
 }
 
 #[tokio::test]
-async fn everything_shown_is_in_the_table_with_the_labels_that_it_says() {
+async fn every_metric_shown_is_in_the_table_with_its_labels() {
     let (app, page) = measured().await;
     app.populate(2).await;
     app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await.expect(200);
@@ -174,7 +174,7 @@ async fn everything_shown_is_in_the_table_with_the_labels_that_it_says() {
 }
 
 #[tokio::test]
-async fn readings_of_the_policy_are_counted_and_replicas_with_another_folder() {
+async fn policy_reads_and_differing_replicas_are_counted() {
     let dir = policy_folder();
     let (app, page) = measured_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
     let counted = async || {
@@ -182,7 +182,7 @@ async fn readings_of_the_policy_are_counted_and_replicas_with_another_folder() {
         let read = |outcome| value(&scraped, "muster_policy_reloads_total", json!({ "outcome": outcome }));
         [read("taken"), read("refused"), value(&scraped, "muster_policy_replicas_differing", json!({}))]
     };
-    assert_eq!(counted().await, [0; 3], "the start is no reading again");
+    assert_eq!(counted().await, [0; 3], "the first read at start does not count");
     let file = dir.path().join("orgs/7.csv");
     fs::write(&file, "nonsense\n").unwrap();
     assert!(app.core.policy.reload().is_err());
@@ -202,12 +202,12 @@ async fn readings_of_the_policy_are_counted_and_replicas_with_another_folder() {
 }
 
 #[tokio::test]
-async fn metrics_are_not_where_callers_are() {
+async fn metrics_are_not_on_the_public_listener() {
     let (app, page) = measured().await;
     for actor in [&app.anonymous, &app.stranger, &app.owner] {
         assert_eq!(actor.get("/metrics").await.problem(), (404, "NOT_FOUND"));
     }
-    // A token in a path or a name that nobody knows is no label.
+    // A token in a path, or an unknown name, never becomes a label.
     app.anonymous.get("/mst_svc_canary").await.problem();
     app.anonymous.gql("query canary { canary }", json!({})).await.code();
     assert!(!page.get("/metrics").await.text.contains("canary"));

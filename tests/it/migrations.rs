@@ -1,5 +1,5 @@
-//! The steps work on an empty database and run once, a database of another version is refused, and the tables are what the
-//! entities say.
+//! The migrations work on an empty database and run once, a database of another version is refused, and the
+//! tables match the entities.
 
 use std::{
     borrow::Cow,
@@ -24,7 +24,7 @@ async fn an_empty_database_is_migrated_and_migrating_again_changes_nothing() {
     db.migrate().await.unwrap();
     let sent = db.statements();
     db.migrate().await.unwrap();
-    assert_eq!(db.statements(), sent + 1, "the second time asks what there is, and has nothing to do");
+    assert_eq!(db.statements(), sent + 1, "the second run checks what there is and has nothing to do");
     db.close().await;
     let again = Db::open(&config(folder.path(), &url).database).await.unwrap();
     again.migrate().await.unwrap();
@@ -45,7 +45,7 @@ fn both_databases_have_the_same_steps() {
     assert_eq!(steps("sqlite"), steps("postgres"));
 }
 
-/// Migrates as far as a version would that knows the steps up to this number and no others.
+/// Migrates as far as a version would that knows only the steps up to this number.
 async fn migrate_to(version: i64, database: &DatabaseConnection) {
     let mut migrator =
         Migrator::new(folder(if is_postgres() { "postgres" } else { "sqlite" })).await.unwrap();
@@ -59,7 +59,7 @@ async fn migrate_to(version: i64, database: &DatabaseConnection) {
 }
 
 #[tokio::test]
-async fn a_step_is_added_to_a_database_of_the_version_before() {
+async fn a_migration_is_added_to_the_previous_version() {
     let place = tempfile::tempdir().unwrap();
     let url = empty_database(place.path()).await;
     let db = Db::open(&config(place.path(), &url).database).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_database_of_a_later_version_is_refused() {
 }
 
 #[tokio::test]
-async fn a_database_in_which_a_step_differs_is_refused() {
+async fn a_database_with_a_changed_migration_is_refused() {
     let app = TestApp::start().await;
     let db = Db::open(&app.core.config.database).await.unwrap();
     app.execute("UPDATE _sqlx_migrations SET checksum = $1 WHERE version = 2", vec![vec![7_u8].into()]).await;
@@ -112,9 +112,9 @@ async fn a_database_in_which_a_step_differs_is_refused() {
 }
 
 #[tokio::test]
-async fn replicas_that_start_at_once_migrate_once() {
+async fn replicas_starting_together_migrate_once() {
     if !is_postgres() {
-        // SQLite is one process.
+        // SQLite has one process.
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -135,9 +135,9 @@ async fn replicas_that_start_at_once_migrate_once() {
 }
 
 #[tokio::test]
-async fn a_step_that_can_not_have_its_table_gives_up_and_says_so() {
+async fn a_migration_that_cannot_lock_its_table_gives_up_and_says_so() {
     if !is_postgres() {
-        // SQLite is one process, which does not serve while it migrates.
+        // SQLite has one process, which doesn't serve while it migrates.
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ async fn a_step_that_can_not_have_its_table_gives_up_and_says_so() {
         while writer.execute_unprepared(waits).await.unwrap().rows_affected() == 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // Behind the step, which waits for the holder: it goes on when the step has given up.
+        // Queued behind the step, which waits for the holder: it continues once the step has given up.
         writer.execute_unprepared("UPDATE organizations SET name = name").await.unwrap();
     };
     let (migrated, ()) = tokio::join!(db.migrate(), writing);
@@ -166,7 +166,7 @@ async fn a_step_that_can_not_have_its_table_gives_up_and_says_so() {
     db.close().await;
 }
 
-/// Columns and whether each may be null, by table.
+/// Columns, and whether each is nullable, by table.
 type Tables = BTreeMap<String, BTreeMap<String, bool>>;
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn tables(app: &TestApp) -> Tables {
     tables
 }
 
-/// What the `entity.rs` files declare. They are private to their slices, so they are read as text.
+/// The columns declared in the `entity.rs` files. They are private to their slices, so they are read as text.
 fn entities() -> Tables {
     let mut tables = Tables::new();
     let slices = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/slices")).unwrap();

@@ -1,4 +1,4 @@
-//! Signing in with an account elsewhere, against a provider that others wrote (`tests/peers/oidc`).
+//! Signing in with an account at another provider, against a third-party provider (`tests/peers/oidc`).
 
 use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
 
@@ -20,18 +20,18 @@ pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc"
 pub const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
 pub const EMAIL: &str = "ann@example.org";
 
-/// The service and a provider of it. The service knows itself by an address that only the browser below understands.
-pub struct House {
+/// The service and its provider. The service's public URL only resolves in the browser below.
+pub struct Setup {
     pub app: TestApp,
     _provider: Child,
-    /// The provider goes on to say things; who nobody listens to ends.
+    /// The provider keeps writing, and would end if nobody read its output.
     _said: Lines<BufReader<ChildStdout>>,
 }
 
 const PUBLIC: &str = "https://muster.test";
 pub const START: &str = "/auth/oidc/peer/start?state=panel-state";
 
-impl House {
+impl Setup {
     pub async fn open(in_id_token: bool, join: bool) -> Self {
         Self::open_for(in_id_token, join, Some("https://panel.test")).await
     }
@@ -90,7 +90,7 @@ impl House {
         people::create_user(&self.app.core, new).await.unwrap().0
     }
 
-    /// Signs in as `login` there; what stands behind `#` at the panel.
+    /// Signs in as `login` at the provider. Returns what the panel gets after the `#`.
     pub async fn visit(&self, login: &str) -> BTreeMap<String, String> {
         let mut browser = Browser::new(&self.app);
         let url = browser.at_provider(START, login).await;
@@ -118,7 +118,7 @@ fn fragment(url: &str) -> BTreeMap<String, String> {
     rest.split('&').filter_map(|pair| pair.split_once('=')).map(|(a, b)| (a.into(), b.into())).collect()
 }
 
-/// A browser: cookies by host, redirects by hand.
+/// A browser: cookies per host, redirects followed by hand.
 pub struct Browser {
     client: Client,
     cookies: BTreeMap<(String, String), String>,
@@ -177,7 +177,7 @@ impl Browser {
         }
     }
 
-    /// From the button to the redirect back to the service, which is not followed.
+    /// From the button to the redirect back to the service, which isn't followed.
     pub async fn at_provider(&mut self, start: &str, login: &str) -> String {
         let start = format!("{PUBLIC}{start}");
         let response = self.send(&start, None).await;
@@ -202,7 +202,7 @@ impl Browser {
         panic!("the provider leads nowhere: {url}");
     }
 
-    /// The redirect back; where the service sends the browser then.
+    /// Follows the redirect back. Returns where the service then sends the browser.
     pub async fn arrive(&mut self, url: &str) -> String {
         let response = self.send(url, None).await;
         assert_eq!(
@@ -214,147 +214,148 @@ impl Browser {
 }
 
 #[tokio::test]
-async fn an_account_is_linked_by_a_verified_address_and_found_by_who_it_is_from_then_on() {
+async fn an_account_is_linked_by_verified_address_and_then_found_by_subject() {
     for in_id_token in [true, false] {
-        let house = House::open(in_id_token, false).await;
-        let id = house.user(true).await;
-        let end = house.visit("ann").await;
+        let setup = Setup::open(in_id_token, false).await;
+        let id = setup.user(true).await;
+        let end = setup.visit("ann").await;
         assert_eq!(end["state"], "panel-state");
-        let session = house.exchange(&end["code"]).await;
+        let session = setup.exchange(&end["code"]).await;
         assert_eq!((&session["user"]["id"], &session["user"]["name"]), (&json!(id), &json!("Ann")));
-        let again = house.app.anonymous.gql(EXCHANGE, json!({ "c": end["code"] })).await;
+        let again = setup.app.anonymous.gql(EXCHANGE, json!({ "c": end["code"] })).await;
         assert_eq!(again.code(), "LINK_INVALID");
-        assert_eq!(house.app.mail().await.subject, "Another way to sign in");
+        assert_eq!(setup.app.mail().await.subject, "Another way to sign in");
         // The address may change on either side: the account stays linked.
-        house
+        setup
             .app
             .execute("UPDATE users SET email = 'moved@example.org' WHERE id = $1", vec![id.into()])
             .await;
-        let session = house.exchange(&house.visit("ann").await["code"]).await;
+        let session = setup.exchange(&setup.visit("ann").await["code"]).await;
         assert_eq!(session["user"]["id"], id);
-        assert!(house.app.mails().await.is_empty());
-        let viewer = house.actor(&session).gql("{ viewer { user { id } } }", json!({})).await.data();
+        assert!(setup.app.mails().await.is_empty());
+        let viewer = setup.actor(&session).gql("{ viewer { user { id } } }", json!({})).await.data();
         assert_eq!(viewer["viewer"]["user"]["id"], id);
-        house.app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![id.into()]).await;
-        assert_eq!(house.visit("ann").await["error"], "NO_ACCOUNT");
+        setup.app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![id.into()]).await;
+        assert_eq!(setup.visit("ann").await["error"], "NO_ACCOUNT");
     }
 }
 
 #[tokio::test]
-async fn nobody_gets_in_by_an_address_that_nobody_vouches_for() {
-    let house = House::open(true, true).await;
-    // The provider does not say that it is theirs: it is the owner's.
-    assert_eq!(house.visit("eve").await["error"], "EMAIL_NOT_VERIFIED");
-    // Somebody has taken the address here, and nobody knows who.
-    house.user(false).await;
-    assert_eq!(house.visit("ann").await["error"], "EMAIL_NOT_CONFIRMED");
+async fn an_unverified_address_lets_nobody_in() {
+    let setup = Setup::open(true, true).await;
+    // The provider doesn't confirm that the address is theirs, so it stays its owner's.
+    assert_eq!(setup.visit("eve").await["error"], "EMAIL_NOT_VERIFIED");
+    // Someone has registered the address here without confirming it.
+    setup.user(false).await;
+    assert_eq!(setup.visit("ann").await["error"], "EMAIL_NOT_CONFIRMED");
     // No account, no invitation.
-    assert_eq!(house.visit("new").await["error"], "NO_ACCOUNT");
-    let linked: i64 = house.app.one("SELECT COUNT(*) FROM user_identities", vec![]).await;
+    assert_eq!(setup.visit("new").await["error"], "NO_ACCOUNT");
+    let linked: i64 = setup.app.one("SELECT COUNT(*) FROM user_identities", vec![]).await;
     assert_eq!(linked, 0);
 }
 
 #[tokio::test]
-async fn an_invited_person_gets_an_account_and_a_membership_where_the_settings_say_so() {
+async fn an_invited_person_gets_an_account_if_the_settings_allow_it() {
     let invite = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email: \"new@example.org\", role: OPERATOR }) { id } }";
     for join in [true, false] {
-        let house = House::open(true, join).await;
-        house.app.admin.gql(invite, json!({ "o": house.app.org })).await.data();
-        let end = house.visit("new").await;
+        let setup = Setup::open(true, join).await;
+        setup.app.admin.gql(invite, json!({ "o": setup.app.org })).await.data();
+        let end = setup.visit("new").await;
         if !join {
             assert_eq!(end["error"], "NO_ACCOUNT");
             continue;
         }
-        let session = house.exchange(&end["code"]).await;
+        let session = setup.exchange(&end["code"]).await;
         assert_eq!(
             (&session["user"]["name"], &session["user"]["emailConfirmed"]),
             (&json!("New Elsewhere"), &json!(true))
         );
-        let record = house.actor(&session).get(&format!("/v1/org/{}", house.app.org)).await.expect(200);
+        let record = setup.actor(&session).get(&format!("/v1/org/{}", setup.app.org)).await.expect(200);
         assert_eq!(record["viewer_role"], "OPERATOR");
-        let other = house.actor(&session).get(&format!("/v1/org/{}", house.app.other_org)).await;
+        let other = setup.actor(&session).get(&format!("/v1/org/{}", setup.app.other_org)).await;
         assert_eq!(other.problem(), (403, "NOT_A_MEMBER"));
-        // Whoever signs in elsewhere has no password here, and can't be asked for one.
+        // A person who signs in at a provider has no password here, and can't be asked for one.
         let hash: Option<String> =
-            house.app.one("SELECT password_hash FROM users WHERE email = 'new@example.org'", vec![]).await;
+            setup.app.one("SELECT password_hash FROM users WHERE email = 'new@example.org'", vec![]).await;
         assert!(hash.is_none());
     }
 }
 
 #[tokio::test]
-async fn a_second_factor_is_asked_for_all_the_same() {
-    let house = House::open(true, false).await;
-    let id = house.user(true).await;
+async fn a_second_factor_is_still_required() {
+    let setup = Setup::open(true, false).await;
+    let id = setup.user(true).await;
     let sql = "UPDATE users SET totp_confirmed_at = 1, totp_secret_sealed = password_hash WHERE id = $1";
     let sql = if crate::harness::is_postgres() {
         sql.replace("= password_hash", "= password_hash::bytea")
     } else {
         sql.to_owned()
     };
-    house.app.execute(&sql, vec![id.into()]).await;
-    let session = house.exchange(&house.visit("ann").await["code"]).await;
+    setup.app.execute(&sql, vec![id.into()]).await;
+    let session = setup.exchange(&setup.visit("ann").await["code"]).await;
     assert!(session["accessToken"].is_null() && session["challenge"]["token"].is_string(), "{session:#}");
 }
 
 #[tokio::test]
-async fn a_callback_is_worth_nothing_to_another_browser_or_later() {
-    let house = House::open(true, false).await;
-    house.user(true).await;
-    let mut browser = Browser::new(&house.app);
+async fn a_callback_is_worthless_to_another_browser_or_later() {
+    let setup = Setup::open(true, false).await;
+    setup.user(true).await;
+    let mut browser = Browser::new(&setup.app);
     let url = browser.at_provider(START, "ann").await;
-    let mut other = Browser::new(&house.app);
+    let mut other = Browser::new(&setup.app);
     assert_eq!(fragment(&other.arrive(&url).await)["error"], "STATE_INVALID");
-    // Another browser that has begun a visit of its own.
+    // Another browser with its own visit in progress.
     other.at_provider(START, "ann").await;
     assert_eq!(fragment(&other.arrive(&url).await)["error"], "STATE_INVALID");
     let forged = url.replace("code=", "code=x");
     assert_eq!(fragment(&browser.arrive(&forged).await)["error"], "PROVIDER_FAILED");
-    // The cookie has done its service.
+    // The cookie has been used.
     assert_eq!(fragment(&browser.arrive(&url).await)["error"], "STATE_INVALID");
     let late = browser.at_provider(START, "ann").await;
-    house.app.clock.advance(Duration::from_mins(10));
+    setup.app.clock.advance(Duration::from_mins(10));
     assert_eq!(fragment(&browser.arrive(&late).await)["error"], "STATE_INVALID");
-    // A code that is not exchanged within a minute is gone.
-    let code = house.visit("ann").await["code"].clone();
-    house.app.clock.advance(Duration::from_mins(1));
-    assert_eq!(house.app.anonymous.gql(EXCHANGE, json!({ "c": code })).await.code(), "LINK_INVALID");
+    // A code that isn't exchanged within a minute expires.
+    let code = setup.visit("ann").await["code"].clone();
+    setup.app.clock.advance(Duration::from_mins(1));
+    assert_eq!(setup.app.anonymous.gql(EXCHANGE, json!({ "c": code })).await.code(), "LINK_INVALID");
 }
 
 #[tokio::test]
 async fn providers_are_listed_and_one_that_is_down_says_so() {
-    let house = House::open(true, false).await;
+    let setup = Setup::open(true, false).await;
     let list = "{ signInProviders { name label startPath } }";
-    let listed = house.app.anonymous.gql(list, json!({})).await.data();
+    let listed = setup.app.anonymous.gql(list, json!({})).await.data();
     assert_eq!(
         listed["signInProviders"][1],
         json!({ "name": "peer", "label": "The peer", "startPath": "/auth/oidc/peer/start" })
     );
-    let missing = house.app.anonymous.get("/auth/oidc/nobody/start").await;
+    let missing = setup.app.anonymous.get("/auth/oidc/nobody/start").await;
     assert_eq!(missing.problem(), (404, "NOT_FOUND"));
-    house.app.expects_failures();
-    let down = house.app.stranger.get("/auth/oidc/dead/start").await;
+    setup.app.expects_failures();
+    let down = setup.app.stranger.get("/auth/oidc/dead/start").await;
     assert_eq!(down.problem(), (503, "UNAVAILABLE"));
 }
 
 #[tokio::test]
-async fn whoever_only_begins_visits_uses_up_nobodys_allowance_for_signing_in() {
-    let house = House::open_with(true, false, Some("https://panel.test"), |config| {
+async fn starting_visits_uses_up_nobodys_sign_in_allowance() {
+    let setup = Setup::open_with(true, false, Some("https://panel.test"), |config| {
         config.rate_limits.enabled = true;
         config.rate_limits.anonymous_per_minute = 100;
     });
-    let house = house.await;
-    house.user(true).await;
-    let browser = Browser::new(&house.app);
+    let setup = setup.await;
+    setup.user(true).await;
+    let browser = Browser::new(&setup.app);
     let start = async || {
-        let begun = browser.client.get(format!("{}{START}", house.app.base)).send();
+        let begun = browser.client.get(format!("{}{START}", setup.app.base)).send();
         begun.await.unwrap().status().as_u16()
     };
-    // More than an address may try to sign in: a page with pictures can do that to who looks at it.
+    // More visits than an address has sign-in attempts: a page with images can cause that for anyone who views
+    // it.
     for _ in 0..60 {
         assert_eq!(start().await, 303);
     }
-    assert!(house.visit("ann").await.contains_key("code"));
-    // What it is charged to is what the address may ask without a credential.
+    assert!(setup.visit("ann").await.contains_key("code"));
+    // They are charged to the address's anonymous bucket.
     let mut codes = Vec::new();
     for _ in 0..60 {
         codes.push(start().await);

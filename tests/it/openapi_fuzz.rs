@@ -1,4 +1,5 @@
-//! Other people's tools, against the OpenAPI document and the service that promises it (`tests/peers/schemathesis`).
+//! Third-party tools, against the OpenAPI document and the service that implements it
+//! (`tests/peers/schemathesis`).
 
 use std::{
     path::{Path, PathBuf},
@@ -14,7 +15,7 @@ use crate::harness::TestApp;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A program of the tools' own Python environment.
+/// A program in the tools' own Python environment.
 fn tool(program: &str) -> Command {
     let path: PathBuf = [ROOT, "target", "schemathesis", "bin", program].iter().collect();
     assert!(
@@ -30,7 +31,7 @@ fn tool(program: &str) -> Command {
     command
 }
 
-/// What the command says, and its exit code.
+/// The output of a command and its exit code.
 async fn run(mut command: Command, input: &Value) -> (String, Option<i32>) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
@@ -62,7 +63,7 @@ async fn the_service_keeps_what_the_openapi_document_promises() {
             "mcp_server": all.mcp_servers,
             "skill": all.skills,
         },
-        // A tolerance that nothing needs has to be found, and an exemption of one that is gone; and these only.
+        // The run must report unneeded rules and exemptions without a rule, and only those.
         "rules": [["POST /agent", "/invented", "NOT_FOUND", "invented"]],
         "rare": [["POST /agent", "/gone", "NOT_FOUND"]],
     });

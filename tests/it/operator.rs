@@ -1,4 +1,5 @@
-//! What the operator runs beside the service: backup and restore, the doctor, the settings' check. The real program.
+//! What the operator runs next to the service: backup and restore, the doctor, the configuration check, with
+//! the real program.
 
 use std::{
     fs,
@@ -21,7 +22,7 @@ fn elsewhere(folder: &Path) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_made_while_people_write_is_restored_whole() {
+async fn a_backup_made_during_writes_is_restored_in_full() {
     let app = TestApp::start().await;
     let out = app.folder().join("muster.backup");
     let path = out.to_str().unwrap();
@@ -36,7 +37,7 @@ async fn a_backup_made_while_people_write_is_restored_whole() {
     app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
     let unlimited = "UPDATE organizations SET max_servers_override = 1000000 WHERE id = $1";
     app.execute(unlimited, vec![app.org.into()]).await;
-    // Writers: each makes a server and, in the same transaction, its line in the audit log.
+    // Writers: each creates a server and, in the same transaction, its audit entry.
     let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let writers = (0..3).map(|writer| {
         let (actor, stop, written) = (app.owner.clone(), Arc::clone(&stop), Arc::clone(&written));
@@ -88,10 +89,10 @@ async fn a_backup_made_while_people_write_is_restored_whole() {
         row.unwrap().try_get_by(0).unwrap()
     };
     let servers = count("SELECT COUNT(*) FROM servers WHERE name LIKE '%-%'").await;
-    assert!(servers >= i64::from(before), "{servers} of {before}: what was acknowledged before is in it");
+    assert!(servers >= i64::from(before), "{servers} of {before}: it contains what was acknowledged before");
     let lines = count("SELECT COUNT(*) FROM audit_lines WHERE operation = 'createServer'").await;
     let all = count("SELECT COUNT(*) FROM servers").await;
-    assert!(lines <= all && lines >= servers, "a change and its line are one");
+    assert!(lines <= all && lines >= servers, "a change and its entry are atomic");
     assert_eq!(count(&format!("SELECT COUNT(*) FROM agents WHERE id = {agent}")).await, 1);
     // Nothing is overwritten, in either direction.
     let again = muster(&["restore", path], &there).await;
@@ -106,7 +107,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_backup_that_was_changed_is_not_restored() {
+async fn a_modified_backup_is_not_restored() {
     if is_postgres() {
         return;
     }
@@ -159,7 +160,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     {
         finding(&well, check);
     }
-    // Rules for an organization that there is not.
+    // Rules for an unknown organization.
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("strays");
     muster::cli::write_defaults(&folder).unwrap();
@@ -190,7 +191,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let ill = muster(&["doctor"], &strange).await;
     let found = finding(&ill, "sealed values");
     assert!(!ill.good() && found["level"] == "bad" && found["advice"].is_string(), "{:#}", ill.out);
-    // Nobody there, a key file that everybody reads, an address of another machine, a policy that is none.
+    // Nobody listening, a world-readable key file, an address of another machine, an invalid policy.
     std::os::unix::fs::PermissionsExt::set_mode(&mut fs::metadata(&other).unwrap().permissions(), 0o644);
     fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let policies = place.path().join("policies");
@@ -219,7 +220,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn every_mistake_is_named_at_once_before_anything_is_opened() {
+async fn all_mistakes_are_named_before_anything_is_opened() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().to_str().unwrap();
     let checked = muster(&["config", "check"], &[("MUSTER_DATA_DIR", folder)]).await;
@@ -229,7 +230,7 @@ async fn every_mistake_is_named_at_once_before_anything_is_opened() {
     let checked = muster(&["config", "check"], &wrong).await;
     assert!(!checked.good());
     assert_eq!(checked.out["findings"].as_array().unwrap().len(), 3, "{:#}", checked.out);
-    // Files that the settings name: all of them in one start.
+    // Files named in the settings: all their mistakes in one start.
     let plans = place.path().join("plans.toml");
     fs::write(&plans, "[FRE]\nmax_agents = 1\n").unwrap();
     let keys = place.path().join("keys.toml");
@@ -250,7 +251,7 @@ async fn every_mistake_is_named_at_once_before_anything_is_opened() {
 }
 
 #[tokio::test]
-async fn a_plan_is_shown_and_changes_nothing() {
+async fn a_restore_plan_changes_nothing() {
     let app = TestApp::start().await;
     let shown = muster(&["migrate", "--plan"], &app.variables()).await;
     assert!(shown.good() && shown.out["pending"] == json!([]), "{} {:#}", shown.err, shown.out);
@@ -259,7 +260,7 @@ async fn a_plan_is_shown_and_changes_nothing() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_a_new_installation_keeps_is_for_its_owner_alone() {
+async fn a_new_installations_files_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt;
     if is_postgres() {
         return;
@@ -281,13 +282,13 @@ async fn what_a_new_installation_keeps_is_for_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn the_demonstration_whose_password_everybody_knows_is_served_to_this_machine_alone() {
+async fn the_demo_listens_only_on_this_machine() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("demo");
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let demo = ["demo", "--data-dir", data.to_str().unwrap(), "--listen", address];
         let said = muster(&demo, &elsewhere(&data)).await.refused(1, "FAILED");
         assert!(said.contains("only serves this machine"), "{said}");
-        assert!(!data.exists(), "nothing was made");
+        assert!(!data.exists(), "nothing was created");
     }
 }

@@ -12,7 +12,7 @@ async fn update(app: &TestApp, actor: &Actor, input: Value) -> crate::harness::A
     actor.gql(UPDATE, json!({ "o": app.org, "i": input })).await
 }
 
-/// Pointer and code of each wrong value.
+/// The pointer and code of each violation.
 fn wrong(answer: &crate::harness::Answer) -> Vec<(String, String)> {
     let errors = answer.body["errors"][0]["extensions"]["errors"].as_array().expect("violations").clone();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -52,7 +52,7 @@ async fn a_token_sees_its_own_permissions_within_the_cap_and_no_role() {
 }
 
 #[tokio::test]
-async fn what_the_contract_says_wins_over_the_plan() {
+async fn the_contract_overrides_the_plan() {
     let app = TestApp::start().await;
     let sql = "UPDATE organizations SET contracted_agents = 7, file_versions = 9 WHERE id = $1";
     app.execute(sql, vec![app.org.into()]).await;
@@ -155,7 +155,7 @@ async fn secrets_are_sealed_and_never_come_back() {
 }
 
 #[tokio::test]
-async fn support_is_let_in_for_a_time_by_somebody() {
+async fn support_access_has_an_end_and_a_grantor() {
     let app = TestApp::start().await;
     let until = "2026-06-08T12:00:00.000Z";
     let after = update(&app, &app.owner, json!({ "supportAccessUntil": until })).await.data();

@@ -1,4 +1,5 @@
-//! What waits to leave the process: claimed once, tried again, in order where order matters, and woken by the commit.
+//! The outbox: rows are claimed once, retried, kept in order where order matters, and wake the worker on
+//! commit.
 
 use std::{
     sync::{
@@ -25,7 +26,7 @@ use crate::harness::{TestApp, is_postgres};
 
 const REQUEST: &str = "mutation { requestEmailConfirmation }";
 
-/// Mails that wait, one for each key, in this order.
+/// Waiting mails, one per key, in this order.
 async fn waiting(app: &TestApp, keys: &[Option<&str>]) -> Vec<i64> {
     for key in keys {
         let sql = "INSERT INTO outbox (kind, payload, order_key, created_at, available_at, expires_at) \
@@ -40,7 +41,7 @@ async fn rows(app: &TestApp) -> Vec<i64> {
     app.column("SELECT id FROM outbox ORDER BY id").await
 }
 
-/// Works once; every attempt ends as `outcome` says. Answers which were attempted.
+/// Runs the worker once; every attempt has this outcome. Returns which rows were attempted.
 async fn work(core: &Core, outcome: impl Fn(i64) -> Outcome) -> Vec<i64> {
     let attempted = Mutex::new(Vec::new());
     let handle = |claim: outbox::Claim<Value>| {
@@ -57,28 +58,28 @@ fn later() -> Outcome {
 }
 
 #[tokio::test]
-async fn what_somebody_died_with_is_taken_over_when_the_lease_has_run_out() {
+async fn a_dead_workers_row_is_taken_over_after_its_lease() {
     let app = TestApp::start().await;
     let ids = waiting(&app, &[None]).await;
-    // Takes it, and never comes to an end.
+    // Claims it and never finishes.
     let dies = outbox::work(&app.core, OutboxKind::Mail, |_: outbox::Claim<Value>| std::future::pending());
     assert!(tokio::time::timeout(Duration::from_secs(1), dies).await.is_err());
     let attempts: i64 = app.one("SELECT attempts FROM outbox", vec![]).await;
     assert_eq!(attempts, 1);
     app.clock.advance(Duration::from_secs(119));
-    assert!(work(&app.core, |_| Outcome::Done).await.is_empty(), "it is still taken");
+    assert!(work(&app.core, |_| Outcome::Done).await.is_empty(), "it is still claimed");
     app.clock.advance(Duration::from_secs(2));
     assert_eq!(work(&app.core, |_| Outcome::Done).await, ids);
     assert!(rows(&app).await.is_empty());
 }
 
 #[tokio::test]
-async fn who_comes_back_after_the_lease_does_not_give_away_what_another_has_taken() {
+async fn a_late_worker_does_not_release_another_workers_row() {
     let app = TestApp::start().await;
     waiting(&app, &[None]).await;
     let until = || app.one::<i64>("SELECT available_at FROM outbox", vec![]);
     let handle = |_: outbox::Claim<Value>| async {
-        // Frozen for longer than the lease; another replica has it now.
+        // Frozen for longer than the lease. Another replica has it now.
         app.clock.advance(Duration::from_mins(3));
         let dies =
             outbox::work(&app.core, OutboxKind::Mail, |_: outbox::Claim<Value>| std::future::pending());
@@ -86,7 +87,7 @@ async fn who_comes_back_after_the_lease_does_not_give_away_what_another_has_take
         Ok(later())
     };
     outbox::work(&app.core, OutboxKind::Mail, handle).await.unwrap();
-    assert_eq!(until().await, app.clock.now().plus(Duration::from_mins(2)).0, "the lease of the other");
+    assert_eq!(until().await, app.clock.now().plus(Duration::from_mins(2)).0, "the other worker's lease");
 }
 
 #[tokio::test]
@@ -102,7 +103,7 @@ async fn each_row_is_attempted_by_one_replica() {
 }
 
 #[tokio::test]
-async fn rows_of_one_key_leave_in_their_order_and_hold_up_nobody_else() {
+async fn rows_of_one_key_leave_in_order_and_block_no_other_key() {
     let app = TestApp::start().await;
     let ids = waiting(&app, &[Some("a"), Some("a"), Some("b"), None, Some("a")]).await;
     let fails = |id| if id == ids[0] { later() } else { Outcome::Done };
@@ -116,22 +117,22 @@ async fn rows_of_one_key_leave_in_their_order_and_hold_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_has_left_begins_the_next_round_for_what_is_behind_it() {
+async fn a_delivered_row_wakes_the_worker_for_the_next() {
     let app = TestApp::start().await;
     waiting(&app, &[Some("a"), Some("a")]).await;
     let mut woken = woken(&app.core, OutboxKind::Mail);
     work(&app.core, |_| later()).await;
-    assert!(!woken.has_changed().unwrap(), "nothing has left");
+    assert!(!woken.has_changed().unwrap(), "nothing was sent");
     app.clock.advance(Duration::from_secs(16));
     work(&app.core, |_| Outcome::Done).await;
     assert!(woken.has_changed().unwrap());
     woken.mark_unchanged();
     wake(&app.core, OutboxKind::Mail);
-    assert!(woken.has_changed().unwrap(), "another replica has said so");
+    assert!(woken.has_changed().unwrap(), "another replica has announced it");
 }
 
 #[tokio::test]
-async fn what_can_not_be_read_is_counted_and_waits_while_the_rest_leaves() {
+async fn unreadable_rows_are_counted_and_wait_while_the_rest_leaves() {
     let app = TestApp::with_mail().await;
     let meters = metrics::begin();
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
@@ -147,14 +148,14 @@ async fn what_can_not_be_read_is_counted_and_waits_while_the_rest_leaves() {
         page.lines().find_map(|line| line.strip_prefix(&name)).map(str::to_owned)
     };
     assert_eq!([count("done"), count("unreadable")], [Some("1".to_owned()), Some("1".to_owned())]);
-    // It goes when nobody could use it any more.
+    // It is removed once nobody could use it any more.
     app.clock.advance(Duration::from_hours(49));
     assert_eq!(people::deliver_due(&app.core).await.unwrap(), 0);
     assert!(rows(&app).await.is_empty());
 }
 
 #[tokio::test]
-async fn a_commit_wakes_those_who_send_what_it_has_written() {
+async fn a_commit_wakes_the_workers_for_its_rows() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut mails = woken(&app.core, OutboxKind::Mail);
@@ -176,7 +177,7 @@ async fn a_commit_wakes_those_who_send_what_it_has_written() {
 
 static ROUNDS: AtomicU64 = AtomicU64::new(0);
 
-/// The round that sends mail, too seldom for this test.
+/// The mail round, too infrequent for this test.
 static SELDOM: [Round; 1] = [Round {
     name: "mail.send",
     every: Duration::from_hours(1),

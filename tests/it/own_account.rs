@@ -1,4 +1,4 @@
-//! One's own account: confirming an address, a forgotten password, changing what is one's own.
+//! One's own account: confirming an address, a forgotten password, changing one's own data.
 
 use std::time::Duration;
 
@@ -42,10 +42,10 @@ async fn a_link_confirms_an_address_once_and_a_newer_one_replaces_it() {
     app.anonymous.gql(CONFIRM, json!({ "t": second.token })).await.data();
     assert_eq!(code(&app.anonymous, CONFIRM, json!({ "t": second.token })).await, "LINK_INVALID");
     assert_eq!(someone.gql(VIEWER, json!({})).await.data()["viewer"]["user"]["emailConfirmed"], true);
-    // Nothing is left to confirm.
+    // There is nothing left to confirm.
     someone.gql(request, json!({})).await.data();
     assert!(app.mails().await.is_empty());
-    // Neither the text nor anything like it is in the database.
+    // The database contains neither the token nor anything like it.
     let stored: Vec<Vec<u8>> = app.column("SELECT token_hash FROM email_tokens").await;
     assert!(stored.iter().all(|hash| hash.len() == 32 && !second.token.as_bytes().starts_with(hash)));
     assert_eq!(
@@ -55,7 +55,7 @@ async fn a_link_confirms_an_address_once_and_a_newer_one_replaces_it() {
 }
 
 #[tokio::test]
-async fn a_link_ends_in_time() {
+async fn a_link_expires() {
     let app = TestApp::with_mail().await;
     app.user("someone@example.org", false).await;
     app.anonymous.gql(REQUEST_RESET, json!({ "e": "someone@example.org" })).await.data();
@@ -63,7 +63,7 @@ async fn a_link_ends_in_time() {
     app.clock.advance(Duration::from_hours(1));
     let reset = json!({ "t": mail.token, "p": "battery staple" });
     assert_eq!(code(&app.anonymous, RESET, reset).await, "LINK_INVALID");
-    // One kind of link does not do what another does.
+    // One kind of link doesn't do what another does.
     app.anonymous.gql(REQUEST_RESET, json!({ "e": "someone@example.org" })).await.data();
     let mail = app.mail().await;
     assert_eq!(code(&app.anonymous, CONFIRM, json!({ "t": mail.token })).await, "LINK_INVALID");
@@ -77,7 +77,7 @@ async fn a_reset_sets_a_password_ends_sessions_and_proves_the_address() {
     app.anonymous.gql(REQUEST_RESET, json!({ "e": " Someone@Example.org" })).await.data();
     let mail = app.mail().await;
     assert_eq!((mail.to.as_str(), mail.subject.as_str()), ("someone@example.org", "Set a new password"));
-    // A password that breaks the rules costs nothing.
+    // A password that breaks the rules doesn't use up the link.
     let weak = json!({ "t": mail.token, "p": "short" });
     assert_eq!(code(&app.anonymous, RESET, weak).await, "VALIDATION_FAILED");
     app.anonymous.gql(RESET, json!({ "t": mail.token, "p": "battery staple" })).await.data();
@@ -92,7 +92,7 @@ async fn a_reset_sets_a_password_ends_sessions_and_proves_the_address() {
 }
 
 #[tokio::test]
-async fn a_reset_does_not_tell_who_has_an_account() {
+async fn a_reset_does_not_reveal_who_has_an_account() {
     let app = TestApp::with_mail().await;
     app.user("someone@example.org", false).await;
     let id: i64 = app.one("SELECT id FROM users WHERE email = 'someone@example.org'", vec![]).await;
@@ -101,7 +101,7 @@ async fn a_reset_does_not_tell_who_has_an_account() {
     for unknown in ["nobody@example.org", "not an address", "someone@example.org "] {
         assert_eq!(ask(unknown).await.text, known.text, "{unknown}");
     }
-    // Only the account has got mail, and of its two the first does not work any more.
+    // Only the account received mail, and of its two links the first no longer works.
     app.mails().await;
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![id.into()]).await;
     assert_eq!(ask("someone@example.org").await.text, known.text);
@@ -125,7 +125,7 @@ async fn mail_to_one_address_is_slowed_down() {
 }
 
 #[tokio::test]
-async fn changing_the_password_takes_the_present_one_and_ends_other_sessions() {
+async fn changing_the_password_needs_the_current_one_and_ends_other_sessions() {
     let app = TestApp::with_mail().await;
     app.user("someone@example.org", false).await;
     let here = sign_in(&app, "someone@example.org", "correct horse").await;
@@ -139,7 +139,7 @@ async fn changing_the_password_takes_the_present_one_and_ends_other_sessions() {
     here.gql(VIEWER, json!({})).await.data();
     assert_eq!(there.gql(VIEWER, json!({})).await.code(), "UNAUTHENTICATED");
     sign_in(&app, "someone@example.org", "battery staple").await;
-    // Whoever found a session open can't guess the password in it.
+    // Someone who finds an open session can't guess the password in it.
     let mut codes = Vec::new();
     for _ in 0..8 {
         codes.push(code(&here, CHANGE_PASSWORD, change("guess", "battery staple 2")).await);
@@ -149,7 +149,7 @@ async fn changing_the_password_takes_the_present_one_and_ends_other_sessions() {
 }
 
 #[tokio::test]
-async fn another_address_becomes_ones_own_by_its_link() {
+async fn a_new_address_is_confirmed_by_its_link() {
     let app = TestApp::with_mail().await;
     app.user("someone@example.org", false).await;
     let someone = sign_in(&app, "someone@example.org", "correct horse").await;
@@ -157,7 +157,7 @@ async fn another_address_becomes_ones_own_by_its_link() {
     let without = json!({ "e": "new@example.org" });
     assert_eq!(code(&someone, CHANGE_EMAIL, without).await, "SIGN_IN_FAILED");
     assert_eq!(code(&someone, CHANGE_EMAIL, to("nowhere")).await, "VALIDATION_FAILED");
-    // Somebody else's address: the answer is the same, and nobody is written to.
+    // Another person's address: the answer is the same, and nobody gets mail.
     someone.gql(CHANGE_EMAIL, to("Owner@example.com")).await.data();
     assert!(app.mails().await.is_empty());
     someone.gql(CHANGE_EMAIL, to("new@example.org")).await.data();
@@ -173,7 +173,7 @@ async fn another_address_becomes_ones_own_by_its_link() {
     let now = someone.gql(VIEWER, json!({})).await.data()["viewer"]["user"].clone();
     assert_eq!((&now["email"], &now["emailConfirmed"]), (&json!("new@example.org"), &json!(true)));
     sign_in(&app, "new@example.org", "correct horse").await;
-    // Taken meanwhile: the link comes too late.
+    // The address was taken in the meantime: the link comes too late.
     someone.gql(CHANGE_EMAIL, to("third@example.org")).await.data();
     let mail = app.mail().await;
     app.user("Third@example.org", false).await;
@@ -181,7 +181,7 @@ async fn another_address_becomes_ones_own_by_its_link() {
 }
 
 #[tokio::test]
-async fn a_name_is_changed_and_only_ones_own() {
+async fn people_change_only_their_own_name() {
     let app = TestApp::with_mail().await;
     let change = "mutation($n: String!) { changeName(name: $n) { name } }";
     let named = app.stranger.gql(change, json!({ "n": "  Somebody Else " })).await.data();

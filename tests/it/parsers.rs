@@ -1,5 +1,5 @@
-//! Every parser of ours takes any text: it judges, it never panics, and what it has written it reads back. Those of requests
-//! are in `any_bytes.rs`; the policy's own grammar in `src/core/policy`.
+//! All our parsers accept any text: they judge it, never panic, and read back what they wrote. For those of
+//! requests see `any_bytes.rs`; for the policy's grammar `src/core/policy`.
 
 use std::{collections::BTreeMap, fs, sync::OnceLock};
 
@@ -23,7 +23,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;
 use secrecy::ExposeSecret;
 
-/// Any text, and text that comes near to `like`.
+/// Any text, and text close to `like`.
 fn near(like: &'static str) -> impl Strategy<Value = String> {
     prop_oneof![
         2 => "\\PC{0,200}",
@@ -48,7 +48,7 @@ fn config() -> Config {
     Config::read(None, BTreeMap::new()).unwrap()
 }
 
-/// What reads the requests of `/v1`.
+/// Parses requests to `/v1`.
 fn routes() -> &'static (Catalogue, Routes) {
     static READ: OnceLock<(Catalogue, Routes)> = OnceLock::new();
     READ.get_or_init(|| {
@@ -62,7 +62,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_policy_file_is_taken_or_its_lines_are_named(text in near(POLICY), org in near("p, VIEWER, agent.edit, allow\n")) {
+    fn a_policy_file_is_accepted_or_its_bad_lines_are_named(text in near(POLICY), org in near("p, VIEWER, agent.edit, allow\n")) {
         let folder = tempfile::tempdir().unwrap();
         muster::cli::write_defaults(folder.path()).unwrap();
         fs::write(folder.path().join("policy.csv"), &text).unwrap();
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn settings_are_taken_or_each_mistake_is_named(text in near(muster::core::config::DEFAULT)) {
+    fn settings_are_accepted_or_each_mistake_is_named(text in near(muster::core::config::DEFAULT)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("muster.toml");
         fs::write(&path, &text).unwrap();
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn variables_are_taken_or_named(name in 0_usize..100, value in near("postgres://user:pass@host:5432/db?x=y")) {
+    fn variables_are_accepted_or_named(name in 0_usize..100, value in near("postgres://user:pass@host:5432/db?x=y")) {
         let setting = muster::core::config::SETTINGS[name % muster::core::config::SETTINGS.len()];
         let variables = BTreeMap::from([(setting.variable.to_owned(), value)]);
         if let Err(error) = Config::read(None, variables) {
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn plans_are_taken_or_refused(text in near(PLANS)) {
+    fn plans_are_accepted_or_refused(text in near(PLANS)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plans.toml");
         fs::write(&path, &text).unwrap();
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_file_is_taken_or_refused_and_never_repeated(text in near(
+    fn a_key_file_is_accepted_or_refused_and_never_repeated(text in near(
         "[sealing]\nactive = 1\n[[sealing.keys]]\nid = 1\nkey = \"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"\n\
          [signing]\nactive = \"a\"\n[[signing.keys]]\nkid = \"a\"\nseed = \"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"\n"
     )) {
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn instants_are_read_back_or_refused(text in near("2026-01-31T08:00:00.000+02:00"), at in 0_i64..253_402_300_799_999) {
+    fn timestamps_round_trip_or_are_refused(text in near("2026-01-31T08:00:00.000+02:00"), at in 0_i64..253_402_300_799_999) {
         if let Ok(read) = text.parse::<Timestamp>() {
             let _ = read.to_string();
         }
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn a_document_is_taken_or_refused(text in near(
+    fn a_document_is_accepted_or_refused(text in near(
         "query Q($a: Int = 1, $b: [Id!]!) { agents(orgId: 1, page: $a, limit: 10) @skip(if: false) { ...F data { id } } } fragment F on X { y }"
     )) {
         let limits: RequestLimits = config().limits;
@@ -144,7 +144,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_request_gives_variables_or_says_what_is_wrong(
+    fn a_request_yields_variables_or_says_what_is_wrong(
         route in any::<prop::sample::Index>(), id in "[0-9]{1,20}|\\PC{0,8}",
         query in near("page=1&limit=50&before_seq=7&q=a%20b+c"), body in near("{\"name\": \"a\", \"agent_ids\": [1, 2], \"force\": true}")
     ) {
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_query_says_is_what_the_operation_gets(q in "[^\\x00]{1,200}", org in 1_i64..1 << 53) {
+    fn query_parameters_reach_the_operation_unchanged(q in "[^\\x00]{1,200}", org in 1_i64..1 << 53) {
         let (catalogue, routes) = routes();
         let (_, search) = routes.iter().find(|(route, _)| route.path.ends_with("/message/search")).unwrap();
         let (number, query) = (org.to_string(), format!("q={}", utf8_percent_encode(&q, NON_ALPHANUMERIC)));
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn a_token_with_another_letter_is_none(at in any::<prop::sample::Index>(), letter in any::<char>()) {
+    fn a_token_with_one_letter_changed_is_invalid(at in any::<prop::sample::Index>(), letter in any::<char>()) {
         let (token, hash) = Token::generate(TokenKind::Service);
         let mut text: Vec<char> = token.expose_secret().chars().collect();
         prop_assert_eq!(Token::parse(token.expose_secret()).map(|token| token.hash), Some(hash));

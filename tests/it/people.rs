@@ -39,7 +39,7 @@ async fn issue(app: &TestApp, by: &Actor, permissions: &[&str]) -> Answer {
     by.gql(CREATE_TOKEN, json!({ "o": app.org, "i": { "name": "ci", "permissions": permissions } })).await
 }
 
-/// The answer of an endpoint to a credential that is no good: status and code.
+/// The answer of an endpoint to a bad credential: status and code.
 async fn refusal(app: &TestApp, actor: &Actor) -> (u16, String) {
     let answer = actor.get(&format!("/v1/org/{}", app.org)).await;
     let (status, code) = answer.problem();
@@ -47,7 +47,7 @@ async fn refusal(app: &TestApp, actor: &Actor) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn signing_in_takes_the_right_password_and_any_case_of_the_address() {
+async fn signing_in_needs_the_right_password_and_ignores_the_addresss_case() {
     let app = TestApp::start().await;
     let id = app.user("Someone@Example.org", true).await;
     let signed_in = app.sign_in("someone@example.ORG", "correct horse").await.data()["signIn"].clone();
@@ -59,13 +59,13 @@ async fn signing_in_takes_the_right_password_and_any_case_of_the_address() {
 }
 
 #[tokio::test]
-async fn a_failed_sign_in_does_not_tell_why() {
+async fn a_failed_sign_in_does_not_reveal_why() {
     let app = TestApp::start().await;
     app.user("someone@example.org", true).await;
     let id = app.user("gone@example.org", true).await;
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![id.into()]).await;
     let mut said = Vec::new();
-    // Wrong password, unknown address, disabled, and one who never set a password.
+    // A wrong password, an unknown address, a disabled account, and one without a password.
     for (email, password) in [
         ("someone@example.org", "wrong horse"),
         ("nobody@example.org", "correct horse"),
@@ -129,7 +129,7 @@ async fn a_refresh_token_works_once_and_its_reuse_ends_the_session() {
     let (other, other_refresh) = app.signed_in("someone@example.org").await;
     let renewed = refresh(&app, &first_refresh).await.data();
     let (second, second_refresh) = app.session(&renewed["refreshSession"]);
-    // The first access token goes on until it expires: requests may be under way.
+    // The first access token works until it expires, because requests may be in flight.
     first.gql(VIEWER, json!({})).await.data();
     second.gql(VIEWER, json!({})).await.data();
     app.clock.advance(Duration::from_secs(10));
@@ -137,13 +137,13 @@ async fn a_refresh_token_works_once_and_its_reuse_ends_the_session() {
     assert_eq!(refresh(&app, &second_refresh).await.code(), "UNAUTHENTICATED");
     assert_eq!(refusal(&app, &first).await, (401, "UNAUTHENTICATED".to_owned()));
     assert_eq!(refusal(&app, &second).await, (401, "UNAUTHENTICATED".to_owned()));
-    // Another sign-in of the same person is another family.
+    // Another sign-in of the same person is a different family.
     other.gql(VIEWER, json!({})).await.data();
     refresh(&app, &other_refresh).await.data();
 }
 
 #[tokio::test]
-async fn tokens_end_in_time() {
+async fn tokens_expire() {
     let app = TestApp::start().await;
     app.user("someone@example.org", true).await;
     let (actor, token) = app.signed_in("someone@example.org").await;
@@ -169,7 +169,7 @@ async fn signing_out_ends_the_session_at_once() {
 }
 
 #[tokio::test]
-async fn a_person_sees_and_ends_their_own_sessions_alone() {
+async fn people_see_and_end_only_their_own_sessions() {
     let app = TestApp::start().await;
     app.user("someone@example.org", true).await;
     let (first, _) = app.signed_in("someone@example.org").await;
@@ -220,7 +220,7 @@ async fn members_are_listed_to_members() {
 }
 
 #[tokio::test]
-async fn a_changed_role_counts_at_once() {
+async fn a_changed_role_takes_effect_at_once() {
     let app = TestApp::start().await;
     let changed = set_role(&app, &app.admin, &app.viewer, "OPERATOR").await.data();
     assert_eq!(changed["updateMember"]["role"], "OPERATOR");
@@ -232,7 +232,7 @@ async fn a_changed_role_counts_at_once() {
 }
 
 #[tokio::test]
-async fn nobody_reaches_above_their_own_role() {
+async fn nobody_acts_above_their_own_role() {
     let app = TestApp::start().await;
     assert_eq!(set_role(&app, &app.admin, &app.admin, "OWNER").await.code(), "PERMISSION_DENIED");
     assert_eq!(set_role(&app, &app.admin, &app.viewer, "OWNER").await.code(), "PERMISSION_DENIED");
@@ -261,7 +261,7 @@ async fn an_organization_keeps_an_owner() {
 }
 
 #[tokio::test]
-async fn who_disables_the_last_owner_while_another_leaves_is_told() {
+async fn disabling_the_last_owner_while_another_leaves_is_reported() {
     let app = TestApp::start().await;
     for _ in 0..6 {
         let (leaving, other) = (app.person("OWNER", true).await, app.person("OWNER", true).await);
@@ -307,7 +307,7 @@ async fn a_service_token_is_shown_once_and_works_until_revoked() {
 }
 
 #[tokio::test]
-async fn a_service_token_ends_in_time() {
+async fn a_service_token_expires() {
     let app = TestApp::start().await;
     let input = |at: &str| json!({ "o": app.org, "i": { "name": "ci", "permissions": ["organization.view"], "expiresAt": at } });
     assert_eq!(app.owner.gql(CREATE_TOKEN, input("2026-06-01T12:00:00Z")).await.code(), "VALIDATION_FAILED");
@@ -319,9 +319,9 @@ async fn a_service_token_ends_in_time() {
 }
 
 #[tokio::test]
-async fn a_service_token_carries_no_more_than_its_issuer_and_the_cap() {
+async fn a_service_token_has_no_more_than_its_issuer_and_the_cap() {
     let app = TestApp::start().await;
-    // No role has these and no token may: what could make itself a way back in.
+    // No role and no token can have these: they could create a way back in.
     for permission in ["member.edit", "token.edit", "policy.edit"] {
         let answer = issue(&app, &app.owner, &["agent.view", permission]).await;
         assert_eq!(answer.code(), "VALIDATION_FAILED");
@@ -333,7 +333,7 @@ async fn a_service_token_carries_no_more_than_its_issuer_and_the_cap() {
     assert_eq!(issue(&app, &app.stranger, &["agent.view"]).await.code(), "NOT_A_MEMBER");
     let unconfirmed = app.person("ADMIN", false).await;
     assert_eq!(issue(&app, &unconfirmed, &["agent.view"]).await.code(), "EMAIL_NOT_CONFIRMED");
-    // A row that was written otherwise is still held to the cap.
+    // A manipulated row is still limited by the cap.
     let token = app.token(&["token.edit", "organization.view"]).await;
     assert_eq!(issue(&app, &token, &["agent.view"]).await.code(), "PERMISSION_DENIED");
     let each_once = issue(&app, &app.owner, &["agent.view", "agent.view"]).await.data();

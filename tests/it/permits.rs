@@ -1,4 +1,5 @@
-//! The laws of who may: every root field says so, and what it says is what happens to every kind of caller.
+//! The laws of permission: every root field declares who may call it, and every kind of caller is treated
+//! accordingly.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ use crate::{
     policy_files::SPECIFIED,
 };
 
-/// Permissions that no root field asks for yet. This list only shrinks.
+/// Permissions that no root field requires yet. The list only shrinks.
 const UNUSED: &[&str] = &[];
 
 #[test]
@@ -29,7 +30,7 @@ fn every_root_field_says_who_may() {
     assert!(catalogue.root_fields().count() > 10);
     for root in catalogue.root_fields() {
         if matches!(root.permit, Permit::Member | Permit::InOrganization { .. }) {
-            assert!(root.field.args.contains_key("orgId"), "{}: in which organization?", root.field.name);
+            assert!(root.field.args.contains_key("orgId"), "{}: names no organization", root.field.name);
         }
     }
 }
@@ -44,7 +45,7 @@ fn every_permission_opens_something() {
     let mut expected = UNUSED.to_vec();
     expected.sort_unstable();
     unused.sort_unstable();
-    assert_eq!(unused, expected, "permissions that no root field asks for");
+    assert_eq!(unused, expected, "permissions that no root field requires");
 }
 
 fn permission(root: &RootField<'_>) -> Option<Permission> {
@@ -54,7 +55,7 @@ fn permission(root: &RootField<'_>) -> Option<Permission> {
     }
 }
 
-/// The members, and what each of them may do.
+/// The members and their permissions.
 fn members(app: &TestApp) -> [(Actor, Role, PermissionSet); 4] {
     let member =
         |actor: &Actor, role| (actor.clone(), role, app.core.policy.role_permissions(OrgId(app.org), role));
@@ -66,7 +67,7 @@ fn members(app: &TestApp) -> [(Actor, Role, PermissionSet); 4] {
     ]
 }
 
-/// The code of the first error, or nothing.
+/// The code of the first error, or an empty string.
 async fn code(actor: &Actor, document: &str) -> String {
     let body = actor.gql(document, json!({})).await.body;
     body["errors"][0]["extensions"]["code"].as_str().unwrap_or_default().to_owned()
@@ -75,12 +76,12 @@ async fn code(actor: &Actor, document: &str) -> String {
 const REFUSED: [&str; 4] = ["UNAUTHENTICATED", "NOT_A_MEMBER", "PERMISSION_DENIED", "INTERNAL"];
 
 #[tokio::test]
-async fn every_query_was_tried_by_everybody() {
+async fn every_query_is_tried_by_every_role() {
     everybody_tries("Query").await;
 }
 
 #[tokio::test]
-async fn every_mutation_was_tried_by_everybody() {
+async fn every_mutation_is_tried_by_every_role() {
     everybody_tries("Mutation").await;
 }
 
@@ -111,7 +112,7 @@ async fn everybody_tries(kind: &str) {
                 assert_eq!(code, "PERMISSION_DENIED", "{document}: {role} is not refused");
             }
         }
-        // What concerns the whole organization may have changed who may.
+        // Operations on the whole organization may have changed the permissions.
         if kind == "Mutation" && !root.field.args.keys().any(|name| name == "id" || name == "input") {
             app = TestApp::start().await;
         }
@@ -119,12 +120,12 @@ async fn everybody_tries(kind: &str) {
 }
 
 #[tokio::test]
-async fn every_subscription_was_tried_by_everybody() {
+async fn every_subscription_is_tried_by_every_role() {
     let walker = Walker::new();
     let app = TestApp::start().await;
     let org = app.org;
     let known = move |name: &str, _: &str| (name == "orgId").then(|| org.to_string());
-    // A service that stops ends its streams: whoever is let in hears nothing, at once.
+    // A stopping service ends its streams, so an admitted caller sees the end at once.
     app.core.tasks.stopping.cancel();
     for root in walker.catalogue.root_fields().filter(|root| root.root == "Subscription") {
         let document = walker.shortest(root.root, root.field, &known);
@@ -133,7 +134,7 @@ async fn every_subscription_was_tried_by_everybody() {
         let permission = permission(&root);
         assert!(
             permission.is_some() || root.permit == Permit::Member,
-            "a subscription belongs to an organization"
+            "a subscription is always in an organization"
         );
         for (member, role, permissions) in members(&app) {
             let code = first_code(&app, &member, &document).await;
@@ -160,7 +161,7 @@ async fn first_code(app: &TestApp, actor: &Actor, document: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_route_was_tried_by_everybody() {
+async fn every_route_is_tried_by_every_role() {
     let app = TestApp::start().await;
     for (route, (number, name, roles)) in ROUTES.iter().zip(SPECIFIED) {
         let path = path(route.path, app.org);

@@ -1,4 +1,5 @@
-//! Policies through the schema: asked, tried, edited, taken back; never into a lock-out, and alike on every replica.
+//! Policies through the schema: explain, simulate, edit, revert; never into a lockout, and the same on every
+//! replica.
 
 use std::{fs, time::Duration};
 
@@ -45,10 +46,10 @@ async fn an_owner_edits_the_policy_against_a_version_and_it_holds_at_once() {
     let edited = app.owner.edit_policy(org, "none", &text).await.data()["editPolicy"].clone();
     assert_eq!(edited["text"], text);
     assert!(allows(&app.core, org, Role::Operator, Permission::ConversationView));
-    assert!(!dir.path().join(format!("orgs/{org}.csv")).exists(), "nothing is written there");
+    assert!(!dir.path().join(format!("orgs/{org}.csv")).exists(), "nothing is written to the folder");
     let listed = app.operator.get(&format!("/v1/org/{org}/conversation?limit=10&offset=0")).await;
     assert_ne!(listed.status, 403, "{:#}", listed.body);
-    // Two had the same text before them: the second is told.
+    // Two editors saw the same text: the second one is told.
     let stale = app.owner.edit_policy(org, "none", "").await;
     assert_eq!(stale.code(), "CONFLICT");
     assert_eq!(stale.body["errors"][0]["extensions"]["details"]["version"], edited["version"]);
@@ -58,14 +59,14 @@ async fn an_owner_edits_the_policy_against_a_version_and_it_holds_at_once() {
     let version = edited["version"].as_str().unwrap();
     assert_eq!(app.admin.edit_policy(org, version, "").await.code(), "PERMISSION_DENIED");
     assert_eq!(app.stranger.edit_policy(org, version, "").await.code(), "NOT_A_MEMBER");
-    // A blank text is no rules at all.
+    // A blank text means no rules.
     let blank = app.owner.edit_policy(org, version, " \n").await.data()["editPolicy"].clone();
     assert_eq!((&blank["version"], &blank["text"]), (&json!("none"), &Value::Null));
     assert!(!allows(&app.core, org, Role::Operator, Permission::ConversationView));
 }
 
 #[tokio::test]
-async fn an_edit_that_is_wrong_passes_the_ceiling_or_locks_out_is_refused_with_all_reasons() {
+async fn an_edit_that_is_wrong_exceeds_the_ceiling_or_locks_out_is_refused_with_all_reasons() {
     let app = TestApp::start().await;
     let org = app.org;
     let lines = |answer: &Answer| -> Vec<String> {
@@ -87,7 +88,7 @@ async fn an_edit_that_is_wrong_passes_the_ceiling_or_locks_out_is_refused_with_a
         let refused = app.owner.edit_policy(org, "none", &format!("p, OWNER, {org}, {kept}, deny\n")).await;
         assert_eq!(refused.code(), "VALIDATION_FAILED", "{kept}: {:#}", refused.body);
     }
-    // The shipped expectations hold in every organization.
+    // The shipped expectations apply to every organization.
     let wide = format!("p, VIEWER, {org}, agent.delete, allow\n");
     let refused = app.owner.edit_policy(org, "none", &wide).await;
     assert!(lines(&refused)[0].contains("expected deny of agent.delete to VIEWER"), "{:#}", refused.body);
@@ -99,7 +100,7 @@ async fn an_edit_that_is_wrong_passes_the_ceiling_or_locks_out_is_refused_with_a
 }
 
 #[tokio::test]
-async fn an_organization_without_anybody_who_can_sign_in_and_edit_takes_no_edit() {
+async fn an_edit_that_leaves_no_editor_is_refused() {
     let app = TestApp::start().await;
     let org = app.org;
     let sql = "UPDATE users SET disabled_at = 1 WHERE id IN \
@@ -117,7 +118,7 @@ async fn an_organization_without_anybody_who_can_sign_in_and_edit_takes_no_edit(
 }
 
 #[tokio::test]
-async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
+async fn one_line_is_set_and_reset_and_reverted() {
     let app = TestApp::start().await;
     let org = app.org;
     let line = |verb: &str, role: &str| {
@@ -134,8 +135,8 @@ async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
     assert_eq!(denied.data()["denyPermission"]["text"].as_str().unwrap().lines().count(), 2);
     assert!(!allows(&app.core, org, Role::Viewer, Permission::ContactView));
     let beaten = line("allowPermission", "VIEWER").await;
-    assert_eq!(beaten.code(), "CONFLICT", "a deny above it beats it: {:#}", beaten.body);
-    // What is wrong is shown where the caller has said it.
+    assert_eq!(beaten.code(), "CONFLICT", "a deny above overrules it: {:#}", beaten.body);
+    // Errors point to the caller's input.
     let locked = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: OWNER, permission: \"policy.edit\", \
                   reason: \"so\" }) { version } }";
     let locked = app.owner.gql(locked, json!({ "o": org })).await;
@@ -164,7 +165,7 @@ async fn one_line_is_set_and_reset_and_the_history_takes_it_back() {
 }
 
 #[tokio::test]
-async fn every_replica_comes_to_the_same_rules() {
+async fn every_replica_arrives_at_the_same_rules() {
     let (app, _dir) = TestApp::with_policy_folder().await;
     let (org, own) = (app.org, policy_folder());
     let (apart, none) = (app.replica(Some(own.path())).await, app.replica(None).await);
@@ -174,12 +175,12 @@ async fn every_replica_comes_to_the_same_rules() {
         assert!(!allows(other, org, Role::Viewer, Permission::ContactView));
         rules::follow(other).await.unwrap();
         assert!(allows(other, org, Role::Viewer, Permission::ContactView));
-        assert_eq!(rules::follow(other).await.unwrap(), 0, "nothing is left to do");
+        assert_eq!(rules::follow(other).await.unwrap(), 0, "there is nothing left to do");
     }
-    // A replica that starts later knows it before it serves.
+    // A replica that starts later knows the version before it serves.
     let late = app.replica(None).await;
     assert!(allows(&late, org, Role::Viewer, Permission::ContactView));
-    // A version that was begun earlier and is committed later than another one is not overlooked.
+    // A version that started earlier and committed later than another isn't overlooked.
     let insert = "INSERT INTO policy_versions (id, organization_id, text, version, author_kind, reason, at) \
                   VALUES ($1, $2, $3, 'x', 'OPERATOR', 'so', 0)";
     for (id, org) in [(1_000_001, app.org), (1_000_000, app.other_org)] {
@@ -194,7 +195,7 @@ async fn every_replica_comes_to_the_same_rules() {
 }
 
 #[tokio::test]
-async fn edits_at_the_same_time_take_turns() {
+async fn concurrent_edits_take_turns() {
     let app = TestApp::start().await;
     let org = app.org;
     let permissions = ["contact.view", "skill.edit", "mcp.edit", "skill.create"];
@@ -209,7 +210,7 @@ async fn edits_at_the_same_time_take_turns() {
 }
 
 #[tokio::test]
-async fn a_proposal_says_what_an_edit_would_come_to_and_changes_nothing() {
+async fn a_proposal_shows_an_edits_effect_and_changes_nothing() {
     let app = TestApp::start().await;
     let org = app.org;
     let propose = "query($o: Id!, $t: String!) { proposePolicy(orgId: $o, text: $t) { ok lines version \
@@ -233,7 +234,7 @@ async fn a_proposal_says_what_an_edit_would_come_to_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn who_may_read_the_policy_is_told_which_line_refuses() {
+async fn policy_readers_learn_which_line_refuses() {
     let app = TestApp::start().await;
     let org = app.org;
     let explain = "query($o: Id!, $r: Role, $u: Id) { \
@@ -258,7 +259,7 @@ async fn who_may_read_the_policy_is_told_which_line_refuses() {
     let both = app.admin.gql(explain, both).await;
     assert_eq!(both.code(), "VALIDATION_FAILED");
     assert_eq!(both.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/userId");
-    // A refusal names the line to an ADMIN, and to nobody who may not read the policy.
+    // A refusal names the line to an ADMIN, but not to callers who may not read the policy.
     let details = |answer: Answer| answer.body["errors"][0]["extensions"]["details"].clone();
     let told = details(app.admin.edit_policy(org, "none", "").await);
     assert_eq!(
@@ -276,7 +277,7 @@ async fn who_may_read_the_policy_is_told_which_line_refuses() {
     assert_eq!(seen[1]["decidedBy"], Value::Null);
     assert_eq!(seen[1]["reason"], "VIEWER may not agent.edit in this organization.");
     assert_eq!(app.stranger.gql(can, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
-    // On the records themselves: what about them the caller may do.
+    // On the records themselves: the caller's permissions on them.
     let agent = app.agent().await;
     let record = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { viewerCan } organization(orgId: $o) { viewerCan } }";
     let seen = app.viewer.gql(record, json!({ "o": org, "a": agent })).await.data();
@@ -290,7 +291,7 @@ async fn member(app: &TestApp, role: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_candidate_is_tried_on_what_was_really_called() {
+async fn a_candidate_is_tried_on_real_calls() {
     let app = TestApp::start().await;
     let org = app.org;
     let list = format!("/v1/org/{org}/agent?page=1&limit=10");
@@ -321,7 +322,7 @@ async fn a_candidate_is_tried_on_what_was_really_called() {
     assert_eq!(found["flips"], json!(flips));
     assert_eq!((&found["flipped"], &found["calls"]), (&json!(5), &json!(6)));
     assert_eq!(found["unusedLines"], json!([{ "line": 3 }]));
-    // What is older than it is kept is forgotten.
+    // Calls older than the retention are forgotten.
     app.clock.advance(Duration::from_secs(13 * 86_400));
     assert_eq!(decisions::prune(&app.core).await.unwrap(), 0);
     app.clock.advance(Duration::from_secs(3 * 86_400));
@@ -330,7 +331,7 @@ async fn a_candidate_is_tried_on_what_was_really_called() {
 }
 
 #[tokio::test]
-async fn breaking_the_glass_gives_somebody_the_policy_back() {
+async fn breaking_the_glass_restores_access_to_the_policy() {
     let app = TestApp::start().await;
     let org = app.org;
     app.owner.edit_policy(org, "none", &format!("p, VIEWER, {org}, contact.view, allow\n")).await.data();
@@ -341,7 +342,7 @@ async fn breaking_the_glass_gives_somebody_the_policy_back() {
     assert_eq!(app.viewer.gql(POLICY, json!({ "o": org })).await.data()["policy"]["version"], "none");
     let line = audited(&app, "breakGlass").await;
     assert_eq!((&line["actorKind"], &line["changes"]["reason"]), (&json!("SYSTEM"), &json!("locked out")));
-    // The rules stay where they are not what is wrong.
+    // The rules stay unless they are the problem.
     app.owner.edit_policy(org, "none", &format!("p, VIEWER, {org}, skill.edit, allow\n")).await.data();
     let broken = policies::break_glass(&app.core, OrgId(org), user, "again", false).await.unwrap();
     assert_eq!((broken.was, broken.rules_dropped), (Some(Role::Owner), false));
@@ -349,12 +350,12 @@ async fn breaking_the_glass_gives_somebody_the_policy_back() {
 }
 
 #[tokio::test]
-async fn breaking_the_glass_is_done_as_a_whole_or_not_at_all() {
+async fn breaking_the_glass_is_atomic() {
     let app = TestApp::start().await;
     let user = member(&app, "VIEWER").await;
     let text = format!("p, VIEWER, {}, contact.view, allow\n", app.org);
     app.owner.edit_policy(app.org, "none", &text).await.data();
-    // The second half of it fails: an organization can't have another version.
+    // Its second half fails: the organization can't get another version.
     app.execute("CREATE UNIQUE INDEX one_version ON policy_versions (organization_id)", vec![]).await;
     let broken = policies::break_glass(&app.core, OrgId(app.org), UserId(user), "locked out", true).await;
     assert!(broken.is_err());
@@ -363,7 +364,7 @@ async fn breaking_the_glass_is_done_as_a_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn nobody_reads_of_another_organization_in_the_policy() {
+async fn the_policy_reveals_nothing_about_other_organizations() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (org, other) = (app.org, app.other_org);
     let expectations = dir.path().join("expectations.csv");
@@ -379,13 +380,13 @@ async fn nobody_reads_of_another_organization_in_the_policy() {
     assert!(app.core.policy.reload().is_err());
     let seen = app.owner.gql(files, json!({ "o": org })).await;
     let nothing = seen.body["data"]["policy"]["problems"].clone();
-    assert_eq!(nothing, json!([]), "it does not concern this organization");
-    // Nor are they kept from their own work by it.
+    assert_eq!(nothing, json!([]), "it concerns another organization");
+    // Nor does it keep them from their own work.
     let line = format!("p, VIEWER, {org}, contact.view, allow\n");
     let edited = app.owner.edit_policy(org, "none", &line).await;
     assert_eq!(edited.body["data"]["editPolicy"]["text"], line);
     assert!(allows(&app.core, org, Role::Viewer, Permission::ContactView));
-    // That the operator's files are wrong is everybody's business; how they are is not.
+    // Everyone learns that the operator's files have problems, but not which ones.
     fs::write(dir.path().join("policy.csv"), format!("p, VIEWER, {other}, theirs, allow\n")).unwrap();
     assert!(app.core.policy.reload().is_err());
     let refused = app.owner.gql(files, json!({ "o": org })).await;

@@ -1,5 +1,5 @@
-//! Who owns an organization's rules: its file where the policy folder has one, and otherwise the database. The folder is the
-//! operator's, and nothing of the service writes there.
+//! Who owns an organization's rules: its file, if the policy folder has one, and otherwise the database. The
+//! folder is the operator's, and the service never writes to it.
 
 use std::{
     collections::BTreeMap,
@@ -37,7 +37,7 @@ fn code(answer: &Answer) -> Option<&str> {
     answer.body["errors"][0]["extensions"]["code"].as_str()
 }
 
-/// Every change of the policy that the schema knows.
+/// Every policy mutation in the schema.
 async fn every_edit(app: &TestApp, version: i64) -> Vec<Answer> {
     let org = app.org;
     let mut answers = vec![app.owner.edit_policy(org, "none", &line(org, "mcp.edit")).await];
@@ -54,12 +54,12 @@ async fn every_edit(app: &TestApp, version: i64) -> Vec<Answer> {
 }
 
 #[tokio::test]
-async fn rules_in_a_file_are_the_operators_and_every_edit_through_the_schema_names_the_file() {
+async fn rules_in_a_file_can_only_be_edited_by_the_operator() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (org, file) = (app.org, dir.path().join(format!("orgs/{}.csv", app.org)));
     app.owner.edit_policy(org, "none", &line(org, "contact.view")).await.data();
     let stored = policies::history(&app.scope(), 9).await.unwrap();
-    // Nobody has looked at the folder since the file was saved.
+    // The folder hasn't been read since the file was saved.
     fs::write(&file, line(org, "skill.edit")).unwrap();
     for refused in every_edit(&app, stored[0].id.0).await {
         assert_eq!(refused.code(), "POLICY_OWNED_BY_FILE", "{}", refused.text);
@@ -74,7 +74,7 @@ async fn rules_in_a_file_are_the_operators_and_every_edit_through_the_schema_nam
         );
         assert!(
             !refused.text.contains(dir.path().to_str().unwrap()),
-            "where the folder is, is nobody's business"
+            "the folder's location is not revealed"
         );
     }
     assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 1, "no version");
@@ -85,13 +85,13 @@ async fn rules_in_a_file_are_the_operators_and_every_edit_through_the_schema_nam
     assert_eq!(shown["policy"]["text"], line(org, "skill.edit"));
     assert_eq!(shown["policy"]["files"][0], json!({ "file": format!("orgs/{org}.csv"), "editable": false }));
     assert_eq!(shown["policyHistory"]["data"], json!([{ "text": line(org, "contact.view") }]));
-    // Trying is no change.
+    // Simulating changes nothing.
     let tried = "query($o: Id!, $t: String!) { proposePolicy(orgId: $o, text: $t) { ok lines } \
                  simulatePolicy(orgId: $o, text: $t, days: 1) { calls } }";
     let tried = app.owner.gql(tried, json!({ "o": org, "t": line(org, "mcp.edit") })).await.data();
     assert_eq!(tried["proposePolicy"]["ok"], true);
     assert_eq!(tried["proposePolicy"]["lines"][0], format!("-{}", line(org, "skill.edit").trim()));
-    // The other organization is its own master; and without the file, so is this one.
+    // The other organization controls its own rules; without the file, so does this one.
     let other = app.stranger.edit_policy(app.other_org, "none", &line(app.other_org, "contact.view")).await;
     other.data();
     fs::remove_file(&file).unwrap();
@@ -102,7 +102,7 @@ async fn rules_in_a_file_are_the_operators_and_every_edit_through_the_schema_nam
 }
 
 #[tokio::test]
-async fn a_wrong_file_is_still_the_owner_and_the_last_good_rules_hold() {
+async fn a_bad_file_still_owns_the_rules_and_the_last_good_ones_hold() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let org = app.org;
     app.owner.edit_policy(org, "none", &line(org, "contact.view")).await.data();
@@ -117,7 +117,7 @@ async fn a_wrong_file_is_still_the_owner_and_the_last_good_rules_hold() {
 }
 
 #[tokio::test]
-async fn of_rules_that_the_operator_no_longer_permits_only_the_denials_hold_until_they_are_edited() {
+async fn only_the_denials_hold_of_rules_the_operator_no_longer_permits() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let org = app.org;
     let text = format!("{}p, OPERATOR, {org}, agent.create, deny\n", line(org, "contact.view"));
@@ -139,7 +139,7 @@ async fn of_rules_that_the_operator_no_longer_permits_only_the_denials_hold_unti
     let found = findings.iter().find(|found| found["check"] == "policy versions").unwrap();
     assert_eq!(found["level"], "bad", "{found:#}");
     assert!(found["found"].as_str().unwrap().starts_with(&format!("orgs/{org}.csv:1: VIEWER")), "{found:#}");
-    // What is good now is taken again.
+    // Once the file is good again, it is applied.
     let mended = format!("p, OPERATOR, {org}, agent.create, deny\n");
     app.owner.edit_policy(org, version.as_str().unwrap(), &mended).await.data();
     assert!(app.core.policy.status().problems.is_empty());
@@ -151,7 +151,7 @@ fn with_folder(app: &TestApp, dir: &Path) -> Vec<(String, String)> {
     variables
 }
 
-/// Everything that a folder shows of its files: bytes, times, which file it is.
+/// Everything a folder shows about its files: bytes, times, identity.
 fn snapshot(dir: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap().chain(fs::read_dir(dir.join("orgs")).unwrap()) {
@@ -164,12 +164,12 @@ fn snapshot(dir: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, u32, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn nothing_in_the_policy_folder_changes_whatever_the_service_and_its_commands_do() {
+async fn neither_the_service_nor_its_commands_change_the_policy_folder() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (org, other) = (app.org, app.other_org);
     fs::write(dir.path().join(format!("orgs/{other}.csv")), line(other, "contact.view")).unwrap();
     app.core.policy.reload().unwrap();
-    // Whoever may write in spite of that is found by the comparison.
+    // The comparison detects a write even if the permissions allowed it.
     for folder in [dir.path().join("orgs"), dir.path().to_owned()] {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
     }
@@ -185,16 +185,16 @@ async fn nothing_in_the_policy_folder_changes_whatever_the_service_and_its_comma
         replicas::report(&app.core).await.unwrap();
     }
     rounds::sweep(&app.core).await.unwrap();
-    let house = other.to_string();
+    let tenant = other.to_string();
     let sql = "SELECT email FROM users ORDER BY id LIMIT 1";
     let user: String = app.one(sql, vec![]).await;
     let number = version.to_string();
     for command in [
-        &["publish", "--org", &house, "--reason", "so"][..],
+        &["publish", "--org", &tenant, "--reason", "so"][..],
         &["revert", &number, "--reason", "so"],
-        &["history", "--org", &house],
-        &["export", "--org", &house],
-        &["break-glass", "--org", &house, "--user", &user, "--reason", "so", "--drop-rules"],
+        &["history", "--org", &tenant],
+        &["export", "--org", &tenant],
+        &["break-glass", "--org", &tenant, "--user", &user, "--reason", "so", "--drop-rules"],
         &["check"],
     ] {
         let ran = muster(&[&["policy"], command].concat(), &with_folder(&app, dir.path())).await;
@@ -207,7 +207,7 @@ async fn nothing_in_the_policy_folder_changes_whatever_the_service_and_its_comma
 }
 
 #[test]
-fn the_code_that_reads_policies_has_nothing_that_writes_files() {
+fn the_policy_code_never_writes_files() {
     let writing = [
         "fs::write",
         "File::create",
@@ -246,7 +246,7 @@ fn the_code_that_reads_policies_has_nothing_that_writes_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn edits_through_two_replicas_at_the_same_time_lose_nothing() {
+async fn concurrent_edits_through_two_replicas_lose_nothing() {
     let app = TestApp::start().await;
     let (org, other) = (OrgId(app.org), app.replica(None).await);
     let permissions =
@@ -270,7 +270,7 @@ async fn edits_through_two_replicas_at_the_same_time_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_replica_with_another_policy_folder_is_named_where_an_operator_looks() {
+async fn a_replica_with_a_different_policy_folder_is_reported_to_the_operator() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (same, own) = (app.replica(Some(dir.path())).await, policy_folder());
     fs::write(own.path().join(format!("orgs/{}.csv", app.org)), line(app.org, "contact.view")).unwrap();
@@ -293,7 +293,7 @@ async fn a_replica_with_another_policy_folder_is_named_where_an_operator_looks()
         let findings = ran.out["findings"].as_array().unwrap();
         findings.iter().find(|found| found["check"] == "policy folders").unwrap().clone()
     };
-    // The command has the time of the machine.
+    // The command uses the machine's time.
     let sql = "UPDATE replicas SET seen_at = $1";
     app.execute(sql, vec![muster::base::time::Clock::system().now().into()]).await;
     let found = doctor().await;
@@ -307,7 +307,7 @@ async fn a_replica_with_another_policy_folder_is_named_where_an_operator_looks()
     }
     report().await;
     assert_eq!(health().await["differing_replicas"], json!([]));
-    // One that is gone is not waited for, whether it has said so or not.
+    // A replica that is gone isn't waited for, announced or not.
     fs::write(own.path().join("orgs/77.csv"), line(77, "contact.view")).unwrap();
     apart.policy.reload().unwrap();
     report().await;

@@ -1,5 +1,5 @@
-//! Every `muster policy …` command as an administrator runs it: through the real program, on a folder and a database;
-//! what it answers, and what it says about what can't be.
+//! Every `muster policy …` command as an administrator runs it: the real program on a folder and a database,
+//! its answers, and its errors.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Program, empty_database};
 
-/// An organization named House, the folder that its service reads, and room beside it.
+/// An organization named House, the folder its service reads, and a scratch folder.
 struct Installation {
     room: TempDir,
     live: PathBuf,
@@ -39,33 +39,33 @@ async fn installation() -> Installation {
 }
 
 impl Installation {
-    /// Runs `muster policy …`, which has to succeed.
+    /// Runs `muster policy …`, which must succeed.
     fn json(&self, arguments: &[&str]) -> Value {
         self.program.json(&[&["policy"], arguments].concat())
     }
 
-    /// What people see of it.
+    /// The output for people.
     fn text(&self, arguments: &[&str]) -> String {
         let ran = self.program.run(&[&["policy"], arguments].concat());
         assert!(ran.good(), "{arguments:?}: {}", ran.err);
         ran.text
     }
 
-    /// What it found, with the exit code 1.
+    /// The findings, with exit code 1.
     fn found(&self, arguments: &[&str]) -> Value {
         let ran = self.program.run(&[&["policy"], arguments, &["--json"]].concat());
         assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.err);
         ran.out
     }
 
-    /// Refused with this exit code, this error code and these words; nothing else is said.
+    /// Must fail with this exit code, error code, and text, without other output.
     #[track_caller]
     fn refused(&self, arguments: &[&str], code: i32, error: &str, words: &str) {
         let said = self.program.run(&[&["policy"], arguments, &["--json"]].concat()).refused(code, error);
         assert!(said.contains(words), "{said}");
     }
 
-    /// A copy of the shipped policy with this as House's own file.
+    /// A copy of the shipped policy with this text as House's own file.
     fn candidate(&self, name: &str, own: &str) -> String {
         let dir = self.room.path().join(name);
         muster::cli::write_defaults(&dir).unwrap();
@@ -91,45 +91,45 @@ impl Installation {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_in_force() {
-    let house = installation().await;
+async fn explain_answers_by_id_and_name_from_a_folder_and_the_policy_in_force() {
+    let site = installation().await;
     let ask = |org: &str, more: &[&str]| {
-        house.json(&[&["explain", "--org", org, "--role", "VIEWER", "contact.view"], more].concat())
+        site.json(&[&["explain", "--org", org, "--role", "VIEWER", "contact.view"], more].concat())
     };
-    let asked = ask(&house.id, &[]);
+    let asked = ask(&site.id, &[]);
     assert_eq!((&asked["allowed"], &asked["subject"]), (&json!(false), &json!("VIEWER")), "{asked:#}");
-    assert_eq!(asked["remedy"]["text"], house.line("contact.view").trim());
+    assert_eq!(asked["remedy"]["text"], site.line("contact.view").trim());
     assert_eq!(ask("House", &[]), asked);
-    let all = house.json(&["explain", "--token-cap"]);
+    let all = site.json(&["explain", "--token-cap"]);
     assert_eq!(all["explanations"].as_array().unwrap().len(), Permission::ALL.len());
     let of_user = ["explain", "--org", "House", "--user", "owner@example.org", "policy.edit"];
-    assert_eq!(house.json(&of_user)["subject"], "OWNER");
-    assert!(house.text(&of_user).starts_with("OWNER may policy.edit"), "{}", house.text(&of_user));
-    // In the database, where the folder has no file.
-    house.publish(&house.candidate("candidate", &house.line("contact.view")));
-    let live = house.live.display().to_string();
+    assert_eq!(site.json(&of_user)["subject"], "OWNER");
+    assert!(site.text(&of_user).starts_with("OWNER may policy.edit"), "{}", site.text(&of_user));
+    // In the database, if the folder has no file.
+    site.publish(&site.candidate("candidate", &site.line("contact.view")));
+    let live = site.live.display().to_string();
     assert_eq!(ask("House", &[])["allowed"], true);
-    assert_eq!(ask("House", &[])["decided_by"]["file"], format!("orgs/{}.csv", house.id));
-    assert_eq!(ask("House", &["--dir", &live])["allowed"], false, "the files alone");
-    fs::write(house.own(&house.live), house.line("skill.edit")).unwrap();
+    assert_eq!(ask("House", &[])["decided_by"]["file"], format!("orgs/{}.csv", site.id));
+    assert_eq!(ask("House", &["--dir", &live])["allowed"], false, "only the files");
+    fs::write(site.own(&site.live), site.line("skill.edit")).unwrap();
     assert_eq!(ask("House", &[])["allowed"], false, "a file decides");
-    // A wrong file of another organization is not in the way; its own one is.
-    fs::write(house.live.join("orgs/77.csv"), "nonsense\n").unwrap();
+    // A bad file of another organization doesn't matter; its own does.
+    fs::write(site.live.join("orgs/77.csv"), "nonsense\n").unwrap();
     assert_eq!(ask("House", &[])["allowed"], false);
-    fs::write(house.own(&house.live), "nonsense\n").unwrap();
-    house.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "orgs/1.csv:1: ");
-    house.refused(
+    fs::write(site.own(&site.live), "nonsense\n").unwrap();
+    site.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "orgs/1.csv:1: ");
+    site.refused(
         &["explain", "--org", "99", "--role", "VIEWER", "contact.view"],
         1,
         "NOT_FOUND",
         "There is no organization `99`",
     );
-    fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
-    house.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "policy.csv:1: ");
+    fs::write(site.live.join("policy.csv"), "nonsense\n").unwrap();
+    site.refused(&["explain", "--org", "House", "--role", "VIEWER"], 1, "FAILED", "policy.csv:1: ");
 
     let role = ["--role", "VIEWER"];
     let refused = |arguments: &[&str], code, error, words: &str| {
-        house.refused(&[&["explain"], arguments].concat(), code, error, words);
+        site.refused(&[&["explain"], arguments].concat(), code, error, words);
     };
     refused(&["--role", "VIEWER", "agent.edti"], 2, "USAGE", "did you mean \"agent.edit\"");
     refused(&["--role", "KING", "agent.edit"], 2, "USAGE", "KING");
@@ -153,92 +153,88 @@ async fn explain_answers_by_id_and_by_name_from_a_folder_and_from_what_is_in_for
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_and_test_name_every_mistake_of_a_folder() {
-    let house = installation().await;
-    let checked = house.json(&["check"]);
+    let site = installation().await;
+    let checked = site.json(&["check"]);
     assert_eq!((&checked["ok"], &checked["problems"]), (&json!(true), &json!([])));
-    assert!(house.json(&["test"])["expectations"].as_i64().unwrap() > 30);
-    assert_eq!(house.text(&["check"]).trim_end(), "3 files, 0 organizations, 0 problems");
-    let one = house.candidate("one", &house.line("contact.view"));
-    assert_eq!(house.text(&["check", "--dir", &one]).trim_end(), "4 files, 1 organization, 0 problems");
-    let bad = format!("{}p, VIEWER, 1\n", house.line("agent.edti"));
-    let bad = house.candidate("bad", &bad);
-    let found = house.found(&["check", "--dir", &bad]);
+    assert!(site.json(&["test"])["expectations"].as_i64().unwrap() > 30);
+    assert_eq!(site.text(&["check"]).trim_end(), "3 files, 0 organizations, 0 problems");
+    let one = site.candidate("one", &site.line("contact.view"));
+    assert_eq!(site.text(&["check", "--dir", &one]).trim_end(), "4 files, 1 organization, 0 problems");
+    let bad = format!("{}p, VIEWER, 1\n", site.line("agent.edti"));
+    let bad = site.candidate("bad", &bad);
+    let found = site.found(&["check", "--dir", &bad]);
     let lines: Vec<_> =
         found["problems"].as_array().unwrap().iter().map(|problem| &problem["line"]).collect();
     assert_eq!((&found["ok"], lines), (&json!(false), vec![&json!(1), &json!(2)]), "{found:#}");
     assert!(found["problems"][0]["reason"].as_str().unwrap().contains("did you mean \"agent.edit\""));
-    assert_eq!(house.found(&["test", "--dir", &bad])["ok"], false);
-    // What nobody sees in an editor, and what is there twice.
-    let marked = house.candidate("marked", &format!("\u{feff}{}", house.line("contact.view")));
-    let reason = &house.found(&["check", "--dir", &marked])["problems"][0]["reason"];
+    assert_eq!(site.found(&["test", "--dir", &bad])["ok"], false);
+    // Invisible characters and duplicates.
+    let marked = site.candidate("marked", &format!("\u{feff}{}", site.line("contact.view")));
+    let reason = &site.found(&["check", "--dir", &marked])["problems"][0]["reason"];
     assert!(reason.as_str().unwrap().contains("byte-order mark"), "{reason}");
-    let twice = house.candidate("twice", &house.line("contact.view"));
+    let twice = site.candidate("twice", &site.line("contact.view"));
     let expectations = "VIEWER, *, skill.view, allow\nVIEWER, *, skill.view, deny\n";
     fs::write(Path::new(&twice).join("expectations.csv"), expectations).unwrap();
-    let reason = &house.found(&["check", "--dir", &twice])["problems"][0]["reason"];
+    let reason = &site.found(&["check", "--dir", &twice])["problems"][0]["reason"];
     assert_eq!(reason, "contradicts line 1, which expects allow");
-    // Lines ended as elsewhere are lines.
-    let windows = house.candidate("windows", &house.line("contact.view").replace('\n', "\r\n"));
-    assert_eq!(house.json(&["check", "--dir", &windows])["ok"], true);
-    // Readable, and not what is expected.
-    let wide = house.candidate("wide", &house.line("agent.delete"));
-    let found = house.found(&["test", "--dir", &wide]);
+    // Foreign line endings work too.
+    let windows = site.candidate("windows", &site.line("contact.view").replace('\n', "\r\n"));
+    assert_eq!(site.json(&["check", "--dir", &windows])["ok"], true);
+    // Readable, but not as expected.
+    let wide = site.candidate("wide", &site.line("agent.delete"));
+    let found = site.found(&["test", "--dir", &wide]);
     assert!(found["problems"][0]["reason"].as_str().unwrap().contains("expected deny"), "{found:#}");
     for command in ["check", "test"] {
-        let found = house.found(&[command, "--dir", "nowhere"]);
+        let found = site.found(&[command, "--dir", "nowhere"]);
         let problems = found["problems"].as_array().unwrap();
         assert_eq!((problems.len(), &problems[0]["file"]), (1, &json!("nowhere")), "one mistake: {found:#}");
         assert!(problems[0]["reason"].as_str().unwrap().contains("MUSTER_POLICY_DIR"), "{found:#}");
-        house.refused(&[command, "--days", "3"], 2, "USAGE", "--days");
+        site.refused(&[command, "--days", "3"], 2, "USAGE", "--days");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn diff_compares_folders_and_versions_with_what_is_in_force() {
-    let house = installation().await;
-    let candidate = house.candidate("candidate", &house.line("contact.view"));
-    let live = house.live.display().to_string();
+async fn diff_compares_folders_and_versions_with_the_policy_in_force() {
+    let site = installation().await;
+    let candidate = site.candidate("candidate", &site.line("contact.view"));
+    let live = site.live.display().to_string();
     let change = |found: &Value| {
         let one = &found["changes"][0];
         assert_eq!(found["changes"].as_array().unwrap().len(), 1, "{found:#}");
         (one["organization_id"].clone(), one["permission"].clone(), one["allowed"].clone())
     };
-    let gained = (json!(house.org), json!("contact.view"), json!(true));
-    let lost = (json!(house.org), json!("contact.view"), json!(false));
-    assert_eq!(change(&house.json(&["diff", "--dir", &candidate])), gained);
-    assert_eq!(change(&house.json(&["diff", "--dir", &live, "--against", &candidate])), lost);
-    let text = house.text(&["diff", "--dir", &candidate]);
+    let gained = (json!(site.org), json!("contact.view"), json!(true));
+    let lost = (json!(site.org), json!("contact.view"), json!(false));
+    assert_eq!(change(&site.json(&["diff", "--dir", &candidate])), gained);
+    assert_eq!(change(&site.json(&["diff", "--dir", &live, "--against", &candidate])), lost);
+    let text = site.text(&["diff", "--dir", &candidate]);
     assert!(
         text.starts_with("+ VIEWER contact.view in organization ") && text.ends_with("1 cell changed\n"),
         "{text}"
     );
-    let published = house.publish(&candidate);
-    assert_eq!(house.json(&["diff", "--dir", &candidate])["changes"], json!([]), "in force by the database");
-    assert_eq!(
-        house.json(&["diff", "--dir", &live])["changes"],
-        json!([]),
-        "the database has it then as well"
-    );
-    house.publish(&house.candidate("empty", ""));
+    let published = site.publish(&candidate);
+    assert_eq!(site.json(&["diff", "--dir", &candidate])["changes"], json!([]), "in force from the database");
+    assert_eq!(site.json(&["diff", "--dir", &live])["changes"], json!([]), "the database then has it too");
+    site.publish(&site.candidate("empty", ""));
     let number = published["id"].to_string();
-    assert_eq!(change(&house.json(&["diff", "--version", &number])), gained, "as if it were reverted to");
-    // A folder that a version in the database is not good with.
-    house.publish(&candidate);
-    let ceiling = house.candidate("ceiling", "");
-    fs::remove_file(house.own(Path::new(&ceiling))).unwrap();
+    assert_eq!(change(&site.json(&["diff", "--version", &number])), gained, "as if reverted to");
+    // A folder that conflicts with a version in the database.
+    site.publish(&candidate);
+    let ceiling = site.candidate("ceiling", "");
+    fs::remove_file(site.own(Path::new(&ceiling))).unwrap();
     let policy = Path::new(&ceiling).join("policy.csv");
     let text = fs::read_to_string(&policy).unwrap() + "p, VIEWER, *, contact.view, deny\n";
     fs::write(&policy, text).unwrap();
-    let found = house.json(&["diff", "--dir", &ceiling]);
+    let found = site.json(&["diff", "--dir", &ceiling]);
     assert_eq!(change(&found), lost);
     assert_eq!(found["problems"].as_array().unwrap().len(), 1, "{found:#}");
-    assert!(house.text(&["diff", "--dir", &ceiling]).contains("only the denials in these rules"));
+    assert!(site.text(&["diff", "--dir", &ceiling]).contains("only the denials in these rules"));
 
-    house.refused(&["diff"], 2, "USAGE", "--dir");
-    house.refused(&["diff", "--version", "1", "--against", "x"], 2, "USAGE", "cannot be used with");
-    house.refused(&["diff", "--version", "999999"], 1, "NOT_FOUND", "There is no policy version 999999");
-    house.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
-    house.refused(
+    site.refused(&["diff"], 2, "USAGE", "--dir");
+    site.refused(&["diff", "--version", "1", "--against", "x"], 2, "USAGE", "cannot be used with");
+    site.refused(&["diff", "--version", "999999"], 1, "NOT_FOUND", "There is no policy version 999999");
+    site.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
+    site.refused(
         &["diff", "--dir", &candidate, "--against", "nowhere"],
         1,
         "FAILED",
@@ -247,7 +243,7 @@ async fn diff_compares_folders_and_versions_with_what_is_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_there_is_no_database_the_files_alone_are_asked_and_none_is_made() {
+async fn without_a_database_only_the_files_are_read_and_none_is_created() {
     let room = tempfile::tempdir().unwrap();
     let file = room.path().join("none.db");
     let url = format!("sqlite://{}", file.display());
@@ -256,7 +252,7 @@ async fn where_there_is_no_database_the_files_alone_are_asked_and_none_is_made()
     muster::cli::write_defaults(folder.path()).unwrap();
     let folder = folder.path().to_str().unwrap();
     assert_eq!(program.json(&["policy", "check"])["ok"], true);
-    // Of what is not there an id is believed.
+    // Without a database any id is accepted.
     let of = |org| ["policy", "explain", "--role", "VIEWER", "contact.view", "--org", org, "--json"];
     for more in [&[][..], &["--dir", folder]] {
         assert_eq!(program.run(&[&of("99"), more].concat()).out["allowed"], false);
@@ -268,207 +264,196 @@ async fn where_there_is_no_database_the_files_alone_are_asked_and_none_is_made()
         assert_eq!(program.json(&diff)["changes"], json!([]));
     }
     program.run(&["policy", "diff", "--version", "1", "--json"]).refused(1, "FAILED");
-    assert!(!file.exists(), "asking makes none");
+    assert!(!file.exists(), "asking creates none");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_candidate_is_published_against_a_version_and_taken_back() {
-    let house = installation().await;
+async fn a_candidate_is_published_against_a_version_and_reverted() {
+    let site = installation().await;
     let texts = [
-        house.line("contact.view"),
-        format!("# both\n{}{}", house.line("contact.view"), house.line("skill.edit")),
+        site.line("contact.view"),
+        format!("# both\n{}{}", site.line("contact.view"), site.line("skill.edit")),
     ];
     let [first, second] = ["first", "second"];
-    let (first, second) = (house.candidate(first, &texts[0]), house.candidate(second, &texts[1]));
+    let (first, second) = (site.candidate(first, &texts[0]), site.candidate(second, &texts[1]));
     let against = |dir: &str, version: &'static str| {
         ["publish", "--org", "House", "--dir", dir, "--version", version, "--reason", "asked for"]
             .map(str::to_owned)
     };
     let published = against(&first, "none");
-    let published = house.json(&published.each_ref().map(String::as_str));
+    let published = site.json(&published.each_ref().map(String::as_str));
     assert_eq!(
         (&published["organization_id"], &published["owned_by_file"]),
-        (&json!(house.org), &Value::Null)
+        (&json!(site.org), &Value::Null)
     );
     let stale = against(&second, "none");
-    house.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "read it again");
+    site.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "read it again");
     let by_number = ["publish", "--org", "House", "--dir", &second, "--reason", "because", "--version"];
     let unknown = [&by_number[..], &["999999"]].concat();
-    house.refused(&unknown, 1, "NOT_FOUND", "There is no policy version 999999");
+    site.refused(&unknown, 1, "NOT_FOUND", "There is no policy version 999999");
     let number = published["id"].to_string();
-    assert_eq!(house.json(&[&by_number[..], &[&number]].concat())["changed"], true);
-    assert_eq!(house.publish(&second)["changed"], false, "it is the newest already");
-    house.refused(&[&by_number[..], &[&number]].concat(), 1, "CONFLICT", "by now");
-    let versions = house.versions();
+    assert_eq!(site.json(&[&by_number[..], &[&number]].concat())["changed"], true);
+    assert_eq!(site.publish(&second)["changed"], false, "it is already the newest");
+    site.refused(&[&by_number[..], &[&number]].concat(), 1, "CONFLICT", "by now");
+    let versions = site.versions();
     let shown: Vec<_> = versions.iter().map(|it| (it["text"].as_str().unwrap(), &it["reason"])).collect();
     assert_eq!(shown, [(&*texts[1], &json!("because")), (&*texts[0], &json!("asked for"))]);
     assert_eq!((&versions[1]["id"], &versions[1]["version"]), (&published["id"], &published["version"]));
     assert_eq!(versions[0]["author_kind"], "OPERATOR");
-    let shown = house.text(&["history", "--org", "House", "--limit", "1", "--text"]);
+    let shown = site.text(&["history", "--org", "House", "--limit", "1", "--text"]);
     assert!(
         shown.contains("asked for") != shown.contains("because") && shown.contains("    # both\n"),
         "{shown}"
     );
     let id = published["id"].to_string();
-    let reverted = house.json(&["revert", &id, "--reason", "too wide"]);
+    let reverted = site.json(&["revert", &id, "--reason", "too wide"]);
     assert_eq!(
         reverted,
         json!({
-            "reverted_to": published["id"], "organization_id": house.org, "changed": true, "owned_by_file": null
+            "reverted_to": published["id"], "organization_id": site.org, "changed": true, "owned_by_file": null
         })
     );
-    assert_eq!(house.versions()[0]["text"], texts[0]);
-    assert_eq!(house.versions()[0]["reverts_to"], published["id"]);
+    assert_eq!(site.versions()[0]["text"], texts[0]);
+    assert_eq!(site.versions()[0]["reverts_to"], published["id"]);
 
     let publish = |org: &str, dir: &str, reason: &str| {
         ["publish", "--org", org, "--dir", dir, "--reason", reason].map(str::to_owned)
     };
     let refused = |arguments: [String; 7], error, words: &str| {
-        house.refused(&arguments.each_ref().map(String::as_str), 1, error, words);
+        site.refused(&arguments.each_ref().map(String::as_str), 1, error, words);
     };
-    let wrong = house.candidate("wrong", &house.line("agent.edti"));
-    let locked = house.candidate("locked", &format!("p, OWNER, {}, policy.edit, deny\n", house.org));
+    let wrong = site.candidate("wrong", &site.line("agent.edti"));
+    let locked = site.candidate("locked", &format!("p, OWNER, {}, policy.edit, deny\n", site.org));
     refused(publish("Nobody", &first, "x"), "NOT_FOUND", "There is no organization `Nobody`");
     refused(publish("Elsewhere", &first, "x"), "FAILED", "publish an empty file");
     refused(publish("House", "nowhere", "x"), "FAILED", "nowhere/orgs/");
     refused(publish("House", &second, " "), "VALIDATION_FAILED", "Say why");
     refused(publish("House", &wrong, "x"), "VALIDATION_FAILED", "did you mean \"agent.edit\"");
     refused(publish("House", &locked, "x"), "VALIDATION_FAILED", "could edit its policy");
-    house.refused(&["publish", "--org", "House", "--dir", &first], 2, "USAGE", "--reason");
-    house.refused(&["history", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
-    house.refused(&["history"], 2, "USAGE", "--org");
-    house.refused(
-        &["revert", "999999", "--reason", "x"],
-        1,
-        "NOT_FOUND",
-        "There is no policy version 999999",
-    );
-    house.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "Say why");
-    house.refused(&["revert", "one", "--reason", "x"], 2, "USAGE", "one");
-    assert_eq!(house.versions().len(), 3, "none of that was a version");
+    site.refused(&["publish", "--org", "House", "--dir", &first], 2, "USAGE", "--reason");
+    site.refused(&["history", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
+    site.refused(&["history"], 2, "USAGE", "--org");
+    site.refused(&["revert", "999999", "--reason", "x"], 1, "NOT_FOUND", "There is no policy version 999999");
+    site.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "Say why");
+    site.refused(&["revert", "one", "--reason", "x"], 2, "USAGE", "one");
+    assert_eq!(site.versions().len(), 3, "none of that created a version");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_move_from_a_file_into_the_database_and_back() {
-    let house = installation().await;
-    let file = house.own(&house.live);
+    let site = installation().await;
+    let file = site.own(&site.live);
     let path = file.to_str().unwrap();
-    fs::write(&file, house.line("contact.view")).unwrap();
+    fs::write(&file, site.line("contact.view")).unwrap();
     let asked = |permission: &str| {
-        house.json(&["explain", "--org", "House", "--role", "VIEWER", permission])["allowed"].clone()
+        site.json(&["explain", "--org", "House", "--role", "VIEWER", permission])["allowed"].clone()
     };
-    // Without a folder it is the service's own file that is published.
+    // Without a folder, the service's own file is published.
     let publish = ["publish", "--org", "House", "--reason", "to the panel"];
-    let published = house.json(&publish);
+    let published = site.json(&publish);
     assert_eq!((&published["changed"], &published["owned_by_file"]), (&json!(true), &json!(path)));
-    let told = house.text(&publish);
+    let told = site.text(&publish);
     assert!(
         told.contains(path) && told.contains("when you delete") && told.contains("every replica"),
         "{told}"
     );
     assert!(
-        house
-            .text(&["history", "--org", "House"])
-            .contains(&format!("Not in force: the rules are in {path}"))
+        site.text(&["history", "--org", "House"]).contains(&format!("Not in force: the rules are in {path}"))
     );
-    assert_eq!(
-        fs::read_to_string(&file).unwrap(),
-        house.line("contact.view"),
-        "it is the operator's to delete"
-    );
-    fs::write(&file, house.line("skill.edit")).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), site.line("contact.view"), "only the operator deletes it");
+    fs::write(&file, site.line("skill.edit")).unwrap();
     assert_eq!((asked("contact.view"), asked("skill.edit")), (json!(false), json!(true)));
-    // A wrong file is in nobody's way: not in that of another one's version, nor of its own.
+    // A bad file blocks nothing: not another organization's version, nor its own.
     fs::write(&file, "nonsense\n").unwrap();
-    let newer = house.candidate("newer", &house.line("mcp.edit"));
-    assert_eq!(house.publish(&newer)["owned_by_file"], path);
-    let back = house.json(&["revert", &published["id"].to_string(), "--reason", "back"]);
+    let newer = site.candidate("newer", &site.line("mcp.edit"));
+    assert_eq!(site.publish(&newer)["owned_by_file"], path);
+    let back = site.json(&["revert", &published["id"].to_string(), "--reason", "back"]);
     assert_eq!((&back["changed"], &back["owned_by_file"]), (&json!(true), &json!(path)));
-    assert_eq!(house.versions().len(), 3);
+    assert_eq!(site.versions().len(), 3);
     fs::remove_file(&file).unwrap();
     assert_eq!((asked("contact.view"), asked("mcp.edit")), (json!(true), json!(false)));
-    // And back. What is there is not written over.
-    let taken = house.room.path().join("taken.csv");
+    // And back. An existing file isn't overwritten.
+    let taken = site.room.path().join("taken.csv");
     let export = ["export", "--org", "House", "--out", taken.to_str().unwrap()];
-    house.json(&export);
-    assert_eq!(fs::read_to_string(&taken).unwrap(), house.line("contact.view"));
-    house.refused(&export, 1, "FAILED", "taken.csv can't be written");
-    assert_eq!(house.text(&["export", "--org", "House"]), house.line("contact.view"));
-    let third = house.versions()[1]["id"].to_string();
-    assert_eq!(house.text(&["export", "--org", "House", "--version", &third]), house.line("mcp.edit"));
+    site.json(&export);
+    assert_eq!(fs::read_to_string(&taken).unwrap(), site.line("contact.view"));
+    site.refused(&export, 1, "FAILED", "taken.csv can't be written");
+    assert_eq!(site.text(&["export", "--org", "House"]), site.line("contact.view"));
+    let third = site.versions()[1]["id"].to_string();
+    assert_eq!(site.text(&["export", "--org", "House", "--version", &third]), site.line("mcp.edit"));
     fs::rename(&taken, &file).unwrap();
-    fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
-    assert_eq!(house.text(&["export", "--org", "House"]), house.line("contact.view"), "whatever is wrong");
-    house.refused(&["export", "--org", "Elsewhere"], 1, "FAILED", "has no rules of its own");
-    house.refused(&["export", "--org", "Elsewhere", "--version", &third], 1, "NOT_FOUND", "no version");
-    house.refused(&["export", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
+    fs::write(site.live.join("policy.csv"), "nonsense\n").unwrap();
+    assert_eq!(site.text(&["export", "--org", "House"]), site.line("contact.view"), "whatever else is wrong");
+    site.refused(&["export", "--org", "Elsewhere"], 1, "FAILED", "has no rules of its own");
+    site.refused(&["export", "--org", "Elsewhere", "--version", &third], 1, "NOT_FOUND", "no version");
+    site.refused(&["export", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn simulate_replays_what_was_called() {
-    let house = installation().await;
-    let candidate = house.candidate("candidate", &house.line("contact.view"));
-    let found = house.json(&["simulate", "--dir", &candidate, "--days", "3", "--org", "House"]);
+async fn simulate_replays_real_calls() {
+    let site = installation().await;
+    let candidate = site.candidate("candidate", &site.line("contact.view"));
+    let found = site.json(&["simulate", "--dir", &candidate, "--days", "3", "--org", "House"]);
     assert_eq!((&found["calls"], &found["flipped"], &found["days"]), (&json!(0), &json!(0), &json!(3)));
-    assert!(!found["unused_lines"].as_array().unwrap().is_empty(), "nothing was asked for");
-    let text = house.text(&["simulate", "--dir", &candidate]);
+    assert!(!found["unused_lines"].as_array().unwrap().is_empty(), "nothing was called");
+    let text = site.text(&["simulate", "--dir", &candidate]);
     assert!(text.starts_with("No call was recorded in 14 days") && text.lines().count() == 1, "{text}");
-    house.refused(&["simulate"], 2, "USAGE", "--dir");
-    house.refused(&["simulate", "--dir", &candidate, "--days", "0"], 2, "USAGE", "0");
-    house.refused(&["simulate", "--dir", &candidate, "--org", "Nobody"], 1, "NOT_FOUND", "`Nobody`");
-    house.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
+    site.refused(&["simulate"], 2, "USAGE", "--dir");
+    site.refused(&["simulate", "--dir", &candidate, "--days", "0"], 2, "USAGE", "0");
+    site.refused(&["simulate", "--dir", &candidate, "--org", "Nobody"], 1, "NOT_FOUND", "`Nobody`");
+    site.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn break_glass_works_whatever_the_files_are_like_and_says_which_one_to_move_away() {
-    let house = installation().await;
-    let own = house.own(&house.live);
+async fn break_glass_works_with_bad_files_and_says_which_to_move_away() {
+    let site = installation().await;
+    let own = site.own(&site.live);
     fs::write(&own, "nonsense\n").unwrap();
-    fs::write(house.live.join("policy.csv"), "nonsense\n").unwrap();
+    fs::write(site.live.join("policy.csv"), "nonsense\n").unwrap();
     let ask = |org: &'static str, user: &'static str, reason: &'static str| {
         ["break-glass", "--org", org, "--user", user, "--reason", reason]
     };
     let user = "stranger@example.org";
-    house.refused(&ask("Nobody", user, "x"), 1, "NOT_FOUND", "There is no organization `Nobody`");
-    house.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
-    house.refused(&ask("House", user, " "), 1, "FAILED", "--reason: give a reason");
-    house.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
+    site.refused(&ask("Nobody", user, "x"), 1, "NOT_FOUND", "There is no organization `Nobody`");
+    site.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
+    site.refused(&ask("House", user, " "), 1, "FAILED", "--reason: give a reason");
+    site.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
     // What reads the database alone goes on.
-    assert_eq!(house.versions(), Vec::<Value>::new());
-    let broken = house.json(&ask("House", user, "the owner has left"));
-    assert_eq!((&broken["organization_id"], &broken["was"]), (&json!(house.org), &Value::Null), "{broken:#}");
+    assert_eq!(site.versions(), Vec::<Value>::new());
+    let broken = site.json(&ask("House", user, "the owner has left"));
+    assert_eq!((&broken["organization_id"], &broken["was"]), (&json!(site.org), &Value::Null), "{broken:#}");
     assert_eq!(broken["owned_by_file"], own.to_str().unwrap());
-    let told = house.text(&ask("House", user, "once more"));
+    let told = site.text(&ask("House", user, "once more"));
     assert!(told.contains("move that file out of the policy folder of every replica"), "{told}");
-    assert_eq!(fs::read_to_string(&own).unwrap(), "nonsense\n", "it is the operator's to move");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "nonsense\n", "only the operator moves it");
     fs::remove_file(&own).unwrap();
-    fs::write(house.live.join("policy.csv"), muster::core::policy::DEFAULTS[1].1).unwrap();
-    let explained = house.json(&["explain", "--org", "House", "--user", user, "policy.edit"]);
+    fs::write(site.live.join("policy.csv"), muster::core::policy::DEFAULTS[1].1).unwrap();
+    let explained = site.json(&["explain", "--org", "House", "--user", user, "policy.edit"]);
     assert_eq!((&explained["subject"], &explained["allowed"]), (&json!("OWNER"), &json!(true)));
-    // Rules in the database go if that is asked for.
-    house.publish(&house.candidate("candidate", &house.line("contact.view")));
-    let again = ["break-glass", "--org", &house.id, "--user", user, "--reason", "sure", "--drop-rules"];
-    let again = house.json(&again);
+    // Rules in the database are dropped on request.
+    site.publish(&site.candidate("candidate", &site.line("contact.view")));
+    let again = ["break-glass", "--org", &site.id, "--user", user, "--reason", "sure", "--drop-rules"];
+    let again = site.json(&again);
     assert_eq!((&again["was"], &again["rules_dropped"]), (&json!("OWNER"), &json!(true)));
-    assert_eq!(house.versions()[0]["text"], Value::Null);
+    assert_eq!(site.versions()[0]["text"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_several_organizations_have_is_no_name() {
-    let house = installation().await;
+async fn an_ambiguous_organization_name_is_refused() {
+    let site = installation().await;
     let namesake = ["org", "create", "--name", "House", "--owner-email", "owner@example.org", "--same-name"];
-    let other = house.program.json(&namesake)["id"].as_i64().unwrap();
-    let ids = format!("use the id ({}, {other})", house.org);
+    let other = site.program.json(&namesake)["id"].as_i64().unwrap();
+    let ids = format!("Use the id instead ({}, {other})", site.org);
     for command in [&["history"][..], &["explain", "--token-cap"], &["export"]] {
-        house.refused(&[command, &["--org", "House"]].concat(), 1, "CONFLICT", &ids);
+        site.refused(&[command, &["--org", "House"]].concat(), 1, "CONFLICT", &ids);
     }
-    house.program.json(&["seed", "--org", "Elsewhere", "--agents", "1"]);
+    site.program.json(&["seed", "--org", "Elsewhere", "--agents", "1"]);
     let numbered = ["org", "create", "--name", "4711", "--owner-email", "owner@example.org"];
-    house.program.json(&numbered);
+    site.program.json(&numbered);
     assert_eq!(
-        house.json(&["history", "--org", "4711"])["versions"],
+        site.json(&["history", "--org", "4711"])["versions"],
         json!([]),
-        "an id that nobody has may be a name"
+        "an unknown id may be a name"
     );
 }
 
@@ -477,7 +462,7 @@ async fn without_a_folder_the_commands_work_on_the_built_in_policy_and_init_writ
     let room = tempfile::tempdir().unwrap();
     let url = empty_database(room.path()).await;
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
-    let org = program.house().org.to_string();
+    let org = program.tenant().org.to_string();
     assert_eq!(program.json(&["policy", "check"])["ok"], true);
     assert_eq!(program.json(&["policy", "test"])["ok"], true);
     let asked = program.json(&["policy", "explain", "--org", &org, "--role", "VIEWER", "contact.view"]);
@@ -487,7 +472,7 @@ async fn without_a_folder_the_commands_work_on_the_built_in_policy_and_init_writ
     let written = program.json(&["policy", "init", dir])["written"].as_array().unwrap().len();
     assert_eq!(written, 5);
     assert_eq!(program.json(&["policy", "diff", "--dir", dir])["changes"], json!([]));
-    // What is there is left as it is.
+    // Existing files are left alone.
     let file = room.path().join("mine/policy.csv");
     fs::write(&file, "mine\n").unwrap();
     fs::remove_file(room.path().join("mine/README.md")).unwrap();
@@ -496,39 +481,39 @@ async fn without_a_folder_the_commands_work_on_the_built_in_policy_and_init_writ
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_in_the_folder_that_leads_out_of_it_is_not_followed() {
-    let house = installation().await;
-    let secret = house.room.path().join("secret");
+async fn a_symlink_out_of_the_folder_is_not_followed() {
+    let site = installation().await;
+    let secret = site.room.path().join("secret");
     fs::write(&secret, "root:*:20228:0:99999\n").unwrap();
-    std::os::unix::fs::symlink(&secret, house.own(&house.live)).unwrap();
-    let found = house.found(&["check"]).to_string();
+    std::os::unix::fs::symlink(&secret, site.own(&site.live)).unwrap();
+    let found = site.found(&["check"]).to_string();
     assert!(found.contains("is a link to outside the policy folder") && !found.contains("root:"), "{found}");
-    fs::remove_file(house.own(&house.live)).unwrap();
+    fs::remove_file(site.own(&site.live)).unwrap();
     // A mounted volume's links stay inside.
-    fs::create_dir(house.live.join("..data")).unwrap();
-    fs::write(house.live.join("..data/1.csv"), house.line("contact.view")).unwrap();
-    std::os::unix::fs::symlink("../..data/1.csv", house.own(&house.live)).unwrap();
-    let asked = house.json(&["explain", "--org", &house.id, "--role", "VIEWER", "contact.view"]);
+    fs::create_dir(site.live.join("..data")).unwrap();
+    fs::write(site.live.join("..data/1.csv"), site.line("contact.view")).unwrap();
+    std::os::unix::fs::symlink("../..data/1.csv", site.own(&site.live)).unwrap();
+    let asked = site.json(&["explain", "--org", &site.id, "--role", "VIEWER", "contact.view"]);
     assert_eq!(asked["allowed"], true, "{asked:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_tenants_wrote_commands_no_terminal() {
-    let house = installation().await;
-    let text = format!("# \u{1b}[31mred\n{}", house.line("contact.view"));
-    fs::write(house.own(&house.live), text).unwrap();
-    let folder = house.candidate("next", &house.line("skill.edit"));
+async fn tenants_texts_cannot_control_a_terminal() {
+    let site = installation().await;
+    let text = format!("# \u{1b}[31mred\n{}", site.line("contact.view"));
+    fs::write(site.own(&site.live), text).unwrap();
+    let folder = site.candidate("next", &site.line("skill.edit"));
     let reason = "because\u{1b}[2J\np, VIEWER, 2, member.edit, allow";
     let refused =
-        house.program.run(&["policy", "publish", "--org", &house.id, "--dir", &folder, "--reason", reason]);
+        site.program.run(&["policy", "publish", "--org", &site.id, "--dir", &folder, "--reason", reason]);
     assert!(!refused.good(), "{}", refused.text);
-    house.publish(&folder);
-    // As an earlier version let them in.
-    let database = crate::harness::connect(house.program.variable("MUSTER_DATABASE_URL")).await;
+    site.publish(&folder);
+    // As an earlier version accepted them.
+    let database = crate::harness::connect(site.program.variable("MUSTER_DATABASE_URL")).await;
     let forged = format!("UPDATE policy_versions SET reason = '{reason}', author_name = 'a\u{1b}]0;x\u{7}'");
     sea_orm::ConnectionTrait::execute_unprepared(&database, &forged).await.unwrap();
-    for arguments in [&["history", "--org", &house.id][..], &["history", "--org", &house.id, "--text"]] {
-        let shown = house.text(arguments);
+    for arguments in [&["history", "--org", &site.id][..], &["history", "--org", &site.id, "--text"]] {
+        let shown = site.text(arguments);
         assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
         assert!(!shown.lines().any(|line| line.starts_with("p, VIEWER, 2")), "{shown}");
     }

@@ -1,5 +1,5 @@
-//! The laws of the policy files: what they say is what the specification says, what casbin says of the raw text
-//! is what the service answers, and what is committed is current.
+//! The laws of the policy files: they say what the specification says, the service decides as casbin does on
+//! the raw text, and the committed files are current.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -43,7 +43,7 @@ pub const SPECIFIED: [(u8, &str, &str); 27] = [
     (27, "organization.view", "OWNER ADMIN OPERATOR VIEWER"),
 ];
 
-/// No organization has this one: it has no file of its own.
+/// No organization has this id, so it has no file.
 const ANY: OrgId = OrgId(1);
 
 fn policies() -> &'static Path {
@@ -60,7 +60,7 @@ async fn casbin(lines: &str) -> Enforcer {
     Enforcer::new(model, StringAdapter::new(lines)).await.unwrap()
 }
 
-/// The committed policy in a folder of its own.
+/// The committed policy in its own folder.
 fn copy(org_files: &[(OrgId, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("orgs")).unwrap();
@@ -74,7 +74,7 @@ fn copy(org_files: &[(OrgId, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_roles_of_the_27_operations_are_those_of_the_specification() {
+fn the_roles_of_the_27_operations_match_the_specification() {
     let policy = Policy::load(policies()).unwrap();
     for (operation, permission, roles) in SPECIFIED {
         let permission: Permission = permission.parse().unwrap();
@@ -85,12 +85,12 @@ fn the_roles_of_the_27_operations_are_those_of_the_specification() {
 }
 
 #[tokio::test]
-async fn the_table_is_what_casbin_says_on_every_cell() {
+async fn the_table_matches_casbin_in_every_cell() {
     let narrowed = "p, OPERATOR, 7, agent.create, deny\np, VIEWER, 7, approval.resolve, allow\n\
                     p, OWNER, 7, agent.delete, deny\n";
     let widened = "p, ADMIN, 8, policy.edit, allow\np, OPERATOR, 8, conversation.view, allow\n\
                    p, ADMIN, 8, agent.create, deny\np, VIEWER, 8, agent.create, allow\n";
-    // The same as in 7: an answer that was found for one organization is taken for another.
+    // Same as for 7: answers computed for one organization are compared for another.
     let alike = narrowed.replace(", 7,", ", 9,");
     let dir = copy(&[(OrgId(7), narrowed), (OrgId(8), widened), (OrgId(9), &alike)]);
     let policy = Policy::load(dir.path()).unwrap();
@@ -105,7 +105,8 @@ async fn the_table_is_what_casbin_says_on_every_cell() {
             }
         }
     }
-    // 7: OPERATOR, all four, and VIEWER lose or gain a cell; 8: ADMIN, OPERATOR, and three lose agent.create.
+    // 7: OPERATOR, all four roles, and VIEWER lose or gain a cell; 8: ADMIN, OPERATOR, and three roles lose
+    // agent.create.
     assert_eq!(differing, 2 * (1 + 2 + 1) + (1 + 1 + 2));
     for permission in Permission::ALL {
         let answer = enforcer.enforce(("service_token", "*", permission.as_str())).unwrap();
@@ -132,7 +133,7 @@ fn the_shipped_expectations_are_met_and_know_the_roles_of_the_27_operations() {
 }
 
 #[test]
-fn a_higher_role_has_everything_that_a_lower_one_has_in_every_organization() {
+fn a_higher_role_has_every_permission_of_a_lower_one() {
     let odd = "p, ADMIN, 7, agent.view, deny\np, VIEWER, 7, conversation.view, allow\n";
     let policy = Policy::load(copy(&[(OrgId(7), odd)]).path()).unwrap();
     for org in [ANY, OrgId(7)] {
@@ -162,8 +163,8 @@ fn every_permission_has_a_line_and_every_line_is_used() {
         let field = format!(", {permission}, ");
         assert!(lines.iter().any(|line| line.contains(&field)), "{permission}");
     }
-    // An allow is used if a cell changes without it. A deny is used if the same line as an allow would be refused
-    // or change a cell; that it never is both is said by the reader.
+    // An allow is used if a cell changes without it. A deny is used if the same line as an allow would be
+    // refused or change a cell. The reader itself checks that it is never both.
     let cells =
         |policy: &Policy| (Role::ALL.map(|role| policy.role_permissions(ANY, role)), policy.token_cap());
     let whole = cells(&Policy::load(policies()).unwrap());
@@ -211,7 +212,7 @@ async fn a_saved_file_is_in_force_within_a_second_and_a_bad_one_is_not() {
         fs::remove_file(&file).unwrap();
         eventually(second, || !policy.allows(org, Role::Viewer, Permission::AgentEdit)).await;
         assert!(policy.status().problems.is_empty());
-        // The folder itself replaced: no notice comes from a folder that nobody watches.
+        // The folder itself is replaced: there are no notices from a folder that nobody watches.
         let (old, new) = (dir.path().join("orgs"), dir.path().join("prepared"));
         fs::create_dir(&new).unwrap();
         fs::write(new.join("7.csv"), "p, VIEWER, 7, agent.edit, allow\n").unwrap();
@@ -220,7 +221,7 @@ async fn a_saved_file_is_in_force_within_a_second_and_a_bad_one_is_not() {
         eventually(second, || policy.allows(org, Role::Viewer, Permission::AgentEdit)).await;
     };
     tokio::select! {
-        () = watching => panic!("watching never ends"),
+        () = watching => panic!("the watcher never ends"),
         () = saving => {}
     }
 }

@@ -1,5 +1,5 @@
-//! Two running programs over one database, each with a policy folder of its own: an edit through one of them is live
-//! on the other, and rules move between the folders and the database.
+//! Two running programs on one database, each with its own policy folder: an edit through one is live on the
+//! other, and rules move between the folders and the database.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ const LINE: &str = "mutation($o: Id!, $allow: Boolean!) { \
     resetPermission(orgId: $o, input: { role: OPERATOR, permission: \"conversation.view\", reason: \"no more\" }) \
         @skip(if: $allow) { text } }";
 
-/// How long it takes until the answer has this status. The bound is for a machine with much else to do.
+/// How long until the answer has this status. The limit allows for a busy machine.
 async fn until(actor: &Actor, path: &str, status: u16) -> Duration {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(10) {
@@ -29,7 +29,7 @@ async fn until(actor: &Actor, path: &str, status: u16) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_have_them() {
+async fn rules_are_live_on_every_replica_from_database_or_folders() {
     if !is_postgres() {
         // An SQLite database has one owner (`installation.rs`).
         return;
@@ -46,8 +46,8 @@ async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_hav
             ("MUSTER_LOG", "off"),
         ])
     });
-    let house = programs[0].house();
-    let org = house.org.to_string();
+    let tenant = programs[0].tenant();
+    let org = tenant.org.to_string();
     let json = |arguments: &[&str]| programs[0].json(arguments);
     let person =
         ["user", "create", "--email", "o@example.org", "--name", "O", "--password-stdin", "--confirmed"];
@@ -57,37 +57,37 @@ async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_hav
         |email| json(&["session", "create", "--email", email])["access_token"].as_str().unwrap().to_owned();
     let [owner, operator] = ["a@example.org", "o@example.org"].map(session);
     let [first, second] = programs.each_ref().map(Program::serve);
-    let owner = first.actor(&house).with_bearer(owner);
-    let operator = second.actor(&house).with_bearer(operator);
+    let owner = first.actor(&tenant).with_bearer(owner);
+    let operator = second.actor(&tenant).with_bearer(operator);
     let path = format!("/v1/org/{org}/conversation?limit=10&offset=0");
     let files = folders.each_ref().map(|folder| folder.join(format!("orgs/{org}.csv")));
 
     assert_eq!(operator.get(&path).await.problem(), (403, "PERMISSION_DENIED"));
     for (allow, status) in [(true, 200), (false, 403)] {
-        owner.gql(LINE, json!({ "o": house.org, "allow": allow })).await.data();
+        owner.gql(LINE, json!({ "o": tenant.org, "allow": allow })).await.data();
         let took = until(&operator, &path, status).await;
         println!("{status} on the other replica after {took:?}");
     }
     assert!(!files.iter().any(|file| file.exists()), "no replica writes a folder");
-    // In every folder: live on each, and the operator's.
+    // In every folder: live on each replica, and the operator's.
     let text = format!("p, OPERATOR, {org}, conversation.view, allow\n");
     fs::write(&files[0], &text).unwrap();
     let differing = async || {
-        let health = second.actor(&house).get("/health").await.expect(200);
+        let health = second.actor(&tenant).get("/health").await.expect(200);
         health["policy"]["differing_replicas"].as_array().unwrap().len()
     };
     let began = Instant::now();
     while differing().await == 0 {
-        assert!(began.elapsed() < Duration::from_secs(30), "the folder that differs is told");
+        assert!(began.elapsed() < Duration::from_secs(30), "the differing folder is reported");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     fs::write(&files[1], &text).unwrap();
     for replica in [&first, &second] {
         until(&operator.at(&replica.base), &path, 200).await;
-        let edited = owner.at(&replica.base).gql(LINE, json!({ "o": house.org, "allow": false })).await;
+        let edited = owner.at(&replica.base).gql(LINE, json!({ "o": tenant.org, "allow": false })).await;
         assert_eq!(edited.code(), "POLICY_OWNED_BY_FILE");
     }
-    // Back into the database: in force when the file is gone from both.
+    // Back into the database: in force once the file is gone from both.
     programs[1].json(&["policy", "publish", "--org", "House", "--reason", "to the panel"]);
     for file in &files {
         fs::remove_file(file).unwrap();
@@ -97,7 +97,8 @@ async fn rules_are_live_on_every_replica_whether_the_database_or_the_folders_hav
         let began = Instant::now();
         let document = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: VIEWER, \
                         permission: \"contact.view\", reason: \"so\" }) { text } }";
-        while owner.at(&replica.base).gql(document, json!({ "o": house.org })).await.body["errors"].is_array()
+        while owner.at(&replica.base).gql(document, json!({ "o": tenant.org })).await.body["errors"]
+            .is_array()
         {
             assert!(began.elapsed() < Duration::from_secs(10), "the database owns the rules again");
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,22 +1,23 @@
-//! The law of statements: a list costs as many of them with many rows as with few, whatever relations it shows.
+//! The law of statements: a list costs the same number of them with many rows as with few, whatever relations
+//! it shows.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Population, TestApp, Walker};
 
-/// Lists that do not grow with what this test makes: the caller's own sessions, the settings, the record of what was done
-/// through the service, and what the caller may do.
+/// Lists that don't grow with this test's data: the caller's own sessions, the settings, the log of what was
+/// done through the service, and the caller's permissions.
 const CONSTANT: &[&str] = &["auditLog", "sessions", "signInProviders", "viewerCan"];
 
 #[tokio::test]
-async fn few_rows_and_many_cost_the_same_number_of_statements() {
+async fn few_and_many_rows_cost_the_same_number_of_statements() {
     let walker = Walker::new();
     let app = TestApp::start_with(|config| {
         config.limits.graphql_complexity = usize::MAX;
         config.limits.graphql_depth = 40;
     })
     .await;
-    // As many as it takes until every kind of row has been there: some have relations that others lack.
+    // Enough rows that every kind occurs: some have relations that others lack.
     let mut all = app.populate(6).await;
     let known = known(app.org, &all);
     let lists = walker.lists();
@@ -31,7 +32,7 @@ async fn few_rows_and_many_cost_the_same_number_of_statements() {
         let (statements_of_many, size_of_many) = cost(&app, document).await;
         assert_eq!(statements_of_many, statements, "{}: {document}", field.name);
         let constant = CONSTANT.contains(&field.name.as_str());
-        assert_eq!(size_of_many <= size, constant, "{}: the answer has to grow: {document}", field.name);
+        assert_eq!(size_of_many <= size, constant, "{}: the answer must grow: {document}", field.name);
     }
 }
 
@@ -51,8 +52,8 @@ pub fn known(org: i64, all: &Population) -> impl Fn(&str, &str) -> Option<String
     }
 }
 
-/// Statements and size of the answer. What is noted beside a request (the last use of a session) may fall into
-/// one measurement; the least of some is what the request itself costs.
+/// The number of statements and the size of the answer. Background writes (the last use of a session) may fall
+/// into a measurement, so take the minimum of several.
 async fn cost(app: &TestApp, document: &str) -> (u64, usize) {
     let (mut least, mut size) = (u64::MAX, 0);
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Rate limits: a bucket for every caller and every address, the headers that tell of it, and no way around it.
+//! Rate limits: a bucket for every caller and every address, the headers that report it, and no way around it.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn limited(reads: u32, writes: u32, anonymous: u32) -> TestApp {
 }
 
 #[tokio::test]
-async fn a_caller_has_a_bucket_that_fills_again_and_nobody_else_s_is_touched() {
+async fn each_caller_has_a_bucket_of_their_own_that_refills() {
     let app = limited(4, 3, 50).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     for left in (0..4).rev() {
@@ -47,7 +47,7 @@ async fn a_caller_has_a_bucket_that_fills_again_and_nobody_else_s_is_touched() {
 }
 
 #[tokio::test]
-async fn graphql_is_charged_by_what_an_operation_does_in_batches_too() {
+async fn graphql_is_charged_by_operation_even_in_batches() {
     let app = limited(3, 2, 50).await;
     let query = format!("{{ agents(orgId: {}, page: 1, limit: 1) {{ total }} }}", app.org);
     let read = json!({ "query": query });
@@ -67,17 +67,17 @@ async fn graphql_is_charged_by_what_an_operation_does_in_batches_too() {
     assert_eq!(alone.header("retry-after"), "30");
     assert_eq!(alone.header("ratelimit-policy"), "\"writes\";q=2;w=60");
     assert_eq!(app.operator.post("/graphql", read.clone()).await.header("ratelimit"), "\"reads\";r=0;t=60");
-    // What is no document counts as a read: somebody had to look.
+    // An invalid document counts as a read, because parsing it took work.
     let unread = json!({ "query": "{" });
     assert_eq!(app.stranger.post("/graphql", unread).await.header("ratelimit"), "\"reads\";r=2;t=20");
-    // Events carry it as an error: the stream's headers are gone by then.
+    // Event streams carry the error in an event, because the headers have been sent.
     let stream = app.operator.request(Method::POST, "/graphql").header("accept", "text/event-stream");
     let events = Answer::of(stream.json(&read)).await;
     assert!(events.text.contains("RATE_LIMITED"), "{}", events.text);
 }
 
 #[tokio::test]
-async fn an_address_without_a_good_credential_is_limited_whatever_it_tries() {
+async fn an_address_without_a_good_credential_is_always_limited() {
     let app = limited(100, 100, 4).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     let bad = app.anonymous.with_bearer("mst_svc_nothing");
@@ -85,7 +85,7 @@ async fn an_address_without_a_good_credential_is_limited_whatever_it_tries() {
     assert_eq!(app.anonymous.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
     let sign_in =
         json!({ "query": "mutation { signIn(email: \"a@b.example\", password: \"x\") { accessToken } }" });
-    // A batch is as many tries as it has operations.
+    // A batch counts as many attempts as it has operations.
     let batch = app.anonymous.post("/graphql", json!([sign_in, sign_in, sign_in])).await;
     let last = &batch.body[2]["errors"][0]["extensions"]["code"];
     assert_eq!(
@@ -95,25 +95,25 @@ async fn an_address_without_a_good_credential_is_limited_whatever_it_tries() {
     let refused = bad.get(&path).await;
     assert_eq!(refused.problem(), (429, "RATE_LIMITED"));
     assert_eq!(refused.header("ratelimit-policy"), "\"anonymous\";q=4;w=60");
-    // What an address did wrong is not held against those with a good credential, nor are probes counted.
+    // An address's failures aren't held against callers with a good credential, and probes aren't counted.
     app.viewer.get(&path).await.expect(200);
     assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
     assert_eq!(app.anonymous.get("/health").await.status, 200);
-    // Nobody outside is believed where he comes from.
+    // Nobody outside is believed about their address.
     let elsewhere = bad.request(Method::GET, &path).header("x-forwarded-for", "198.51.100.9");
     assert_eq!(Answer::of(elsewhere).await.status, 429);
 }
 
-/// A service token that nobody has issued, and that nothing but the database can tell from one that was.
+/// A service token that nobody issued, which only the database can tell from a real one.
 fn invented(app: &TestApp) -> Actor {
     app.anonymous.with_bearer(Token::generate(TokenKind::Service).0.expose_secret())
 }
 
 #[tokio::test]
-async fn invented_tokens_ask_the_database_no_more_often_than_their_address_may() {
+async fn invented_tokens_query_the_database_no_more_than_their_address_may() {
     let app = limited(100, 100, 4).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
-    // All at a time: none is ahead of its charge.
+    // All at once, so none is ahead of its charge.
     let before = app.statements();
     let flood: Vec<Actor> = (0..40).map(|_| invented(&app)).collect();
     let answers = join_all(flood.iter().map(|actor| actor.get(&path))).await;
@@ -123,12 +123,12 @@ async fn invented_tokens_ask_the_database_no_more_often_than_their_address_may()
     let last = invented(&app).get(&path).await;
     assert_eq!((last.problem(), last.header("retry-after")), ((429, "RATE_LIMITED"), "15"));
     assert_eq!(last.header("ratelimit-policy"), "\"anonymous\";q=4;w=60");
-    // Nor does another way in: a signature of a key that may be new, a picture's address, a socket's introduction.
+    // Nor by other ways in: a signature with a key that may be new, a picture's URL, a socket's introduction.
     let claims = "eyJ0eXAiOiJhdCtqd3QiLCJhbGciOiJFZERTQSIsImtpZCI6IjAxMjM0NTY3ODlhYmNkZWYifQ.e30.AAAA";
     assert_eq!(app.anonymous.with_bearer(claims).get(&path).await.status, 429);
     assert_eq!(app.anonymous.get("/avatars/agent/1?v=1").await.problem(), (429, "RATE_LIMITED"));
     assert_eq!(app.statements() - before, 4);
-    // A picture that is there is given back what was taken for it.
+    // An existing picture gets its charge back.
     app.clock.advance(Duration::from_secs(15));
     let set = "mutation($i: AvatarInput!) { setViewerAvatar(input: $i) { avatarUrl } }";
     let set = app.stranger.gql(set, json!({ "i": picture(PNG) })).await.data();
@@ -141,19 +141,19 @@ async fn invented_tokens_ask_the_database_no_more_often_than_their_address_may()
 }
 
 #[tokio::test]
-async fn inventions_from_an_address_keep_out_no_credential_that_is_good() {
+async fn invented_tokens_from_an_address_keep_out_no_good_credential() {
     let app = limited(100, 100, 4).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     let (known, new) = (app.token(&["agent.view"]).await, app.token(&["agent.view"]).await);
     known.get(&path).await.expect(200);
     let exhaust = async || while invented(&app).get(&path).await.status != 429 {};
     exhaust().await;
-    // What was good before is looked up again, and so is what we have signed; whether or not it was seen before.
+    // Known credentials are looked up again, and so are tokens that we signed, seen before or not.
     app.forget_sessions();
     known.get(&path).await.expect(200);
     app.viewer.get(&path).await.expect(200);
     assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
-    // A token that this process has never seen waits for its turn, and takes nothing away from the next one.
+    // A token that this process has never seen waits its turn, and takes nothing from the next one.
     assert_eq!(new.get(&path).await.problem(), (429, "RATE_LIMITED"));
     app.clock.advance(Duration::from_secs(15));
     new.get(&path).await.expect(200);
@@ -161,7 +161,7 @@ async fn inventions_from_an_address_keep_out_no_credential_that_is_good() {
     assert_eq!(invented(&app).get(&path).await.status, 429);
     app.forget_sessions();
     new.get(&path).await.expect(200);
-    // Revoked, it is one of the others.
+    // Once revoked, it counts as invented.
     app.execute("UPDATE service_tokens SET revoked_at = 1", vec![]).await;
     app.forget_sessions();
     app.clock.advance(Duration::from_secs(60));
@@ -174,7 +174,7 @@ async fn inventions_from_an_address_keep_out_no_credential_that_is_good() {
 }
 
 #[tokio::test]
-async fn a_credential_that_was_refused_just_now_is_not_looked_up_again() {
+async fn a_recently_refused_credential_is_not_looked_up_again() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     let token = app.token(&["agent.view"]).await;
@@ -208,16 +208,16 @@ async fn behind_a_trusted_proxy_each_client_has_a_bucket_of_its_own() {
     };
     assert_eq!((from("198.51.100.1").await, from("198.51.100.1").await), (401, 401));
     assert_eq!(from("198.51.100.1").await, 429);
-    // A client can write what it wants before what the proxy adds.
+    // A client can write anything in front of what the proxy adds.
     assert_eq!(from("203.0.113.5, 198.51.100.1").await, 429);
     assert_eq!(from("198.51.100.2").await, 401);
-    // One customer's network of IPv6 is one client.
+    // A customer's IPv6 network counts as one client.
     assert_eq!((from("2001:db8:1:2::1").await, from("2001:db8:1:2:ffff::9").await), (401, 401));
     assert_eq!((from("2001:db8:1:2:5::7").await, from("2001:db8:1:3::1").await), (429, 401));
 }
 
 #[tokio::test]
-async fn without_limits_nothing_is_counted_or_said() {
+async fn without_limits_nothing_is_counted_or_reported() {
     let app = TestApp::start().await;
     let answer = app.viewer.get(&format!("/v1/org/{}", app.org)).await;
     assert_eq!((answer.status, answer.header("ratelimit"), answer.header("ratelimit-policy")), (200, "", ""));

@@ -1,5 +1,6 @@
-//! The read path by generated selections: aliases, fragments, repeated fields, directives, nested relations. What
-//! comes back is what a small interpreter, written from the specification of GraphQL, takes out of the whole record.
+//! The read path with generated selections: aliases, fragments, repeated fields, directives, nested relations.
+//! A small interpreter, written from the GraphQL specification, computes the expected answer from the full
+//! record.
 
 use std::{fmt::Write, slice::Iter, sync::Arc};
 
@@ -20,7 +21,7 @@ use crate::{
 const DEPTH: usize = 2;
 
 #[test]
-fn generated_selections_answer_what_the_whole_record_says() {
+fn generated_selections_match_the_full_record() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let walker = Walker::new();
     let (app, wholes) = runtime.block_on(async {
@@ -33,7 +34,10 @@ fn generated_selections_answer_what_the_whole_record_says() {
         let all = app.populate(4).await;
         let known = known(app.org, &all);
         let mut wholes = Vec::new();
-        assert!(!walker.lists().iter().all(|field| walker.is_planned(&field.ty)), "some are not records");
+        assert!(
+            !walker.lists().iter().all(|field| walker.is_planned(&field.ty)),
+            "some of them are not records"
+        );
         for field in walker.lists().into_iter().filter(|field| walker.is_planned(&field.ty)) {
             let document = walker.fullest(field, DEPTH, &known);
             let data = app.owner.gql(&document, json!({})).await.data();
@@ -50,7 +54,7 @@ fn generated_selections_answer_what_the_whole_record_says() {
         let nodes = writer.nodes(ty, DEPTH, 0);
         let flags = [0; 4].map(|_| writer.pick(2) == 1);
         let document = Document { call, nodes, fragments: writer.fragments };
-        // Twice with other values: a plan that was kept for the document must not keep the first ones.
+        // Twice with different values: a plan cached for the document must not keep the first ones.
         for flags in [flags, flags.map(|flag| !flag), flags] {
             runtime.block_on(check(&app, &walker, &document, ty, whole, flags))?;
         }
@@ -63,7 +67,7 @@ fn generated_selections_answer_what_the_whole_record_says() {
 }
 
 #[tokio::test]
-async fn an_object_of_which_directives_exclude_everything_is_empty() {
+async fn an_object_emptied_by_directives_is_empty() {
     let app = TestApp::start().await;
     app.populate(1).await;
     let data = app
@@ -110,14 +114,14 @@ async fn check(
     Ok(())
 }
 
-/// A selection, as the test means it.
+/// A selection, as the test generates it.
 enum Node {
     Field { alias: Option<String>, name: String, when: When, below: Option<Vec<Node>> },
     Inline { on: Option<String>, when: When, nodes: Vec<Node> },
     Spread { fragment: usize, when: When },
 }
 
-/// A directive: whether to skip (or include), and by which flag: a variable or a literal.
+/// A directive: whether to skip (or include), and by which flag, a variable or a literal.
 #[derive(Clone, Copy)]
 enum When {
     Always,
@@ -136,7 +140,7 @@ struct Document<'a> {
     fragments: Vec<Fragment>,
 }
 
-/// Makes selections from choices; without choices left, the shortest ones. So a failing case shrinks.
+/// Generates selections from choices; once they run out, the shortest ones, so that a failing case shrinks.
 struct Writer<'a> {
     walker: &'a Walker,
     choices: Iter<'a, u8>,
@@ -155,7 +159,7 @@ impl Writer<'_> {
 
     fn node(&mut self, ty: &str, depth: usize, nested: usize) -> Node {
         let when = self.when();
-        // async-graphql does not look at the directives of `__typename` when it asks which variables are used.
+        // async-graphql ignores the directives of `__typename` when it checks which variables are used.
         let plain = if matches!(when, When::Flag { .. }) { When::Always } else { when };
         let on = named(ty).to_owned();
         match self.pick(8) {
@@ -173,7 +177,7 @@ impl Writer<'_> {
                 let known: Vec<usize> = self.fragments.iter().enumerate().filter_map(fitting).collect();
                 match known.len() {
                     0 => Node::Field { alias: None, name: "__typename".into(), when: plain, below: None },
-                    // A fragment may show relations deeper than the whole record was followed here.
+                    // A fragment may show relations deeper than the full record was followed here.
                     _ if depth < DEPTH => Node::Field {
                         alias: Some("type_name".into()),
                         name: "__typename".into(),
@@ -190,11 +194,11 @@ impl Writer<'_> {
     fn field(&mut self, ty: &str, depth: usize, when: When) -> Node {
         let walker = self.walker;
         let children = walker.children(ty, depth).unwrap();
-        // Relations are few among many plain fields, and the ones worth trying.
+        // Relations are few among many plain fields, and the ones worth testing.
         let objects: Vec<_> = children.iter().filter(|(field, _)| walker.is_object(&field.ty)).collect();
         let from_objects = !objects.is_empty() && self.pick(3) == 1;
         if children.is_empty() {
-            // Only relations, and the whole record was not followed deeper than here.
+            // Only relations, and the full record wasn't followed deeper than this.
             return Node::Field { alias: None, name: "__typename".into(), when: When::Always, below: None };
         }
         let (field, below) = if from_objects {
@@ -287,7 +291,7 @@ struct Reader<'a> {
     flags: [bool; 4],
 }
 
-/// Response key, field name, and the selections below it, merged.
+/// Response key, field name, and the merged selections below it.
 type Collected<'a> = Vec<(&'a str, &'a str, Vec<&'a [Node]>)>;
 
 impl<'a> Reader<'a> {
@@ -312,7 +316,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// CollectFields of the specification: in order of the first appearance of each response key.
+    /// CollectFields from the specification: in order of the first appearance of each response key.
     fn collect(&self, nodes: &'a [Node], out: &mut Collected<'a>) {
         for node in nodes {
             match node {

@@ -1,5 +1,5 @@
-//! Getting an account back: what an intruder has begun does not outlive a new password or the end of a session, and nobody
-//! keeps its owner from it.
+//! Recovering an account: what an intruder started doesn't survive a new password or the end of a session, and
+//! nobody can keep the owner from recovering it.
 
 use std::time::Duration;
 
@@ -16,12 +16,13 @@ const REFRESH: &str =
     "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
 const EMAIL: &str = "someone@example.org";
 
-/// The tokens of a sign-in: the access token's holder, and the refresh token.
+/// The tokens of a sign-in: an actor with the access token, and the refresh token.
 async fn signed_in(app: &TestApp, password: &str) -> (Actor, String) {
     app.session(&app.sign_in(EMAIL, password).await.data()["signIn"])
 }
 
-/// Does `work` while nobody can be charged for a try, and another password has taken the old one's place at its end.
+/// Runs `work` while nobody can be charged for an attempt; by its end, another password has replaced the old
+/// one.
 async fn while_the_password_is_replaced(app: &TestApp, work: impl Future<Output = Answer>) -> Answer {
     let tx = app.database.begin().await.unwrap();
     if is_postgres() {
@@ -30,7 +31,7 @@ async fn while_the_password_is_replaced(app: &TestApp, work: impl Future<Output 
     let sql = format!("UPDATE users SET password_hash = 'another' WHERE email = '{EMAIL}'");
     tx.execute_unprepared(&sql).await.unwrap();
     let commit = async {
-        // The work has read the old password by then, and waits.
+        // The work has read the old password by now, and waits.
         tokio::time::sleep(Duration::from_millis(300)).await;
         tx.commit().await.unwrap();
     };
@@ -38,7 +39,7 @@ async fn while_the_password_is_replaced(app: &TestApp, work: impl Future<Output 
 }
 
 #[tokio::test]
-async fn a_new_password_ends_what_would_make_another_address_the_accounts() {
+async fn a_new_password_ends_pending_address_changes() {
     for by_link in [true, false] {
         let app = TestApp::with_mail().await;
         app.user(EMAIL, true).await;
@@ -62,10 +63,10 @@ async fn a_new_password_ends_what_would_make_another_address_the_accounts() {
 }
 
 #[tokio::test]
-async fn nobody_who_wants_an_address_keeps_its_owner_from_a_new_password() {
+async fn claiming_an_address_does_not_block_its_owners_reset() {
     let app = TestApp::with_mail().await;
     app.user(EMAIL, true).await;
-    // Somebody has the address, so that none of these brings a mail; each is charged all the same.
+    // The address is taken, so none of these sends a mail, but each is charged.
     let mut codes = Vec::new();
     for _ in 0..5 {
         let answer = app.stranger.gql(CHANGE_EMAIL, json!({ "e": EMAIL })).await;
@@ -78,7 +79,7 @@ async fn nobody_who_wants_an_address_keeps_its_owner_from_a_new_password() {
 }
 
 #[tokio::test]
-async fn whoever_signs_in_while_the_password_is_replaced_does_not_get_in_with_the_old_one() {
+async fn signing_in_during_a_password_change_fails_with_the_old_one() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     let late = while_the_password_is_replaced(&app, app.sign_in(EMAIL, "correct horse")).await;
@@ -87,7 +88,7 @@ async fn whoever_signs_in_while_the_password_is_replaced_does_not_get_in_with_th
 }
 
 #[tokio::test]
-async fn whoever_changes_the_password_while_it_is_replaced_does_not_undo_that() {
+async fn changing_a_password_during_a_reset_does_not_undo_it() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     let (intruder, _) = signed_in(&app, "correct horse").await;
@@ -100,7 +101,7 @@ async fn whoever_changes_the_password_while_it_is_replaced_does_not_undo_that() 
 }
 
 #[tokio::test]
-async fn whoever_refreshes_while_the_session_is_ended_is_left_with_none() {
+async fn refreshing_during_sign_out_leaves_no_session() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     for round in 0..30 {
@@ -123,10 +124,10 @@ async fn whoever_refreshes_while_the_session_is_ended_is_left_with_none() {
 }
 
 #[tokio::test]
-async fn a_letter_that_a_database_takes_for_another_opens_no_account() {
+async fn lookalike_letters_open_no_account() {
     let app = TestApp::start().await;
     app.user("kim@example.org", true).await;
-    // PostgreSQL's `lower` makes k of U+212A and i of U+0130.
+    // PostgreSQL's `lower` turns U+212A into k and U+0130 into i.
     for strange in ["\u{212a}im@example.org", "k\u{130}m@example.org"] {
         assert_eq!(app.sign_in(strange, "correct horse").await.code(), "SIGN_IN_FAILED", "{strange}");
     }

@@ -1,5 +1,5 @@
-//! REST is the schema: each of the 27 operations answers what its stored document answers through `/graphql`, with
-//! the fields of the specification, all of them and in its order.
+//! REST is the schema: each of the 27 operations answers exactly what its stored document answers through
+//! `/graphql`, with all fields of the specification and in its order.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -10,12 +10,12 @@ use crate::{
     harness::TestApp,
 };
 
-/// What differs between two services by design: it is random, or it tells which face was used.
+/// Differences between two services by design: random values, and values that show which face was used.
 const DIFFERENT: &[&str] = &["provisioning_token", "inbound_path", "decided_via"];
 
 #[tokio::test]
-async fn a_route_answers_what_its_document_answers() {
-    // The same data twice, with the same ids: what one operation changes, the other face's has to change too.
+async fn a_route_answers_as_its_document_does() {
+    // The same data twice, with the same ids, because each face changes its own copy.
     let (rest, graphql) = (TestApp::start().await, TestApp::start().await);
     let (all, same) = (rest.populate(4).await, graphql.populate(4).await);
     assert_eq!(all.messages, same.messages);
@@ -33,7 +33,7 @@ async fn a_route_answers_what_its_document_answers() {
 }
 
 #[tokio::test]
-async fn the_documents_of_the_last_release_still_run() {
+async fn the_last_releases_documents_still_run() {
     let app = TestApp::start().await;
     let all = app.populate(4).await;
     let (released, calls) = (documents("tests/released/rest"), calls(&all));
@@ -48,7 +48,7 @@ async fn the_documents_of_the_last_release_still_run() {
     }
 }
 
-/// The texts of a folder's operations, each with the fragments that it uses.
+/// The texts of a folder's operations, each with the fragments it uses.
 fn documents(folder: &str) -> BTreeMap<String, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut documents = BTreeMap::new();
@@ -70,7 +70,7 @@ fn documents(folder: &str) -> BTreeMap<String, String> {
     documents
 }
 
-/// A definition begins at the beginning of a line.
+/// A definition starts at the beginning of a line.
 fn definitions(text: &str) -> Vec<String> {
     let mut definitions: Vec<String> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -85,7 +85,7 @@ fn definitions(text: &str) -> Vec<String> {
     definitions
 }
 
-/// A fragment that the document uses and does not have.
+/// A fragment that the document uses and doesn't have.
 fn missing<'a>(document: &str, definitions: &'a [String]) -> Option<&'a String> {
     let used = document.split("...").skip(1).filter_map(|rest| rest.split_whitespace().next());
     let heads: Vec<String> = used.map(|name| format!("fragment {name} on ")).collect();
@@ -124,9 +124,9 @@ async fn records_have_the_fields_of_the_specification_in_its_order() {
             }
             one => vec![one.clone()],
         };
-        assert!(!records.is_empty(), "{}: nothing to look at", call.operation);
+        assert!(!records.is_empty(), "{}: there is nothing to check", call.operation);
         for mut found in records {
-            // Shown in the answers of these two alone, after everything else.
+            // Only shown in these two answers, after everything else.
             if matches!(call.operation, "CreateServer" | "RegenerateProvisioningToken") {
                 let token = found.as_object_mut().unwrap().shift_remove("provisioning_token");
                 assert!(token.is_some_and(|token| token.is_string()), "{}", call.operation);
@@ -139,7 +139,7 @@ async fn records_have_the_fields_of_the_specification_in_its_order() {
     assert!(unseen.is_empty(), "no answer had these: {unseen:?}");
 }
 
-/// Looks at a record, and at the objects in it.
+/// Checks a record and the objects in it.
 fn check(operation: &str, place: &str, found: &Value, seen: &mut Vec<String>) {
     let Some((_, fields)) = RECORDS.iter().find(|(name, _)| *name == place) else { return };
     match found {
@@ -156,7 +156,7 @@ fn check(operation: &str, place: &str, found: &Value, seen: &mut Vec<String>) {
         }
         Value::Array(items) => items.iter().for_each(|item| check(operation, place, item, seen)),
         Value::Null => {}
-        other => panic!("{operation}: {place} is no object: {other}"),
+        other => panic!("{operation}: {place} is not an object: {other}"),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The service's own work: it leaves the one writer of SQLite to those who wait for it, and bounds what would only grow.
+//! Background rounds: they leave SQLite's single writer to those who wait for it, and limit what would only
+//! grow.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +15,7 @@ use crate::harness::{TestApp, is_postgres};
 const DAY: i64 = 86_400_000;
 
 #[tokio::test]
-async fn who_writes_waits_in_one_line() {
+async fn writers_wait_in_one_queue() {
     if is_postgres() {
         return;
     }
@@ -34,15 +35,15 @@ async fn who_writes_waits_in_one_line() {
 }
 
 #[tokio::test]
-async fn a_round_with_nothing_to_do_does_not_wait_for_those_who_write() {
+async fn an_idle_round_does_not_wait_for_writers() {
     let app = TestApp::start().await;
-    // The keys of a service under test are those of its file alone.
+    // The keys of a service under test are only those in its file.
     let rounds = || ROUNDS.iter().filter(|round| round.name != "keys.signing");
     // What was due is done.
     for round in rounds() {
         (round.run)(&app.core).await.unwrap();
     }
-    // SQLite has one writer, and this is it.
+    // SQLite has a single writer, and this holds it.
     let writing = app.scope().begin().await.unwrap();
     for round in rounds() {
         assert_eq!((round.run)(&app.core).await.unwrap(), 0, "{}", round.name);
@@ -51,7 +52,7 @@ async fn a_round_with_nothing_to_do_does_not_wait_for_those_who_write() {
 }
 
 #[tokio::test]
-async fn every_table_says_what_bounds_it() {
+async fn every_table_declares_what_bounds_it() {
     let app = TestApp::start().await;
     let tables = if is_postgres() {
         "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'"
@@ -69,7 +70,7 @@ async fn every_table_says_what_bounds_it() {
 }
 
 #[tokio::test]
-async fn what_has_had_its_time_goes_and_nothing_else_does() {
+async fn expired_rows_are_removed_and_nothing_else_is() {
     let app = TestApp::start().await;
     let (now, org, user) = (app.clock.now().0, app.org, app.owner.user);
     let count = async |table: &str| app.one::<i64>(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await;
@@ -121,7 +122,7 @@ async fn what_has_had_its_time_goes_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn a_list_without_pages_has_an_end() {
+async fn a_list_without_pages_is_bounded() {
     let app = TestApp::start().await;
     let image = app.image().await;
     let numbers = if is_postgres() {
@@ -142,7 +143,7 @@ async fn a_list_without_pages_has_an_end() {
 }
 
 #[tokio::test]
-async fn a_page_computes_nothing_for_the_rows_that_it_skips() {
+async fn a_page_computes_nothing_for_skipped_rows() {
     if !is_postgres() {
         return;
     }
@@ -151,7 +152,7 @@ async fn a_page_computes_nothing_for_the_rows_that_it_skips() {
     for _ in 0..30 {
         app.conversation(agent).await;
     }
-    // Counts how often the contact of a conversation is looked up.
+    // Counts how often a conversation's contact is looked up.
     let sql = "INSERT INTO contacts (organization_id, name, created_at, updated_at) VALUES ($1, 'Ann', 0, 0)";
     app.execute(sql, vec![app.org.into()]).await;
     for sql in [

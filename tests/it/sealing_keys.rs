@@ -1,6 +1,6 @@
-//! Sealing keys: replaced while people edit secrets, and nothing that was sealed is lost.
+//! Sealing keys are replaced while people edit secrets, and no sealed value is lost.
 
-#![expect(clippy::disallowed_methods, reason = "what a test starts ends with it")]
+#![expect(clippy::disallowed_methods, reason = "whatever a test starts ends with it")]
 
 use std::{
     collections::BTreeSet,
@@ -53,7 +53,7 @@ async fn every_sealed_column_of_the_database_is_on_the_list() {
     assert!(found.len() >= 12);
 }
 
-/// Puts a secret in every place that takes one; how many.
+/// Puts a secret in every place that accepts one. Returns how many.
 async fn seal_everything(app: &TestApp) -> i64 {
     keys::load(&app.core).await.unwrap();
     let (o, agent) = (app.org, app.agent().await);
@@ -99,7 +99,7 @@ async fn credential(owner: &Actor, org: i64, n: i64) -> i64 {
     made["id"].as_i64().unwrap()
 }
 
-/// How many sealed values fit. Each of them opens, in its place and with the keys in force.
+/// How many sealed values open, each in its context with the current keys.
 async fn sealed(app: &TestApp, fits: impl Fn(u32) -> bool) -> i64 {
     let mut count = 0;
     for column in SEALED {
@@ -127,7 +127,7 @@ async fn sealed(app: &TestApp, fits: impl Fn(u32) -> bool) -> i64 {
 }
 
 #[tokio::test]
-async fn everything_is_moved_to_the_new_key_and_the_old_one_can_go() {
+async fn everything_moves_to_the_new_key_and_the_old_one_can_go() {
     let app = TestApp::start().await;
     let total = seal_everything(&app).await;
     assert!(total >= 15, "{total} values");
@@ -138,23 +138,23 @@ async fn everything_is_moved_to_the_new_key_and_the_old_one_can_go() {
     assert!(refused.detail.contains("credential_fields.value_sealed: 5"), "{refused}");
     let done = rewrap(&app).await;
     assert_eq!((done.moved.cast_signed(), done.changed, done.broken), (total, 0, 0));
-    assert_eq!(rewrap(&app).await, Progress::default(), "nothing is left to do");
+    assert_eq!(rewrap(&app).await, Progress::default(), "there is nothing left to do");
     keys::retire(&app.core, 1).await.unwrap();
     keys::reload(&app.core);
     assert_eq!(app.core.keys.current().ids().collect::<Vec<_>>(), [2]);
     assert_eq!(sealed(&app, |id| id == 2).await, total);
     assert!(keys::retire(&app.core, 7).await.is_err());
-    // And the service goes on: a session is issued, a stranger is refused.
+    // And the service still works: a session is issued, a stranger is refused.
     keys::load(&app.core).await.unwrap();
     app.owner.get(&format!("/v1/org/{}", app.org)).await.expect(200);
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]
-async fn values_that_do_not_open_are_counted_and_left_as_they_are() {
+async fn values_that_do_not_open_are_counted_and_left_alone() {
     let app = TestApp::start().await;
     let total = seal_everything(&app).await;
-    // A value from elsewhere: it does not open here, and must not stop the others.
+    // A foreign value doesn't open here, and must not stop the others.
     app.execute(
         "UPDATE credential_fields SET value_sealed = (SELECT bot_token_sealed FROM channels WHERE name = 'bot') \
          WHERE id = (SELECT MIN(id) FROM credential_fields)",
@@ -182,7 +182,7 @@ async fn nothing_is_lost_under_concurrent_edits() {
             let (app, stop) = (Arc::clone(&app), Arc::clone(&stop));
             tokio::spawn(async move {
                 let (mut n, path) = (0, format!("/v1/org/{}/credential/{id}", app.org));
-                // The last value that was acknowledged has to be the one that is there.
+                // The last acknowledged value must be the stored one.
                 while !stop.load(Ordering::Relaxed) || n == 0 {
                     n += 1;
                     let fields =
@@ -239,7 +239,7 @@ async fn a_running_service_seals_with_a_new_key_within_a_second() {
     file.rotate_sealing();
     file.save(path).unwrap();
     until(|| app.core.keys.active_id() == 2).await;
-    // A file that can't be read changes nothing.
+    // An unreadable file changes nothing.
     std::fs::write(path, "[sealing]\nactive = 3\n").unwrap();
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(app.core.keys.active_id(), 2);

@@ -1,4 +1,4 @@
-//! The search in a conversation: what is found, what is not, and that nothing a person types is a query.
+//! Search in a conversation: what is found, what isn't, and that nothing a person types is a query.
 
 use muster::base::enums::MessageRole::{Assistant, User};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ async fn found(app: &TestApp, thread: (i64, i64), q: &str) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn all_words_must_occur_in_whatever_form() {
+async fn all_words_must_occur_in_any_form() {
     let app = TestApp::start().await;
     let texts = [
         "The café on the corner",
@@ -63,7 +63,7 @@ async fn all_words_must_occur_in_whatever_form() {
 }
 
 #[tokio::test]
-async fn what_the_index_does_not_tell_apart_is_not_found() {
+async fn matches_only_in_the_index_are_not_found() {
     let app = TestApp::start().await;
     let long = "a".repeat(65);
     let (one, other) = (format!("{long}x"), format!("{long}y"));
@@ -76,7 +76,7 @@ async fn what_the_index_does_not_tell_apart_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_hit_shows_where() {
+async fn a_hit_shows_its_matches() {
     let app = TestApp::start().await;
     let thread = thread(&app, &["An Äpfel day"]).await;
     let hit = &search(&app, thread, "apfel").await["data"][0];
@@ -103,7 +103,7 @@ async fn without_a_word_nothing_is_found() {
 }
 
 #[tokio::test]
-async fn what_is_typed_is_never_a_query() {
+async fn typed_text_is_never_a_query() {
     let app = TestApp::start().await;
     let mine = thread(&app, &["plain words and or not near"]).await;
     let other = thread(&app, &["secret of another conversation"]).await;
@@ -154,7 +154,7 @@ async fn a_search_stays_in_its_conversation_and_tenant() {
 }
 
 #[tokio::test]
-async fn at_most_a_thousand_are_found_the_newest() {
+async fn at_most_the_newest_thousand_are_found() {
     let app = TestApp::start().await;
     let (agent, conversation) = thread(&app, &[]).await;
     let mut tx = app.scope().begin().await.unwrap();
@@ -175,18 +175,18 @@ async fn at_most_a_thousand_are_found_the_newest() {
     assert_eq!(app.statements() - before, 2);
 }
 
-/// A conversation whose next message has this seq, as if there had been others before.
+/// A conversation whose next message gets this seq, as if there had been others before.
 async fn come_to(app: &TestApp, conversation: i64, seq: i64) {
     let sql = "UPDATE conversations SET last_seq = $1 WHERE id = $2";
     app.execute(sql, vec![(seq - 1).into(), conversation.into()]).await;
 }
 
 #[tokio::test]
-async fn a_long_history_is_searched_to_its_beginning_the_newest_first() {
+async fn a_long_history_is_searched_from_newest_to_oldest() {
     let app = TestApp::start().await;
     let (agent, conversation) = thread(&app, &["first word"]).await;
     let other = app.conversation(agent).await;
-    // The stages of a million: all before 917,504, from there on, and from 995,328 on.
+    // The stages for a million messages: all before 917,504, those from there on, and those from 995,328 on.
     for (seq, count, text) in [
         (500, 3, "often some early"),
         (917_502, 4, "often some"),
@@ -224,14 +224,18 @@ async fn a_long_history_is_searched_to_its_beginning_the_newest_first() {
 }
 
 #[tokio::test]
-async fn an_index_in_many_pieces_is_merged_and_finds_the_same() {
+async fn a_fragmented_index_is_merged_and_finds_the_same() {
     let app = TestApp::start().await;
     let texts: Vec<String> = (0..60).map(|n| format!("piece {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let thread = thread(&app, &texts).await;
     let steps = muster::slices::conversations::merge_index(&app.core).await.unwrap();
     assert_eq!(steps > 0, !is_postgres(), "{steps}");
-    assert_eq!(muster::slices::conversations::merge_index(&app.core).await.unwrap(), 0, "nothing is left");
+    assert_eq!(
+        muster::slices::conversations::merge_index(&app.core).await.unwrap(),
+        0,
+        "there is nothing left"
+    );
     say(&app, thread.1, User, "piece 60").await;
     assert_eq!(found(&app, thread, "piece").await, (1..=61).collect::<Vec<_>>());
     assert_eq!(found(&app, thread, "17").await, [18]);

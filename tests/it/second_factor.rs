@@ -1,4 +1,4 @@
-//! The second factor: set up, asked for, lost, and required by an organization.
+//! The second factor: set up, required, lost, and demanded by an organization.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const REGENERATE: &str = "mutation($c: SecretString!) { regenerateRecoveryCodes(
 const REQUIRE: &str = "mutation($o: Id!, $r: Boolean!) { updateOrganization(orgId: $o, input: { requireSecondFactor: $r }) { requireSecondFactor } }";
 const EMAIL: &str = "someone@example.org";
 
-/// A person's app on their phone.
+/// A person's authenticator app.
 struct Phone(Totp);
 
 impl Phone {
@@ -23,7 +23,7 @@ impl Phone {
         self.0.generate(u64::try_from(app.clock.now().unix_seconds()).unwrap()).to_string()
     }
 
-    /// A code that has not been used yet.
+    /// A code that hasn't been used yet.
     fn next(&self, app: &TestApp) -> String {
         app.clock.advance(Duration::from_secs(30));
         self.code(app)
@@ -70,10 +70,10 @@ async fn recover(app: &TestApp, challenge: &str, code: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn signing_in_takes_a_code_and_a_code_works_once() {
+async fn signing_in_needs_a_code_and_each_code_works_once() {
     let (app, _, phone, _) = enrolled().await;
     let first = challenge(&app).await;
-    // The code by which the factor was confirmed was used by that.
+    // The code that confirmed the factor was thereby used.
     assert_eq!(complete(&app, &first, &phone.code(&app)).await.code(), "SIGN_IN_FAILED");
     assert_eq!(complete(&app, &first, "000000").await.code(), "SIGN_IN_FAILED");
     let code = phone.next(&app);
@@ -84,13 +84,13 @@ async fn signing_in_takes_a_code_and_a_code_works_once() {
     assert_eq!(
         complete(&app, &first, &phone.next(&app)).await.code(),
         "LINK_INVALID",
-        "a challenge is for once"
+        "a challenge works once"
     );
     let second = challenge(&app).await;
     let code = phone.next(&app);
     complete(&app, &second, &code).await.data();
     assert_eq!(complete(&app, &challenge(&app).await, &code).await.code(), "SIGN_IN_FAILED");
-    // A challenge is no credential, and ends in minutes.
+    // A challenge isn't a credential, and expires within minutes.
     let third = challenge(&app).await;
     let viewer = app.anonymous.with_bearer(&third).gql("{ viewer { user { id } } }", json!({})).await;
     assert_eq!(viewer.code(), "UNAUTHENTICATED");
@@ -101,7 +101,7 @@ async fn signing_in_takes_a_code_and_a_code_works_once() {
 }
 
 #[tokio::test]
-async fn of_two_who_send_one_code_at_once_one_is_let_in() {
+async fn when_two_send_one_code_at_once_one_gets_in() {
     let (app, _, phone, codes) = enrolled().await;
     let (one, two) = (challenge(&app).await, challenge(&app).await);
     let code = phone.next(&app);
@@ -149,7 +149,7 @@ async fn secrets_are_sealed_and_codes_are_hashed() {
 }
 
 #[tokio::test]
-async fn it_is_removed_by_password_and_code_and_codes_are_renewed_by_a_code() {
+async fn removing_it_needs_password_and_code_and_new_recovery_codes_need_a_code() {
     let (app, actor, phone, codes) = enrolled().await;
     let wrong = actor.gql(REGENERATE, json!({ "c": "000000" })).await;
     assert_eq!(wrong.code(), "SIGN_IN_FAILED");
@@ -162,17 +162,17 @@ async fn it_is_removed_by_password_and_code_and_codes_are_renewed_by_a_code() {
     }
     let right = |code: &str| json!({ "p": "correct horse", "c": code });
     assert_eq!(actor.gql(DISABLE, right("000000")).await.code(), "SIGN_IN_FAILED");
-    // With the phone lost, a recovery code does it.
+    // If the phone is lost, a recovery code works.
     actor.gql(DISABLE, right(renewed[0].as_str().unwrap())).await.data();
     assert!(password(&app).await["accessToken"].is_string());
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM recovery_codes", vec![]).await, 0);
     let subjects: Vec<String> = app.mails().await.into_iter().map(|mail| mail.subject).collect();
-    assert_eq!(subjects, ["Recovery codes were renewed", "The second factor was removed"]);
+    assert_eq!(subjects, ["Your recovery codes were replaced", "The second factor was removed"]);
     assert_eq!(actor.gql(DISABLE, right("000000")).await.code(), "CONFLICT");
 }
 
 #[tokio::test]
-async fn an_organization_keeps_out_members_without_one() {
+async fn an_organization_can_require_one() {
     let app = TestApp::with_mail().await;
     let require = |on: bool| json!({ "o": app.org, "r": on });
     // Nobody locks themselves out.
@@ -192,19 +192,19 @@ async fn an_organization_keeps_out_members_without_one() {
     assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
     app.owner.get(&path).await.expect(200);
     app.token(&["organization.view"]).await.get(&path).await.expect(200);
-    // Their own account stays open, and tells them what to do.
+    // Their own account stays open and says what to do.
     let mine = app.viewer.gql("{ viewer { memberships { requiresSecondFactor } } }", json!({})).await.data();
     assert_eq!(mine["viewer"]["memberships"], json!([{ "requiresSecondFactor": true }]));
     set_up(&app, &app.viewer).await;
     app.viewer.get(&path).await.expect(200);
     app.stranger.get(&format!("/v1/org/{}", app.other_org)).await.expect(200);
-    // Who removes theirs is out at once.
+    // Removing it locks one out at once.
     app.owner.gql(DISABLE, json!({ "c": phone.next(&app) })).await.data();
     assert_eq!(app.owner.get(&path).await.problem(), (403, "SECOND_FACTOR_REQUIRED"));
 }
 
 #[tokio::test]
-async fn a_session_that_was_left_open_is_not_enough_to_set_one_up() {
+async fn setting_one_up_needs_more_than_an_open_session() {
     let app = TestApp::with_mail().await;
     app.user(EMAIL, true).await;
     let session = password(&app).await;
@@ -212,7 +212,7 @@ async fn a_session_that_was_left_open_is_not_enough_to_set_one_up() {
     for guess in [json!({}), json!({ "p": "a guess" })] {
         assert_eq!(found.gql(BEGIN, guess).await.code(), "SIGN_IN_FAILED");
     }
-    // The stranger's own password is asked for, of which there is none.
+    // It asks for the stranger's own password, but there is none.
     app.stranger.gql(BEGIN, json!({})).await.data();
     let begun: i64 = app.one("SELECT COUNT(*) FROM users WHERE totp_secret_sealed IS NOT NULL", vec![]).await;
     assert_eq!(begun, 1);
@@ -220,13 +220,13 @@ async fn a_session_that_was_left_open_is_not_enough_to_set_one_up() {
 }
 
 #[tokio::test]
-async fn the_operator_removes_one_that_was_lost() {
+async fn the_operator_removes_a_lost_one() {
     let (app, actor, phone, codes) = enrolled().await;
     let begun = challenge(&app).await;
     for _ in 0..6 {
         complete(&app, &begun, "123123").await.code();
     }
-    // The command has the time of day, at which the session of the test's time is over.
+    // The command uses the real time, when sessions of the test's time have expired.
     app.execute("UPDATE sessions SET expires_at = 4102444800000", vec![]).await;
     let reset = ["user", "reset-second-factor", EMAIL];
     let mut variables = app.variables();
@@ -251,7 +251,7 @@ async fn the_operator_removes_one_that_was_lost() {
                AND organization_id IS NULL";
     let line: String = app.one(sql, vec![]).await;
     assert!(line.starts_with("SYSTEM ") && line.contains("false"), "{line}");
-    // Guesses from before do not keep them from setting up another one.
+    // Earlier guesses don't keep the person from setting up another one.
     let (actor, _) = app.session(&session);
     set_up(&app, &actor).await;
 

@@ -1,4 +1,4 @@
-//! Seeded data: the same for the same numbers, and as whole as what operations make.
+//! Seeded data: the same for the same numbers, and as complete as what operations create.
 
 use muster::{
     base::{ids::OrgId, time::Timestamp},
@@ -44,7 +44,7 @@ async fn equal_numbers_give_equal_rows() {
 }
 
 #[tokio::test]
-async fn there_is_as_much_as_was_asked_for() {
+async fn the_seed_creates_the_requested_amounts() {
     let app = TestApp::start().await;
     let made = seeded(&app, VOLUME).await;
     assert_eq!((made.agents, made.conversations, made.messages, made.approvals), (12, 30, 900, 40));
@@ -92,12 +92,12 @@ async fn a_second_run_adds_to_the_first() {
     assert_eq!(count(&app, "SELECT COUNT(*) FROM agents").await, 24);
     assert_eq!(count(&app, "SELECT COUNT(DISTINCT name) FROM agents").await, 24);
     assert_eq!(count(&app, "SELECT COUNT(*) FROM messages").await, 1_800);
-    // What operations make afterwards does not collide with seeded ids.
+    // Records created by operations afterwards don't collide with seeded ids.
     app.agent().await;
 }
 
 #[tokio::test]
-async fn a_small_plan_is_widened_to_what_was_seeded() {
+async fn a_small_plan_is_widened_to_fit_the_seed() {
     let app = TestApp::start().await;
     app.execute("UPDATE organizations SET plan = 'FREE'", vec![]).await;
     seeded(&app, VOLUME).await;
@@ -126,7 +126,7 @@ async fn seeded_words_are_found() {
 }
 
 #[tokio::test]
-async fn an_organization_that_is_not_there_gets_nothing() {
+async fn an_unknown_organization_gets_nothing() {
     let app = TestApp::start().await;
     app.expects_failures();
     let nowhere = muster::core::access::Scope::system(&app.core, OrgId(999_999));

@@ -27,7 +27,7 @@ async fn a_server_is_created_with_a_token_that_is_shown_once() {
 }
 
 #[tokio::test]
-async fn of_many_who_take_one_name_at_once_one_gets_it_and_the_rest_hear_why() {
+async fn of_many_concurrent_claims_on_a_name_one_succeeds() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}/server", app.org);
     let answers =
@@ -140,7 +140,7 @@ async fn the_plan_limits_servers_even_in_a_race() {
 }
 
 #[tokio::test]
-async fn an_edit_leaves_alone_what_is_absent_and_clears_what_is_null() {
+async fn an_edit_keeps_absent_fields_and_clears_null_ones() {
     let app = TestApp::start().await;
     let id = app.server().await;
     let edit = "mutation($o: Id!, $id: Id!, $input: UpdateServerInput!) {
@@ -179,7 +179,7 @@ async fn a_server_is_deleted_once_its_agents_are_gone() {
     let agent = app.agent().await;
     let home: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await;
     let name: String = app.one("SELECT name FROM servers WHERE id = $1", vec![home.into()]).await;
-    // Commands of its host, taken or not, are no reason to keep it.
+    // Commands for its host, delivered or not, are no reason to keep it.
     app.owner.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
     app.execute("UPDATE agents SET status = 'ERROR'", vec![]).await;
     let (server, gone) = (json!({ "o": app.org, "id": home }), json!({ "o": app.org, "id": agent }));
@@ -199,7 +199,7 @@ async fn a_server_is_deleted_once_its_agents_are_gone() {
     let body = json!({ "name": "x", "server_id": home, "image_id": app.image().await });
     let refused = app.owner.post(&format!("/v1/org/{}/agent", app.org), body).await;
     assert_eq!(refused.violations(), [("/server_id", "NOT_FOUND")]);
-    // It counts no more, and its name is free.
+    // It no longer counts, and its name is free.
     app.owner.post(&path, json!({ "name": name })).await.expect(201);
 }
 
@@ -221,7 +221,7 @@ async fn an_agent_does_not_move_onto_a_server_that_is_being_deleted() {
         app.owner.post(&path, body)
     );
     let is_deleted = deleted.body["errors"].is_null();
-    assert_eq!(is_deleted, made.status == 422, "one of them: {deleted:?} {made:?}");
+    assert_eq!(is_deleted, made.status == 422, "exactly one of them: {deleted:?} {made:?}");
     let sql = "SELECT COUNT(*) FROM agents a JOIN servers s ON s.id = a.server_id \
                WHERE a.archived_at IS NULL AND s.archived_at IS NOT NULL";
     assert_eq!(app.one::<i64>(sql, vec![]).await, 0);
@@ -262,7 +262,7 @@ async fn images_are_created_edited_and_archived() {
 }
 
 #[tokio::test]
-async fn an_edit_that_races_a_deletion_changes_nothing_that_is_gone() {
+async fn an_edit_racing_a_deletion_does_not_change_a_deleted_record() {
     let app = TestApp::start().await;
     let delete = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
     let rename = "mutation($o: Id!, $i: Id!, $n: String!) { updateServer(orgId: $o, id: $i, input: { name: $n }) { name } }";

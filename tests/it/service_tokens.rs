@@ -1,4 +1,4 @@
-//! Service tokens: rotated with an overlap, edited, and never more powerful than who does it.
+//! Service tokens: rotated with an overlap, edited, and never more powerful than whoever does it.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn used(app: &TestApp, actor: &Actor) -> (u16, Option<String>) {
     (answer.status, answer.body["code"].as_str().map(str::to_owned))
 }
 
-/// The note of a use is written beside the request.
+/// The last use is recorded in the background.
 async fn noted(app: &TestApp, key: &str) -> Value {
     for _ in 0..100 {
         let value = listed(app).await[key].clone();
@@ -57,11 +57,11 @@ async fn noted(app: &TestApp, key: &str) -> Value {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{key} was not noted");
+    panic!("{key} was not recorded");
 }
 
 #[tokio::test]
-async fn the_old_secret_works_until_the_overlap_ends_and_shows_who_still_uses_it() {
+async fn the_old_secret_works_until_the_overlap_ends_and_shows_its_last_use() {
     let app = TestApp::start().await;
     let (issued, old) = made(&app, &["organization.view"], Value::Null).await;
     assert_eq!(used(&app, &old).await.0, 200);
@@ -91,7 +91,7 @@ async fn the_old_secret_works_until_the_overlap_ends_and_shows_who_still_uses_it
     app.clock.advance(Duration::from_hours(1));
     assert_eq!(used(&app, &old).await, (401, Some("TOKEN_EXPIRED".to_owned())));
     assert_eq!(used(&app, &new).await.0, 200);
-    // The list shows neither secret; the database has neither.
+    // Neither the list nor the database contains a secret.
     let list = listed(&app).await.to_string();
     for secret in [old.bearer(), new.bearer()] {
         assert!(!list.contains(secret));
@@ -106,7 +106,7 @@ async fn without_an_overlap_the_old_secret_ends_at_once_and_revoking_ends_both()
     let rotated = rotate(&app, &app.owner, &issued["id"], json!({ "overlapSeconds": 0 })).await.data();
     let second = app.anonymous.with_bearer(rotated["rotateServiceToken"]["token"].as_str().unwrap());
     assert_eq!((used(&app, &first).await.0, used(&app, &second).await.0), (401, 200));
-    // A day if nobody says otherwise; of three secrets the last two work.
+    // A day by default; of three secrets, the last two work.
     let rotated =
         rotate(&app, &app.owner, &issued["id"], Value::Null).await.data()["rotateServiceToken"].clone();
     assert_eq!(rotated["previousExpiresAt"], "2026-06-02T12:00:00.000Z");
@@ -122,7 +122,7 @@ async fn without_an_overlap_the_old_secret_ends_at_once_and_revoking_ends_both()
 }
 
 #[tokio::test]
-async fn of_two_who_rotate_at_once_each_gets_a_secret_that_works() {
+async fn two_concurrent_rotations_both_yield_working_secrets() {
     let app = TestApp::start().await;
     let (issued, _) = made(&app, &["organization.view"], Value::Null).await;
     let (one, two) = tokio::join!(
@@ -137,7 +137,7 @@ async fn of_two_who_rotate_at_once_each_gets_a_secret_that_works() {
 }
 
 #[tokio::test]
-async fn only_who_may_all_of_it_rotates_or_prolongs_a_token() {
+async fn rotating_or_extending_a_token_needs_all_its_permissions() {
     let app = TestApp::start().await;
     let (issued, _) = made(&app, &["organization.view"], json!("2026-07-01T00:00:00Z")).await;
     for (actor, code) in [
@@ -151,7 +151,7 @@ async fn only_who_may_all_of_it_rotates_or_prolongs_a_token() {
     let elsewhere = "mutation($o: Id!, $id: Id!) { rotateServiceToken(orgId: $o, id: $id) { id } }";
     let foreign = app.stranger.gql(elsewhere, json!({ "o": app.other_org, "id": issued["id"] })).await;
     assert_eq!(foreign.code(), "NOT_FOUND");
-    // The owner's token may edit the organization; an administrator may not.
+    // The owner's token has a permission that an administrator lacks.
     let (strong, _) =
         made(&app, &["organization.view", "organization.edit"], json!("2026-07-01T00:00:00Z")).await;
     let may = "query($o: Id!) { organization(orgId: $o) { viewerPermissions } }";
@@ -163,7 +163,7 @@ async fn only_who_may_all_of_it_rotates_or_prolongs_a_token() {
     assert_eq!(expected(&rotate(&app, &app.admin, &strong["id"], Value::Null).await), denied);
     let longer = json!({ "expiresAt": "2027-01-01T00:00:00Z" });
     assert_eq!(expected(&update(&app, &app.admin, &strong["id"], longer).await), denied);
-    // Making it shorter or weaker is open to whoever may edit tokens.
+    // Anyone who may edit tokens can shorten or weaken one.
     let weaker = json!({ "expiresAt": "2026-06-02T00:00:00Z", "permissions": ["organization.view"], "name": " weak " });
     let edited = update(&app, &app.admin, &strong["id"], weaker).await.data()["updateServiceToken"].clone();
     assert_eq!((&edited["name"], &edited["permissions"]), (&json!("weak"), &json!(["organization.view"])));
@@ -181,7 +181,7 @@ async fn only_who_may_all_of_it_rotates_or_prolongs_a_token() {
 }
 
 #[tokio::test]
-async fn lifetimes_are_those_of_the_settings() {
+async fn lifetimes_follow_the_settings() {
     let app = TestApp::start_with(|config| {
         config.service_tokens.default_days = 10;
         config.service_tokens.max_days = 30;
@@ -196,13 +196,13 @@ async fn lifetimes_are_those_of_the_settings() {
         let refused = create(&app, &app.owner, input).await;
         assert_eq!(refused.wrong_inputs(), [("/input/expiresAt", "TOO_LARGE")]);
     }
-    // A new secret, and the lifetime of ten days again; the old one does not outlive its own end.
+    // A new secret, and another ten days; the old one doesn't outlive its own expiry.
     app.clock.advance(Duration::from_hours(24 * 9 + 12));
     let rotated =
         rotate(&app, &app.owner, &issued["id"], Value::Null).await.data()["rotateServiceToken"].clone();
     assert_eq!(rotated["expiresAt"], "2026-06-21T00:00:00.000Z");
     assert_eq!(rotated["previousExpiresAt"], "2026-06-11T12:00:00.000Z");
-    // Without settings: a year, and never where that is asked for.
+    // Without settings: a year, or no expiry on request.
     let app = TestApp::start().await;
     let issued = create(&app, &app.owner, named).await.data();
     assert_eq!(issued["createServiceToken"]["expiresAt"], "2027-06-01T12:00:00.000Z");

@@ -1,4 +1,4 @@
-//! Sessions: what a used refresh token means, and who can end which session.
+//! Sessions: what reusing a refresh token means, and who can end which session.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const REFRESH: &str =
 const VIEWER: &str = "{ viewer { user { id } } sessions { id current } }";
 const EMAIL: &str = "someone@example.org";
 
-/// A service with a person, and their session: access, refresh.
+/// A service with a person and their session: access and refresh token.
 async fn signed_in() -> (TestApp, Actor, String) {
     let app = TestApp::with_mail().await;
     app.user(EMAIL, true).await;
@@ -32,7 +32,7 @@ async fn is_open(actor: &Actor) -> bool {
 }
 
 #[tokio::test]
-async fn an_answer_that_got_lost_is_given_once_more_and_what_was_stolen_ends_the_session() {
+async fn a_lost_answer_is_repeated_and_a_stolen_one_ends_the_session() {
     let (app, _, first) = signed_in().await;
     let (lost, lost_refresh) = renewed(&app, &first).await;
     app.clock.advance(Duration::from_secs(9));
@@ -42,13 +42,13 @@ async fn an_answer_that_got_lost_is_given_once_more_and_what_was_stolen_ends_the
     assert!(is_open(&lost).await && is_open(&kept).await);
     let (_, next) = renewed(&app, &kept_refresh).await;
     assert!(app.mails().await.is_empty());
-    // It was not lost but stolen: whoever uses it second ends the session, and the person is told.
+    // It wasn't lost but stolen: whoever uses it second ends the session, and the person is told.
     app.clock.advance(Duration::from_secs(10));
     assert_eq!(refresh(&app, &lost_refresh).await.code(), "UNAUTHENTICATED");
     let mail = app.mail().await;
-    assert_eq!((mail.to.as_str(), mail.subject.as_str()), (EMAIL, "A session was ended for safety"));
+    assert_eq!((mail.to.as_str(), mail.subject.as_str()), (EMAIL, "A session was ended for your security"));
     assert_eq!(refresh(&app, &next).await.code(), "UNAUTHENTICATED");
-    // Once is enough to be told.
+    // The person is told only once.
     assert_eq!(refresh(&app, &lost_refresh).await.code(), "UNAUTHENTICATED");
     assert!(app.mails().await.is_empty());
     let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'refreshTokenReused'";
@@ -56,7 +56,7 @@ async fn an_answer_that_got_lost_is_given_once_more_and_what_was_stolen_ends_the
 }
 
 #[tokio::test]
-async fn a_late_use_and_one_from_another_client_and_one_after_the_heirs_end_the_session() {
+async fn suspicious_reuse_of_a_refresh_token_ends_the_session() {
     let (app, _, first) = signed_in().await;
     let (_, heir) = renewed(&app, &first).await;
     let (kept, _) = renewed(&app, &heir).await;
@@ -78,7 +78,7 @@ async fn a_late_use_and_one_from_another_client_and_one_after_the_heirs_end_the_
 }
 
 #[tokio::test]
-async fn of_eight_tabs_that_refresh_at_once_all_go_on_with_one_session() {
+async fn eight_tabs_refreshing_at_once_share_one_session() {
     let (app, _, token) = signed_in().await;
     let answers = futures::future::join_all((0..8).map(|_| refresh(&app, &token))).await;
     let mut tokens = Vec::new();
@@ -91,14 +91,14 @@ async fn of_eight_tabs_that_refresh_at_once_all_go_on_with_one_session() {
     assert_eq!(tokens.len(), 1, "one heir");
     let sql = "SELECT COUNT(*) FROM sessions WHERE generation = 1 AND revoked_at IS NULL";
     assert_eq!(app.one::<i64>(sql, vec![]).await, 1);
-    // Who goes on later ends nothing, and nobody was told of a theft.
+    // Later refreshes end nothing, and nobody was told of a theft.
     app.clock.advance(Duration::from_mins(10));
     let (kept, _) = renewed(&app, &tokens[0]).await;
     assert!(is_open(&kept).await && app.mails().await.is_empty());
 }
 
 #[tokio::test]
-async fn a_key_that_is_rotated_meanwhile_makes_the_same_heir_and_a_session_that_was_ended_has_none() {
+async fn key_rotation_keeps_the_heir_and_ended_sessions_have_none() {
     let (app, _, first) = signed_in().await;
     let (_, heir) = renewed(&app, &first).await;
     app.cli(&["key", "rotate", "--encryption"]).await.expect();
@@ -111,7 +111,7 @@ async fn a_key_that_is_rotated_meanwhile_makes_the_same_heir_and_a_session_that_
 }
 
 #[tokio::test]
-async fn a_person_ends_their_other_sessions_and_nobody_elses() {
+async fn ending_other_sessions_affects_only_ones_own() {
     let (app, first, _) = signed_in().await;
     let (second, _) = app.signed_in(EMAIL).await;
     let (_, token) = app.signed_in(EMAIL).await;

@@ -1,8 +1,8 @@
-//! A setting that is taken has an effect, or docs/quirks.md and the schema say that it has none yet.
+//! Every setting that is accepted has an effect, or docs/quirks.md and the schema say that it has none yet.
 //!
-//! A setting is a column of an organization or an agent that an update input sets. It counts as read when something other
-//! than its own record and edit names it: a statement, or code of its slice. The lists in docs/quirks.md have to be exactly
-//! what is found: they shrink as hosts and channels come.
+//! A setting is a column of an organization or an agent that an update input sets. It counts as read if
+//! something other than its own record and edit names it: a statement, or code of its slice. The lists in
+//! docs/quirks.md must match what is found, so they shrink as hosts and channels arrive.
 
 use std::{
     collections::BTreeSet,
@@ -10,11 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The settings of a table: who sets and shows them, and what is set by the operator alone.
+/// The settings of a table: who sets and shows them, and which only the operator sets.
 struct Table {
     table: &'static str,
     input: &'static str,
-    /// Where the record and its edit are: what stands there reads nothing.
+    /// The files of the record and its edit, which don't count as reading.
     own: &'static [&'static str],
     slice: &'static str,
     operators: &'static [&'static str],
@@ -37,7 +37,7 @@ const TABLES: [Table; 2] = [
     },
 ];
 
-const NOT_YET: &str = "Not in force yet.";
+const NOT_YET: &str = "Not applied yet.";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -75,7 +75,7 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
 }
 
-/// The fields of a type of the schema, with their descriptions.
+/// The fields of a schema type, with their descriptions.
 fn fields(schema: &str, kind: &str) -> Vec<(String, String)> {
     let start = schema.find(&format!("\n{kind} {{\n")).unwrap_or_else(|| panic!("{kind}"));
     let body = &schema[start + 1..];
@@ -98,7 +98,7 @@ fn fields(schema: &str, kind: &str) -> Vec<(String, String)> {
     fields
 }
 
-/// A file of the source, without its comments, and the texts between its quotes.
+/// A source file without its comments, and the texts in its string literals.
 struct Source {
     path: PathBuf,
     code: String,
@@ -113,14 +113,14 @@ fn sources() -> Vec<Source> {
         let text = fs::read_to_string(&path).unwrap();
         let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
         let code = code.join("\n");
-        // A quote inside of a statement is rare enough.
+        // Quotes inside a statement are rare enough to ignore.
         let statements = code.split('"').skip(1).step_by(2).map(str::to_owned).collect();
         Source { path, code, statements }
     };
     all.into_iter().map(read).collect()
 }
 
-/// Whether some source other than the record and its edit names the column.
+/// Whether a source other than the record and its edit names the column.
 fn is_read(sources: &[Source], table: &Table, column: &str) -> bool {
     let slice = root().join("src/slices").join(table.slice);
     sources.iter().any(|source| {
@@ -130,7 +130,7 @@ fn is_read(sources: &[Source], table: &Table, column: &str) -> bool {
             return false;
         }
         let in_sql = source.statements.iter().any(|sql| has_word(sql, table.table) && has_word(sql, column));
-        let code = source.code.replace(&format!("new.{column}"), ""); // what is made is not read
+        let code = source.code.replace(&format!("new.{column}"), ""); // creating isn't reading
         let in_slice = source.path.starts_with(&slice)
             && (has_word(&code, &format!("Column::{}", pascal(column)))
                 || code.contains(&format!(".{column}")));
@@ -138,7 +138,7 @@ fn is_read(sources: &[Source], table: &Table, column: &str) -> bool {
     })
 }
 
-/// The settings that a list of docs/quirks.md names: `organizations.grace_until`.
+/// The settings listed in docs/quirks.md: `organizations.grace_until`.
 fn listed(name: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("docs/quirks.md")).unwrap();
     let begin = format!("<!-- {name} -->");
@@ -154,7 +154,7 @@ fn listed(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn settings_that_nothing_reads_are_listed_and_say_so() {
+fn unused_settings_are_listed_and_marked() {
     let schema = fs::read_to_string(root().join("schema/schema.graphql")).unwrap();
     let (people, not_yet) = (listed("settings for people"), listed("settings not in force"));
     let sources = sources();
@@ -186,6 +186,6 @@ fn settings_that_nothing_reads_are_listed_and_say_so() {
         missing.is_empty(),
         "nothing reads these: make them work, or list them in docs/quirks.md: {missing:#?}"
     );
-    assert!(stale.is_empty(), "these are read by now, so docs/quirks.md must not list them: {stale:#?}");
-    assert!(silent.is_empty(), "the schema has to say `{NOT_YET}` of these, or no longer: {silent:#?}");
+    assert!(stale.is_empty(), "these are read now, so remove them from docs/quirks.md: {stale:#?}");
+    assert!(silent.is_empty(), "the schema must say `{NOT_YET}` about exactly the unused ones: {silent:#?}");
 }

@@ -1,4 +1,4 @@
-//! The pages of an installation without a panel: their own scripts, run as a browser would (`page.mjs`).
+//! The pages of an installation without a panel: their own scripts, run as in a browser (`page.mjs`).
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use totp_rs::Totp;
 
 use crate::{
     harness::TestApp,
-    oidc::{Browser, EMAIL, FOLDER, House},
+    oidc::{Browser, EMAIL, FOLDER, Setup},
 };
 
-/// What a page does in a browser with this session storage, opened at this address, after these steps.
+/// What a page does in a browser with this session storage, opened at this URL, after these steps.
 async fn page(app: &TestApp, address: &str, storage: &Value, steps: &Value) -> Value {
     let shown = app.anonymous.get(address.split('#').next().unwrap()).await;
     assert_eq!(shown.status, 200);
@@ -29,59 +29,59 @@ async fn page(app: &TestApp, address: &str, storage: &Value, steps: &Value) -> V
 }
 
 #[tokio::test]
-async fn where_there_is_no_panel_the_services_own_page_takes_the_code() {
-    let house = House::open_for(true, false, None).await;
-    let id = house.user(true).await;
+async fn without_a_panel_the_services_own_page_accepts_the_code() {
+    let setup = Setup::open_for(true, false, None).await;
+    let id = setup.user(true).await;
     let nothing = json!({});
-    // The button begins with a state of the page's own.
+    // The button starts with the page's own state.
     let press = json!([["click", "Sign in with The peer"]]);
-    let left = page(&house.app, "/sign-in", &nothing, &press).await;
+    let left = page(&setup.app, "/sign-in", &nothing, &press).await;
     let (storage, start) = (&left["storage"], left["went"].as_str().unwrap());
     assert!(start.starts_with("/auth/oidc/peer/start?state="), "{start}");
-    let mut browser = Browser::new(&house.app);
+    let mut browser = Browser::new(&setup.app);
     let url = browser.at_provider(start, "ann").await;
     let end = browser.arrive(&url).await;
     let address = end.strip_prefix("https://muster.test").expect("the service's own page").to_owned();
-    // Another browser, which has begun nothing: the code is not even sent.
-    let other = page(&house.app, &address, &nothing, &json!([])).await;
-    assert!(other["said"].as_str().unwrap().contains("not begun here"), "{other:#}");
-    let inside = page(&house.app, &address, storage, &json!([["click", "show"]])).await;
+    // Another browser, which started nothing: the code isn't even sent.
+    let other = page(&setup.app, &address, &nothing, &json!([])).await;
+    assert!(other["said"].as_str().unwrap().contains("not started here"), "{other:#}");
+    let inside = page(&setup.app, &address, storage, &json!([["click", "show"]])).await;
     assert_eq!((&inside["title"], &inside["who"]), (&json!("Signed in"), &json!(format!("Ann, {EMAIL}"))));
     assert_eq!((&inside["storage"], &inside["address"]), (&nothing, &json!("/sign-in")));
-    let ann = house.app.anonymous.with_bearer(inside["token"].as_str().unwrap());
+    let ann = setup.app.anonymous.with_bearer(inside["token"].as_str().unwrap());
     let viewer = ann.gql("{ viewer { user { id } } }", json!({})).await.data();
     assert_eq!(viewer["viewer"]["user"]["id"], id);
-    // Refusals are told in words.
-    let mut browser = Browser::new(&house.app);
+    // Refusals are explained in words.
+    let mut browser = Browser::new(&setup.app);
     let url = browser.at_provider(start, "eve").await;
     let end = browser.arrive(&url).await;
     let refused =
-        page(&house.app, end.strip_prefix("https://muster.test").unwrap(), storage, &json!([])).await;
-    assert!(refused["said"].as_str().unwrap().contains("does not say that your"), "{refused:#}");
+        page(&setup.app, end.strip_prefix("https://muster.test").unwrap(), storage, &json!([])).await;
+    assert!(refused["said"].as_str().unwrap().contains("has not verified your"), "{refused:#}");
 }
 
 #[tokio::test]
-async fn the_page_signs_in_by_password_and_second_factor_and_out() {
-    let house = House::open_for(true, false, None).await;
-    house.user(true).await;
+async fn the_page_signs_in_with_password_and_second_factor_and_out() {
+    let setup = Setup::open_for(true, false, None).await;
+    setup.user(true).await;
     let fill = |password: &str| {
         json!([["fill", "email", EMAIL], ["fill", "password", password], ["submit", "password-form"]])
     };
     let steps = |more: &[Value], password: &str| {
         json!([fill(password).as_array().unwrap().as_slice(), more].concat())
     };
-    let refused = page(&house.app, "/sign-in", &json!({}), &fill("wrong horse")).await;
-    assert_eq!(refused["said"], "The e-mail address or the password is wrong.");
+    let refused = page(&setup.app, "/sign-in", &json!({}), &fill("wrong horse")).await;
+    assert_eq!(refused["said"], "The e-mail address or password is incorrect.");
     let out = [json!(["click", "show"]), json!(["click", "out"])];
-    let out = page(&house.app, "/sign-in", &json!({}), &steps(&out, "correct horse")).await;
+    let out = page(&setup.app, "/sign-in", &json!({}), &steps(&out, "correct horse")).await;
     assert_eq!(
         (&out["said"], &out["token"], &out["title"]),
-        (&json!("You are signed out."), &json!(""), &json!("Sign in"))
+        (&json!("You have signed out."), &json!(""), &json!("Sign in"))
     );
-    let open: i64 = house.app.one("SELECT COUNT(*) FROM sessions WHERE user_id NOT IN (SELECT user_id FROM members) AND revoked_at IS NULL", vec![]).await;
+    let open: i64 = setup.app.one("SELECT COUNT(*) FROM sessions WHERE user_id NOT IN (SELECT user_id FROM members) AND revoked_at IS NULL", vec![]).await;
     assert_eq!(open, 0);
-    // With a second factor, a recovery code does as well.
-    let ann = house
+    // With a second factor, a recovery code works too.
+    let ann = setup
         .app
         .anonymous
         .gql(
@@ -90,34 +90,34 @@ async fn the_page_signs_in_by_password_and_second_factor_and_out() {
         )
         .await
         .data();
-    let ann = house.actor(&ann["signIn"]);
+    let ann = setup.actor(&ann["signIn"]);
     let begun =
         ann.gql("mutation { beginTotp(password: \"correct horse\") { url } }", json!({})).await.data();
     let phone = Totp::from_url(begun["beginTotp"]["url"].as_str().unwrap()).unwrap();
-    let code = phone.generate(u64::try_from(house.app.clock.now().unix_seconds()).unwrap()).to_string();
+    let code = phone.generate(u64::try_from(setup.app.clock.now().unix_seconds()).unwrap()).to_string();
     let confirm = "mutation($c: SecretString!) { confirmTotp(code: $c) }";
     let codes = ann.gql(confirm, json!({ "c": code })).await.data()["confirmTotp"].clone();
     let factor =
         [json!(["fill", "code", codes[0]]), json!(["submit", "factor-form"]), json!(["click", "show"])];
-    let inside = page(&house.app, "/sign-in", &json!({}), &steps(&factor, "correct horse")).await;
+    let inside = page(&setup.app, "/sign-in", &json!({}), &steps(&factor, "correct horse")).await;
     assert_eq!(inside["who"], format!("Ann, {EMAIL}"), "{inside:#}");
     assert!(!inside["token"].as_str().unwrap().is_empty());
 }
 
 const EMAIL_OF: &str = "someone@example.org";
 
-/// What the page to sign in says to whoever has forgotten the password of this address.
+/// What the sign-in page tells a person who forgot the password for this address.
 async fn forgotten(app: &TestApp, email: &str) -> Value {
     let steps = json!([["click", "forgot"], ["fill", "forgot-email", email], ["submit", "forgot-form"]]);
     page(app, "/sign-in", &json!({}), &steps).await
 }
 
 #[tokio::test]
-async fn who_forgot_a_password_sets_a_new_one_from_page_to_page() {
+async fn a_forgotten_password_is_replaced_through_the_pages() {
     let app = TestApp::with_mail().await;
     app.user(EMAIL_OF, false).await;
     let nothing = json!({});
-    // What was typed is there already, and the keyboard is where it goes on.
+    // The address typed before is filled in, and the focus is on the next field.
     let typed = json!([["fill", "email", EMAIL_OF], ["click", "forgot"]]);
     let asked = page(&app, "/sign-in", &nothing, &typed).await;
     assert_eq!(
@@ -129,7 +129,7 @@ async fn who_forgot_a_password_sets_a_new_one_from_page_to_page() {
     let back = page(&app, "/sign-in#forgot", &nothing, &json!([["click", "back"]])).await;
     assert_eq!((&back["focused"], &back["title"]), (&json!("email"), &json!("Sign in")));
     assert!(visible(&back, "password-form") && !visible(&back, "forgot-form"), "{back:#}");
-    assert!(app.mails().await.is_empty(), "nobody has asked yet");
+    assert!(app.mails().await.is_empty(), "nothing was requested yet");
 
     let sent = forgotten(&app, EMAIL_OF).await;
     assert!(sent["said"].as_str().unwrap().starts_with("If there is an account"), "{sent:#}");
@@ -140,10 +140,10 @@ async fn who_forgot_a_password_sets_a_new_one_from_page_to_page() {
     let opened = page(&app, &link, &nothing, &json!([])).await;
     assert_eq!((&opened["address"], &opened["said"]), (&json!("/reset-password"), &json!("")));
     let weak = page(&app, &link, &nothing, &set("short")).await;
-    assert_eq!(weak["said"], "Refused: a password must have at least 8 characters.");
+    assert_eq!(weak["said"], "Password refused: a password has at least 8 characters.");
     assert!(visible(&weak, "form") && !visible(&weak, "again"), "{weak:#}");
     let done = page(&app, &link, &nothing, &set("battery staple")).await;
-    assert_eq!(done["said"], "The password is set. You can sign in with it now.");
+    assert_eq!(done["said"], "Your new password is set. You can now sign in with it.");
     assert!(visible(&done, "next") && !visible(&done, "form"), "{done:#}");
     let inside = json!([
         ["fill", "email", EMAIL_OF],
@@ -151,7 +151,7 @@ async fn who_forgot_a_password_sets_a_new_one_from_page_to_page() {
         ["submit", "password-form"],
     ]);
     assert_eq!(page(&app, "/sign-in", &nothing, &inside).await["title"], "Signed in");
-    // A link that was used, or was cut, leads to another one.
+    // A used or truncated link leads to requesting a new one.
     for link in [link.as_str(), "/reset-password"] {
         let again = if link.contains('#') { set("battery staple 2") } else { json!([]) };
         let again = page(&app, link, &nothing, &again).await;
@@ -160,11 +160,11 @@ async fn who_forgot_a_password_sets_a_new_one_from_page_to_page() {
 }
 
 #[tokio::test]
-async fn the_page_tells_nobody_who_has_an_account() {
+async fn the_page_never_reveals_who_has_an_account() {
     let app = TestApp::with_mail().await;
     app.user(EMAIL_OF, false).await;
     let known = forgotten(&app, EMAIL_OF).await;
-    // The stranger has an account, and is told the same.
+    // The stranger has an account, and sees the same message.
     let stranger: String =
         app.one("SELECT email FROM users WHERE id = $1", vec![app.stranger.user.unwrap().into()]).await;
     assert_eq!(forgotten(&app, &stranger).await, known);

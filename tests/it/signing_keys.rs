@@ -1,4 +1,4 @@
-//! Signing keys: rotated while people are signed in, published for others, and seen by every replica.
+//! Signing keys: rotated while people are signed in, published for others, and known to every replica.
 
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ async fn started() -> TestApp {
     app
 }
 
-/// A token of the owner as the service issues them now.
+/// An owner's token as the service issues it now.
 fn signed_in(app: &TestApp, muster: &Core) -> Actor {
     let (user, ttl) = (UserId(app.owner.user.unwrap()), Duration::from_mins(15));
     let session = SessionId(user.0);
@@ -39,7 +39,7 @@ async fn kids(app: &TestApp) -> Vec<String> {
     set["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Another replica: the same database and key file.
+/// Another replica with the same database and key file.
 async fn replica(app: &TestApp) -> Arc<Core> {
     let options = Options { clock: app.clock.clone(), ..Options::default() };
     let other = muster::service::open(app.core.config.clone(), options).await.unwrap();
@@ -55,13 +55,13 @@ async fn a_rotation_signs_nobody_out() {
     assert_eq!(app.core.access.jwt.active(), new);
     let after = signed_in(&app, &app.core);
     assert_eq!((status(&app, &before).await, status(&app, &after).await), (200, 200));
-    assert_eq!(status(&app, &app.stranger).await, 403, "the stranger is somebody still");
+    assert_eq!(status(&app, &app.stranger).await, 403, "the stranger is still known");
     assert_eq!(kids(&app).await.len(), 2);
-    // The private half of the retired key is destroyed; nothing but the new one can sign.
+    // The private half of the retired key is destroyed; only the new one can sign.
     let sealed: Vec<Vec<u8>> =
         app.column("SELECT private_key_sealed FROM signing_keys ORDER BY retired_at IS NULL").await;
     assert!(sealed[0].is_empty() && !sealed[1].is_empty());
-    // The last token of the old key has expired, and a minute has passed for replicas that were late.
+    // The last token of the old key has expired, plus a minute for slow replicas.
     app.clock.advance(Duration::from_mins(17));
     keys::keep(&app.core).await.unwrap();
     assert_eq!(kids(&app).await, [new]);
@@ -86,7 +86,7 @@ async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
     let app = started().await;
     let first = app.core.access.jwt.active();
     keys::keep(&app.core).await.unwrap();
-    assert_eq!(kids(&app).await, std::slice::from_ref(&first), "nothing is due");
+    assert_eq!(kids(&app).await, std::slice::from_ref(&first), "no rotation is due");
     app.clock.advance(Duration::from_hours(24 * 90) - Duration::from_mins(60));
     keys::keep(&app.core).await.unwrap();
     assert_eq!((kids(&app).await.len(), app.core.access.jwt.active()), (2, first.clone()));
@@ -98,7 +98,7 @@ async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
     app.clock.advance(Duration::from_mins(1));
     keys::keep(&app.core).await.unwrap();
     assert_ne!(app.core.access.jwt.active(), first);
-    // Asked for by hand: as soon as everybody can know the key.
+    // Requested manually: as soon as everyone can know the key.
     let Rotated::Planned(kid, at) = keys::rotate(&app.core, false).await.unwrap() else { panic!("planned") };
     assert_eq!(at, app.clock.now().plus(Duration::from_mins(60)));
     let Rotated::Planned(again, same) = keys::rotate(&app.core, false).await.unwrap() else {
@@ -111,7 +111,7 @@ async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
 }
 
 #[tokio::test]
-async fn another_replica_takes_tokens_of_a_key_that_it_has_not_seen() {
+async fn another_replica_accepts_tokens_of_an_unseen_key() {
     let app = started().await;
     let other = replica(&app).await;
     keys::rotate(&other, true).await.unwrap();
@@ -123,7 +123,7 @@ async fn another_replica_takes_tokens_of_a_key_that_it_has_not_seen() {
 }
 
 #[tokio::test]
-async fn made_up_keys_ask_the_database_a_few_times_only() {
+async fn invented_keys_query_the_database_only_a_few_times() {
     let app = started().await;
     let header = |kid: String| {
         use base64::Engine as _;
@@ -176,7 +176,7 @@ async fn another_implementation_verifies_tokens_with_the_published_keys() {
         assert_eq!(said["payload"]["sub"], app.owner.user.unwrap().to_string());
         assert_eq!(said["kid"], said["named"]);
     }
-    // Another installation's token, and one that was changed.
+    // Another installation's token, and a modified one.
     let other = TestApp::start().await;
     assert!(verify(&app, signed_in(&other, &other.core).bearer()).await.is_err());
     let changed = after.bearer().rsplit_once('.').unwrap().0.to_owned()
@@ -204,7 +204,7 @@ async fn verify(app: &TestApp, token: &str) -> Result<Value, String> {
 }
 
 #[tokio::test]
-async fn the_published_keys_can_be_kept_and_hold_nothing_private() {
+async fn the_published_keys_are_cacheable_and_contain_nothing_private() {
     let app = started().await;
     let answer = app.anonymous.get(JWKS).await;
     assert_eq!(answer.status, 200);

@@ -1,4 +1,4 @@
-//! Skills: operation 26, and what the panel adds. What they share with MCP servers: `assignments.rs`.
+//! Skills: operation 26, and what the panel adds. For what they share with MCP servers see `assignments.rs`.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn assigned(app: &TestApp) -> (i64, String, i64) {
 }
 
 #[tokio::test]
-async fn an_edit_marks_who_has_the_skill() {
+async fn an_edit_marks_agents_with_the_skill() {
     let app = TestApp::start().await;
     let (id, path, agent) = assigned(&app).await;
     app.clock.advance(Duration::from_mins(1));
@@ -76,7 +76,7 @@ async fn an_edit_that_changes_nothing_marks_nobody_unless_forced() {
 }
 
 #[tokio::test]
-async fn who_may_edit_a_skill() {
+async fn editing_a_skill_needs_its_permission() {
     let app = TestApp::start().await;
     let (id, path, _) = assigned(&app).await;
     let body = json!({ "content": "Be rude." });
@@ -93,7 +93,7 @@ async fn who_may_edit_a_skill() {
 }
 
 #[tokio::test]
-async fn a_skills_name_is_a_folders() {
+async fn a_skills_name_must_be_a_folder_name() {
     let app = TestApp::start().await;
     let (_, path, _) = assigned(&app).await;
     for (name, code) in [
@@ -113,7 +113,7 @@ async fn a_skills_name_is_a_folders() {
         assert_eq!(wrong.wrong_inputs()[0].0, "/input/name");
     }
     let wrong = app.operator.patch(&path, json!({ "name": "𝕊".repeat(80) })).await;
-    assert_eq!(wrong.violations(), [("/name", "TOO_LONG")], "longer than a file system takes");
+    assert_eq!(wrong.violations(), [("/name", "TOO_LONG")], "longer than a file system allows");
     let made =
         create(&app, &app.operator, json!({ "name": "Rechnungen prüfen", "content": "" })).await.data();
     assert_eq!(made["createSkill"]["name"], "Rechnungen prüfen");
@@ -125,7 +125,7 @@ async fn a_skills_name_is_a_folders() {
 }
 
 #[tokio::test]
-async fn the_log_has_the_hash_of_a_content_and_not_the_content() {
+async fn the_log_has_a_skills_hash_but_not_its_content() {
     let app = TestApp::start().await;
     let (_, path, _) = assigned(&app).await;
     app.operator.patch(&path, json!({ "content": "Whisper it." })).await.expect(200);

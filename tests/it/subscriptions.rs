@@ -1,4 +1,4 @@
-//! Watching: over WebSockets and over server-sent events, and how it ends.
+//! Subscriptions over WebSockets and server-sent events, and how they end.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn start(app: &TestApp, agent: i64) {
     app.operator.post(&path, Value::Null).await.expect(200);
 }
 
-/// Waits until what was sent before has reached the service: a query on the same socket is answered.
+/// Waits until the service has received what was sent before: a query on the same socket is answered.
 async fn settled(client: &mut Client) {
     client.subscribe("settled", "{ __typename }", json!({})).await;
     assert_eq!(client.next().await["payload"]["data"]["__typename"], "Query");
@@ -71,7 +71,7 @@ async fn queries_and_mutations_run_over_a_socket_too() {
 }
 
 #[tokio::test]
-async fn who_breaks_the_protocol_is_cut_off_with_its_code() {
+async fn protocol_violations_close_the_socket_with_a_code() {
     let app = TestApp::start().await;
     let subscribe = |id: &str| json!({"type": "subscribe", "id": id, "payload": {"query": WATCH, "variables": {"o": app.org}}});
     let connect = || Client::connect(&app.base, "graphql-transport-ws");
@@ -125,7 +125,7 @@ async fn an_expired_token_ends_a_subscription_and_its_socket() {
 }
 
 #[tokio::test]
-async fn a_removed_member_hears_no_more() {
+async fn a_removed_members_subscription_ends() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut client = Client::of(&app.viewer).await;
@@ -176,7 +176,7 @@ const OF_AGENT: &str =
     "subscription($o: Id!, $a: Id!) { seen: agentConversationChanged(orgId: $o, agentId: $a) { id status } }";
 
 impl Client {
-    /// What the next change shows.
+    /// The next change's record.
     async fn seen(&mut self) -> Value {
         let next = self.next().await;
         assert_eq!(next["type"], "next", "{next}");
@@ -191,7 +191,7 @@ impl Client {
     }
 }
 
-/// Starts a conversation in an organization; its id.
+/// Starts a conversation in an organization and returns its id.
 async fn begin(actor: &Actor, org: i64, agent: i64, text: Option<&str>) -> i64 {
     let start = "mutation($o: Id!, $a: Id!, $t: String) { startConversation(orgId: $o, input: { agentId: $a, text: $t }) { id } }";
     let data = actor.gql(start, json!({ "o": org, "a": agent, "t": text })).await.data();
@@ -210,7 +210,7 @@ async fn decide_on(app: &TestApp, conversation: i64) -> i64 {
 }
 
 #[tokio::test]
-async fn every_change_of_a_conversation_is_seen_by_those_who_may_and_once() {
+async fn permitted_subscribers_see_every_conversation_change_once() {
     let app = TestApp::start().await;
     let (agent, another) = (app.agent().await, app.agent().await);
     let (mut all, mut one) = (Client::of(&app.admin).await, Client::of(&app.viewer).await);
@@ -219,7 +219,7 @@ async fn every_change_of_a_conversation_is_seen_by_those_who_may_and_once() {
     settled(&mut all).await;
     settled(&mut one).await;
 
-    // That of another agent is not for those who watch the one.
+    // Subscribers to one agent don't see another agent's.
     let quiet = begin(&app.operator, app.org, another, None).await;
     let seen = all.seen().await;
     assert_eq!(
@@ -233,7 +233,7 @@ async fn every_change_of_a_conversation_is_seen_by_those_who_may_and_once() {
     let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"And?\" }) { id } }";
     app.operator.gql(post, json!({ "o": app.org, "c": id })).await.data();
     assert_eq!(all.seen().await["messageCount"], 2);
-    // Each shows how it is when it is told: the next change waits until both have seen this one.
+    // Each event shows the state when it is sent: the next change waits until both have seen this one.
     assert_eq!(one.seen().await["status"], "OPEN");
     let approval = decide_on(&app, id).await;
     assert_eq!(all.seen().await["status"], "PENDING");
@@ -248,14 +248,14 @@ async fn every_change_of_a_conversation_is_seen_by_those_who_may_and_once() {
     let seen = all.seen().await;
     assert_eq!((&seen["status"], &seen["title"]), (&json!("RESOLVED"), &json!("Done")));
     assert_eq!(one.seen().await, json!({ "id": id, "status": "RESOLVED" }));
-    // What was refused is no change, and nothing comes twice.
+    // A refused operation is no change, and nothing comes twice.
     assert_eq!(app.viewer.gql(edit, json!({ "o": app.org, "c": id })).await.code(), "PERMISSION_DENIED");
     settled(&mut all).await;
     settled(&mut one).await;
 }
 
 #[tokio::test]
-async fn a_stranger_hears_of_no_conversation_but_their_own() {
+async fn a_stranger_hears_only_of_their_own_conversations() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let theirs = app.populate_other(1).await.agents[0];
@@ -264,10 +264,10 @@ async fn a_stranger_hears_of_no_conversation_but_their_own() {
         let ours = json!({ "o": app.org, "a": agent });
         assert_eq!(stranger.refused(query, ours).await, "NOT_A_MEMBER");
     }
-    // The list of the whole organization is for those who may see it; an agent's for every member.
+    // The organization's whole list needs a permission; an agent's is for every member.
     let mut viewer = Client::of(&app.viewer).await;
     assert_eq!(viewer.refused(CONVERSATIONS, json!({ "o": app.org })).await, "PERMISSION_DENIED");
-    // Naming our agent within their own organization leads nowhere.
+    // Naming our agent in their own organization finds nothing.
     stranger.subscribe("2", OF_AGENT, json!({ "o": app.other_org, "a": agent })).await;
     stranger.subscribe("3", CONVERSATIONS, json!({ "o": app.other_org })).await;
     settled(&mut stranger).await;
@@ -285,7 +285,7 @@ async fn conversations_are_seen_over_server_sent_events() {
     let body = json!({ "query": OF_AGENT, "variables": { "o": app.org, "a": agent } });
     let mut response = request.json(&body).send().await.unwrap();
     let (mut text, mut begun) = (String::new(), Vec::new());
-    // Nothing tells when the service has begun to watch.
+    // Nothing says when the service has started watching.
     while !text.contains("\n\n") && begun.len() < 200 {
         begun.push(begin(&app.operator, app.org, agent, None).await);
         if let Ok(chunk) = timeout(Duration::from_millis(100), response.chunk()).await {
@@ -298,7 +298,7 @@ async fn conversations_are_seen_over_server_sent_events() {
 }
 
 #[tokio::test]
-async fn the_operations_of_a_socket_have_together_what_one_request_has_and_get_it_back() {
+async fn a_sockets_operations_share_one_budget_and_return_it() {
     let app = TestApp::start().await;
     let first = app.agent().await;
     let more = "INSERT INTO agents (organization_id, server_id, image_id, name, created_at, updated_at) \
@@ -308,7 +308,7 @@ async fn the_operations_of_a_socket_have_together_what_one_request_has_and_get_i
     }
     app.execute("UPDATE agents SET description = $1", vec!["x".repeat(256 << 10).into()]).await;
     let agents: Vec<i64> = app.column("SELECT id FROM agents ORDER BY id").await;
-    // A password that takes a second or more to compare: so long its operation holds what was answered before.
+    // A password that takes a second or more to compare: for that long its operation holds the earlier answers.
     app.user("slow@example.org", true).await;
     let slow =
         "$argon2id$v=19$m=19456,t=100,p=1$c2FsdHNhbHRzYWx0$MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI";
@@ -336,7 +336,7 @@ async fn the_operations_of_a_socket_have_together_what_one_request_has_and_get_i
             heard[message["id"].as_str().unwrap().parse::<usize>().unwrap()] = message["payload"].clone();
         }
     }
-    assert_eq!(heard[2]["data"]["agents"]["total"], 20, "what is small is answered meanwhile");
+    assert_eq!(heard[2]["data"]["agents"]["total"], 20, "small answers still fit");
     let is_whole = |payload: &Value| payload["data"]["large"].to_string().len() > 5 << 20;
     let refused: Vec<&Value> = heard[..2].iter().filter(|payload| !is_whole(payload)).collect();
     assert_eq!(refused.len(), 1);
@@ -344,7 +344,7 @@ async fn the_operations_of_a_socket_have_together_what_one_request_has_and_get_i
     let told = errors.iter().find(|error| error["path"][0] == "large").unwrap();
     assert_eq!(told["extensions"]["code"], "QUERY_TOO_COMPLEX");
     assert!(told["message"].as_str().unwrap().contains("one socket"), "{told}");
-    // It is made all the same, and what was answered is given back.
+    // The change is made all the same, and the budget is returned.
     let status = "SELECT COUNT(*) FROM agents WHERE status = 'SPAWNING'";
     assert_eq!(app.one::<i64>(status, vec![]).await, 2);
     client.subscribe("3", &held(agents[2]), json!({})).await;

@@ -1,9 +1,9 @@
-//! The law of tenancy, for every root field that the schema has or will have: nobody reaches another organization,
-//! neither by naming it nor by naming what is in it.
+//! The law of tenancy, for every present and future root field: nobody reaches another organization, neither by
+//! naming it nor by naming something in it.
 //!
-//! Calls are made from the schema's own description: each place for an id is tried in turn with an id of the other
-//! organization, while everything else in the call is right. A new field is covered the moment it exists; a
-//! mutation is called as `harness/good_calls.rs` says, the rest with what its types tell.
+//! Calls are generated from the schema: each position for an id is tried in turn with an id of the other
+//! organization, while everything else is right. A new field is covered as soon as it exists. A
+//! mutation gets the arguments of `harness/good_calls.rs`, other fields what their types say.
 
 use async_graphql::registry::{MetaField, MetaInputValue, MetaType, Registry};
 use futures::StreamExt;
@@ -22,14 +22,14 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::{Answer, Population, Spare, TestApp, good_calls};
 
-/// Places for an id that are exempt, and why. The list only shrinks: a line that is not needed fails.
+/// Exempt positions for ids, with the reason. The list only shrinks: an unneeded line fails.
 const EXEMPT: &[(&str, &str, &str)] = &[];
 
-/// Places where even an own id is not found, and why. The list only shrinks, too.
+/// Positions where even one's own id isn't found, with the reason. This list only shrinks, too.
 const NOT_FOUND_AT_HOME: &[(&str, &str, &str)] =
     &[("postMessage", "input.attachmentIds", "those of the population have been posted")];
 
-/// Values by the name of the argument or input field, where the type alone does not tell.
+/// Values by name of the argument or input field, where the type isn't enough.
 fn by_name(name: &str) -> Option<Value> {
     Some(match name {
         "email" => json!("somebody@example.com"),
@@ -43,7 +43,7 @@ fn by_name(name: &str) -> Option<Value> {
     })
 }
 
-/// The kinds of ids, by how arguments and types are called.
+/// The kinds of ids, by the names of arguments and types.
 fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
     let kinds: [(&str, &Vec<i64>); 22] = [
         ("version", &all.policy_versions),
@@ -75,14 +75,14 @@ fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
     last.or_else(|| kinds.iter().find(|(name, _)| kind.contains(name))).map(|(_, ids)| ids.as_slice())
 }
 
-/// One place in a call that takes an id.
+/// A position in a call that takes an id.
 #[derive(Clone, Debug, PartialEq)]
 struct Place {
     /// From the arguments down: `input`, `serverId`.
     path: Vec<String>,
     list: bool,
     required: bool,
-    /// An id there of this organization, and one of the other.
+    /// An id for this position from this organization, and one from the other.
     ours: i64,
     theirs: i64,
 }
@@ -101,7 +101,7 @@ struct Law<'a> {
     theirs: &'a Population,
 }
 
-/// Ids that somebody else gives out, and that name nothing of ours.
+/// Ids assigned by others, which name nothing of ours.
 const OF_OTHERS: [&str; 1] = ["installationId"];
 
 fn named(ty: &str) -> &str {
@@ -139,7 +139,7 @@ impl Law<'_> {
         }
     }
 
-    /// An id for the argument `name`; a plain `id` is of the kind that the field answers with or is named for.
+    /// An id for the argument `name`. A plain `id` is of the kind that the field returns or is named after.
     fn id(&self, all: &Population, name: &str) -> i64 {
         let found = if name == "id" || name == "ids" {
             let field = self.field.name.trim_end_matches("Changed");
@@ -147,17 +147,17 @@ impl Law<'_> {
         } else {
             ids(all, name)
         };
-        let missing = || panic!("{}({name}): of what kind is this id? Tell `ids`.", self.field.name);
+        let missing = || panic!("{}({name}): what kind of id is this? Add it to `ids`.", self.field.name);
         found.and_then(|ids| ids.first()).copied().unwrap_or_else(missing)
     }
 
-    /// The arguments of a call that succeeds; none for what is not among [`good_calls`].
+    /// The arguments of a call that succeeds, if it is one of the [`good_calls`].
     fn good(&self) -> Option<Value> {
         let calls = good_calls(self.theirs, Spare::of(self.theirs));
         calls.into_iter().find(|(name, _)| *name == self.field.name).map(|(_, arguments)| arguments)
     }
 
-    /// The arguments of a call in `org` in which only `foreign` is of this organization.
+    /// The arguments of a call in `org` where only `foreign` is from this organization.
     fn arguments(&self, org: i64, places: &[Place], foreign: Option<&Place>) -> Value {
         let mut arguments = self.good().unwrap_or_else(|| {
             let is_needed = |name: &str, arg: &MetaInputValue| {
@@ -223,7 +223,7 @@ impl Law<'_> {
         format!("{kind}({}) {{ {field}({}) {selection} }}", declared.join(", "), passed.join(", "))
     }
 
-    /// Why an answer breaks the law for `place`; `None` where it keeps it.
+    /// Why an answer breaks the law at `place`. None if it doesn't.
     fn broken(&self, place: &Place, answer: &Answer) -> Option<String> {
         let extensions = &answer.body["errors"][0]["extensions"];
         let not_found = |violation: &Value| violation["code"] == "NOT_FOUND";
@@ -232,7 +232,7 @@ impl Law<'_> {
             Some("VALIDATION_FAILED") => {
                 extensions["errors"].as_array().is_some_and(|errors| errors.iter().any(not_found))
             }
-            // A filter may just find nothing.
+            // A filter may simply find nothing.
             None if self.root == "Query" && !place.required => {
                 let found = &answer.body["data"][&self.field.name];
                 found["total"] == 0 || found.as_array().is_some_and(Vec::is_empty)
@@ -279,10 +279,9 @@ async fn no_id_of_another_organization_is_found() {
     assert!(tried > 10, "{tried}");
 }
 
-/// The same calls with ids of their own: what is not found there would not be found anywhere, and would prove
-/// nothing above.
+/// The same calls with the organization's own ids: if those weren't found, the test above would prove nothing.
 #[tokio::test]
-async fn the_same_calls_find_what_is_their_own() {
+async fn the_same_calls_find_their_own_records() {
     let app = TestApp::start().await;
     let theirs = app.populate_other(4).await;
     let mut laws = laws(&app.service.graphql.catalogue, &theirs, &theirs);
@@ -311,7 +310,7 @@ async fn the_same_calls_find_what_is_their_own() {
 }
 
 #[tokio::test]
-async fn the_stranger_is_no_member_for_any_field() {
+async fn the_stranger_is_never_a_member() {
     let app = TestApp::start().await;
     let (ours, theirs) = (app.populate(4).await, app.populate_other(4).await);
     for law in laws(&app.service.graphql.catalogue, &ours, &theirs) {
@@ -330,7 +329,7 @@ async fn the_stranger_is_no_member_for_any_field() {
     }
 }
 
-/// The code of the first error that the stranger hears.
+/// The code of the first error the stranger gets.
 async fn watch(app: &TestApp, document: &str, arguments: Value) -> String {
     let user = app.stranger.user.unwrap();
     let person = Person {

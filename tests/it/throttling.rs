@@ -1,4 +1,4 @@
-//! Throttling of credentials: guesses get slower, for everybody who guesses, and nobody is locked out for good.
+//! Throttling: guesses get slower for everyone who guesses, and nobody is locked out for good.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::harness::{Actor, TestApp};
 
 const EMAIL: &str = "someone@example.org";
 
-/// How often a guess was looked at before one was put off, and for how long that was.
+/// How many guesses were checked before one was throttled, and for how long.
 async fn guesses(app: &TestApp, email: &str) -> (usize, Value) {
     for n in 0..50 {
         let answer = app.sign_in(email, "a guess").await;
@@ -20,16 +20,16 @@ async fn guesses(app: &TestApp, email: &str) -> (usize, Value) {
         }
         assert_eq!(answer.code(), "SIGN_IN_FAILED");
     }
-    panic!("nobody was put off");
+    panic!("nobody was throttled");
 }
 
 #[tokio::test]
-async fn guesses_are_put_off_for_twice_as_long_each_time_whether_or_not_there_is_an_account() {
+async fn each_guess_doubles_the_delay_whether_or_not_the_account_exists() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     for email in [EMAIL, "nobody@example.org"] {
         assert_eq!(guesses(&app, email).await, (5, json!(1)), "{email}");
-        // The right password is put off as well: the answer tells nothing.
+        // The right password is throttled as well, so the answer reveals nothing.
         assert_eq!(app.sign_in(email, "correct horse").await.code(), "RATE_LIMITED");
         for seconds in [1, 2, 4, 8, 16] {
             app.clock.advance(Duration::from_secs(seconds));
@@ -39,7 +39,7 @@ async fn guesses_are_put_off_for_twice_as_long_each_time_whether_or_not_there_is
 }
 
 #[tokio::test]
-async fn the_right_password_wipes_the_slate_and_time_does() {
+async fn the_right_password_or_time_resets_the_delay() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     for _ in 0..4 {
@@ -60,7 +60,7 @@ async fn the_right_password_wipes_the_slate_and_time_does() {
 }
 
 #[tokio::test]
-async fn a_wait_has_an_end_even_for_an_account_that_is_hammered() {
+async fn the_delay_is_bounded_even_for_a_hammered_account() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     for _ in 0..30 {
@@ -72,7 +72,7 @@ async fn a_wait_has_an_end_even_for_an_account_that_is_hammered() {
 }
 
 #[tokio::test]
-async fn a_hundred_guesses_at_once_are_counted_as_a_hundred() {
+async fn a_hundred_concurrent_guesses_count_as_a_hundred() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     let all = futures::future::join_all((0..40).map(|_| app.sign_in(EMAIL, "a guess"))).await;
@@ -81,17 +81,17 @@ async fn a_hundred_guesses_at_once_are_counted_as_a_hundred() {
 }
 
 #[tokio::test]
-async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
+async fn an_account_hammered_from_elsewhere_stays_open_to_its_owner() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     app.sign_in(EMAIL, "correct horse").await.data();
-    // Twenty failures from everywhere: each address for itself has none.
+    // Twenty failures from everywhere, each address having none of its own.
     for _ in 0..4 {
         guesses(&app, EMAIL).await;
         app.execute("DELETE FROM sign_in_throttle WHERE failures < 5", vec![]).await;
         app.clock.advance(Duration::from_hours(1));
     }
-    // This address has had a session of the account; what counts everywhere does not count here.
+    // This address has had a session of the account, so the global counter doesn't apply here.
     app.sign_in(EMAIL, "correct horse").await.data();
     // Nor does what others do behind the same address.
     for n in 0..45 {
@@ -100,7 +100,7 @@ async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
     assert_eq!(app.sign_in("nobody@example.org", "a guess").await.code(), "RATE_LIMITED");
     app.sign_in(EMAIL, "correct horse").await.data();
     app.clock.advance(Duration::from_hours(13));
-    // For an address that never had one, it does.
+    // For an address without one, it does.
     app.execute("UPDATE sessions SET ip = '192.0.2.1'", vec![]).await;
     let mut codes = Vec::new();
     for _ in 0..30 {
@@ -110,21 +110,21 @@ async fn an_account_that_is_hammered_from_elsewhere_stays_open_to_its_owner() {
     assert!(codes.contains(&"RATE_LIMITED".to_owned()));
 }
 
-/// How a wrong password is answered.
+/// The answer to a wrong password.
 async fn refusal(app: &TestApp, email: &str) -> (String, Value) {
     let answer = app.sign_in(email, "a guess").await;
     (answer.code(), answer.body["errors"][0]["extensions"]["details"]["retry_after"].clone())
 }
 
 #[tokio::test]
-async fn guessing_tells_nobody_who_has_signed_in_from_the_same_address() {
+async fn guessing_does_not_reveal_sign_ins_from_the_same_address() {
     let app = TestApp::start_with(|config| config.metrics.listen = Some("127.0.0.1:0".parse().unwrap()));
     let app = app.await;
     let page = app.measured().await;
     app.user(EMAIL, true).await;
     app.sign_in(EMAIL, "correct horse").await.data();
     app.execute("DELETE FROM sign_in_throttle", vec![]).await;
-    // The same is written and asked.
+    // Both write and read the same.
     let mut costs = Vec::new();
     for email in [EMAIL, "nobody@example.org"] {
         let before = (statements(&page).await, app.one::<i64>(COUNTERS, vec![]).await);
@@ -134,7 +134,7 @@ async fn guessing_tells_nobody_who_has_signed_in_from_the_same_address() {
     }
     assert_eq!(costs[0], costs[1], "statements, failures that were counted");
     assert!(costs[0].0 > 10 && costs[0].1 == 3, "{costs:?}");
-    // The same is answered while the address is put off, try by try.
+    // The answers are the same while the address is throttled, attempt by attempt.
     for n in 0..45 {
         app.sign_in(&format!("nobody-{n}@example.org"), "a guess").await;
     }
@@ -144,14 +144,14 @@ async fn guessing_tells_nobody_who_has_signed_in_from_the_same_address() {
         assert_eq!(known, refusal(&app, "nobody@example.org").await);
         app.clock.advance(Duration::from_millis(10));
     }
-    // And it is not free: guesses at the account from there have an end of their own.
+    // And it isn't free: guesses at the account from there have their own limit.
     let held = "SELECT MAX(failures) FROM sign_in_throttle";
     let before: i64 = app.one(held, vec![]).await;
     assert_eq!(app.sign_in(EMAIL, "correct horse").await.code(), "RATE_LIMITED");
     assert_eq!(app.one::<i64>(held, vec![]).await, before);
 }
 
-/// How many statements the service has run, those in transactions included.
+/// The number of statements the service has run, including those in transactions.
 async fn statements(page: &Actor) -> i64 {
     let text = page.get("/metrics").await.text;
     let counts = text.lines().filter(|line| line.starts_with("muster_sql_statement_duration_seconds_count"));
@@ -161,7 +161,7 @@ async fn statements(page: &Actor) -> i64 {
 const COUNTERS: &str = "SELECT COALESCE(CAST(SUM(failures) AS BIGINT), 0) FROM sign_in_throttle";
 
 #[tokio::test]
-async fn nothing_typed_is_kept_and_what_makes_one_wait_is_noted() {
+async fn typed_secrets_are_not_stored_and_delays_are_logged() {
     let app = TestApp::start().await;
     let id = app.user(EMAIL, true).await;
     guesses(&app, EMAIL).await;
@@ -171,12 +171,12 @@ async fn nothing_typed_is_kept_and_what_makes_one_wait_is_noted() {
     muster::core::audit::write_refusals(&app.core, true).await.unwrap();
     let sql = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'signIn' AND outcome = 'REFUSED' AND target_id = $1 AND organization_id IS NULL";
     assert!(app.one::<i64>(sql, vec![id.into()]).await >= 1);
-    // The stranger is nobody special here.
+    // The stranger gets no special treatment.
     assert_eq!(app.sign_in("stranger@example.com", "a guess").await.code(), "SIGN_IN_FAILED");
 }
 
 #[tokio::test]
-async fn links_are_not_guessed_either() {
+async fn guessing_links_is_limited_too() {
     let app = TestApp::start().await;
     let reset = "mutation($t: SecretString!) { resetPassword(token: $t, newPassword: \"battery staple\") }";
     let mut codes = Vec::new();

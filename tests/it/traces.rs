@@ -1,4 +1,4 @@
-//! Traces: what a collector receives over OTLP, decoded with the types of OpenTelemetry's own protocol crate.
+//! Traces: what a collector receives over OTLP, decoded with OpenTelemetry's own protocol crate.
 
 use std::{
     path::Path,
@@ -27,7 +27,7 @@ const PARENT: &str = "b7ad6b7169203331";
 struct Collector {
     bytes: Arc<Mutex<Vec<u8>>>,
     spans: Arc<Mutex<Vec<Span>>>,
-    /// How many batches came as a part of a trace.
+    /// How many batches arrived as part of a trace.
     traced: Arc<Mutex<u32>>,
 }
 
@@ -46,13 +46,13 @@ async fn take(State(collector): State<Collector>, headers: http::HeaderMap, body
     }
 }
 
-/// A collector, and a service that sends to it what `ratio` of its requests did.
+/// A collector, and a service that sends it the given `ratio` of its requests.
 async fn traced(ratio: f64) -> (TestApp, Collector) {
     traced_with(ratio, |_| ()).await
 }
 
 async fn traced_with(ratio: f64, configure: impl FnOnce(&mut Config)) -> (TestApp, Collector) {
-    // The process' own subscriber: run with cargo-nextest, one process a test.
+    // The process's own subscriber: run with cargo-nextest, one process per test.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let collector = Collector::default();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -112,7 +112,7 @@ async fn a_request_is_one_trace_from_its_caller_to_its_statements() {
     assert!(statements.iter().any(|span| span.parent_span_id == field.span_id), "{statements:#?}");
     assert!(
         statements.iter().any(|span| span.parent_span_id == request.span_id),
-        "authentication asks as well"
+        "authentication queries as well"
     );
     for statement in statements {
         assert!(attribute(statement, "db.query.text").contains("$1"));
@@ -122,7 +122,7 @@ async fn a_request_is_one_trace_from_its_caller_to_its_statements() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_failures_and_rounds_are_traced_without_what_they_are_about() {
+async fn changes_failures_and_rounds_are_traced_without_their_data() {
     let (app, collector) = traced(1.0).await;
     let body = json!({ "name": "canary-name", "description": "canary-text" });
     let made = app.owner.post(&format!("/v1/org/{}/server?canary=1", app.org), body.clone()).await;
@@ -141,7 +141,7 @@ async fn changes_failures_and_rounds_are_traced_without_what_they_are_about() {
         spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
     };
     let change = named("mutation createServer");
-    // The server, and its line in the audit log.
+    // The server and its audit entry.
     for (statement, count) in [("INSERT", 2), ("COMMIT", 1)] {
         let is_it = |span: &&Span| span.name == statement && span.trace_id == change.trace_id;
         assert_eq!(spans.iter().filter(is_it).count(), count, "{statement}: {spans:#?}");
@@ -157,14 +157,14 @@ async fn changes_failures_and_rounds_are_traced_without_what_they_are_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_sampled_is_not_sent_and_what_goes_out_says_its_trace() {
+async fn unsampled_traces_are_not_sent_and_outgoing_calls_name_their_trace() {
     let (app, collector) = traced(0.0).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     app.viewer.get(&path).await.expect(200);
     with_parent(&app.stranger, &path, false).await.problem();
     traces::finish().await;
     assert!(collector.spans.lock().unwrap().is_empty());
-    // The caller's decision stands over the ratio.
+    // The caller's decision overrides the ratio.
     with_parent(&app.viewer, &path, true).await.expect(200);
     traces::finish().await;
     assert!(!collector.spans.lock().unwrap().is_empty());
@@ -175,7 +175,7 @@ async fn what_is_not_sampled_is_not_sent_and_what_goes_out_says_its_trace() {
     assert!(said.starts_with("00-") && said.len() == 55, "{said}");
 }
 
-/// Somebody else's server, which answers nothing of use and remembers the headers of each call.
+/// A foreign server, which answers nothing useful and records the headers of each call.
 async fn elsewhere() -> (String, Arc<Mutex<Vec<http::HeaderMap>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -191,7 +191,7 @@ async fn elsewhere() -> (String, Arc<Mutex<Vec<http::HeaderMap>>>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_to_others_is_a_part_of_the_trace_that_it_is_made_in() {
+async fn an_outgoing_call_joins_its_trace() {
     let (issuer, heard) = elsewhere().await;
     let (app, collector) = traced_with(1.0, |config| {
         let file = config.data_dir.join("oidc.toml");
@@ -206,7 +206,7 @@ async fn a_call_to_others_is_a_part_of_the_trace_that_it_is_made_in() {
     let request = app.stranger.request(Method::GET, start);
     let request = request.header("traceparent", sampled).header("tracestate", "vendor=canary");
     assert_eq!(Answer::of(request).await.problem(), (503, "UNAVAILABLE"));
-    // Who does not want the trace kept is passed on, too; and a call of nobody's has a trace of its own.
+    // A caller's wish not to be traced is passed on. A call outside any request has its own trace.
     with_parent(&app.stranger, start, false).await.problem();
     app.anonymous.get(start).await.problem();
     traces::finish().await;
@@ -221,5 +221,5 @@ async fn a_call_to_others_is_a_part_of_the_trace_that_it_is_made_in() {
     assert_ne!(parents[2][1], TRACE);
     assert_eq!(parents.len(), 3);
     assert!(heard.iter().all(|headers| !headers.contains_key("tracestate")), "{heard:?}");
-    assert_eq!(*collector.traced.lock().unwrap(), 0, "what carries spans is no part of a trace");
+    assert_eq!(*collector.traced.lock().unwrap(), 0, "exporting spans is not part of a trace");
 }

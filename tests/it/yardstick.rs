@@ -1,5 +1,5 @@
-//! The hand-written service that `docs/performance.md` compares with gives the very same JSON as `/v1`. Were it to
-//! give less, the comparison would be none.
+//! The hand-written service that `docs/performance.md` compares with returns exactly the same JSON as `/v1`. If
+//! it returned less, the comparison would be worthless.
 
 #[path = "../../crates/bench/src/bin/baseline/rows.rs"]
 #[expect(dead_code, reason = "attachments are read by the example alone")]
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::harness::TestApp;
 
-/// The rows that a query of the yardstick finds, on whichever database there is.
+/// The rows found by one of the yardstick's queries, on either database.
 macro_rules! found {
     ($app:expr, $row:ty, $sql:expr $(, $value:expr)*) => {
         if $app.database.get_database_backend() == sea_orm::DbBackend::Postgres {
@@ -36,7 +36,7 @@ const VOLUME: Volume = Volume {
     until: Timestamp(1_767_225_600_000),
 };
 
-/// What passes with time is left out.
+/// Leaves out what changes with time.
 fn shown(answer: impl Serialize) -> Value {
     let mut answer = json!(answer);
     for record in answer["data"].as_array_mut().into_iter().flatten() {
@@ -46,7 +46,7 @@ fn shown(answer: impl Serialize) -> Value {
 }
 
 #[tokio::test]
-async fn agents_are_the_same() {
+async fn agents_match_the_service() {
     let app = TestApp::start().await;
     seed::run(&app.scope(), VOLUME).await.unwrap();
     let data = found!(app, rows::Agent, rows::AGENTS, app.org, 5_i64, 0_i64);
@@ -56,7 +56,7 @@ async fn agents_are_the_same() {
 }
 
 #[tokio::test]
-async fn the_organization_is_the_same() {
+async fn the_organization_matches_the_service() {
     let app = TestApp::start().await;
     let token = app.token(&["organization.view"]).await;
     let mut row = found!(app, rows::Organization, rows::ORGANIZATION, app.org).remove(0);
@@ -66,7 +66,7 @@ async fn the_organization_is_the_same() {
 }
 
 #[tokio::test]
-async fn messages_are_the_same() {
+async fn messages_match_the_service() {
     let app = TestApp::start().await;
     let made = seed::run(&app.scope(), VOLUME).await.unwrap();
     let (agent, conversation) = (made.first_agent.unwrap(), made.first_conversation.unwrap());

@@ -1,4 +1,4 @@
-//! What both faces read of a request before anything else: id, address, credential.
+//! What every face reads from a request first: id, address, credential.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -23,27 +23,27 @@ use crate::{
     },
 };
 
-/// A request as it arrived: what both faces read of it before anything else.
+/// A request on arrival: what every face reads from it first.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// The id that the response and the log carry (`X-Request-Id`).
+    /// The id in the response (`X-Request-Id`) and the log.
     pub request_id: String,
-    /// Where from.
+    /// The client's IP address.
     pub ip: Option<IpAddr>,
-    /// To do what.
+    /// The HTTP method.
     pub method: Method,
-    /// What for.
+    /// The request's URI.
     pub uri: Uri,
     /// The headers.
     pub headers: HeaderMap,
     notes: RequestNotes,
-    /// The connection's place, which is taken for as long as anybody has this.
+    /// The connection's place in the ledger, held for as long as the arrival lives.
     _place: Option<Place>,
 }
 
-/// The state of a face: whatever it is made of, the core is part of it.
+/// A face's state, whatever else it contains.
 pub trait HoldsCore: Send + Sync {
-    /// The core.
+    /// The shared core.
     fn core(&self) -> &Arc<Core>;
 }
 
@@ -74,7 +74,7 @@ impl<S: HoldsCore> FromRequestParts<S> for Arrival {
 }
 
 impl Arrival {
-    /// The request that has arrived, of this caller, through the face `via`.
+    /// Turns this arrival into a request by `caller` through the face `via`.
     #[must_use]
     pub fn request(&self, core: &Arc<Core>, caller: Caller, via: DecidedVia) -> Request {
         let mut request = Request::new(core, caller);
@@ -85,23 +85,23 @@ impl Arrival {
         request
     }
 
-    /// What the client calls itself.
+    /// The client's User-Agent.
     #[must_use]
     pub fn user_agent(&self) -> Option<&str> {
         self.headers.get(http::header::USER_AGENT)?.to_str().ok()
     }
 
-    /// Who sent it: anonymous without a credential. The request is charged to them, by its method.
+    /// Identifies the caller, anonymous without a credential, and charges the request to them by its method.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good; `RATE_LIMITED`.
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a bad credential; `RATE_LIMITED`.
     pub async fn caller(&self, core: &Arc<Core>) -> Result<Caller> {
         let caller = self.caller_uncharged(core).await?;
         self.charge(core, &caller, Class::of(&self.method))?;
         Ok(caller)
     }
 
-    /// Takes one from the bucket of the caller.
+    /// Takes one token from the caller's bucket.
     ///
     /// # Errors
     /// `RATE_LIMITED`.
@@ -117,12 +117,12 @@ impl Arrival {
         }
     }
 
-    /// The holder of `token`. A credential that is no good has its line in the audit log, and is charged to the address:
-    /// one that anybody could have made up before the database is asked for it, so that inventions cost it no more than
-    /// the address may ask.
+    /// Identifies the holder of `token`. A bad credential is written to the audit log and charged to the IP
+    /// address. If anyone could have made it up, it is charged before the database is queried, so that invented
+    /// credentials cost the database no more than the address's rate allows.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many of those.
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many bad ones.
     pub async fn authenticate(&self, core: &Arc<Core>, token: &str) -> Result<Caller> {
         let recognized = recognize(core, token).map_err(|problem| self.refuse(core, problem, None))?;
         let prepaid = if recognized.is_vouched_for(core) { None } else { Some(self.prepay(core)?) };
@@ -135,7 +135,7 @@ impl Arrival {
         }
     }
 
-    /// Takes one from the address's bucket for what may turn out to be no good.
+    /// Takes one token in advance from the IP address's bucket, for a credential that may turn out to be bad.
     ///
     /// # Errors
     /// `RATE_LIMITED`.
@@ -150,13 +150,13 @@ impl Arrival {
         Ok(Prepaid { limits: core.limits.as_ref(), ip: self.ip, notes })
     }
 
-    /// What a credential is answered that is no good: `problem`, or that there were too many of them.
+    /// The answer to a bad credential: `problem`, or a rate limit after too many of them.
     fn refuse(&self, core: &Core, problem: Problem, prepaid: Option<Prepaid<'_>>) -> Problem {
         audit::refused_credential(core, &problem, self.ip, &self.request_id);
         let is_bad = problem.code.status() == StatusCode::UNAUTHORIZED;
         match (prepaid, &core.limits) {
             (Some(prepaid), _) if is_bad => prepaid.spend(self),
-            // It is not the credential that is to blame.
+            // The credential is not to blame.
             (Some(prepaid), _) => prepaid.refund(),
             (None, Some(limits)) if is_bad => {
                 return limits.charge_address(self.ip, &self.notes).err().unwrap_or(problem);
@@ -166,10 +166,10 @@ impl Arrival {
         problem
     }
 
-    /// [`Self::caller`] for a face that charges what the request asks for by itself.
+    /// [`Self::caller`] for a face that charges each operation itself.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a credential that is no good; `RATE_LIMITED` after too many of those.
+    /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a bad credential; `RATE_LIMITED` after too many of them.
     pub async fn caller_uncharged(&self, core: &Arc<Core>) -> Result<Caller> {
         let caller = match bearer(&self.headers)? {
             Some(token) => self.authenticate(core, token).await?,
@@ -181,7 +181,7 @@ impl Arrival {
     }
 }
 
-/// A token taken in advance from the bucket of an address.
+/// A charge taken in advance from an IP address's bucket.
 pub struct Prepaid<'a> {
     limits: Option<&'a RateLimiter>,
     ip: Option<IpAddr>,
@@ -189,23 +189,23 @@ pub struct Prepaid<'a> {
 }
 
 impl Prepaid<'_> {
-    /// Returns it: the credential was valid after all.
+    /// Returns the charge: the credential was good.
     pub fn refund(&self) {
         if let Some(limits) = self.limits {
             limits.refund(self.ip);
         }
     }
 
-    /// Charges it to the request.
+    /// Keeps the charge: the credential was bad.
     pub fn spend(self, arrival: &Arrival) {
         arrival.notes.copy(&self.notes);
     }
 }
 
-/// The token of the request, if it carries one.
+/// The bearer token of the request, if it has one.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for another scheme.
+/// `UNAUTHENTICATED` for another authentication scheme.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
     match headers.get(header::AUTHORIZATION) {
         Some(value) => bearer_of(value.to_str().unwrap_or_default()).map(Some),
@@ -213,18 +213,18 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
     }
 }
 
-/// The token in the text of an `Authorization`.
+/// The token in the value of an `Authorization` header.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for another scheme.
+/// `UNAUTHENTICATED` for another authentication scheme.
 pub fn bearer_of(text: &str) -> Result<&str> {
     text.split_once(' ')
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, token)| token.trim())
-        .ok_or_else(|| Problem::new(Code::Unauthenticated, "Send `Authorization: Bearer` with a token."))
+        .ok_or_else(|| Problem::new(Code::Unauthenticated, "Send a token as `Authorization: Bearer`."))
 }
 
-/// Whether the body is declared as JSON.
+/// Whether the body is declared to be JSON.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
     let declared =

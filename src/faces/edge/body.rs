@@ -1,6 +1,7 @@
-//! Bodies: read when it is known whose they are, and not before.
+//! Request bodies. They are only read once the caller is known.
 //!
-//! Whoever is not known sends little; what is under way stands in the ledger while it arrives and for as long as anybody has it.
+//! Anonymous callers may only send little. Bodies in flight are in the ledger while they arrive and for as long
+//! as they are held.
 
 use std::sync::Arc;
 
@@ -15,10 +16,11 @@ use crate::{
     core::{Core, access::Caller},
 };
 
-/// The whole of a body of at most `most` bytes that `caller` sends.
+/// Reads a complete body of at most `most` bytes from `caller`.
 ///
 /// # Errors
-/// `PAYLOAD_TOO_LARGE`; `MALFORMED_REQUEST` where it breaks off; `RATE_LIMITED` or `UNAVAILABLE` where too much is under way.
+/// `PAYLOAD_TOO_LARGE`; `MALFORMED_REQUEST` if it breaks off; `RATE_LIMITED` or `UNAVAILABLE` if too much is in
+/// flight.
 pub async fn read(core: &Core, arrival: &Arrival, caller: &Caller, body: Body, most: usize) -> Result<Bytes> {
     let anonymous = matches!(caller, Caller::Anonymous);
     let most = if anonymous { most.min(core.config.limits.anonymous_body_bytes) } else { most };
@@ -47,16 +49,15 @@ impl Reading<'_> {
     async fn all(&mut self, mut body: Body, most: usize) -> Result<()> {
         let mut several = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| {
-                Problem::new(Code::MalformedRequest, "The body could not be read to its end.")
-            })?;
+            let frame =
+                frame.map_err(|_| Problem::new(Code::MalformedRequest, "The request body ended early."))?;
             let Ok(data) = frame.into_data() else { continue };
             let length = self.bytes.len() + several.len() + data.len();
             if length > most {
                 return Err(too_large(most));
             }
             self.enter(length)?;
-            // Most bodies are one piece, which is handed on as it came.
+            // Most bodies arrive in one piece, which is passed on without a copy.
             if self.bytes.is_empty() && several.is_empty() {
                 self.bytes = data;
                 continue;
@@ -70,7 +71,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Enters what has arrived, once it is more than little.
+    /// Enters what has arrived into the ledger, once it is more than a little.
     fn enter(&mut self, length: usize) -> Result<()> {
         if length <= SMALL {
             return Ok(());
@@ -86,6 +87,6 @@ impl Reading<'_> {
 }
 
 fn too_large(most: usize) -> Problem {
-    let detail = format!("The body is larger than the service takes: {most} bytes at most.");
+    let detail = format!("The body is too large: the maximum is {most} bytes.");
     Problem::new(Code::PayloadTooLarge, detail).with("limit", most)
 }

@@ -1,9 +1,10 @@
-//! Connections: how many there may be, and how long one may take to say what it wants and to take what it is given.
+//! Connections: how many there may be, and how long each may take to send a request and to read the answer.
 //!
-//! Whoever connects and says nothing, or says it a byte at a time, is cut off after the settings' time for a request's head; a
-//! body has the request's own deadline; whoever does not take its answer is cut off by [`Paced`]. So connections that are only
-//! held cost a descriptor each, for a bounded time, and a bounded number of them; requests of others are answered meanwhile.
-//! Where all places are taken, a few connections more are answered: probes as ever, everybody else that they come back.
+//! A client that connects and sends nothing, or one byte at a time, is cut off after the configured time for a
+//! request's head. A body has the request's own deadline, and a client that doesn't read its answer is cut off
+//! by [`Paced`]. So idle connections cost one descriptor each, for a bounded time and in bounded number, while
+//! other requests are answered. When all places are taken, a few more connections are accepted in reserve:
+//! probes are answered as usual, everyone else is told to come back.
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
 
@@ -23,23 +24,23 @@ use super::pace::Paced;
 use crate::core::Core;
 use crate::core::ledger::Place;
 
-/// How long nothing is accepted after accepting has failed: for want of descriptors, most likely.
+/// How long to pause after an accept fails, most likely for want of descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
-/// How long a connection of the reserve may take for its one request's head.
+/// How long a reserve connection may take to send the head of its one request.
 const IN_RESERVE: Duration = Duration::from_millis(500);
-/// How large a request's head may be, and how much of a body is buffered.
+/// The largest request head, in bytes, and how much of a body is buffered.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// What a request knows of its connection.
+/// What a request knows about its connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Who is at its other end.
+    /// The address of the peer.
     pub peer: SocketAddr,
     /// Its place in the ledger.
     pub place: Place,
 }
 
-/// Answers connections until `stopping`; then takes none any more and returns when the last one is done.
+/// Serves connections until `stopping`, then accepts no more and returns when the last one is done.
 pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping: CancellationToken) {
     let limits = &core.config.limits;
     let http = http(limits.header_timeout());
@@ -66,7 +67,7 @@ pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping:
         let stopping = stopping.clone();
         connections.spawn(async move {
             let mut connection = pin!(connection);
-            // A client that went away, or was cut off, is nothing to tell.
+            // A client that went away or was cut off isn't worth logging.
             if stopping.run_until_cancelled(connection.as_mut()).await.is_none() {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
@@ -88,7 +89,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Answers are written whole; waiting for more only delays them.
+                // Responses are written in full, so Nagle's algorithm would only delay them.
                 let _ = stream.set_nodelay(true);
                 return (stream, peer);
             }

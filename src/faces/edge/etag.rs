@@ -1,11 +1,11 @@
-//! Entity tags (RFC 9110, section 8.8.3): one made of bytes, and those that a client names.
+//! Entity tags (RFC 9110, section 8.8.3): computed from bytes, and listed by clients.
 
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::quality::FixedState;
 use http::{HeaderMap, HeaderValue, header};
 
-/// The ETag of these bytes.
+/// The ETag for these bytes.
 #[must_use]
 pub fn of(json: &[u8]) -> HeaderValue {
     let half = |seed| {
@@ -13,13 +13,13 @@ pub fn of(json: &[u8]) -> HeaderValue {
         hasher.write(json);
         hasher.finish()
     };
-    // Two halves that know nothing of each other. Not for secrets: whoever writes a record may write what they like.
+    // Two independent 64-bit halves. Not a secure hash: the author of a record can write anything into it.
     let both = u128::from(half(0x6d75_7374)) << 64 | u128::from(half(0x6574_6167));
     let text = ["\"", &hex::encode(both.to_be_bytes()), "\""].concat();
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// Whether `If-None-Match` names this ETag: then there is nothing new to send.
+/// Whether `If-None-Match` lists this ETag, so that there is nothing new to send.
 #[must_use]
 pub fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
     let tags = tags(headers, &header::IF_NONE_MATCH);
@@ -28,7 +28,7 @@ pub fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
         .any(|tag| tag == "*" || tag.trim_start_matches("W/").as_bytes() == etag.as_ref())
 }
 
-/// The entity tags of a header; none if it was not sent.
+/// The entity tags in a header, or None if it wasn't sent.
 pub fn tags<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<Vec<&'a str>> {
     let mut values = headers.get_all(name).iter().peekable();
     values.peek()?;
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_etag_is_of_every_byte() {
+    fn an_etag_covers_every_byte() {
         assert_eq!(of(b"{\"id\":1}"), of(b"{\"id\":1}"));
         let many: std::collections::HashSet<_> =
             (0..10_000).map(|n| of(format!("{{\"id\":{n}}}").as_bytes())).collect();

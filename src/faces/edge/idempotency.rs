@@ -1,4 +1,4 @@
-//! Idempotency keys: a change that is asked for twice under one key is made once, and answered twice.
+//! Idempotency keys: a change requested twice with the same key is made once and answered twice.
 //!
 //! ```text
 //! claim ──────────────► the change's transaction ──────────► keep the answer
@@ -6,17 +6,19 @@
 //!  (before anything)      or fails if it is not ours any more
 //! ```
 //!
-//! The mark stands in the same transaction as the change, so that the row tells after any crash which of the two it was:
-//! - not marked: nothing was changed. Once the claim is older than any request may get, the next one takes it over; if
-//!   the first one is alive after all, its transaction finds the row no longer its own, and undoes itself.
-//! - marked without an answer: the change was made, and what was answered is lost or was not kept. The next one is told so
-//!   (`IDEMPOTENCY_IN_DOUBT`) and has to look; nothing is ever made twice.
+//! The mark is written in the same transaction as the change, so after any crash the row shows whether the
+//! change was made:
+//! - not marked: nothing was changed. Once the claim is older than any request can be, the next request takes
+//!   it over. If the first one is still alive after all, its transaction finds that it no longer holds the row
+//!   and rolls back.
+//! - marked, but without an answer: the change was made, and its answer was lost or not kept. The next request
+//!   gets `IDEMPOTENCY_IN_DOUBT` and has to look for itself. Nothing is ever done twice.
 //!
-//! Work under a key goes on when its client has gone away: that is when the client will ask again.
+//! Work under a key continues after the client has gone away, because that is exactly when it will ask again.
 //!
-//! A key belongs to its caller and, in `/v1`, to the organization. Only successes and 422 are kept, for a day: any other
-//! refusal may pass. A kept answer is given again to callers who may still ask for it, and has null where it showed a secret.
-//! Every face that takes a key goes through [`once`].
+//! A key belongs to its caller and, in `/v1`, to the organization. Only successes and 422 are kept, for a day:
+//! any other refusal may be temporary. A kept answer is replayed only to callers who may still ask for it, with
+//! null in place of secrets. Every face that accepts keys goes through [`once`].
 
 use std::{
     collections::BTreeSet,
@@ -51,15 +53,15 @@ use crate::{
 
 /// The header that carries a key.
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The header of an answer that was given before.
+/// The header that marks a replayed answer.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// How long an answer is kept.
+/// How long an answer is kept, in milliseconds.
 const KEPT: i64 = 24 * 60 * 60 * 1000;
-/// How much longer than a request may take a claim is respected, in milliseconds.
+/// How long, beyond the longest request, a claim is respected, in milliseconds.
 const GRACE: i64 = 5_000;
-/// The largest answer that is kept.
+/// The largest answer to keep, in bytes.
 const LARGEST: usize = 64 << 10;
-/// How many bytes the kept answers of one caller take at most.
+/// The most bytes of kept answers per caller.
 const MOST_OF_ONE: i64 = 8 << 20;
 /// The longest key.
 const LONGEST: usize = 255;
@@ -73,16 +75,16 @@ pub struct Answer {
     pub media: HeaderValue,
     /// The body.
     pub body: Bytes,
-    /// The body as it may be kept, without secrets; none for what may be otherwise another time.
+    /// The body to keep, without secrets. None if it may differ next time.
     pub kept: Option<Bytes>,
-    /// After how many seconds to come back.
+    /// Seconds until the client should retry.
     pub retry_after: Option<i64>,
-    /// Whether it was given before.
+    /// Whether the answer is a replay.
     pub replayed: bool,
 }
 
 impl Answer {
-    /// Something that was made, as JSON.
+    /// The answer to a successful creation, as JSON.
     #[must_use]
     pub fn created(json: Bytes) -> Self {
         Self {
@@ -95,7 +97,7 @@ impl Answer {
         }
     }
 
-    /// The headers that only such answers have.
+    /// Adds the headers specific to these answers.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
         headers.insert(header::CONTENT_TYPE, self.media.clone());
         if let Some(seconds) = self.retry_after {
@@ -107,7 +109,7 @@ impl Answer {
     }
 }
 
-/// A refusal under an idempotency key.
+/// The answer to a refusal under an idempotency key.
 pub fn refusal(problem: &Problem, instance: &str, request_id: &str) -> Answer {
     telemetry::problem(problem, request_id);
     let status = problem.code.status();
@@ -122,7 +124,7 @@ pub fn refusal(problem: &Problem, instance: &str, request_id: &str) -> Answer {
     }
 }
 
-/// Whether an answer of this status would be the same another time.
+/// Whether an answer with this status would be the same next time.
 #[must_use]
 pub fn is_lasting(status: u16) -> bool {
     matches!(status, 200..=299 | 422)
@@ -130,21 +132,21 @@ pub fn is_lasting(status: u16) -> bool {
 
 /// A request with a key.
 pub struct Keyed<'a> {
-    /// Who asks.
+    /// The caller.
     pub caller: &'a Caller,
-    /// The organization that the key belongs to as well; 0 where the request may be about several.
+    /// The organization the key belongs to, or 0 if the request may concern several.
     pub org: OrgId,
     /// The key.
     pub key: &'a str,
-    /// What makes it this request and no other: where it goes, and all that it says.
+    /// What identifies the request: its target and its complete content.
     pub parts: &'a [&'a [u8]],
 }
 
-/// Does `work` once for all requests that are this one: the answer of `work`, or the one that was given before, if `again`
-/// still lets the caller have it.
+/// Runs `work` once for all identical requests. Returns its answer, or the earlier one if `again` still permits
+/// it to the caller.
 ///
 /// # Errors
-/// Those of [`claim`] and of `again`; `UNAVAILABLE` for work that takes longer than a request may.
+/// Those of [`claim`] and `again`; `UNAVAILABLE` if the work takes longer than a request may.
 pub async fn once<F>(
     core: &Arc<Core>,
     keyed: Keyed<'_>,
@@ -165,47 +167,48 @@ where
     }
 }
 
-/// What a key has come to.
+/// The result of claiming a key.
 pub enum Claimed {
     /// The request may make its change.
     Ours(Arc<Claim>),
-    /// It was made and answered before.
+    /// The change was already made and answered.
     Before(Answer),
 }
 
-/// A key, held by one request.
+/// A key held by one request.
 pub struct Claim {
     core: Arc<Core>,
     org: OrgId,
     caller: String,
     key: String,
-    /// Names this request among those that have held the key.
+    /// Identifies this request among those that have held the key.
     holder: String,
-    /// The permissions that the answer has needed besides those of its root fields, and where.
+    /// The permissions the answer needed beyond those of its root fields, and in which organization.
     needed: Mutex<Needed>,
 }
 
 type Needed = BTreeSet<(i64, &'static str)>;
 
-/// The key that a request carries.
+/// The key of a request.
 ///
 /// # Errors
-/// `MALFORMED_REQUEST` for one that is empty, too long or not printable ASCII, and for two.
+/// `MALFORMED_REQUEST` for a key that is empty, too long, or not printable ASCII, and for more than one key.
 pub fn key_of(headers: &HeaderMap) -> Result<Option<&str>> {
     let mut given = headers.get_all(&KEY).iter();
     let Some(value) = given.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
-    // The draft has a string of structured fields; nearly everybody sends the bare text.
+    // The draft makes it a structured-field string, but nearly everyone sends the bare text.
     let key = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     let good = (1..=LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
     if good && given.next().is_none() {
         return Ok(Some(key));
     }
-    let detail = format!("`Idempotency-Key` takes one key of 1 to {LONGEST} visible ASCII characters.");
+    let detail =
+        format!("`Idempotency-Key` must be a single key of 1 to {LONGEST} visible ASCII characters.");
     Err(Problem::new(Code::MalformedRequest, detail).with("header", "Idempotency-Key"))
 }
 
-/// What tells one request from another: each part with its length before it.
+/// Identifies a request: a hash of its parts, each preceded by its length.
 pub fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
@@ -215,11 +218,11 @@ pub fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Claims `key` for a request of this fingerprint; none for a caller whom nobody knows, who has no keys.
+/// Claims `key` for a request with this fingerprint. None for anonymous callers, who have no keys.
 ///
 /// # Errors
-/// `IDEMPOTENCY_KEY_REUSED` for another request than the first; `IDEMPOTENCY_IN_PROGRESS` while that one is under way;
-/// `IDEMPOTENCY_IN_DOUBT` if its change was made and its answer lost.
+/// `IDEMPOTENCY_KEY_REUSED` for a different request than the first; `IDEMPOTENCY_IN_PROGRESS` while that one is
+/// running; `IDEMPOTENCY_IN_DOUBT` if its change was made and its answer lost.
 pub async fn claim(
     core: &Arc<Core>,
     caller: &Caller,
@@ -241,7 +244,7 @@ pub async fn claim(
         holder: format!("{holder:032x}"),
         needed: Mutex::default(),
     };
-    // Each turn ends it, unless the row changes hands between two statements.
+    // Every pass ends the loop, unless the row changes hands between two statements.
     for _ in 0..5 {
         if claim.insert(fingerprint).await? {
             return Ok(Some(Claimed::Ours(Arc::new(claim))));
@@ -256,16 +259,16 @@ pub async fn claim(
     Err(in_progress())
 }
 
-/// Removes what is no longer kept; says how much.
+/// Removes expired keys and returns how many.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn remove_expired(core: &Core) -> Result<u64> {
     Ok(core.db.sweep("idempotency_keys", "expires_at <= $1", core.clock.now().0).await?)
 }
 
-/// Does `work` under a claim, to its end even if nobody waits for it any more, and keeps what it answers. It has the time that
-/// a request has: afterwards somebody else may have the key.
+/// Runs `work` under a claim to its end, even if nobody waits for it any longer, and keeps the answer. It has
+/// as long as a request has; after that, another request may take the key.
 ///
 /// # Errors
 /// `UNAVAILABLE` if the work took too long, `INTERNAL` if it panicked.
@@ -282,25 +285,25 @@ where
         if let Err(problem) = claim.keep(kept).await {
             tracing::error!(%problem, "idempotency.answer_not_kept");
         }
-        // The client may be gone.
+        // The client may be gone by now.
         let _ = tell.send(done);
     };
     core.tasks.spawn(working.in_current_span());
     match told.await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(_)) => {
-            Err(Problem::new(Code::Unavailable, "The request took too long; ask again with the same key."))
+            Err(Problem::new(Code::Unavailable, "The request took too long. Retry with the same key."))
         }
         Err(_) => Err(Problem::internal(anyhow::anyhow!("work under an idempotency key did not end"))),
     }
 }
 
-/// Refuses a caller who lacks one of these by now.
+/// Refuses a caller who no longer has all of these permissions.
 async fn require(core: &Arc<Core>, caller: &Caller, needed: Needed) -> Result<()> {
     for (org, permission) in needed {
         let held = membership(core, caller, OrgId(org)).await?.permissions;
         if !held.names().any(|name| name == permission) {
-            let detail = format!("You lack the permission {permission} in this organization.");
+            let detail = format!("You don't have the permission {permission} in this organization.");
             return Err(Problem::new(Code::PermissionDenied, detail).with("permission", permission));
         }
     }
@@ -308,8 +311,9 @@ async fn require(core: &Arc<Core>, caller: &Caller, needed: Needed) -> Result<()
 }
 
 impl HeldKey for Claim {
-    /// Marks that the change is being made: as the last statement of its transaction, which may only be committed if this touches
-    /// the one row. Otherwise another request holds the key by now, and this change must not happen.
+    /// Marks the change as made. Runs as the last statement of the change's transaction, which may only commit
+    /// if this updates exactly one row. Otherwise another request holds the key, and this change must not
+    /// happen.
     fn mark(&self) -> Statement {
         let sql = "UPDATE idempotency_keys SET changed = TRUE WHERE organization_id = $1 AND caller = $2 \
                    AND idempotency_key = $3 AND holder = $4";
@@ -346,11 +350,11 @@ impl Claim {
     async fn find(&self) -> Result<Option<QueryResult>> {
         let sql = "SELECT request_hash, holder, changed, status, answer_sealed, claimed_at, expires_at \
                    FROM idempotency_keys WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3";
-        // Of the writer: nothing that was committed before may be missing.
+        // From the writer, so that no committed row is missed.
         Ok(self.core.db.writer().query_one_raw(self.statement(sql, [])).await?)
     }
 
-    /// What another request's row means for this one: its answer, or none if the row is out of the way now.
+    /// What another request's row means for this one: its answer, or None if the row has been removed.
     async fn judge(&self, row: &QueryResult, fingerprint: &[u8; 32]) -> Result<Option<(Answer, Needed)>> {
         let now = self.core.clock.now();
         let holder: String = row.try_get_by(1)?;
@@ -362,7 +366,7 @@ impl Claim {
             return Ok(None);
         }
         if row.try_get_by::<Vec<u8>, _>(0)? != fingerprint {
-            let detail = "The key was used for another request; take a new one.";
+            let detail = "The key was already used for a different request. Use a new key.";
             return Err(Problem::new(Code::IdempotencyKeyReused, detail));
         }
         if let Some(status) = status {
@@ -374,7 +378,7 @@ impl Claim {
             false => Err(in_progress()),
             true if changed => Err(in_doubt()),
             true => {
-                // Whoever held it has changed nothing, and can't any more.
+                // The previous holder changed nothing, and no longer can.
                 self.remove("holder = $4 AND changed = FALSE AND status IS NULL", &holder).await?;
                 Ok(None)
             }
@@ -389,8 +393,8 @@ impl Claim {
         self.write(&sql, [holder.to_owned().into()]).await
     }
 
-    /// Keeps an answer that may be given again, if there is room for it. Otherwise lets go of the key, or notes that something was
-    /// changed and done with.
+    /// Keeps an answer that can be replayed, if there is room for it. Otherwise releases the key, or records
+    /// that a change was made.
     async fn keep(&self, answer: Option<(StatusCode, &HeaderValue, &Bytes)>) -> Result<()> {
         let fitting = answer.filter(|(.., body)| body.len() <= LARGEST);
         if let Some((status, media, body)) = fitting {
@@ -418,12 +422,12 @@ impl Claim {
         Ok(())
     }
 
-    /// The kept answer, and the permissions that it has needed.
+    /// The kept answer and the permissions it needed.
     fn open(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<(Answer, Needed)> {
         let opened = self.core.keys.open_bytes(sealed, &self.place_of(holder));
         let plain = opened.map_err(Problem::internal)?;
         let plain: &[u8] = plain.expose_secret();
-        let broken = || Problem::internal(anyhow::anyhow!("a kept answer is none"));
+        let broken = || Problem::internal(anyhow::anyhow!("a kept answer is malformed"));
         let mut parts = plain.splitn(3, |byte| *byte == b'\n');
         let (Some(media), Some(needed), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(broken());
@@ -444,22 +448,21 @@ impl Claim {
         Ok((answer, needed))
     }
 
-    /// Where the answer belongs that `holder` has given.
+    /// The context that the answer by `holder` is sealed for.
     fn place_of<'a>(&self, holder: &'a str) -> SealContext<'a> {
         SealContext::new(self.org, "idempotency_keys", holder, "answer")
     }
 }
 
 fn in_doubt() -> Problem {
-    let detail =
-        "The change of this key was made, but its answer was lost or not kept. Read what has become of it.";
+    let detail = "The change for this key was made, but its answer was lost or not kept. Read the current state before you continue.";
     Problem::new(Code::IdempotencyInDoubt, detail)
 }
 
 fn in_progress() -> Problem {
     Problem::new(
         Code::IdempotencyInProgress,
-        "The first request with this key is still under way; ask again.",
+        "The first request with this key is still in progress. Try again.",
     )
     .with("retry_after", 1)
 }
@@ -472,7 +475,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_visible_ascii_with_quotes_or_without() {
+    fn a_key_is_visible_ascii_with_or_without_quotes() {
         let of = |values: &[&[u8]]| {
             let mut headers = HeaderMap::new();
             for value in values {

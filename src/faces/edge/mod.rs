@@ -1,14 +1,13 @@
-//! What happens to every request, whatever its face.
+//! What happens to every request, whatever the face.
 //!
-//! - `arrival.rs`, `path.rs`, `body.rs`: what faces read of a request: id, address, credential; ids in its path; its body,
-//!   when it is known whose it is.
-//! - `observe.rs`: around every request: its id, its span and log line, the headers that every response carries.
-//! - `problem.rs`, `refusals.rs`: problem documents, also for what the HTTP machinery refuses by itself (unknown route, wrong
-//!   method, body too large, late, panicked).
-//! - `idempotency.rs`: a change that is asked for twice is made once · `etag.rs`: entity tags.
-//! - `connections.rs`, `pace.rs`: how many connections there may be, how long one may take to say what it wants, and how
-//!   slowly it may take what it is given.
-//! - `probes.rs`, `scrape.rs`: `/health`, `/ready`, and the page of metrics.
+//! - `arrival.rs`, `path.rs`, `body.rs`: what faces read from a request: id, address, credential; ids in the
+//!   path; the body, once the caller is known.
+//! - `observe.rs`: wraps every request: its id, its span and log line, and the headers on every response.
+//! - `problem.rs`, `refusals.rs`: problem documents, also for errors from the HTTP stack itself (unknown route,
+//!   wrong method, body too large, timeout, panic).
+//! - `idempotency.rs`: a change requested twice is made once · `etag.rs`: entity tags.
+//! - `connections.rs`, `pace.rs`: how many connections there may be, and how slowly they may send and receive.
+//! - `probes.rs`, `scrape.rs`: `/health`, `/ready`, and the metrics page.
 
 mod arrival;
 pub mod body;

@@ -1,6 +1,6 @@
-//! Around every request: its id, its span and log line, its deadline, and the headers that every response carries.
+//! Wraps every request: its id, its span and log line, its deadline, and the headers on every response.
 //!
-//! Neither the span nor the log line holds a token or a query string: the path is the route's pattern.
+//! Neither the span nor the log line contains a token or a query string, and the path is the route's pattern.
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -40,7 +40,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub struct Outermost {
     /// The core.
     pub core: Arc<Core>,
-    /// Makes the refusal of a request: of the problem, the path and the request's id.
+    /// Turns a problem, a path, and a request id into a response.
     pub refuse: fn(&Problem, &str, &str) -> Response,
 }
 
@@ -78,7 +78,7 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
         let response = enter(&core, response, &notes, ip).unwrap_or_else(|problem| refuse(&problem));
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
         let client = ip.map(field::display);
-        // An orchestrator asks every few seconds, and is answered the same.
+        // Orchestrators ask every few seconds and get the same answer.
         if is_probe && response.status().is_success() {
             tracing::debug!(status, micros, client, "request.answered");
         } else {
@@ -106,22 +106,22 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
     response
 }
 
-/// What is refused before anybody looks at the request.
+/// Checks that come before anyone reads the request.
 fn check(request: &Request, is_probe: bool) -> Result<()> {
-    // RFC 9112, 3.2: proxies in front may have read another one of two.
+    // RFC 9112, section 3.2. With two hosts, a proxy in front may have read the other one.
     let hosts = request.headers().get_all(header::HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
-        return Err(Problem::new(Code::MalformedRequest, "A request names its `Host` once."));
+        return Err(Problem::new(Code::MalformedRequest, "A request must have exactly one `Host` header."));
     }
     if !is_probe && request.extensions().get::<Connection>().is_some_and(|from| from.place.reserved) {
         count_refusal("connections");
-        let detail = "As many connections are open as the service takes at a time; try again.";
+        let detail = "The service has reached its maximum number of connections. Try again.";
         return Err(Problem::new(Code::Unavailable, detail));
     }
     Ok(())
 }
 
-/// Enters an answer that is not small into the ledger, until it is sent; what streams, piece by piece.
+/// Enters an answer that isn't small into the ledger until it is sent. Streams are entered piece by piece.
 fn enter(core: &Core, response: Response, notes: &RequestNotes, ip: Option<IpAddr>) -> Result<Response> {
     let (line, holder) = (core.ledger.line(What::Answers), notes.holder().unwrap_or_else(|| Holder::at(ip)));
     let Some(bytes) = http_body::Body::size_hint(response.body()).exact() else {
@@ -134,7 +134,8 @@ fn enter(core: &Core, response: Response, notes: &RequestNotes, ip: Option<IpAdd
     let held = Arc::new(match line.take(holder, bytes) {
         Err(_) if notes.is_change() && bytes <= OWED => line.enter(holder, bytes),
         Err(_) if notes.is_change() => {
-            let detail = "There is no room for the answer now. What the request has changed stands.";
+            let detail =
+                "The service has no room for the answer right now. Any change the request made is kept.";
             return Err(Problem::new(Code::Unavailable, detail).with("limit", "answer_bytes"));
         }
         taken => taken?,
@@ -143,7 +144,7 @@ fn enter(core: &Core, response: Response, notes: &RequestNotes, ip: Option<IpAdd
         .map(|body| Body::new(body.map_frame(move |frame| frame.map_data(|data| held.with_bytes(data))))))
 }
 
-/// A body that streams: each piece is entered when it is made. One for which there is no room ends it.
+/// A streaming body. Each piece is entered when it is produced; a piece without room ends the stream.
 fn in_pieces(body: Body, line: Arc<Line>, holder: Holder) -> Body {
     Body::from_stream(body.into_data_stream().map(move |piece| {
         let piece = piece?;
@@ -155,7 +156,7 @@ fn in_pieces(body: Body, line: Arc<Line>, holder: Holder) -> Body {
     }))
 }
 
-/// The response, whatever happens to the handler.
+/// Produces a response, whatever happens to the handler.
 async fn answer(core: &Core, work: impl Future<Output = Response>, path: &str, id: &str) -> Response {
     let deadline = core.config.limits.request_timeout();
     match tokio::time::timeout(deadline, AssertUnwindSafe(work).catch_unwind()).await {
@@ -176,7 +177,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// The caller's id if it is one that can stand in a log line and a header; a new one otherwise.
+/// The client's request id if it is safe in a log line and a header, otherwise a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let given = headers.get(REQUEST_ID).filter(|id| is_request_id(id.as_bytes()));
     given.cloned().unwrap_or_else(|| {
@@ -191,7 +192,7 @@ fn is_request_id(text: &[u8]) -> bool {
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte))
 }
 
-/// What every response says to a browser. A page that needs more of it (the explorer) says so itself.
+/// Security headers for every response. A page that needs more (the explorer) sets its own.
 fn harden(headers: &mut HeaderMap) {
     const ALWAYS: [(HeaderName, HeaderValue); 3] = [
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -205,7 +206,7 @@ fn harden(headers: &mut HeaderMap) {
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    // Grown once.
+    // Grow the map only once.
     headers.reserve(ALWAYS.len() + UNLESS_SAID.len());
     for (name, value) in ALWAYS {
         headers.insert(name, value);
@@ -219,7 +220,7 @@ fn harden(headers: &mut HeaderMap) {
 mod tests {
     use super::*;
 
-    /// The answer to a request whose handler does `work`, with a deadline of a second.
+    /// The answer to a request whose handler runs `work`, with a deadline of one second.
     async fn answered(work: impl Future<Output = Response>) -> (u16, String, bool) {
         let folder = tempfile::tempdir().unwrap();
         let mut config = crate::core::config::Config::in_folder(folder.path()).unwrap();
@@ -235,19 +236,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_a_problem_that_does_not_tell_why() {
+    async fn a_panic_is_a_problem_without_its_cause() {
         let panics = answered(async { panic!("canary") }).await;
         assert_eq!(panics, (500, "INTERNAL".to_owned(), false));
     }
 
     #[tokio::test]
-    async fn who_takes_too_long_is_unavailable() {
+    async fn a_slow_handler_is_unavailable() {
         let late = answered(std::future::pending()).await;
         assert_eq!(late, (503, "UNAVAILABLE".to_owned(), true));
     }
 
     #[tokio::test]
-    async fn a_piece_of_a_stream_stands_in_the_ledger_until_it_is_sent() {
+    async fn a_streamed_piece_is_in_the_ledger_until_sent() {
         let folder = tempfile::tempdir().unwrap();
         let config = crate::core::config::Config::in_folder(folder.path()).unwrap();
         let ledger = crate::core::ledger::Ledger::new(&config);
@@ -261,7 +262,7 @@ mod tests {
             drop(piece);
         }
         assert_eq!(line.total(), 0);
-        // One for which there is no room ends the stream.
+        // A piece without room ends the stream.
         let _others = line.enter(Holder::Person(1), config.limits.answers_bytes);
         let body = Body::from_stream(futures::stream::iter([Ok::<_, std::io::Error>(vec![7_u8; 100_000])]));
         let mut sent = in_pieces(body, Arc::clone(line), Holder::Person(1)).into_data_stream();
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_made_where_none_is_given() {
+    fn a_missing_id_is_generated() {
         let (one, two) = (request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
         assert_ne!(one, two);
         assert!(is_request_id(one.as_bytes()));

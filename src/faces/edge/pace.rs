@@ -1,8 +1,9 @@
-//! A connection that has to keep a pace: a client that does not take what it has asked for does not hold it for ever.
+//! A connection with a minimum pace, so that a client which doesn't read its answer can't hold it forever.
 //!
-//! While something waits to be written, the other end has to take [`LEAST`] bytes in each window of time; else writing fails,
-//! and the connection with it. At the end, what the client still sends is read for a moment and thrown away: it would be reset
-//! otherwise, and might not see the answer that refused it.
+//! While data waits to be written, the peer must accept at least [`LEAST`] bytes per window. Otherwise the
+//! write fails, and with it the connection. At the end, anything the client still sends is read and discarded
+//! for a moment: otherwise the connection would be reset, and the client might not see the answer that refused
+//! it.
 
 use std::{
     io,
@@ -17,25 +18,25 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// The fewest bytes that are taken in a window.
+/// The fewest bytes the peer must accept per window.
 const LEAST: usize = 64 << 10;
-/// For how long what a client still sends is thrown away.
+/// How long to discard what a client still sends.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The connection.
 pub struct Paced {
     stream: TcpStream,
     window: Duration,
-    /// Runs while something waits to be written.
+    /// Runs while data waits to be written.
     clock: Option<Pin<Box<Sleep>>>,
-    /// What was written in this window.
+    /// Bytes written in this window.
     written: usize,
-    /// Runs once our half is closed and the client is found to be sending.
+    /// Runs once our half is closed and the client turns out to be still sending.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 
 impl Paced {
-    /// The connection with windows of this length.
+    /// Wraps a connection, with windows of this length.
     #[must_use]
     pub fn new(stream: TcpStream, window: Duration) -> Self {
         Self { stream, window, clock: None, written: 0, farewell: None }
@@ -56,12 +57,12 @@ impl Paced {
                 let window = self.window;
                 let clock = self.clock.get_or_insert_with(|| Box::pin(sleep(window)));
                 ready!(clock.as_mut().poll(cx));
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes too little")))
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")))
             }
         }
     }
 
-    /// A window begins when next something has to wait.
+    /// A new window begins when something next has to wait.
     fn begin_again(&mut self) {
         self.clock = None;
         self.written = 0;
@@ -97,7 +98,7 @@ impl AsyncWrite for Paced {
         self.stream.is_write_vectored()
     }
 
-    /// Asked for when nothing is left to write.
+    /// Called when nothing is left to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.begin_again();
         Pin::new(&mut self.stream).poll_flush(cx)
@@ -114,13 +115,13 @@ impl AsyncWrite for Paced {
             }
         }
         let mut space = [0_u8; 4096];
-        // A few pieces at a time: who sends a lot is not to keep the thread.
+        // A few pieces at a time, so that a client which sends a lot doesn't hog the thread.
         for _ in 0..64 {
             let mut into = ReadBuf::new(&mut space);
             match Pin::new(&mut this.stream).poll_read(cx, &mut into) {
                 Poll::Ready(Ok(())) if !into.filled().is_empty() => {
                     let farewell = this.farewell.get_or_insert_with(|| Box::pin(sleep(FAREWELL)));
-                    // So that it wakes this task.
+                    // So that the timer wakes this task.
                     let _ = farewell.as_mut().poll(cx);
                 }
                 Poll::Pending if this.farewell.is_some() => return Poll::Pending,

@@ -5,19 +5,19 @@ use crate::base::{
     problem::{Code, Problem, Result},
 };
 
-/// An id in the path: 400 for what is no number, 404 for a number that can't be an id.
+/// Parses an id in the path: 400 if it isn't a number, 404 if the number can't be an id.
 pub fn id_in_path(name: &str, text: &str) -> Result<i64> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Problem::new(Code::MalformedRequest, format!("The path's `{name}` is not a number."))
+        return Err(Problem::new(Code::MalformedRequest, format!("`{name}` in the path is not a number."))
             .with("parameter", name));
     }
     match text.parse() {
         Ok(id @ 1..=MAX_ID) => Ok(id),
-        _ => Err(Problem::new(Code::NotFound, format!("There is nothing with the {name} {text}."))),
+        _ => Err(Problem::new(Code::NotFound, format!("There is no record with {name} {text}."))),
     }
 }
 
-/// An id that can't be one names no organization, of which nobody is a member.
+/// A number that can't be an id stands for an organization that nobody is a member of.
 pub fn org_in_path(text: &str) -> Result<OrgId> {
     match id_in_path("org_id", text) {
         Ok(id) => Ok(OrgId(id)),

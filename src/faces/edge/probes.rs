@@ -1,4 +1,4 @@
-//! What an orchestrator asks: does the process live, and can it serve?
+//! Probes for an orchestrator: is the process alive, and can it serve?
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::{
     faces::edge::problem_response,
 };
 
-/// The process lives. Says nothing about the database, whose loss no restart mends; what is wrong with the policy shows here,
-/// and which replicas have other policy files.
+/// The process is alive. Says nothing about the database, because no restart brings it back. Reports problems
+/// with the policy, and replicas whose policy files differ.
 pub async fn health(State(core): State<Arc<Core>>) -> Response {
     let policy = core.policy.status();
     let differing: Vec<String> = core.replicas.differing().into_iter().map(|it| it.id).collect();
@@ -26,16 +26,16 @@ pub async fn health(State(core): State<Arc<Core>>) -> Response {
         "version": env!("CARGO_PKG_VERSION"),
         "policy": {
             "version": policy.version, "loaded_at": policy.loaded_at,
-            // How many, not which and whose: anybody may ask. The log and `muster policy check` say it.
+            // Only how many, because anyone may ask. The log and `muster policy check` have the details.
             "problems": policy.problems.len(),
-            // Names that the replicas have made up; where they are, `muster doctor` tells.
+            // Random names. `muster doctor` says where the replicas run.
             "replica": core.replicas.own_id(), "differing_replicas": differing,
         },
     }))
     .into_response()
 }
 
-/// The service can serve: it is not shutting down, and the database answers and has this version's tables.
+/// The service can serve: it isn't shutting down, and the database answers and has this version's tables.
 pub async fn ready(State(core): State<Arc<Core>>, arrival: Arrival) -> Response {
     match check(&core).await {
         Ok(()) => Json(json!({"status": "ready"})).into_response(),
@@ -53,6 +53,6 @@ async fn check(core: &Core) -> Result<()> {
     }
     Err(Problem::new(
         Code::Unavailable,
-        "The database does not have this version's tables: run `muster migrate`.",
+        "The database does not have this version's tables. Run `muster migrate`.",
     ))
 }

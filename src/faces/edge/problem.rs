@@ -1,4 +1,4 @@
-//! Errors of `/v1`: RFC 9457 problem documents, and the pages that their types point to.
+//! Errors of `/v1` as RFC 9457 problem documents, and the pages that their types link to.
 
 use axum::{
     body::Body,
@@ -12,7 +12,7 @@ use crate::{
     core::telemetry,
 };
 
-/// The document that tells of `problem`, in the answer to a request for `path`.
+/// The document for `problem`, in the answer to a request for `path`.
 #[must_use]
 pub fn problem_document(problem: &Problem, path: &str, request_id: &str) -> serde_json::Value {
     let mut document = json!({
@@ -48,7 +48,7 @@ pub fn problem_response(problem: &Problem, path: &str, request_id: &str) -> Resp
     response
 }
 
-/// The page that explains a problem's type; none if there is no such problem.
+/// The page that explains a type of problem. None for an unknown one.
 #[must_use]
 pub fn problem_page(slug: &str) -> Option<Response> {
     let code = Code::ALL.iter().find(|code| code.slug() == slug)?;

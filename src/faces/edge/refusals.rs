@@ -1,7 +1,7 @@
-//! What the HTTP machinery refuses by itself, as problem documents.
+//! Turns errors from the HTTP stack itself into problem documents.
 //!
-//! Extractors, the router and the limits answer with plain text of their own; [`as_problem`] rewrites every such
-//! refusal, so that a client meets one kind of error whatever refused it.
+//! Extractors, the router, and the limits answer in plain text. [`as_problem`] rewrites those answers, so that
+//! clients see one form of error wherever it comes from.
 
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
@@ -12,13 +12,13 @@ use crate::{
     faces::edge::problem_response,
 };
 
-/// No route fits.
+/// The fallback for unknown routes.
 pub async fn no_route(arrival: Arrival) -> Response {
-    let problem = Problem::new(Code::NotFound, "There is no such route.");
+    let problem = Problem::new(Code::NotFound, "This route does not exist.");
     problem_response(&problem, arrival.uri.path(), &arrival.request_id)
 }
 
-/// `response`, or the problem document in its place if it is a refusal in plain text.
+/// `response`, or a problem document if it is a plain-text error.
 pub fn as_problem(response: Response, path: &str, request_id: &str) -> Response {
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) || speaks_for_itself(response.headers()) {
@@ -33,7 +33,7 @@ pub fn as_problem(response: Response, path: &str, request_id: &str) -> Response 
     rewritten
 }
 
-/// Our own answers say what they are; plain text, or nothing at all, comes from the machinery.
+/// Our own answers declare a type; plain text, or no type at all, comes from the HTTP stack.
 fn speaks_for_itself(headers: &HeaderMap) -> bool {
     headers
         .get(header::CONTENT_TYPE)
@@ -43,20 +43,18 @@ fn speaks_for_itself(headers: &HeaderMap) -> bool {
 
 fn problem_of(status: StatusCode) -> Problem {
     match status {
-        StatusCode::NOT_FOUND => Problem::new(Code::NotFound, "There is no such route."),
+        StatusCode::NOT_FOUND => Problem::new(Code::NotFound, "This route does not exist."),
         StatusCode::METHOD_NOT_ALLOWED => Problem::new(
             Code::MethodNotAllowed,
-            "The path does not take this method; `Allow` lists those it takes.",
+            "The path does not support this method. See the `Allow` header for those it does.",
         ),
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            Problem::new(Code::PayloadTooLarge, "The body is larger than the service takes.")
-        }
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(Code::PayloadTooLarge, "The body is too large."),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            Problem::new(Code::UnsupportedMediaType, "The service does not take bodies of this type.")
+            Problem::new(Code::UnsupportedMediaType, "The service does not accept bodies of this type.")
         }
         status if status.is_server_error() => {
             Problem::internal(anyhow::anyhow!("answered {status} without a reason"))
         }
-        _ => Problem::new(Code::MalformedRequest, "The request can't be read."),
+        _ => Problem::new(Code::MalformedRequest, "The request could not be read."),
     }
 }

@@ -1,4 +1,4 @@
-//! The page: what was counted, and what is asked at this moment.
+//! The metrics page: counters, and gauges read at the moment of the scrape.
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use crate::{
 
 /// How long a scrape waits for the database.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How many ticks of `/proc` a second has, on every Linux.
+/// Ticks per second in `/proc`, the same on every Linux.
 const TICKS: f64 = 100.0;
 
-/// The router of the metrics' own listener.
+/// The router for the metrics' own listener.
 pub fn router(core: Arc<Core>) -> Router {
     Router::new().route("/metrics", get(show)).with_state(core)
 }
@@ -29,7 +29,7 @@ async fn show(State(core): State<Arc<Core>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page(&core, begin()).await)
 }
 
-/// Everything, in Prometheus' text format.
+/// All metrics, in Prometheus's text format.
 pub async fn page(core: &Core, meters: &Meters) -> String {
     let mut page = Page(meters.render());
     for (pool, size, idle, _) in core.db.pools() {
@@ -92,11 +92,11 @@ fn seconds(at: Timestamp) -> f64 {
     at.0 as f64 / 1000.0
 }
 
-/// What the system knows of the process; nothing where it is no Linux.
+/// What the system knows about the process. Nothing outside Linux.
 fn process(page: &mut Page) {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
     let stat = read("stat");
-    // The second field is the program's name, which may hold anything; the times are fields 14 and 15.
+    // The second field is the program's name, which may contain anything. The times are fields 14 and 15.
     let mut times =
         stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).map(str::parse::<f64>);
     if let (Some(Ok(user)), Some(Ok(system))) = (times.next(), times.next()) {
@@ -116,7 +116,7 @@ fn process(page: &mut Page) {
     }
 }
 
-/// The first number in the line that begins with `field`.
+/// The first number on the line that begins with `field`.
 fn number_after(text: &str, field: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_whitespace().next()?.parse().ok()
@@ -125,7 +125,7 @@ fn number_after(text: &str, field: &str) -> Option<f64> {
 struct Page(String);
 
 impl Page {
-    /// One value; values of one family follow each other.
+    /// Writes one value. Values of a family must follow each other.
     fn value(&mut self, family: &str, labels: &[(&str, &str)], value: f64) {
         let known = format!("# TYPE {family} ");
         if !self.0.contains(&known)

@@ -1,11 +1,12 @@
-//! The bytes of attachments over HTTP: the two requests that are no JSON.
+//! The bytes of attachments over HTTP: the two requests that aren't JSON.
 //!
-//! `POST /v1/org/{org_id}/attachment?filename=…` takes a file as it is, in its own type, up to the limit of attachments:
-//! a panel sends what the person dropped without writing it as base64 (a third more) into a document that has to be parsed
-//! whole. The mutation `uploadAttachment` does the same for small files. `GET /v1/org/{org_id}/attachment/{id}` gives the
-//! bytes back, to be saved and never to be shown: a file may hold a script.
+//! `POST /v1/org/{org_id}/attachment?filename=…` accepts a raw file of any type, up to the limit for
+//! attachments. A panel can send a dropped file without encoding it in base64 (a third larger) inside a
+//! document that must be parsed as a whole. The mutation `uploadAttachment` does the same for small files. `GET
+//! /v1/org/{org_id}/attachment/{id}` returns the bytes for saving, never for display: a file may contain a
+//! script.
 //!
-//! Who may is said in the schema: on `uploadAttachment` and on `attachment`.
+//! The schema defines the permissions, on `uploadAttachment` and `attachment`.
 
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ use crate::{
     slices::conversations::{File, Upload},
 };
 
-/// The most characters of a file's name in a request.
+/// The longest file name in a request, in characters.
 const NAME: usize = 255;
 
 /// The routes of files.
@@ -95,7 +96,7 @@ async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file:
     Ok(response)
 }
 
-/// Keeps the file; what is said of it, as JSON.
+/// Stores the file and returns its record as JSON.
 async fn take(scope: &Scope, file: Upload) -> Result<Bytes> {
     let taken = crate::slices::conversations::upload(scope, file).await?;
     Ok(serde_json::to_vec(&taken).map_err(Problem::internal)?.into())
@@ -124,7 +125,7 @@ async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> 
         *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
         unchanged
     } else {
-        // Its place first: what is refused is not read.
+        // Reserve the place first, so that a refused file isn't read.
         let held = core
             .ledger
             .line(What::Answers)
@@ -139,14 +140,14 @@ async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> 
     Ok(response)
 }
 
-/// Who asks, and of which organization.
+/// The caller and the organization of a request.
 async fn asking(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Result<(Caller, OrgId)> {
     let caller = arrival.caller(core).await?;
     caller.require_identity()?;
     Ok((caller, org_in_path(parameter(path, "org_id"))?))
 }
 
-/// The caller in the organization, if the schema's field `operation` lets them in.
+/// Lets the caller into the organization, if the schema's field `operation` permits it.
 async fn enter(
     core: &Arc<Core>,
     arrival: &Arrival,
@@ -163,7 +164,7 @@ fn parameter<'a>(path: &'a RawPathParams, name: &str) -> &'a str {
     path.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
 }
 
-/// The one query parameter of an upload.
+/// The only query parameter of an upload.
 fn filename(query: &str) -> Result<String> {
     let mut filename = None;
     let mut violations = Vec::new();
@@ -172,7 +173,7 @@ fn filename(query: &str) -> Result<String> {
             let detail = format!("Unknown query parameter `{name}`.");
             violations.push(Violation::parameter(name, "UNKNOWN_KEY", detail));
         } else if filename.replace(value.into_owned()).is_some() {
-            let detail = "The query parameter `filename` is given twice.";
+            let detail = "The query parameter `filename` is given more than once.";
             violations.push(Violation::parameter("filename", "REPEATED", detail));
         }
     }
@@ -181,7 +182,7 @@ fn filename(query: &str) -> Result<String> {
             violations.push(Violation::parameter("filename", "REQUIRED", "`filename` is required."));
         }
         Some(name) if name.chars().count() > NAME => {
-            let detail = format!("`filename` takes at most {NAME} characters.");
+            let detail = format!("`filename` must be at most {NAME} characters.");
             violations.push(Violation::parameter("filename", "TOO_LONG", detail));
         }
         Some(_) => {}
@@ -201,14 +202,14 @@ fn headers(file: &File, etag: &str) -> Result<HeaderMap> {
     set(header::CONTENT_TYPE, value(&file.mime_type)?);
     set(header::CONTENT_DISPOSITION, value(&disposition(&file.filename))?);
     set(header::ETAG, value(etag)?);
-    // The bytes behind an id never change; who may read them may.
+    // The bytes behind an id never change, but permissions may.
     set(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     set(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     set(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     Ok(headers)
 }
 
-/// `attachment`, with the name in ASCII for old readers and in UTF-8 (RFC 8187) for all others.
+/// `attachment`, with the name in ASCII for old clients and in UTF-8 (RFC 8187) for all others.
 fn disposition(filename: &str) -> String {
     const KEPT: &percent_encoding::AsciiSet =
         &percent_encoding::NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_can_not_leave_its_header() {
+    fn a_name_cannot_break_out_of_its_header() {
         assert_eq!(
             disposition("a\"b; é.txt"),
             "attachment; filename=\"a_b; _.txt\"; filename*=UTF-8''a%22b%3B%20%C3%A9.txt"

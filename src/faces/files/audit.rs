@@ -1,7 +1,7 @@
-//! `GET /export/audit/{org_id}`: the organization's log as JSON Lines, as it is read from the database.
+//! `GET /export/audit/{org_id}`: the organization's audit log as JSON Lines, streamed from the database.
 //!
-//! Who may is said in the schema, on `auditLog`. `?from=` and `?to=` are instants. That somebody took the log out has a line
-//! in it. An answer that breaks off was cut: its header says how many lines there are to be.
+//! The schema defines the permission, on `auditLog`. `?from=` and `?to=` are timestamps. The export itself is
+//! an entry in the log. A header says how many lines to expect, so a shorter answer was cut off.
 
 use std::{
     collections::HashSet,
@@ -72,10 +72,10 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
     let lines = database::export(Arc::clone(core), scope.org.0, (from, to)).await?;
     let request_id = arrival.request_id.clone();
     let lines = lines.map_err(move |problem| {
-        // Held for as long as somebody reads.
+        // Held for as long as the client reads.
         let _ = &exporting;
         telemetry::problem(&problem, &request_id);
-        std::io::Error::other("the log could not be read to its end")
+        std::io::Error::other("the log could not be read completely")
     });
     let mut response = Response::new(Body::from_stream(lines));
     let headers = response.headers_mut();
@@ -85,7 +85,7 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
     Ok(response)
 }
 
-/// An export that is under way. An organization has one at a time in a process, because each reads all of the log.
+/// An export in progress. Each process runs one per organization at a time, because each reads the whole log.
 struct Exporting(Arc<Mutex<HashSet<OrgId>>>, OrgId);
 
 impl Exporting {
@@ -94,7 +94,7 @@ impl Exporting {
         if all.lock().unwrap_or_else(PoisonError::into_inner).insert(org) {
             return Ok(Self(all, org));
         }
-        let detail = "The log is already being exported; an organization has one export at a time.";
+        let detail = "The log is already being exported. An organization can run one export at a time.";
         Err(Problem::new(Code::RateLimited, detail).with("retry_after", 5))
     }
 }
@@ -122,7 +122,8 @@ fn range(query: &str) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
         match value.parse::<Timestamp>() {
             Ok(at) => *place = Some(at),
             Err(_) => {
-                let detail = format!("`{name}` is RFC 3339: 2026-01-31T08:00:00.000Z.");
+                let detail =
+                    format!("`{name}` must be an RFC 3339 timestamp, such as 2026-01-31T08:00:00.000Z.");
                 violations.push(Violation::parameter(name, "WRONG_TYPE", detail));
             }
         }

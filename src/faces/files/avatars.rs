@@ -1,4 +1,4 @@
-//! `GET /avatars/{kind}/{id}?v=…`: the bytes of a picture, for whoever knows its address.
+//! `GET /avatars/{kind}/{id}?v=…`: a picture's bytes, for anyone who knows its URL.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ async fn show(State(core): State<Arc<Core>>, arrival: Arrival, path: Path<(Strin
     }
 }
 
-/// The address is the credential: one that is no good is charged to where the request comes from, before the database is
-/// asked for it.
+/// The URL is the credential. A wrong guess is charged to the client's IP address before the database is
+/// queried.
 async fn guess(core: &Core, path: &(String, String), arrival: &Arrival) -> Result<Response> {
     let prepaid = arrival.prepay(core)?;
     let found = find(core, path, arrival.uri.query().unwrap_or_default()).await;
@@ -44,9 +44,9 @@ async fn guess(core: &Core, path: &(String, String), arrival: &Arrival) -> Resul
 }
 
 async fn find(core: &Core, (kind, id): &(String, String), query: &str) -> Result<Response> {
-    let absent = || Problem::new(Code::NotFound, "There is no such picture.");
+    let absent = || Problem::new(Code::NotFound, "This picture does not exist.");
     let version = query.strip_prefix("v=").and_then(|text| text.parse::<i64>().ok()).ok_or_else(absent)?;
-    #[expect(clippy::disallowed_methods, reason = "the random version is the credential, whoever asks")]
+    #[expect(clippy::disallowed_methods, reason = "the random version is the credential")]
     let found = avatars::Entity::find_by_id(version).one(core.db.read()).await?.ok_or_else(absent)?;
     let owner = match kind.as_str() {
         "agent" => found.agent_id.map(|id| id.0),
@@ -60,7 +60,7 @@ async fn find(core: &Core, (kind, id): &(String, String), query: &str) -> Result
     let mut response = Response::new(Body::from(found.content));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(&found.mime_type).map_err(Problem::internal)?);
-    // Another picture has another address.
+    // A new picture gets a new URL.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=31536000, immutable"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));

@@ -1,4 +1,4 @@
-//! `GET /.well-known/jwks.json`: the public halves of the signing keys, for others who verify access tokens.
+//! `GET /.well-known/jwks.json`: the public signing keys, for others who verify access tokens.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{core::Core, faces::edge::etag::is_known};
 
-/// How long a copy is good. A new key is published for much longer before it signs (`signing.publish_minutes`).
+/// How long a copy is valid. A new key is published much longer than that before it signs
+/// (`signing.publish_minutes`).
 const CACHE: &str = "public, max-age=300";
 
 /// The route.

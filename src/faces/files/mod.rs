@@ -1,4 +1,5 @@
-//! What is not JSON of the schema: attachments, avatars, exports of the audit log, and the public signing keys.
+//! What the schema's JSON doesn't carry: attachments, avatars, exports of the audit log, and the public signing
+//! keys.
 
 mod attachments;
 mod audit;

@@ -1,6 +1,7 @@
-//! One response key, one field: fields that answer under the same key must be the same field with the same arguments,
-//! wherever they stand (specification, section 5.3.2). The executor's rule compares one selection set at a time; a
-//! plan merges sets that stand apart, and would answer with the first of two different fields.
+//! One response key, one field: fields that answer under the same key must be the same field with the same
+//! arguments, wherever they appear (specification, section 5.3.2). The executor only compares fields within one
+//! selection set, but a plan merges sets from different places, and would answer with the first of two
+//! different fields.
 
 use async_graphql::{
     Positioned, ServerError,
@@ -9,10 +10,10 @@ use async_graphql::{
 
 use crate::read::{Fragments, below, merged};
 
-/// Refuses a document whose fields conflict. It must be valid otherwise: fragments are written out.
+/// Refuses a document whose fields conflict. It must otherwise be valid, because fragments are expanded.
 ///
 /// # Errors
-/// Names the first two fields that do.
+/// Names the first two fields that conflict.
 pub fn check(document: &ExecutableDocument) -> Result<(), Vec<ServerError>> {
     for (_, operation) in document.operations.iter() {
         let roots = std::iter::once(&operation.node.selection_set.node);
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_conflict_wherever_they_stand() {
+    fn fields_conflict_wherever_they_appear() {
         for text in [
             "{ r: a r: b }",
             "{ r: a(x: 1) r: a(x: 2) }",
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_together_is_of_one_type() {
+    fn fields_selected_together_have_one_type() {
         let registry = crate::schema::catalogue().unwrap().registry;
         let abstracts = |ty: &&MetaType| matches!(ty, MetaType::Interface { .. } | MetaType::Union { .. });
         assert!(registry.types.values().find(abstracts).is_none(), "fields of different types may differ");

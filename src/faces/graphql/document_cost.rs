@@ -1,11 +1,11 @@
-//! What one GraphQL request may ask for, checked before anything is executed.
+//! The cost limits of a GraphQL request, checked before anything is executed.
 //!
-//! Complexity is the executor's own limit (see [`build`](crate::schema::build)); here is what it does not bound: the size of
-//! the text, the number of selections, aliases and root fields; and the depth, which the executor would count
-//! for introspection too: the query of every code generator nests deeper than data ever should (how much of the schema
-//! one may ask for is bounded by its size: [`Share`](crate::read::Share)). Validation and execution
-//! walk a fragment wherever it is spread, so it counts there each time: thirty fragments of which each spreads the
-//! next one twice are a short text and a thousand million selections.
+//! Complexity is the executor's own limit (see [`build`](crate::schema::build)). This file limits what it
+//! doesn't: the size of the text; the number of selections, aliases, and root fields; and the depth. The
+//! executor would also count introspection as depth, but every code generator's query nests deeper than data
+//! ever should (introspection is limited by the size of its answer: [`AnswerBudget`](crate::read::AnswerBudget)). Validation
+//! and execution walk a fragment wherever it is spread, so it counts each time: thirty fragments that each
+//! spread the next one twice are a short text with a billion selections.
 
 use std::collections::HashMap;
 
@@ -21,20 +21,20 @@ use crate::{base::problem::Code, core::config::RequestLimits};
 
 /// The longest document text, in bytes.
 const LONGEST_TEXT: usize = 64 << 10;
-/// The most fields, fragments spreads and inline fragments that one document may hold.
+/// The most fields, fragment spreads, and inline fragments in a document.
 const MOST_SELECTIONS: usize = 2_000;
-/// The most of them with every fragment written out where it is spread.
+/// The most of them with every fragment expanded where it is spread.
 const MOST_WRITTEN_OUT: usize = 10_000;
-/// The most fields at the root of an operation, those of fragments included.
+/// The most root fields of an operation, including those in fragments.
 const MOST_ROOTS: usize = 30;
-/// The deepest that braces, brackets and parentheses may nest: the parser is recursive.
+/// The deepest nesting of braces, brackets, and parentheses: the parser is recursive.
 const DEEPEST_NESTING: usize = 64;
 
-/// How large a document is.
+/// The size of a document.
 pub struct Size {
-    /// Its selections, and the values in it.
+    /// Its selections, plus the values in it.
     pub nodes: usize,
-    /// Its selections, with every fragment written out where it is spread.
+    /// Its selections with every fragment expanded.
     pub written_out: usize,
 }
 
@@ -44,7 +44,7 @@ pub struct Size {
 /// `QUERY_TOO_COMPLEX`.
 pub fn check_text(text: &str) -> Result<(), ServerError> {
     if text.len() > LONGEST_TEXT {
-        return Err(too_complex(format!("A document takes at most {LONGEST_TEXT} bytes.")));
+        return Err(too_complex(format!("A document must be at most {LONGEST_TEXT} bytes long.")));
     }
     let mut nesting = 0_usize;
     for byte in text.bytes() {
@@ -54,7 +54,7 @@ pub fn check_text(text: &str) -> Result<(), ServerError> {
             _ => {}
         }
         if nesting > DEEPEST_NESTING {
-            return Err(too_complex(format!("A document nests at most {DEEPEST_NESTING} levels.")));
+            return Err(too_complex(format!("A document can nest at most {DEEPEST_NESTING} levels deep.")));
         }
     }
     Ok(())
@@ -73,11 +73,11 @@ pub fn check_document(document: &ExecutableDocument, limits: &RequestLimits) -> 
         count.add(&fragment.node.selection_set.node);
     }
     if count.selections > MOST_SELECTIONS {
-        return Err(too_complex(format!("A document takes at most {MOST_SELECTIONS} selections.")));
+        return Err(too_complex(format!("A document can have at most {MOST_SELECTIONS} selections.")));
     }
     if count.aliases > limits.graphql_aliases {
         return Err(too_complex(format!(
-            "A document takes at most {} aliases, not {}.",
+            "A document can have at most {} aliases, not {}.",
             limits.graphql_aliases, count.aliases
         )));
     }
@@ -86,33 +86,37 @@ pub fn check_document(document: &ExecutableDocument, limits: &RequestLimits) -> 
     for (_, operation) in document.operations.iter() {
         let depth = depths.of(&operation.node.selection_set.node);
         if depth.roots > MOST_ROOTS {
-            return Err(too_complex(format!("An operation takes at most {MOST_ROOTS} root fields.")));
+            return Err(too_complex(format!("An operation can have at most {MOST_ROOTS} root fields.")));
         }
         written_out = written_out.saturating_add(depth.written_out);
         if written_out > MOST_WRITTEN_OUT {
-            let detail =
-                format!("Its fragments written out, a document takes at most {MOST_WRITTEN_OUT} selections.");
+            let detail = format!(
+                "With fragments expanded, a document can have at most {MOST_WRITTEN_OUT} selections."
+            );
             return Err(too_complex(detail));
         }
         if depth.fields > limits.graphql_depth {
-            return Err(too_complex(format!("A document nests at most {} fields.", limits.graphql_depth)));
+            return Err(too_complex(format!(
+                "A document can nest fields at most {} levels deep.",
+                limits.graphql_depth
+            )));
         }
     }
     Ok(Size { nodes: count.selections + count.values, written_out })
 }
 
-/// How deep a selection nests, and how much it is.
+/// The depth and size of a selection.
 #[derive(Clone, Copy, Default)]
 struct Depth {
-    /// In fields, those of the schema about itself not counted.
+    /// In fields, not counting introspection.
     fields: usize,
-    /// Its fields, without what they select in their turn.
+    /// Its own fields, without nested ones.
     roots: usize,
-    /// Everything in it, with every fragment written out.
+    /// Everything in it, with fragments expanded.
     written_out: usize,
 }
 
-/// Measures selections. A fragment is measured once, so that fragments which spread each other cost nothing.
+/// Measures selections. Each fragment is measured once, so that fragments which spread each other cost nothing.
 struct Depths<'a> {
     fragments: &'a HashMap<Name, Positioned<FragmentDefinition>>,
     known: HashMap<&'a str, Depth>,
@@ -144,7 +148,7 @@ impl<'a> Depths<'a> {
         if let Some(depth) = self.known.get(name) {
             return *depth;
         }
-        // A fragment that spreads itself is refused by validation; here it only has to end.
+        // Validation refuses a fragment that spreads itself. Here the recursion only has to end.
         self.known.insert(name, Depth::default());
         let fragments = self.fragments;
         let depth =

@@ -1,8 +1,9 @@
-//! Documents that are kept: parsed and validated once, and their plans with them.
+//! A cache of documents, parsed and validated once, together with their plans.
 //!
 //! Parsing and validating costs more than answering most requests. The operations behind `/v1` are prepared at
-//! start; what GraphQL callers with a credential send is kept by its text, bounded by what it weighs. A kept document is
-//! the very same `ExecutableDocument` that the executor would have parsed; only the work is not repeated.
+//! start. Documents from GraphQL callers with a credential are cached by their text, up to a total weight. A
+//! cached document is exactly the `ExecutableDocument` that the executor would have parsed; only the work isn't
+//! repeated.
 
 use std::{
     collections::HashMap,
@@ -25,23 +26,23 @@ use super::{
 use crate::core::config::RequestLimits;
 use crate::read::Plans;
 
-/// Texts longer than this are not kept: they are no document that somebody repeats.
+/// Longer texts aren't cached: nobody repeats documents of that size.
 const LONGEST_KEPT: usize = 16 << 10;
 
-/// A document that has been parsed, and what is known about it.
+/// A parsed document and what is known about it.
 pub struct Document {
     parsed: ExecutableDocument,
     validated: OnceLock<(usize, usize)>,
-    /// The document without what its root fields select: all that is read of it once their plans are kept.
+    /// The document without its root fields' selections: all the executor reads once their plans are cached.
     planned: OnceLock<ExecutableDocument>,
-    /// Where the plans of its root fields are kept; none if a plan would depend on variables.
+    /// The cached plans of its root fields. None if a plan would depend on variables.
     pub plans: Option<Arc<Plans>>,
     /// Whether its operations can be executed as they were sent.
     plain: bool,
 }
 
 impl Document {
-    /// Looks at a parsed document.
+    /// Examines a parsed document.
     #[must_use]
     pub fn new(parsed: ExecutableDocument) -> Self {
         let static_shape = !parsed
@@ -50,14 +51,14 @@ impl Document {
             .any(|(_, op)| has_directives(&op.node.selection_set.node))
             && !parsed.fragments.values().any(|fragment| has_directives(&fragment.node.selection_set.node));
         let plain = parsed.operations.iter().all(|(_, op)| is_plain(&op.node));
-        // A plan is known by where its root field stands. A fragment of two operations may be merged with different
-        // fields in each.
+        // A plan is identified by the position of its root field. A fragment used by two operations may be
+        // merged with different fields in each.
         let one_place = plain || parsed.operations.iter().count() == 1;
         let plans = (static_shape && one_place).then(Arc::<Plans>::default);
         Self { parsed, validated: OnceLock::new(), planned: OnceLock::new(), plans, plain }
     }
 
-    /// A document of our own, to be executed without looking at it.
+    /// A document of our own, which needs no examination.
     #[must_use]
     pub fn trusted(parsed: ExecutableDocument) -> Self {
         let document = Self::new(parsed);
@@ -65,18 +66,19 @@ impl Document {
         document
     }
 
-    /// Notes that it is valid, how complex it is and how deep.
+    /// Records that it is valid, with its complexity and depth.
     pub fn is_valid(&self, complexity: usize, depth: usize) {
         let _ = self.validated.set((complexity, depth));
     }
 
-    /// How complex it is and how deep, once it was validated.
+    /// Its complexity and depth, once validated.
     #[must_use]
     pub fn validated(&self) -> Option<(usize, usize)> {
         self.validated.get().copied()
     }
 
-    /// What a request with these variables executes of it. It must be valid, and the variables must fit.
+    /// The part of it that a request with these variables executes. It must be valid, and the variables must
+    /// fit.
     #[must_use]
     pub fn execution(&self, operation: &OperationDefinition, variables: &Variables) -> Execution {
         if self.plain {
@@ -86,20 +88,20 @@ impl Document {
         }
     }
 
-    /// The document, to look at.
+    /// The document, by reference.
     #[must_use]
     pub fn executable(&self) -> &ExecutableDocument {
         &self.parsed
     }
 
-    /// The document for one request.
+    /// A copy of the document for one request.
     #[must_use]
     pub fn parsed(&self) -> ExecutableDocument {
         self.parsed.clone()
     }
 
-    /// The document for a request whose variables were checked. The executor wants one to own: once every root field
-    /// has its plan, copying and walking what they select would be most of the work that is left, and for nothing.
+    /// The document for a request whose variables are checked. The executor needs an owned one. Once every root
+    /// field has its plan, copying and walking the selections would be most of the remaining work, for nothing.
     #[must_use]
     pub fn planned(&self) -> ExecutableDocument {
         if self.planned.get().is_none()
@@ -111,7 +113,7 @@ impl Document {
         self.planned.get().unwrap_or(&self.parsed).clone()
     }
 
-    /// The document without selections and fragments; none as long as a root field has no plan of its own.
+    /// The document without selections and fragments. None until every root field has its plan.
     fn without_selections(&self) -> Option<ExecutableDocument> {
         let plans = self.plans.as_ref()?;
         let mut operations = self.parsed.operations.clone();
@@ -130,7 +132,7 @@ impl Document {
         Some(ExecutableDocument { operations, fragments: HashMap::new() })
     }
 
-    /// The operation that a request means; none if its name fits none, or none is named and there are several.
+    /// The operation a request asks for. None if the name is unknown, or missing although there are several.
     #[must_use]
     pub fn operation(&self, name: Option<&str>) -> Option<&OperationDefinition> {
         let mut operations = self.parsed.operations.iter();
@@ -141,13 +143,13 @@ impl Document {
         .map(|(_, operation)| &operation.node)
     }
 
-    /// Whether the request means an operation that only reads.
+    /// Whether the requested operation is a query.
     #[must_use]
     pub fn is_query(&self, name: Option<&str>) -> bool {
         self.operation(name).is_some_and(|operation| operation.ty == OperationType::Query)
     }
 
-    /// Whether the request means a subscription.
+    /// Whether the requested operation is a subscription.
     #[must_use]
     pub fn is_subscription(&self, name: Option<&str>) -> bool {
         self.operation(name).is_some_and(|operation| operation.ty == OperationType::Subscription)
@@ -165,8 +167,8 @@ fn has_directives(set: &SelectionSet) -> bool {
     })
 }
 
-/// Whether every root is a field with a response key of its own, which no directive leaves out and which is not about
-/// the schema.
+/// Whether every root is a field with its own response key, without directives that may skip it, and not
+/// introspection.
 fn is_plain(operation: &OperationDefinition) -> bool {
     let mut seen = std::collections::HashSet::new();
     operation.selection_set.node.items.iter().all(|selection| match &selection.node {
@@ -180,7 +182,7 @@ fn is_plain(operation: &OperationDefinition) -> bool {
     })
 }
 
-/// The documents that callers with a credential have sent lately.
+/// The documents that callers with a credential sent recently.
 pub struct Documents {
     kept: Cache<String, Kept>,
     limits: RequestLimits,
@@ -193,7 +195,7 @@ struct Kept {
 }
 
 impl Documents {
-    /// Keeps as many documents as the limits have room for.
+    /// A cache as large as the limits allow.
     #[must_use]
     pub fn new(limits: &RequestLimits) -> Self {
         let kept =
@@ -201,11 +203,11 @@ impl Documents {
         Self { kept: kept.build(), limits: limits.clone() }
     }
 
-    /// The document of this text, parsed at most once while it is kept. Only a `known` caller's is: what strangers send
-    /// takes no room, and drives nothing out.
+    /// The document for this text, parsed only once while it is cached. Only documents from a `known` caller
+    /// are cached, so that strangers can't fill the cache or evict others.
     ///
     /// # Errors
-    /// The text is no document.
+    /// The text isn't a valid document.
     pub fn get(&self, text: &str, known: bool) -> Result<Arc<Document>, ServerError> {
         if let Some(kept) = self.kept.get(text) {
             return Ok(kept.document);
@@ -220,7 +222,7 @@ impl Documents {
         Ok(document)
     }
 
-    /// How many bytes what is kept takes, and how many documents that is.
+    /// The size of the cache in bytes and in documents.
     #[must_use]
     pub fn weight(&self) -> (u64, u64) {
         self.kept.run_pending_tasks();
@@ -228,10 +230,10 @@ impl Documents {
     }
 }
 
-/// About how many bytes a document takes while it is kept, with its plans: some 240 for each selection or value as it was
-/// parsed, and 290 for each selection in a plan. Measured as growth of resident memory by 300 documents of each of several
-/// shapes: a panel's document of 16 selections took 9.5 KB, and weighs 9.9 KB; one that follows 80 relations took 168 KB,
-/// and weighs 179 KB. Where the same is selected again and again, a plan is smaller than that.
+/// Roughly how many bytes a document takes in the cache, with its plans: about 240 for each parsed selection or
+/// value, and 290 for each selection in a plan. Measured as growth of resident memory by 300 documents of each
+/// of several shapes: a panel's document with 16 selections took 9.5 KB and weighs 9.9 KB; one that follows 80
+/// relations took 168 KB and weighs 179 KB. If the same fields are selected repeatedly, the plan is smaller.
 fn weight(text: &str, size: &Size) -> u32 {
     let bytes = 1_000 + text.len() + 250 * size.nodes + 300 * size.written_out;
     u32::try_from(bytes).unwrap_or(u32::MAX)

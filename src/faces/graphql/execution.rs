@@ -1,12 +1,12 @@
-//! What is executed of a document for one request.
+//! The part of a document that one request executes.
 //!
-//! The executor is handed the operation as the specification wants it executed where its own way differs:
+//! Adjusts the operation where the executor deviates from the specification:
 //!
-//! - Values of variables fit their types, or the request is refused (section 6.1.2).
-//! - A field of an input object, or an argument, whose variable is not given counts as not given itself (sections 3.10
-//!   and 6.4.1): an edit leaves alone what it does not name.
-//! - Root fields of one response key are merged (section 6.3.2), and answered in the document's order.
-//! - What is asked about the schema is answered from a kept text ([`Introspection`](super::Introspection)).
+//! - The values of variables must fit their types, or the request is refused (section 6.1.2).
+//! - A field of an input object, or an argument, whose variable isn't given counts as not given itself
+//!   (sections 3.10 and 6.4.1), so an edit leaves alone what it doesn't name.
+//! - Root fields with the same response key are merged (section 6.3.2) and answered in the document's order.
+//! - Introspection is answered from a cached text ([`Introspection`](super::Introspection)).
 
 use async_graphql::{
     Name, Positioned, Response, ServerError, Value as ConstValue, Variables,
@@ -27,19 +27,19 @@ use crate::{
 
 /// What one request executes.
 pub struct Execution {
-    /// The document for the executor; none if nothing is left for it.
+    /// The document for the executor. None if nothing is left to execute.
     pub document: Option<ExecutableDocument>,
-    /// Whether the operation is still known by its name.
+    /// Whether the operation still has its name.
     pub named: bool,
-    /// The root fields about the schema.
+    /// The introspection root fields.
     pub about_schema: Vec<Positioned<Field>>,
-    /// The response keys in the order of the answer, where there are several.
+    /// The response keys in order, if there are several.
     pub order: Vec<Name>,
 }
 
 impl Execution {
-    /// The operation as it was sent, which is plain: each root is a field with a response key of its own, to be
-    /// executed whatever the variables are.
+    /// The operation as it was sent. It must be plain: each root is a field with its own response key, executed
+    /// whatever the variables are.
     pub fn plain(
         document: ExecutableDocument,
         operation: &OperationDefinition,
@@ -52,7 +52,7 @@ impl Execution {
         execution
     }
 
-    /// The operation with its roots merged, and without those that the variables leave out.
+    /// The operation with its roots merged, without those that the variables skip.
     pub fn merged(
         parsed: &ExecutableDocument,
         operation: &OperationDefinition,
@@ -91,7 +91,7 @@ impl Execution {
         execution
     }
 
-    /// Leaves out what is set to variables that are not given.
+    /// Removes arguments whose variables aren't given.
     fn leave_out(&mut self, operation: &OperationDefinition, variables: &Variables) {
         let names = operation.variable_definitions.iter().map(|definition| &definition.node.name.node);
         let absent: Vec<&Name> = names.filter(|name| !variables.contains_key(*name)).collect();
@@ -111,7 +111,7 @@ impl Execution {
         }
     }
 
-    /// The whole response: what was executed, and the `known` roots, in the document's order.
+    /// The complete response: the executed roots and the `known` ones, in the document's order.
     pub fn complete(order: &[Name], known: &[(Name, ConstValue)], mut response: Response) -> Response {
         let mut roots = match std::mem::take(&mut response.data) {
             ConstValue::Object(roots) => roots,
@@ -121,7 +121,7 @@ impl Execution {
         };
         roots.extend(known.iter().cloned());
         if !response.errors.is_empty() {
-            // The executor leaves a root out whose arguments it can't read.
+            // The executor leaves out a root whose arguments it can't read.
             for key in order.iter().filter(|key| !roots.contains_key(*key)).cloned().collect::<Vec<_>>() {
                 roots.insert(key, ConstValue::Null);
             }
@@ -155,7 +155,8 @@ fn leave_out(set: &mut SelectionSet, absent: &[&Name]) {
     }
 }
 
-/// Whether there is a value; what is not given in it is left out. (In a list it is null: it has a place there.)
+/// Whether there is a value. Missing parts of it are removed, except in a list, where they are null to keep
+/// their position.
 fn is_given(value: &mut Value, absent: &[&Name]) -> bool {
     match value {
         Value::Variable(name) => return !absent.contains(&&*name),
@@ -170,16 +171,16 @@ fn is_given(value: &mut Value, absent: &[&Name]) -> bool {
     true
 }
 
-/// The values of an operation's variables, as their types take them, defaults included.
+/// The values of an operation's variables, coerced to their types, with defaults.
 ///
 /// # Errors
-/// `VALIDATION_FAILED`: names every value that does not fit.
+/// `VALIDATION_FAILED`, naming every value that doesn't fit.
 pub fn coerce(
     operation: &OperationDefinition,
     mut given: Variables,
     registry: &Registry,
 ) -> Result<Variables, ServerError> {
-    // What nobody has declared is dropped: a subscription would keep it for as long as it lives.
+    // Undeclared variables are dropped: a subscription would keep them for its whole life.
     let mut variables = Variables::default();
     let mut validator = Validator::of_types(registry);
     for definition in &operation.variable_definitions {

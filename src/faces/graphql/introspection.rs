@@ -1,9 +1,9 @@
-//! What the schema says about itself, answered from a text that is kept.
+//! Introspection, answered from a cached text.
 //!
-//! The executor takes the schema apart again for every question, at some hundred nanoseconds a value, and types lead to
-//! each other without end: a short document may ask for gigabytes. So the executor is asked once, for everything; its
-//! answer is kept in pieces of JSON, and each question is answered by copying pieces, until what one request may have
-//! is used up. Anonymous callers may ask, so it has to be cheap whatever they ask.
+//! The executor would traverse the schema for every question, at some hundred nanoseconds per value, and types
+//! refer to each other endlessly: a short document may ask for gigabytes. So the executor is asked once, for
+//! everything. Its answer is cached in pieces of JSON, and each question is answered by copying pieces, up to
+//! the size limit of a request. Anonymous callers may ask, so it must be cheap whatever they ask.
 
 use std::{
     collections::HashMap,
@@ -20,12 +20,12 @@ use futures::FutureExt;
 use super::{Document, render::write_value};
 use crate::{
     base::problem::{Problem, Result},
-    read::{Fragments, Share, argument, below, is_included, lead, merged},
+    read::{AnswerBudget, Fragments, argument, below, is_included, lead, merged},
     schema::MusterSchema,
 };
 
-/// All that the schema has to say. What it refers to as `Named` is itself one of `types`; a type is wrapped at most
-/// five times (`[[T!]!]!`).
+/// Everything the schema has to say. A type referred to as `Named` is itself in `types`; a type is wrapped at
+/// most five times (`[[T!]!]!`).
 const EVERYTHING: &str = "
 {
   __schema {
@@ -59,16 +59,16 @@ fragment Named on __Type {
   } } } }
 }";
 
-/// Whether a root field is about the schema.
+/// Whether a root field is introspection.
 pub fn is_about_schema(field: &Field) -> bool {
     matches!(field.name.node.as_str(), "__schema" | "__type")
 }
 
-/// The schema as text, made when it is first asked for.
+/// The schema as text, built on first use.
 #[derive(Default)]
 pub struct Introspection(OnceLock<Kept>);
 
-/// A document's fields about the schema, and what their values depend on.
+/// A document's introspection fields, and what their values depend on.
 pub struct Questions<'a> {
     /// The fields.
     pub fields: &'a [Positioned<Field>],
@@ -87,7 +87,7 @@ impl Introspection {
         &self,
         schema: &MusterSchema,
         questions: &Questions<'_>,
-        share: &Share,
+        share: &AnswerBudget,
     ) -> Result<Vec<(Name, Vec<u8>)>> {
         let kept = match self.0.get() {
             Some(kept) => kept,
@@ -117,7 +117,7 @@ impl Introspection {
     }
 }
 
-/// What is asked of an object: one field, with the JSON that leads up to its value.
+/// A selected field of an object, with the JSON that precedes its value.
 struct Ask<'a> {
     lead: Box<[u8]>,
     name: &'a str,
@@ -145,7 +145,7 @@ impl<'a> Questions<'a> {
     }
 }
 
-/// A piece of what the schema says.
+/// A piece of the introspection result.
 enum Node {
     /// A value, as JSON.
     Text(Box<[u8]>),
@@ -154,7 +154,7 @@ enum Node {
         deprecated: bool,
         fields: Vec<(Name, Node)>,
     },
-    /// A type that has a name: it is kept once.
+    /// A named type, stored once.
     Named(Name),
 }
 
@@ -182,7 +182,7 @@ impl Node {
     }
 }
 
-/// The name of a type that has one.
+/// The name of a type, if it has one.
 fn name_of(fields: &IndexMap<Name, Value>) -> Option<Name> {
     match (fields.get("__typename"), fields.get("name")) {
         (Some(Value::String(of)), Some(Value::String(name))) if of == "__Type" => Some(Name::new(name)),
@@ -200,9 +200,9 @@ impl Kept {
         let parsed = async_graphql::parser::parse_query(EVERYTHING).map_err(Problem::internal)?;
         let mut request = Request::new("").data(Arc::new(Document::trusted(parsed.clone())));
         request.set_parsed_query(parsed);
-        // Nothing in it waits for anything.
+        // Nothing in it awaits anything.
         let response = schema.execute(request).now_or_never().unwrap_or_default();
-        let unknown = || Problem::internal(anyhow::anyhow!("the schema did not say what it is"));
+        let unknown = || Problem::internal(anyhow::anyhow!("the schema returned no introspection result"));
         let Value::Object(mut roots) = response.data else { return Err(unknown()) };
         let Some(Value::Object(mut about)) = roots.shift_remove("__schema") else { return Err(unknown()) };
         let mut types = HashMap::new();
@@ -246,7 +246,7 @@ impl Kept {
                     out.json.extend_from_slice(&ask.lead);
                     match fields.iter().find(|(name, _)| name.as_str() == ask.name) {
                         Some((_, node)) => self.write(node, &ask.below, ask.deprecated_too, out)?,
-                        // A wrapped type has a kind and what it wraps, and nothing else.
+                        // A wrapped type only has a kind and the type it wraps.
                         None => out.json.extend_from_slice(b"null"),
                     }
                 }
@@ -257,10 +257,10 @@ impl Kept {
     }
 }
 
-/// What is written, and how much there may be of it.
+/// The output and its remaining budget.
 struct Out<'a> {
     json: Vec<u8>,
-    share: &'a Share,
+    share: &'a AnswerBudget,
 }
 
 impl Out<'_> {

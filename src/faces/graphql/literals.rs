@@ -1,5 +1,5 @@
-//! Values that stand in a document. There a name of an enumeration is written without quotes (specification, section
-//! 3.9); in the JSON of variables it is a string, and the executor takes either in both places.
+//! Literals in a document. In a document, enum values are written without quotes (specification, section
+//! 3.9); in the JSON of variables they are strings. The executor accepts either in both places.
 
 use async_graphql::{
     Pos, Positioned, ServerError,
@@ -8,7 +8,7 @@ use async_graphql::{
 };
 use async_graphql_value::Value;
 
-/// Refuses values that are written in another way than their type wants. The document must be valid otherwise.
+/// Refuses literals that aren't written the way their type requires. The document must otherwise be valid.
 ///
 /// # Errors
 /// Names each of them.
@@ -76,12 +76,13 @@ impl Literals<'_> {
                     self.value(inner, item, name, at);
                 }
             }
-            // One value stands for a list of one.
+            // A single value stands for a list of one.
             (MetaTypeName::List(inner), value) => self.value(inner, value, name, at),
             (MetaTypeName::Named(ty), value) => match (self.registry.types.get(ty), value) {
                 (Some(MetaType::Enum { .. }), Value::String(text)) => {
-                    let detail =
-                        format!("`{name}` is a name of {ty}: write it without quotes, not \"{text}\".");
+                    let detail = format!(
+                        "`{name}` is a value of the enum {ty}: write it without quotes, not \"{text}\"."
+                    );
                     self.wrong.push(ServerError::new(detail, Some(at)));
                 }
                 (Some(MetaType::InputObject { input_fields, .. }), Value::Object(given)) => {

@@ -1,9 +1,10 @@
-//! `/graphql`: the schema over HTTP, WebSocket and server-sent events, and what of a document is executed.
+//! `/graphql`: the schema over HTTP, WebSocket, and server-sent events, and the execution of documents.
 //!
-//! - `documents`, `document_cost`: what is kept of documents, and what they may ask for
-//! - `validation`, with `literals` and `conflicts`: what is valid · `execution`: what of it a request executes
-//! - `introspection`: what the schema says about itself · `secrets`: what of an answer may be kept
-//! - `render`: responses as bytes · `observe`: root fields, measured and traced
+//! - `documents`, `document_cost`: the document cache, and limits on the size of documents
+//! - `validation`, with `literals` and `conflicts`: what is valid · `execution`: which part of it a request
+//!   executes
+//! - `introspection`: cached introspection · `secrets`: removes secrets from answers to keep
+//! - `render`: responses as bytes · `observe`: metrics and traces of root fields
 //! - [`http`]: the endpoint
 
 mod conflicts;
@@ -34,22 +35,22 @@ use crate::{
     slices::people::oidc::Providers,
 };
 
-/// What executes documents: those of `/graphql`, and the stored ones of `/v1` and `/mcp`.
+/// Executes documents: those of `/graphql`, and the stored ones of `/v1` and `/mcp`.
 pub struct Graphql {
-    /// What every slice may hold.
+    /// The shared core.
     pub core: Arc<Core>,
     /// The schema.
     pub schema: MusterSchema,
-    /// What the schema says about itself.
+    /// The schema's metadata.
     pub catalogue: Arc<Catalogue>,
-    /// Documents that are kept parsed, validated and planned.
+    /// Cached documents: parsed, validated, and planned.
     pub documents: Documents,
-    /// What the schema says about itself to those who ask.
+    /// The cached introspection.
     pub introspection: Introspection,
 }
 
 impl Graphql {
-    /// Nothing is kept yet.
+    /// Starts with empty caches.
     #[must_use]
     pub fn new(core: &Arc<Core>, catalogue: &Arc<Catalogue>, providers: &Arc<Providers>) -> Self {
         Self {
@@ -68,7 +69,7 @@ impl HoldsCore for Arc<Graphql> {
     }
 }
 
-/// The schema with what a resolver may ask for. `config` bounds what one request may ask for.
+/// The schema with the data its resolvers need. `config` limits what one request may ask for.
 fn build(config: &Config, catalogue: &Arc<Catalogue>, providers: &Arc<Providers>) -> MusterSchema {
     let builder = schema::blueprint()
         .data(Arc::clone(catalogue))

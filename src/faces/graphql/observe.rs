@@ -1,4 +1,4 @@
-//! Measures and traces root fields. Part of the schema only where something is measured or traced.
+//! Metrics and traces of root fields. Only part of the schema if one of them is on.
 
 use std::{sync::Arc, time::Instant};
 
@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use crate::core::telemetry::{metrics, traces};
 
-/// Measures and traces root fields; what they select is read and written in one go, and has no resolvers.
+/// Measures and traces root fields. What they select is read and written in one go, without resolvers.
 pub struct Observe;
 
 impl ExtensionFactory for Observe {
@@ -27,7 +27,7 @@ impl Extension for Observe {
         info: ResolveInfo<'_>,
         next: NextResolve<'_>,
     ) -> ServerResult<Option<Value>> {
-        // Owned: both outlive `info`, which the next step takes.
+        // Owned, because both outlive `info`, which the next step consumes.
         let owner = match info.parent_type {
             "Query" => "query",
             "Mutation" => "mutation",

@@ -1,4 +1,4 @@
-//! Responses as bytes: the executor's values, with the JSON that records were written to copied through.
+//! Renders responses: the executor's values, with records' JSON copied through.
 
 use async_graphql::{Response, ServerError, Value};
 
@@ -10,7 +10,7 @@ use crate::{
     core::{Request, telemetry::metrics},
 };
 
-/// Appends `value` as JSON. Binary values are JSON already: only our own record types make them.
+/// Appends `value` as JSON. Binary values already are JSON: only our own record types produce them.
 pub fn write_value(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Binary(json) => out.extend_from_slice(json),
@@ -45,7 +45,7 @@ fn write_json(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, value);
 }
 
-/// How many bytes the root fields of a response have written already: room is made for them once.
+/// How many bytes the root fields of a response already hold, to allocate once.
 fn written(data: &Value) -> usize {
     let Value::Object(roots) = data else { return 0 };
     let sizes = roots.iter().map(|(name, value)| match value {
@@ -60,7 +60,7 @@ fn written(data: &Value) -> usize {
 pub fn render(response: &Response, request: &Request) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + written(&response.data));
     out.push(b'{');
-    // Without data there was a request error: nothing was executed (specification, section 7.1).
+    // Without data it was a request error: nothing was executed (specification, section 7.1).
     if response.errors.is_empty() || response.data != Value::Null {
         out.extend_from_slice(b"\"data\":");
         write_value(&response.data, &mut out);
@@ -77,7 +77,7 @@ pub fn render(response: &Response, request: &Request) -> Vec<u8> {
     out
 }
 
-/// An error as callers see it: with a code, a status and the request's id, whatever it came from.
+/// An error as callers see it: with a code, a status, and the request id, wherever it came from.
 #[must_use]
 pub fn show(error: &ServerError, request: &Request) -> ServerError {
     let mut shown = error.clone();
@@ -106,7 +106,7 @@ pub fn show(error: &ServerError, request: &Request) -> ServerError {
     shown
 }
 
-/// The code of an error that async-graphql made: the caller's document or values are wrong.
+/// The code of an error from async-graphql: the caller's document or values are invalid.
 fn code_of(error: &ServerError) -> Code {
     let limits = ["too complex", "nested too deep", "recursion depth", "number of directives"];
     if limits.iter().any(|limit| error.message.contains(limit)) {
@@ -121,7 +121,7 @@ fn code_of(error: &ServerError) -> Code {
 pub fn problem_of(error: &ServerError) -> Problem {
     match error.source::<Problem>() {
         Some(problem) => problem.clone(),
-        // REST checks types and bounds before it executes; a scalar may still know better.
+        // REST checks types and bounds before executing, but a scalar may be stricter.
         None => Problem::new(code_of(error), error.message.clone()),
     }
 }

@@ -1,4 +1,4 @@
-//! Answers that are kept: without what fields with `@shownOnce` have shown.
+//! Removes the values of `@shownOnce` fields from answers to keep.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use async_graphql::{
 
 use super::Document;
 
-/// Puts null in the place of what fields with `@shownOnce` show in the `data` that answers an operation: whether there was any.
-/// Where a field can't be null, the record that has it is.
+/// Replaces the values of `@shownOnce` fields in an answer's `data` with null. If a field can't be null, its
+/// record becomes null instead. Returns whether there were any.
 pub fn without_secrets(
     document: &Document,
     operation: Option<&str>,
@@ -38,12 +38,12 @@ struct Hiding<'a> {
 }
 
 impl Hiding<'_> {
-    /// Whether the value can't stay, since something in it that can't be null was a secret.
+    /// Whether the value can't stay because it contained a non-null secret.
     fn value(&mut self, set: &SelectionSet, ty: &str, value: &mut serde_json::Value) -> bool {
         match value {
             serde_json::Value::Object(fields) => self.fields(set, ty, fields),
             serde_json::Value::Array(items) => {
-                // Each is looked at, whatever the one before has lost.
+                // Look at every field, even after one was lost.
                 let mut lost = false;
                 for item in items {
                     lost |= self.value(set, ty, item);

@@ -1,8 +1,8 @@
-//! Validation, once for each document that is kept: the executor's rules, and those that it lacks.
+//! Validates each cached document once: the executor's rules, and those it lacks.
 //!
-//! A document is validated as it was sent, without values: whether those fit is asked each time
-//! ([`coerce`](super::execution::coerce); REST has a validator of its own). What is executed then may be less, such as a
-//! document without what its root fields select, and is not looked at again.
+//! A document is validated as it was sent, without values; whether those fit is checked for each request
+//! ([`coerce`](super::execution::coerce); REST has its own validator). What is executed may be less, such as a
+//! document without its root fields' selections, and isn't checked again.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use futures::FutureExt;
 use super::{Document, conflicts, literals};
 use crate::schema::MusterSchema;
 
-/// Validates a document, if it was not before.
+/// Validates a document that hasn't been validated yet.
 ///
 /// # Errors
-/// What is wrong with it, or with the name of the operation.
+/// What is wrong with it, or with the operation's name.
 pub fn validate(
     schema: &MusterSchema,
     document: &Arc<Document>,
@@ -32,7 +32,7 @@ pub fn validate(
         request = request.operation_name(name);
     }
     request.set_parsed_query(document.parsed());
-    // Nothing in it waits for anything.
+    // Nothing in it awaits anything.
     match schema.execute(request).now_or_never() {
         Some(Response { errors, .. }) if errors.is_empty() && document.operation(name).is_some() => Ok(()),
         Some(Response { errors, .. }) if !errors.is_empty() => Err(errors),
@@ -40,10 +40,10 @@ pub fn validate(
     }
 }
 
-/// Marks a request that is validated and not executed.
+/// Marks a request that is only validated, not executed.
 struct NothingElse;
 
-/// The executor's step, for documents that are kept.
+/// The executor's validation step, for cached documents.
 pub struct KeepValidation;
 
 impl ExtensionFactory for KeepValidation {

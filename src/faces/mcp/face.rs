@@ -1,4 +1,4 @@
-//! Listing and calling tools, for the caller of one request.
+//! Lists and calls tools for the caller of one request.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::{Offer, Offers};
+use super::{ToolRoute, ToolRoutes};
 use crate::{
     base::{
         ids::OrgId,
@@ -35,36 +35,37 @@ use crate::{
     slices::people,
 };
 
-/// Organizations that a tool's schema names one by one; who belongs to more knows their ids.
+/// The most organizations that a tool's schema lists. A caller who belongs to more knows their ids.
 const NAMED_ORGANIZATIONS: usize = 20;
-/// How much of a name that is no tool's is said again.
+/// How much of an unknown tool's name is repeated in the error, in characters.
 const LONGEST_NAME: usize = 60;
 const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: servers, agents, channels, conversations, \
-    approvals, credentials, MCP servers and skills. Every tool works in one organization (`org_id`); it may be left \
-    out by who belongs to one alone. Every field of a record is always there; what has no value is null. A refusal is a tool error whose text is a problem document: `code` is stable, \
-    `errors` names every wrong argument.";
+    approvals, credentials, MCP servers, and skills. Every tool works in one organization (`org_id`). You may leave \
+    `org_id` out if you belong to only one. Records always have all their fields; a field without a value is null. \
+    Errors are tool errors whose text is a problem document: `code` is stable, and `errors` lists every invalid \
+    argument.";
 
-/// Who sent the request: put beside it by `http.rs`.
+/// Who sent the request. `http.rs` attaches it.
 #[derive(Clone)]
-pub struct Visit {
-    /// Who asks; never anonymous.
+pub struct McpCaller {
+    /// The caller. Never anonymous.
     pub caller: Caller,
     /// The request as it arrived.
     pub arrival: Arrival,
 }
 
-/// The tools of the service.
+/// The MCP server that offers the tools.
 #[derive(Clone)]
-pub struct Face {
+pub struct ToolServer {
     /// The service.
     pub core: Arc<Core>,
-    /// What executes the documents.
+    /// Executes the documents.
     pub graphql: Arc<Graphql>,
     /// Every tool.
-    pub offers: Arc<Offers>,
+    pub tool_routes: Arc<ToolRoutes>,
 }
 
-impl ServerHandler for Face {
+impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
         let server = Implementation::new("muster", env!("CARGO_PKG_VERSION")).with_title("Muster");
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
@@ -77,9 +78,9 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<ListToolsResult, ErrorData> {
-        let visit = visit(&context)?;
-        let tools = self.usable(&visit.caller).await.map_err(|problem| {
-            telemetry::problem(&problem, &visit.arrival.request_id);
+        let sender = sender(&context)?;
+        let tools = self.usable(&sender.caller).await.map_err(|problem| {
+            telemetry::problem(&problem, &sender.arrival.request_id);
             ErrorData::internal_error(problem.detail, None)
         })?;
         Ok(ListToolsResult::with_all_items(tools))
@@ -90,20 +91,20 @@ impl ServerHandler for Face {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
-        let visit = visit(&context)?;
-        let offer = self.offers.find(&request.name).ok_or_else(|| {
-            let known = self.offers.all().iter().map(|offer| offer.tool.name.as_ref());
+        let sender = sender(&context)?;
+        let tool_route = self.tool_routes.find(&request.name).ok_or_else(|| {
+            let known = self.tool_routes.all().iter().map(|tool_route| tool_route.tool.name.as_ref());
             let meant = crate::fields::validate::meant(&request.name, known);
             let asked: String = request.name.chars().take(LONGEST_NAME).collect();
             ErrorData::invalid_params(format!("Unknown tool `{asked}`{meant}."), None)
         })?;
-        let answered = self.call(offer, visit, request.arguments.unwrap_or_default()).await;
-        let result = match answered.and_then(|json| result(offer, &json)) {
+        let answered = self.call(tool_route, sender, request.arguments.unwrap_or_default()).await;
+        let result = match answered.and_then(|json| result(tool_route, &json)) {
             Ok(result) => result,
             Err(problem) => {
-                let id = &visit.arrival.request_id;
+                let id = &sender.arrival.request_id;
                 telemetry::problem(&problem, id);
-                let document = problem_document(&problem, visit.arrival.uri.path(), id);
+                let document = problem_document(&problem, sender.arrival.uri.path(), id);
                 CallToolResult::error(vec![ContentBlock::text(document.to_string())])
             }
         };
@@ -111,10 +112,15 @@ impl ServerHandler for Face {
     }
 }
 
-impl Face {
-    /// The same steps as a route's: authorize, read the arguments, execute the document.
-    async fn call(&self, offer: &Offer, visit: &Visit, arguments: JsonObject) -> Result<bytes::Bytes> {
-        let (core, operation) = (&self.core, offer.operation.as_ref());
+impl ToolServer {
+    /// The same steps as for a route: authorize, read the arguments, execute the document.
+    async fn call(
+        &self,
+        tool_route: &ToolRoute,
+        sender: &McpCaller,
+        arguments: JsonObject,
+    ) -> Result<bytes::Bytes> {
+        let (core, operation) = (&self.core, tool_route.operation.as_ref());
         let mut arguments = match async_graphql::Value::from_json(Value::Object(arguments)) {
             Ok(async_graphql::Value::Object(arguments)) => arguments,
             _ => IndexMap::new(),
@@ -122,34 +128,35 @@ impl Face {
         let org = match arguments.get("org_id") {
             Some(async_graphql::Value::Number(id)) => OrgId(id.as_i64().unwrap_or_default()),
             None | Some(async_graphql::Value::Null) => {
-                let org = only_one(&self.organizations(&visit.caller).await?)?;
+                let org = only_one(&self.organizations(&sender.caller).await?)?;
                 arguments.insert(async_graphql::Name::new("org_id"), org.0.into());
                 org
             }
             Some(_) => {
-                let violation = Violation::at("/org_id", "WRONG_TYPE", "`org_id` has to be an id.");
+                let violation = Violation::at("/org_id", "WRONG_TYPE", "`org_id` must be an id.");
                 return Err(Problem::invalid(vec![violation]));
             }
         };
-        let request = rest::prepared(core, visit.caller.clone(), &visit.arrival);
+        let request = rest::prepared(core, sender.caller.clone(), &sender.arrival);
         let scope = authorize(&request, &operation.root, operation.permit, org).await?;
         let variables = operation.variables_of(arguments, &self.graphql.catalogue)?;
         rest::execute(&self.graphql, operation, scope, variables).await
     }
 
-    /// The tools that the caller may use somewhere, saying where.
+    /// The tools the caller may use in at least one organization, with those organizations.
     async fn usable(&self, caller: &Caller) -> Result<Vec<Tool>> {
         let mut places: Vec<(OrgId, PermissionSet)> = Vec::new();
         for org in self.organizations(caller).await? {
             match membership(&self.core, caller, org).await {
                 Ok(membership) => places.push((org, membership.permissions)),
-                // One that wants a second factor first, or that was left just now, keeps nobody out of the others.
+                // An organization that requires a second factor, or that the caller just left, doesn't affect
+                // the others.
                 Err(problem) if problem.code.status() == StatusCode::FORBIDDEN => {}
                 Err(problem) => return Err(problem),
             }
         }
-        let tools = self.offers.all().iter().filter_map(|offer| {
-            let Permit::InOrganization { permission, confirmed_email } = offer.operation.permit else {
+        let tools = self.tool_routes.all().iter().filter_map(|tool_route| {
+            let Permit::InOrganization { permission, confirmed_email } = tool_route.operation.permit else {
                 return None;
             };
             if confirmed_email && !caller.has_confirmed_email() {
@@ -157,12 +164,12 @@ impl Face {
             }
             let fitting = places.iter().filter(|(_, permissions)| permissions.contains(permission));
             let orgs: Vec<OrgId> = fitting.map(|(org, _)| *org).collect();
-            (!orgs.is_empty()).then(|| placed(&offer.tool, &orgs, places.len() == 1))
+            (!orgs.is_empty()).then(|| placed(&tool_route.tool, &orgs, places.len() == 1))
         });
         Ok(tools.collect())
     }
 
-    /// Where the caller belongs.
+    /// The organizations the caller belongs to.
     async fn organizations(&self, caller: &Caller) -> Result<Vec<OrgId>> {
         Ok(match caller {
             Caller::Person(person) => {
@@ -175,23 +182,23 @@ impl Face {
     }
 }
 
-fn visit(context: &RequestContext<RoleServer>) -> std::result::Result<&Visit, ErrorData> {
+fn sender(context: &RequestContext<RoleServer>) -> std::result::Result<&McpCaller, ErrorData> {
     let parts = context.extensions.get::<Parts>();
-    let visit = parts.and_then(|parts| parts.extensions.get::<Visit>());
-    visit.ok_or_else(|| ErrorData::internal_error("The request has no caller.", None))
+    let sender = parts.and_then(|parts| parts.extensions.get::<McpCaller>());
+    sender.ok_or_else(|| ErrorData::internal_error("The request has no caller.", None))
 }
 
 fn only_one(organizations: &[OrgId]) -> Result<OrgId> {
     match organizations {
         [only] => Ok(*only),
         _ => {
-            let detail = "`org_id` is required: you do not belong to exactly one organization.";
+            let detail = "`org_id` is required, because you do not belong to exactly one organization.";
             Err(Problem::invalid(vec![Violation::at("/org_id", "REQUIRED", detail)]))
         }
     }
 }
 
-/// The tool with the organizations in which the caller may use it.
+/// Adds the organizations in which the caller may use the tool to its schema.
 fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
     let mut tool = tool.clone();
     if orgs.len() > NAMED_ORGANIZATIONS {
@@ -210,10 +217,10 @@ fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
     tool
 }
 
-/// The answer as structured content, and as the same JSON in a text for clients that know no other.
-fn result(offer: &Offer, json: &[u8]) -> Result<CallToolResult> {
+/// The answer as structured content, and as the same JSON in a text for clients that don't read it.
+fn result(tool_route: &ToolRoute, json: &[u8]) -> Result<CallToolResult> {
     let mut value: Value = serde_json::from_slice(json).map_err(Problem::internal)?;
-    if offer.is_list {
+    if tool_route.is_list {
         value = json!({ "data": value });
     }
     Ok(CallToolResult::structured(value))

@@ -1,4 +1,4 @@
-//! The endpoint: who speaks, under which name, and what it refuses before the protocol is looked at.
+//! The endpoint: who is calling, under which host name, and what is refused before the protocol comes in.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    Offers,
-    face::{Face, Visit},
-    offers,
+    ToolRoutes,
+    face::{McpCaller, ToolServer},
+    tool_routes,
 };
 use crate::{
     base::problem::Result,
@@ -34,21 +34,24 @@ use crate::{
     },
 };
 
-type Service = StreamableHttpService<Face, NeverSessionManager>;
-/// Refusals of the protocol's machinery are short.
+type Service = StreamableHttpService<ToolServer, NeverSessionManager>;
+/// Error texts from the protocol library are short.
 const LONGEST_REFUSAL: usize = 4096;
 
 /// The route of the endpoint.
 pub fn router(rest: &Arc<Rest>) -> Router {
     let core = &rest.core;
-    let offers = Arc::new(offers(&rest.routes, &rest.graphql.catalogue));
-    let face =
-        Face { core: Arc::clone(core), graphql: Arc::clone(&rest.graphql), offers: Arc::clone(&offers) };
+    let tool_routes = Arc::new(tool_routes(&rest.routes, &rest.graphql.catalogue));
+    let face = ToolServer {
+        core: Arc::clone(core),
+        graphql: Arc::clone(&rest.graphql),
+        tool_routes: Arc::clone(&tool_routes),
+    };
     let factory = move || Ok(face.clone());
-    // A shutdown waits for calls as for other requests: nothing here listens for it.
+    // A shutdown waits for calls as for other requests, so nothing here needs to watch for it.
     let service = Service::new(factory, Arc::new(NeverSessionManager::default()), settings(&core.config));
     let handler = move |State(core): State<Arc<Core>>, arrival: Arrival, request: Request| async move {
-        match answer(&core, service, &offers, &arrival, request).await {
+        match answer(&core, service, &tool_routes, &arrival, request).await {
             Ok(response) => response,
             Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
         }
@@ -56,7 +59,7 @@ pub fn router(rest: &Arc<Rest>) -> Router {
     Router::new().route("/mcp", any(handler)).with_state(Arc::clone(core))
 }
 
-/// One request, one answer, in JSON; and only under names that are ours.
+/// One request, one JSON answer, and only under our own host names.
 fn settings(config: &Config) -> StreamableHttpServerConfig {
     let public = config.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
     let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
@@ -82,7 +85,7 @@ fn settings(config: &Config) -> StreamableHttpServerConfig {
 async fn answer(
     core: &Arc<Core>,
     service: Service,
-    offers: &Offers,
+    tool_routes: &ToolRoutes,
     arrival: &Arrival,
     request: Request,
 ) -> Result<Response> {
@@ -93,16 +96,16 @@ async fn answer(
     }
     let (parts, body) = request.into_parts();
     let body = body::read(core, arrival, &caller, body, core.config.limits.body_bytes).await;
-    let class = body.as_ref().map_or(Class::Writes, |body| class(&arrival.method, body, offers));
+    let class = body.as_ref().map_or(Class::Writes, |body| class(&arrival.method, body, tool_routes));
     arrival.charge(core, &caller, class)?;
     let mut request = Request::from_parts(parts, Body::from(body?));
-    request.extensions_mut().insert(Visit { caller, arrival: arrival.clone() });
+    request.extensions_mut().insert(McpCaller { caller, arrival: arrival.clone() });
     Ok(in_json(service.handle(request).await.map(Body::new)).await)
 }
 
-/// What a message may do. Everything is a POST here, so it is not the method that tells: only a call of a tool that changes
-/// something changes something. What can't be told counts as that: an unknown tool, a key that stands there twice.
-fn class(method: &Method, body: &[u8], offers: &Offers) -> Class {
+/// What a message may do. Everything is a POST here, so the method doesn't tell: a message only makes a change
+/// if it calls a tool that does. Anything unclear counts as a change: an unknown tool, or a duplicate key.
+fn class(method: &Method, body: &[u8], tool_routes: &ToolRoutes) -> Class {
     #[derive(Deserialize)]
     struct Message {
         method: String,
@@ -117,15 +120,15 @@ fn class(method: &Method, body: &[u8], offers: &Offers) -> Class {
     }
     let Ok(Message { method, params }) = serde_json::from_slice(body) else { return Class::Writes };
     let tool = params.and_then(|params| params.name);
-    let offer = tool.as_deref().and_then(|name| offers.find(name));
-    if method != "tools/call" || offer.is_some_and(super::Offer::only_reads) {
+    let tool_route = tool.as_deref().and_then(|name| tool_routes.find(name));
+    if method != "tools/call" || tool_route.is_some_and(super::ToolRoute::only_reads) {
         Class::Reads
     } else {
         Class::Writes
     }
 }
 
-/// The machinery refuses in plain text; clients of the protocol read JSON-RPC.
+/// The library refuses in plain text, but MCP clients expect JSON-RPC.
 async fn in_json(response: Response) -> Response {
     let is_text = response
         .headers()

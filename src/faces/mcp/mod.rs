@@ -1,12 +1,13 @@
 //! The `/mcp` face: the operations of `/v1` as tools, for programs that speak the Model Context Protocol.
 //!
-//! There is no second list of operations and no second way to run one: a tool is a line of `rest/routes.rs`, its schema
-//! is made of the same shapes as the OpenAPI document, and a call executes the same stored document after the same
-//! checks, under the same tokens. What a caller may do nowhere is not shown to them.
+//! There is no second list of operations and no second way to run one. A tool is a line of `rest/routes.rs`,
+//! its schema is made of the same shapes as the OpenAPI document, and a call executes the same stored document
+//! after the same checks, with the same tokens. Callers don't see tools that they can't use in any
+//! organization.
 //!
 //! - `offer.rs`: the tools, derived from the routes.
-//! - `face.rs`: listing and calling, for one caller.
-//! - `http.rs`: the endpoint. Every request stands for itself: there are no sessions to keep, to steal or to exhaust.
+//! - `face.rs`: listing and calling tools for one caller.
+//! - `http.rs`: the endpoint. Requests are independent: there are no sessions to keep, steal, or exhaust.
 
 mod face;
 mod http;
@@ -14,5 +15,5 @@ mod offer;
 
 pub use self::{
     http::router,
-    offer::{Offer, Offers, offers},
+    offer::{ToolRoute, ToolRoutes, tool_routes},
 };

@@ -1,7 +1,7 @@
-//! Tools, derived from the table of routes.
+//! Tools, derived from the route table.
 //!
-//! Each tool is complete: a client may read one of them alone, and check answers by what stands there. Most operations answer
-//! with one of a few records, whose schemas are therefore told again and again (`docs/decisions/0023`).
+//! Each tool is self-contained: a client can read one alone and check answers against its schema. Most
+//! operations return one of a few records, so those schemas are repeated in many tools (`docs/decisions/0023`).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,43 +18,46 @@ use crate::{
     fields::Catalogue,
 };
 
-/// Where a schema of a tool keeps its components.
+/// The path to components in a tool's schema.
 const PLACE: &str = "#/$defs/";
 
-/// What every text keeps to, and what of it says something: the rest is the service's to check.
+/// Patterns that all texts have, and the part worth telling a client. The service checks the rest.
 const TEXTS: [(&str, Option<&str>); 2] =
     [(r"^[^\u0000]*$", None), (r"^[^\u0000]*[^\s\u0000][^\u0000]*$", Some(r"\S"))];
 
-/// A tool and the operation that it runs.
-pub struct Offer {
-    /// What clients are told.
+/// A tool and the operation it runs.
+pub struct ToolRoute {
+    /// The tool as clients see it.
     pub tool: Tool,
-    /// What a call runs.
+    /// The operation a call runs.
     pub operation: Arc<Operation>,
-    /// Whether the answer is a list, which the tool puts into an object: the protocol knows no other answers.
+    /// Whether the answer is a list. The tool wraps it in an object, because the protocol allows no other
+    /// answers.
     pub is_list: bool,
 }
 
-impl Offer {
-    /// Whether a call changes nothing.
+impl ToolRoute {
+    /// Whether a call never changes anything.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         self.operation.document.is_query(None)
     }
 }
 
-/// Every tool, in the order of the table of routes.
-pub struct Offers {
-    all: Vec<Offer>,
+/// All tools, in the order of the route table.
+pub struct ToolRoutes {
+    all: Vec<ToolRoute>,
 }
 
-/// A tool for every route.
+/// One tool per route.
 #[must_use]
-pub fn offers(routes: &Routes, catalogue: &Catalogue) -> Offers {
-    Offers { all: routes.iter().map(|(route, operation)| offer(route, operation, catalogue)).collect() }
+pub fn tool_routes(routes: &Routes, catalogue: &Catalogue) -> ToolRoutes {
+    ToolRoutes {
+        all: routes.iter().map(|(route, operation)| tool_route(route, operation, catalogue)).collect(),
+    }
 }
 
-fn offer(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> Offer {
+fn tool_route(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> ToolRoute {
     let name = snake_case(&lower_first(&operation.name));
     let about = catalogue.root_field(&operation.root).and_then(|root| root.field.description.clone());
     let about = description(about.as_deref().unwrap_or_default(), operation.permit);
@@ -63,24 +66,24 @@ fn offer(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> Of
         .with_raw_output_schema(Arc::new(output))
         .with_title(title(&operation.name))
         .with_annotations(annotations(route));
-    Offer { tool, operation: Arc::clone(operation), is_list }
+    ToolRoute { tool, operation: Arc::clone(operation), is_list }
 }
 
-impl Offers {
+impl ToolRoutes {
     /// All of them.
     #[must_use]
-    pub fn all(&self) -> &[Offer] {
+    pub fn all(&self) -> &[ToolRoute] {
         &self.all
     }
 
-    /// The tool of that name.
+    /// The tool with this name.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<&Offer> {
-        self.all.iter().find(|offer| offer.tool.name == name)
+    pub fn find(&self, name: &str) -> Option<&ToolRoute> {
+        self.all.iter().find(|tool_route| tool_route.tool.name == name)
     }
 }
 
-/// Takes out of a schema what tells a client nothing: that an id is below 2^53, and that a text holds no U+0000.
+/// Removes from a schema what tells a client nothing: that an id is below 2^53, and that a text has no U+0000.
 fn slim(schema: &mut Value) {
     match schema {
         Value::Object(keys) => {
@@ -100,15 +103,15 @@ fn slim(schema: &mut Value) {
     }
 }
 
-/// `ListServers` as a person would say it.
+/// The operation's name in words: `ListServers` becomes "List servers".
 fn title(name: &str) -> String {
     snake_case(&lower_first(name)).replace('_', " ")
 }
 
-/// What the method says. Hints only: what a caller may do is decided when they do it.
+/// Hints derived from the method. They don't decide anything: permissions are checked on each call.
 fn annotations(route: &Route) -> ToolAnnotations {
     let reads = route.method == Method::GET;
-    // Making something new takes nothing away; a POST to what is there already may.
+    // Creating something removes nothing; a POST to something that exists might.
     let adds = route.status == StatusCode::CREATED && !route.path.contains("{id}");
     let repeatable = route.method != Method::POST;
     ToolAnnotations::new()
@@ -118,7 +121,7 @@ fn annotations(route: &Route) -> ToolAnnotations {
         .open_world(false)
 }
 
-/// One object with the parts of the path, the query parameters and the keys of the body.
+/// One object with the path parameters, the query parameters, and the keys of the body.
 fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
     let mut shapes = Shapes::new(&catalogue.registry, PLACE);
     let (mut properties, mut required) = (JsonObject::new(), Vec::new());
@@ -147,7 +150,7 @@ fn input(operation: &Operation, catalogue: &Catalogue) -> JsonObject {
     with_components(object, shapes.schemas)
 }
 
-/// What the operation answers with, always an object; and whether that is a list which was put into one.
+/// What the operation returns, always an object, and whether that object wraps a list.
 fn output(operation: &Operation, catalogue: &Catalogue) -> (JsonObject, bool) {
     let mut shapes = Shapes::new(&catalogue.registry, PLACE);
     let answer = shapes.answer(operation);
@@ -162,7 +165,7 @@ fn output(operation: &Operation, catalogue: &Catalogue) -> (JsonObject, bool) {
     (with_components(answer, shapes.schemas), is_list)
 }
 
-/// A schema with the components that it refers to, all of them as short as they can be.
+/// A schema with the components it refers to, all slimmed down.
 fn with_components(mut schema: Value, mut components: BTreeMap<String, Value>) -> JsonObject {
     slim(&mut schema);
     components.values_mut().for_each(slim);

@@ -1,5 +1,5 @@
-//! What a browser is shown: pages of one file each, whose own script and style are all that runs, and which speak with
-//! nobody but this service; and the redirects of signing in elsewhere.
+//! Pages for browsers, each a single file that only runs its own script and style and only talks to this
+//! service; and the redirects for signing in at a provider.
 
 mod front;
 mod oidc;

@@ -1,4 +1,4 @@
-//! What a browser visits.
+//! The pages a browser visits to sign in at a provider.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,12 +24,12 @@ use crate::{
     slices::people::oidc::{Memory, Provider, Providers, Refusal, complete},
 };
 
-/// How long a browser may be away.
+/// How long a browser may stay at the provider.
 const AWAY: Duration = Duration::from_mins(10);
-/// Only this browser has it, only this host gets it, and no script reads it.
+/// Bound to this browser and this host, and invisible to scripts.
 const COOKIE: &str = "__Host-muster-oidc";
 
-/// The routes of signing in elsewhere.
+/// The routes for signing in at a provider.
 pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> Router {
     let state = Elsewhere { core: Arc::clone(core), providers: Arc::clone(providers) };
     Router::new()
@@ -61,8 +61,8 @@ async fn start(State(state): State<Elsewhere>, arrival: Arrival, Path(name): Pat
 
 async fn begin(state: &Elsewhere, arrival: &Arrival, name: &str) -> Result<Response> {
     let (core, provider) = (&state.core, find(&state.providers, name)?);
-    // Nothing is tried yet, and any page can make a browser come here: the allowance for signing in is charged when the
-    // visit comes back.
+    // Nothing has been tried yet, and any page can send a browser here. The sign-in allowance is charged when
+    // the visit comes back.
     arrival.charge(core, &Caller::Anonymous, Class::Reads)?;
     let now = core.clock.now();
     let begun = provider.begin(now, now.plus(AWAY)).await;
@@ -74,16 +74,16 @@ async fn begin(state: &Elsewhere, arrival: &Arrival, name: &str) -> Result<Respo
 }
 
 fn find<'a>(providers: &'a Providers, name: &str) -> Result<&'a Provider> {
-    let missing = || Problem::new(Code::NotFound, "There is no such provider to sign in with.");
+    let missing = || Problem::new(Code::NotFound, "This sign-in provider does not exist.");
     providers.get(name).ok_or_else(missing)
 }
 
 fn unreachable(provider: &Provider, error: &anyhow::Error) -> Problem {
     tracing::error!(provider = provider.name, error = format!("{error:#}"), "oidc.provider_failed");
-    Problem::new(Code::Unavailable, "The provider does not answer as it should; try again.")
+    Problem::new(Code::Unavailable, "The provider did not answer correctly. Try again.")
 }
 
-/// What goes through two redirects unchanged.
+/// Whether a text survives two redirects unchanged.
 fn is_plain(text: &str) -> bool {
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !text.is_empty() && text.len() <= 128 && text.bytes().all(is_safe)
@@ -94,7 +94,7 @@ async fn callback(State(state): State<Elsewhere>, arrival: Arrival, Path(name): 
     arrived.unwrap_or_else(|problem| problem_response(&problem, arrival.uri.path(), &arrival.request_id))
 }
 
-/// However it ends, the browser gets to the panel, and the cookie has done its service.
+/// However the visit ends, the browser returns to the panel, and the cookie is cleared.
 async fn arrive(state: &Elsewhere, arrival: &Arrival, name: &str) -> Result<Response> {
     let (core, provider) = (&state.core, find(&state.providers, name)?);
     let memory = remembered(core, arrival).filter(|memory| memory.provider == provider.name);

@@ -1,11 +1,11 @@
-//! Pages for browsers: one file each, whose own script and style are all that runs, and which speaks with nobody but
-//! this service.
+//! The content security policy for pages, each a single file that only runs its own script and style and only
+//! talks to this service.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sha2::{Digest, Sha256};
 
-/// The content security policy of a page that has one script and one style in it. `more` are directives that it needs
-/// besides, each with its semicolon.
+/// The content security policy of a page with one script and one style. `more` adds directives, each with its
+/// semicolon.
 #[must_use]
 pub fn policy_of(page: &str, more: &str) -> String {
     format!(
@@ -16,7 +16,7 @@ pub fn policy_of(page: &str, more: &str) -> String {
     )
 }
 
-/// How a content security policy names the text between two tags.
+/// The CSP hash of the text between two tags.
 fn hash(page: &str, open: &str, close: &str) -> String {
     let inner =
         page.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map_or("", |(inner, _)| inner);

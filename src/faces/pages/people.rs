@@ -1,12 +1,12 @@
-//! The pages that links in mails, and sign-ins elsewhere, lead to where there is no panel: two files behind one head, which
-//! speak with nobody but this service.
+//! The pages that mailed links and sign-ins at a provider lead to if there is no panel: two files with a common
+//! head.
 //!
-//! A page of a mail's link does nothing when it is opened: mail scanners follow links. The token stands behind `#`, which
-//! no server sees, and goes with the mutation once somebody presses the button.
+//! Opening a mailed link does nothing by itself, because mail scanners follow links. The token is behind the
+//! `#`, which no server sees, and is sent with the mutation once the person presses the button.
 //!
-//! `/sign-in` is where a sign-in elsewhere ends. It takes a code only in the browser that has begun here, as its own state
-//! in the session's storage shows: otherwise anybody could sign others in to an account of theirs. Tokens stay in
-//! the page's memory, and are gone with it.
+//! `/sign-in` is where a sign-in at a provider ends. It accepts a code only in the browser that started here,
+//! as the state in session storage proves: otherwise anyone could sign others in to an account of their own.
+//! Tokens stay in the page's memory and are gone with it.
 
 use std::sync::LazyLock;
 
@@ -20,12 +20,12 @@ use http::header;
 
 use super::policy_of;
 
-/// Markup, style and script of the pages of mails' links.
+/// Markup, style, and script of the pages for mailed links.
 const LINKS: &str = concat!(include_str!("people/head.html"), include_str!("people/page.html"));
-/// The same of the page to sign in.
+/// Markup, style, and script of the sign-in page.
 const SIGN_IN: &str = concat!(include_str!("people/head.html"), include_str!("people/sign-in.html"));
 
-/// Only this script and this style run.
+/// Only this script and style run.
 static LINKS_POLICY: LazyLock<String> = LazyLock::new(|| policy_of(LINKS, ""));
 static SIGN_IN_POLICY: LazyLock<String> = LazyLock::new(|| policy_of(SIGN_IN, ""));
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_loads_nothing_from_elsewhere_and_its_script_is_the_one_that_runs() {
+    fn a_page_loads_nothing_from_elsewhere_and_runs_only_its_script() {
         let nothing = BASE64_STANDARD.encode(Sha256::digest(""));
         for (page, policy) in [(LINKS, &LINKS_POLICY), (SIGN_IN, &SIGN_IN_POLICY)] {
             assert!(policy.matches("'sha256-").count() == 2 && !policy.contains(&nothing), "{}", **policy);

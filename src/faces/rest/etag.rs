@@ -1,13 +1,13 @@
-//! ETags of records: what a client has read is what it changes, or it hears that it is not.
+//! ETags of records: clients change exactly what they have read, or learn that it has changed.
 //!
-//! An ETag is a hash of the record as it is answered, so that it is right for computed fields and for what the caller alone
-//! sees. It is strong: the same ETag is the same bytes, but for what is measured over and over ([`MEASURED`]): nobody edits
-//! that, and a record whose host is alive would be another one each time it is read. Lists have none, and neither has an answer
-//! that shows a secret once.
+//! An ETag is a hash of the record as answered, so it also covers computed fields and fields that depend on the
+//! caller. It is strong, meaning the same ETag stands for the same bytes, except for fields that are constantly
+//! measured ([`MEASURED`]): nobody edits those, and otherwise a record with a live host would differ on every
+//! read. Lists have no ETag, and neither does an answer that shows a secret once.
 //!
-//! `If-Match` is checked inside the transaction of the change ([`Precondition`]), while nobody else can change the record:
-//! SQLite has one writer; on PostgreSQL the row is locked first. What is compared is the record as this very operation would
-//! answer it, read through the schema like everything else.
+//! `If-Match` is checked inside the change's transaction ([`IfMatch`]), while nobody else can change the
+//! record: SQLite has a single writer, and on PostgreSQL the row is locked first. The ETag compared is that of
+//! the record as this same operation would answer it, read through the schema like everything else.
 
 use std::sync::{
     Arc,
@@ -35,10 +35,10 @@ use crate::{
         graphql::{Document, Graphql},
     },
     fields::Catalogue,
-    read::{Reading, Share},
+    read::{AnswerBudget, Reading},
 };
 
-/// The records that have ETags, by their types: the tables whose rows they are.
+/// The records that have ETags, by type, with the tables that hold their rows.
 const TABLES: &[(&str, &str)] = &[
     ("Agent", "agents"),
     ("Approval", "approvals"),
@@ -50,36 +50,37 @@ const TABLES: &[(&str, &str)] = &[
     ("Skill", "skills"),
 ];
 
-/// What hosts tell every few seconds, and what follows from the time alone, as `/v1` spells it. No operation that answers a GET
-/// with one record has any of it: `If-None-Match` means every byte.
+/// Fields that hosts report every few seconds or that depend on the time, as `/v1` spells them. No operation
+/// that answers a GET with one record has any of them, so `If-None-Match` covers every byte.
 const MEASURED: &[&str] =
     &["cpu_pct", "ram_pct", "load_1", "load_5", "load_15", "uptime_seconds", "last_seen_at"];
 
-/// A record that an operation answers with.
-pub struct Current {
-    /// Whether it has something of what is measured.
+/// How to compute the ETag of the record that an operation answers with.
+pub struct EtagSource {
+    /// Whether it has any of the measured fields.
     measured: bool,
-    /// The table of its row.
+    /// The table that holds its row.
     table: &'static str,
-    /// The root field and the document that read its present state; none for an operation that changes none.
+    /// The root field and the document that read its current state. None for an operation that doesn't change
+    /// it.
     reads: Option<(String, Arc<Document>)>,
 }
 
-impl Current {
-    /// Whether a request may demand a state of the record.
+impl EtagSource {
+    /// Whether a request may make its change conditional on the record's state.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.reads.is_some()
     }
 
-    /// Whether the ETag leaves something out: what is measured.
+    /// Whether the ETag leaves out measured fields.
     #[must_use]
     pub fn is_measured(&self) -> bool {
         self.measured
     }
 
-    /// How the present state of the record is read that `operation` answers with; none if that is no record, or shows a
-    /// secret.
+    /// The ETag source for the record that `operation` answers with. None if the answer isn't a record or shows
+    /// a secret.
     pub(super) fn of(operation: &Operation, catalogue: &Catalogue) -> Option<Self> {
         let root = catalogue.root_field(&operation.root)?;
         let ty = root.field.ty.trim_end_matches('!');
@@ -101,7 +102,7 @@ impl Current {
         (!shows_secret).then_some(Self { measured, table, reads })
     }
 
-    /// The ETag of the record that was answered with `json`.
+    /// The ETag of the record answered as `json`.
     #[must_use]
     pub fn etag(&self, json: &[u8]) -> HeaderValue {
         if self.measured
@@ -114,7 +115,8 @@ impl Current {
     }
 }
 
-/// The operation's document with another root field, which reads by organization and id what that one answers.
+/// The operation's document with another root field, which reads by organization and id what the operation
+/// answers.
 fn read_instead(
     operation: &Operation,
     reader: &str,
@@ -137,8 +139,8 @@ fn read_instead(
     Some(document)
 }
 
-/// What a request demands of the record before it changes it.
-pub(super) struct Precondition {
+/// The state that a request requires of the record before changing it.
+pub(super) struct IfMatch {
     wanted: Vec<String>,
     operation: Arc<Operation>,
     variables: Variables,
@@ -147,11 +149,11 @@ pub(super) struct Precondition {
     checked: AtomicBool,
 }
 
-/// How many may be read at a time while a transaction is open: each holds one connection and needs a second.
+/// The most reads at a time within open transactions: each holds one connection and needs a second.
 static READERS: Semaphore = Semaphore::const_new(4);
 
-impl Precondition {
-    /// What `If-Match` demands, where it was sent and the operation changes a record.
+impl IfMatch {
+    /// What `If-Match` requires, if it was sent and the operation changes a record.
     pub(super) fn of(
         headers: &HeaderMap,
         operation: &Arc<Operation>,
@@ -159,7 +161,7 @@ impl Precondition {
         graphql: &Arc<Graphql>,
     ) -> Option<Arc<Self>> {
         let wanted = etag::tags(headers, &header::IF_MATCH)?;
-        operation.current.as_ref()?.reads.as_ref()?;
+        operation.etag_source.as_ref()?.reads.as_ref()?;
         let Some(Value::Number(id)) = variables.get("id") else { return None };
         let kept = |name: &str| Some((Name::new(name), variables.get(name)?.clone()));
         Some(Arc::new(Self {
@@ -176,11 +178,11 @@ impl Precondition {
 
     async fn present(&self, tx: &Tx) -> Result<HeaderValue> {
         let missing = || Problem::internal(anyhow::anyhow!("a precondition without a way to read"));
-        let current = self.operation.current.as_ref().ok_or_else(missing)?;
+        let current = self.operation.etag_source.as_ref().ok_or_else(missing)?;
         let (root, document) = current.reads.as_ref().ok_or_else(missing)?;
         let connection = tx.connection();
         if connection.get_database_backend() == DbBackend::Postgres {
-            // NO KEY: rows that only refer to the record may be written meanwhile.
+            // NO KEY, so that rows which only refer to the record can still be written.
             let sql = format!(
                 "SELECT 1 FROM {} WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE",
                 current.table
@@ -191,17 +193,17 @@ impl Precondition {
                 .await?;
         }
         let _permit = READERS.acquire().await.map_err(Problem::internal)?;
-        let reading = Reading::new(document.plans.clone(), true, Share::default());
+        let reading = Reading::new(document.plans.clone(), true, AnswerBudget::default());
         let (scope, variables) = (tx.scope.clone(), self.variables.clone());
         let json = execute_document(&self.graphql, document, root, scope, reading, variables).await?;
         Ok(current.etag(&json))
     }
 }
 
-impl store::Precondition for Precondition {
+impl store::Precondition for IfMatch {
     fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            // Of several transactions the first one decides.
+            // If a request runs several transactions, only the first one checks.
             if self.checked.swap(true, Ordering::Relaxed) {
                 return Ok(());
             }
@@ -211,7 +213,7 @@ impl store::Precondition for Precondition {
             }
             let problem = Problem::new(
                 Code::PreconditionFailed,
-                "The record has changed since it was read; read it again.",
+                "The record has changed since you read it. Read it again.",
             );
             Err(problem.with("etag", etag.to_str().unwrap_or_default()))
         })

@@ -1,10 +1,10 @@
 //! The `/v1` face: stored GraphQL documents behind paths.
 //!
 //! - `routes.rs` is THE table: method, path, operation, success status. A new route is one line there and one
-//!   document in `schema/rest/`; there are no handlers.
-//! - `etag.rs`: what a client has read is what it changes.
+//!   document in `schema/rest/`. There are no handlers.
+//! - `etag.rs`: clients change exactly what they have read.
 //! - `operation.rs` turns a document into an operation, and a request into its variables.
-//! - `openapi.rs` describes all of it, from the same table and the same schema, with the schemas of `shapes.rs`.
+//! - `openapi.rs` describes all of it, from the same table and schema, with the schemas from `shapes.rs`.
 
 mod etag;
 pub mod openapi;
@@ -16,7 +16,7 @@ mod shapes;
 use std::sync::Arc;
 
 pub use self::{
-    etag::Current,
+    etag::EtagSource,
     operation::{Given, Operation, Source},
     routes::{ROUTES, Route, Routes},
     serve::router,
@@ -28,11 +28,11 @@ pub(crate) use self::{
 use super::{edge::HoldsCore, graphql::Graphql};
 use crate::core::Core;
 
-/// What runs the operations of `/v1`.
+/// Runs the operations of `/v1`.
 pub struct Rest {
-    /// What every slice may hold.
+    /// The shared core.
     pub core: Arc<Core>,
-    /// What executes the documents.
+    /// Executes the documents.
     pub graphql: Arc<Graphql>,
     /// The operations.
     pub routes: Routes,
@@ -42,7 +42,7 @@ impl Rest {
     /// Prepares the operations.
     ///
     /// # Errors
-    /// A stored document does not fit the schema.
+    /// A stored document that doesn't fit the schema.
     pub fn new(graphql: &Arc<Graphql>) -> anyhow::Result<Self> {
         let routes = Routes::load(&graphql.catalogue)?;
         Ok(Self { core: Arc::clone(&graphql.core), graphql: Arc::clone(graphql), routes })

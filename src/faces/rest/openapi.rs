@@ -1,8 +1,8 @@
-//! The OpenAPI 3.1 document of `/v1`, generated: paths from the table of routes, parameters and bodies from the
+//! Generates the OpenAPI 3.1 document of `/v1`: paths from the route table, parameters and bodies from the
 //! schema's arguments with their bounds, answers from what the stored documents select, errors from the codes.
 //!
 //! Nothing here is written twice, so nothing can drift: `schema/openapi.json` is this function's output, and a
-//! test compares.
+//! test compares the two.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,16 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Operation, Route, Routes, Source,
-    etag::Current,
+    etag::EtagSource,
     operation::Input,
     shapes::{Shapes, is_required},
 };
 use crate::{base::problem::Code, core::access::Permit, fields::Catalogue};
 
 const DESCRIPTION: &str = "Manages the AI agents of organizations. Errors are RFC 9457 problem documents. Every request \
-    that changes something takes an `Idempotency-Key` (1 to 255 visible ASCII characters): the same request with the \
-    same key is done once within 24 hours, and answered the same again, with `Idempotent-Replayed: true` and null in the place of secrets.";
+    that changes something accepts an `Idempotency-Key` (1 to 255 visible ASCII characters): repeating a request with the \
+    same key within 24 hours returns the first answer without repeating the change, with `Idempotent-Replayed: true` and \
+    null in place of secrets.";
 
 /// The document, as JSON with sorted keys.
 #[must_use]
@@ -47,7 +48,7 @@ pub fn document(routes: &Routes, catalogue: &Catalogue) -> Value {
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A service token (the credential of integrations), or the access token of a person's session.",
+                    "description": "A service token (for integrations), or the access token of a person's session.",
                 },
             },
             "headers": header_components(),
@@ -56,13 +57,13 @@ pub fn document(routes: &Routes, catalogue: &Catalogue) -> Value {
     })
 }
 
-/// The document as it is served and committed.
+/// The document, formatted as it is served and committed.
 #[must_use]
 pub fn text(routes: &Routes, catalogue: &Catalogue) -> String {
     format!("{:#}\n", document(routes, catalogue))
 }
 
-/// The resource that a route is about: the last part of its path that is no parameter and no verb.
+/// The resource of a route: the last part of its path that is neither a parameter nor a verb.
 fn tag(route: &Route) -> &'static str {
     let mut parts = route.path.split('/').skip(4).filter(|part| !part.starts_with('{'));
     match parts.next() {
@@ -127,15 +128,15 @@ impl Shapes<'_> {
         responses.insert(
             route.status.as_u16().to_string(),
             json!({
-                "description": "Done.",
+                "description": "Success.",
                 "headers": headers(route.status, operation),
                 "content": { "application/json": { "schema": self.answer(operation) } },
             }),
         );
-        if route.method == Method::GET && operation.current.is_some() {
+        if route.method == Method::GET && operation.etag_source.is_some() {
             let status = StatusCode::NOT_MODIFIED;
             let unchanged = json!({
-                "description": "The record is the one that `If-None-Match` names. No body.",
+                "description": "The record still matches an ETag in `If-None-Match`. No body.",
                 "headers": headers(status, operation),
             });
             responses.insert(status.as_u16().to_string(), unchanged);
@@ -157,13 +158,15 @@ impl Shapes<'_> {
     }
 }
 
-/// What an answer of this status says beside its body.
+/// The headers of an answer with this status.
 fn headers(status: StatusCode, operation: &Operation) -> Value {
     let own: &[&str] = match status {
         StatusCode::UNAUTHORIZED => &["WWW-Authenticate"],
         StatusCode::SERVICE_UNAVAILABLE => &["Retry-After"],
         StatusCode::TOO_MANY_REQUESTS => &["Retry-After", "RateLimit", "RateLimit-Policy"],
-        StatusCode::OK | StatusCode::CREATED | StatusCode::NOT_MODIFIED if operation.current.is_some() => {
+        StatusCode::OK | StatusCode::CREATED | StatusCode::NOT_MODIFIED
+            if operation.etag_source.is_some() =>
+        {
             &["ETag"]
         }
         _ => &[],
@@ -178,24 +181,27 @@ fn header_components() -> Value {
     let required =
         |ty: &str, about: &str| json!({ "description": about, "required": true, "schema": { "type": ty } });
     json!({
-        "X-Request-Id": required("string", "The request's id, which is also in the log."),
+        "X-Request-Id": required("string", "The request id, as in the log."),
         "WWW-Authenticate": required("string", "`Bearer`."),
         "ETag": required("string", "A strong validator of the record, for `If-None-Match` and `If-Match`."),
-        "RateLimit": required("string", "What is left of the caller's bucket (draft ratelimit-headers)."),
-        "RateLimit-Policy": required("string", "What the bucket holds."),
-        "Retry-After": required("integer", "The seconds to wait before another try."),
+        "RateLimit": required("string", "What remains in the caller's bucket (draft ratelimit-headers)."),
+        "RateLimit-Policy": required("string", "The size and refill rate of the bucket."),
+        "Retry-After": required("integer", "The number of seconds to wait before retrying."),
     })
 }
 
-/// The header by which a request depends on the state of the record.
+/// The header that makes a request conditional on the record's state.
 fn conditional_header(operation: &Operation) -> Option<Value> {
-    let current = operation.current.as_ref()?;
+    let current = operation.etag_source.as_ref()?;
     let reads = operation.document.is_query(None);
     let (name, about) = match (reads, current.is_changed()) {
         (true, _) => {
-            ("If-None-Match", "ETags that the caller has: if the record is one of them, the answer is 304.")
+            ("If-None-Match", "ETags the caller already has. If the record matches one, the answer is 304.")
         }
-        (false, true) => ("If-Match", "ETags: if the record is none of them, nothing is changed (412)."),
+        (false, true) => (
+            "If-Match",
+            "ETags of the expected record. If none matches, nothing is changed and the answer is 412.",
+        ),
         (false, false) => return None,
     };
     Some(json!({
@@ -207,18 +213,18 @@ fn conditional_header(operation: &Operation) -> Option<Value> {
     }))
 }
 
-/// What an operation does, and what it needs.
+/// A description of an operation and the permission it needs.
 pub(crate) fn description(about: &str, permit: Permit) -> String {
     match permit {
         Permit::InOrganization { permission, confirmed_email } => {
             let confirmed = if confirmed_email { " and a confirmed e-mail address" } else { "" };
-            format!("{about}\n\nNeeds the permission `{permission}`{confirmed}.")
+            format!("{about}\n\nRequires the permission `{permission}`{confirmed}.")
         }
         Permit::Anyone | Permit::SignedIn | Permit::Member => about.to_owned(),
     }
 }
 
-/// Which failures an operation has to be ready for, by status.
+/// The errors an operation can answer with, by status.
 fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Code>> {
     let mut codes = vec![
         Code::MalformedRequest,
@@ -229,7 +235,7 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
         Code::PermissionDenied,
         Code::ValidationFailed,
         Code::NotFound,
-        // A body is refused where none belongs, too.
+        // A body is also refused where none is expected.
         Code::PayloadTooLarge,
         Code::UnsupportedMediaType,
         Code::RateLimited,
@@ -242,11 +248,11 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
     if route.method != Method::GET {
         codes.push(Code::StorageFull);
         codes.extend(conflicts(&operation.name));
-        // What the database refuses because of a change at the same moment.
+        // The database may refuse a change because of a concurrent one.
         codes.push(Code::Conflict);
         codes.extend([Code::IdempotencyInProgress, Code::IdempotencyInDoubt, Code::IdempotencyKeyReused]);
     }
-    if operation.current.as_ref().is_some_and(Current::is_changed) {
+    if operation.etag_source.as_ref().is_some_and(EtagSource::is_changed) {
         codes.push(Code::PreconditionFailed);
     }
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
@@ -256,9 +262,10 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
     by_status
 }
 
-/// The states and limits that an operation may run into. They lie in what the operation does, and nothing declares them; so
-/// the tests hold this list against the service, in both directions: none of them may get a code that does not stand here
-/// (`tests/it/harness/documented.rs`), and each that does comes about (`tests/it/conflicts.rs`).
+/// The state and limit errors that an operation can run into. They follow from what the operation does, and
+/// nothing declares them, so tests hold this list against the service in both directions: no operation may
+/// answer with a code that isn't listed (`tests/it/harness/documented.rs`), and every listed code occurs
+/// (`tests/it/conflicts.rs`).
 fn conflicts(operation: &str) -> &'static [Code] {
     match operation {
         "CreateServer" | "CreateAgent" => &[Code::PlanLimitReached, Code::NameTaken],
@@ -278,26 +285,26 @@ fn problem_schema() -> Value {
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     json!({
         "type": "object",
-        "description": "An error (RFC 9457). `type` leads to a page that explains it.",
+        "description": "An error (RFC 9457). `type` links to a page that explains it.",
         "properties": {
-            "type": { "type": "string", "description": "`/problems/<code>`: a page that explains it." },
-            "title": { "type": "string", "description": "What went wrong, in a few words that never change." },
+            "type": { "type": "string", "description": "`/problems/<code>`: a page that explains the error." },
+            "title": { "type": "string", "description": "A short summary of the kind of error. Always the same for a code." },
             "status": { "type": "integer", "description": "The HTTP status." },
-            "detail": { "type": "string", "description": "What happened this time." },
+            "detail": { "type": "string", "description": "What went wrong this time." },
             "instance": { "type": "string", "description": "The path of the request." },
-            "code": { "type": "string", "enum": codes, "description": "The stable code, for programs." },
-            "request_id": { "type": "string", "description": "Also in the log." },
-            "details": { "type": "object", "description": "Facts for programs." },
+            "code": { "type": "string", "enum": codes, "description": "A stable code for programs." },
+            "request_id": { "type": "string", "description": "The request id, as in the log." },
+            "details": { "type": "object", "description": "Details for programs." },
             "errors": {
                 "type": "array",
-                "description": "Every wrong value, where the code is VALIDATION_FAILED.",
+                "description": "Every invalid value, if the code is VALIDATION_FAILED.",
                 "items": {
                     "type": "object",
                     "properties": {
                         "pointer": { "type": "string", "description": "A JSON pointer into the body." },
-                        "parameter": { "type": "string", "description": "A parameter of the path or the query." },
-                        "code": { "type": "string", "description": "The kind of mistake: REQUIRED, UNKNOWN_KEY, ….", },
-                        "detail": { "type": "string", "description": "What is wrong." },
+                        "parameter": { "type": "string", "description": "The name of a path or query parameter." },
+                        "code": { "type": "string", "description": "The kind of error: REQUIRED, UNKNOWN_KEY, ….", },
+                        "detail": { "type": "string", "description": "What is wrong with the value." },
                     },
                     "required": ["code", "detail"],
                 },

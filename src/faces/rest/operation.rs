@@ -1,4 +1,4 @@
-//! A stored document as a REST operation: which variable comes from where, and how a request fills them.
+//! A stored document as a REST operation: where each variable comes from, and how a request sets it.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use async_graphql::{
 };
 use bytes::Bytes;
 
-use super::etag::Current;
+use super::etag::EtagSource;
 use crate::{
     base::{
         problem::{At, Code, Problem, Result, Violation},
@@ -31,11 +31,11 @@ use crate::{
 /// Where a variable's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A part of the path.
+    /// A path parameter.
     Path,
     /// A query parameter.
     Query,
-    /// The whole body.
+    /// The complete body.
     Body,
 }
 
@@ -43,33 +43,33 @@ pub enum Source {
 pub struct Input {
     /// Its name in the document.
     pub variable: Name,
-    /// Its name in REST; for the body, the variable's.
+    /// Its name in REST. For the body, the variable's name.
     pub name: String,
     /// Where it comes from.
     pub source: Source,
-    /// The argument that it is handed to: type, bounds, description.
+    /// The argument it is passed to: type, bounds, description.
     pub declared: MetaInputValue,
 }
 
 /// An operation of `/v1`.
 pub struct Operation {
-    /// Its name: the OpenAPI operation id.
+    /// Its name, used as the OpenAPI operation id.
     pub name: String,
     /// The document, with every field aliased to its snake_case name.
     pub document: Arc<Document>,
-    /// The root field that answers.
+    /// The root field that produces the answer.
     pub root: String,
-    /// What that field demands of its caller.
+    /// What that field requires of its caller.
     pub permit: Permit,
     /// The variables.
     pub inputs: Vec<Input>,
-    /// The record that answers, where it has an ETag.
-    pub current: Option<Current>,
+    /// How to compute the answer's ETag, if it has one.
+    pub etag_source: Option<EtagSource>,
 }
 
-/// What a request brings, undecoded.
+/// The raw parts of a request.
 pub struct Given<'a> {
-    /// The path's parameters, percent-decoded.
+    /// The path parameters, percent-decoded.
     pub path: Vec<(&'a str, &'a str)>,
     /// The query string.
     pub query: &'a str,
@@ -78,7 +78,7 @@ pub struct Given<'a> {
 }
 
 impl Operation {
-    /// The operations of one document file.
+    /// Parses the operations of one document file.
     pub(super) fn parse(text: &str, catalogue: &Catalogue) -> anyhow::Result<Vec<Self>> {
         let parsed = async_graphql::parser::parse_query(text).context("parsing")?;
         let names: Vec<Name> = parsed.operations.iter().filter_map(|(name, _)| name.cloned()).collect();
@@ -113,17 +113,17 @@ impl Operation {
             permit: found.permit,
             document: Arc::new(Document::new(document)),
             inputs,
-            current: None,
+            etag_source: None,
         })
     }
 
     /// Finds out whether the operation answers with a record that has an ETag.
-    pub(super) fn with_current(mut self, catalogue: &Catalogue) -> Self {
-        self.current = Current::of(&self, catalogue);
+    pub(super) fn with_etag_source(mut self, catalogue: &Catalogue) -> Self {
+        self.etag_source = EtagSource::of(&self, catalogue);
         self
     }
 
-    /// Whether the document selects a field of this name, at whatever depth.
+    /// Whether the document selects a field with this name, at any depth.
     pub(super) fn selects(&self, name: &str) -> bool {
         let document = self.document.executable();
         let fragments = document.fragments.values().map(|fragment| &fragment.node.selection_set.node);
@@ -131,7 +131,7 @@ impl Operation {
         roots.chain(fragments).any(|set| selects(set, name))
     }
 
-    /// The answer as it may be kept: without secrets.
+    /// The answer to keep, without secrets.
     pub(super) fn without_secrets(&self, json: &Bytes, catalogue: &Catalogue) -> Option<Bytes> {
         let mut data = serde_json::Map::new();
         data.insert(self.root.clone(), serde_json::from_slice(json).ok()?);
@@ -140,7 +140,7 @@ impl Operation {
         Some(if hidden { data[self.root.as_str()].to_string().into() } else { json.clone() })
     }
 
-    /// Says which variables are parts of `path`.
+    /// Marks the variables that are parts of `path`.
     pub(super) fn bind(mut self, path: &str) -> anyhow::Result<Self> {
         let names: HashSet<&str> =
             path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
@@ -151,22 +151,22 @@ impl Operation {
         }
         for name in names {
             if !self.inputs.iter().any(|input| input.name == name) {
-                bail!("{}: the path's {name} is no variable", self.name);
+                bail!("{}: {name} in the path is not a variable", self.name);
             }
         }
         Ok(self)
     }
 
-    /// Whether the operation takes a body.
+    /// The body variable, if the operation takes a body.
     #[must_use]
     pub fn body(&self) -> Option<&Input> {
         self.inputs.iter().find(|input| input.source == Source::Body)
     }
 
-    /// The variables that a request gives.
+    /// The variables set by a request.
     ///
     /// # Errors
-    /// `MALFORMED_REQUEST`, or `VALIDATION_FAILED` naming every wrong value.
+    /// `MALFORMED_REQUEST`, or `VALIDATION_FAILED` naming every invalid value.
     pub fn variables(&self, given: &Given<'_>, catalogue: &Catalogue) -> Result<Variables> {
         let mut variables = Variables::default();
         let mut violations = Vec::new();
@@ -201,15 +201,15 @@ impl Operation {
         Ok(variables)
     }
 
-    /// The variables that one object gives: its keys are the names of all parameters, and those of the body's keys.
+    /// The variables set by one object, whose keys are the names of all parameters and of the body's keys.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` naming every wrong value.
+    /// `VALIDATION_FAILED` naming every invalid value.
     pub fn variables_of(&self, mut given: IndexMap<Name, Value>, catalogue: &Catalogue) -> Result<Variables> {
         let mut variables = Variables::default();
         let mut validator = Validator::new(&catalogue.registry, Spelling::Snake);
         for input in self.inputs.iter().filter(|input| input.source != Source::Body) {
-            // Null stands for what is not given: there is none in a path or a query.
+            // Null means that a parameter isn't given: paths and queries have no null.
             let value = given.shift_remove(input.name.as_str()).filter(|value| *value != Value::Null);
             if let Some(value) = validator.check(&input.declared, value, &format!("/{}", input.name)) {
                 variables.insert(input.variable.clone(), value);
@@ -231,7 +231,7 @@ impl Operation {
         Ok(variables)
     }
 
-    /// The query parameters; unknown and repeated ones are violations.
+    /// Parses the query parameters. Unknown and repeated ones are violations.
     fn query(&self, query: &str, violations: &mut Vec<Violation>) -> Result<Vec<(String, String)>> {
         let mut found: Vec<(String, String)> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -243,7 +243,7 @@ impl Operation {
                 let detail = format!("Unknown query parameter `{name}`{}.", meant(&name, names));
                 violations.push(Violation::parameter(name, "UNKNOWN_KEY", detail));
             } else if found.iter().any(|(earlier, _)| *earlier == name) {
-                let detail = format!("The query parameter `{name}` is given twice.");
+                let detail = format!("The query parameter `{name}` is given more than once.");
                 violations.push(Violation::parameter(name, "REPEATED", detail));
             } else {
                 found.push((name, value));
@@ -253,7 +253,7 @@ impl Operation {
     }
 }
 
-/// One operation of a document with the fragments that it uses, its fields aliased for REST.
+/// One operation of a document with the fragments it uses, its fields aliased for REST.
 fn single(document: &ExecutableDocument, name: &Name) -> Option<ExecutableDocument> {
     let (_, operation) = document.operations.iter().find(|(known, _)| *known == Some(name))?;
     let mut operation = operation.clone();
@@ -301,7 +301,8 @@ fn selects(set: &SelectionSet, name: &str) -> bool {
     })
 }
 
-/// Names every field as REST spells it. GraphQL stays camelCase, and no request pays for the difference.
+/// Aliases every field to its REST name. The GraphQL schema stays camelCase, and requests pay nothing for the
+/// difference.
 fn alias(set: &mut SelectionSet) {
     for selection in &mut set.items {
         match &mut selection.node {
@@ -327,7 +328,7 @@ fn input(
         .arguments
         .iter()
         .find(|(_, value)| value.node.to_string() == format!("${variable}"))
-        .ok_or_else(|| anyhow!("${variable} is handed to no argument of the root field"))?;
+        .ok_or_else(|| anyhow!("${variable} is not passed to an argument of the root field"))?;
     let declared =
         args.get(argument.node.as_str()).ok_or_else(|| anyhow!("no argument {}", argument.node))?;
     Ok(Input {
@@ -346,7 +347,8 @@ fn path_value(input: &Input, path: &[(&str, &str)]) -> Result<Value> {
     id_in_path(&input.name, text).map(Value::from)
 }
 
-/// A query parameter's text as a value of `ty`; what does not fit stays text, and the validator says so.
+/// A query parameter's text as a value of `ty`. Text that doesn't parse stays text, and the validator reports
+/// it.
 fn typed(ty: &str, text: &str) -> Value {
     match ty.trim_end_matches('!') {
         "Int" | "Id" => text.parse::<i64>().map_or_else(|_| Value::String(text.to_owned()), Value::from),
@@ -361,16 +363,16 @@ fn typed(ty: &str, text: &str) -> Value {
 
 fn body_value(body: &[u8]) -> Result<Value> {
     if body.is_empty() {
-        return Err(Problem::new(Code::MalformedRequest, "The request needs a JSON body."));
+        return Err(Problem::new(Code::MalformedRequest, "The request requires a JSON body."));
     }
     serde_json::from_slice(body).map_err(|error| {
-        Problem::new(Code::MalformedRequest, format!("The body is no JSON: {error}."))
+        Problem::new(Code::MalformedRequest, format!("The body is not valid JSON: {error}."))
             .with("line", error.line())
             .with("column", error.column())
     })
 }
 
-/// An operation without a body takes none, or an empty object.
+/// An operation without a body accepts nothing or an empty object.
 fn refuse_body(body: &[u8], violations: &mut Vec<Violation>) -> Result<()> {
     if body.is_empty() {
         return Ok(());
@@ -381,10 +383,10 @@ fn refuse_body(body: &[u8], violations: &mut Vec<Violation>) -> Result<()> {
             Violation::at(
                 format!("/{key}"),
                 "UNKNOWN_KEY",
-                format!("Unknown key `{key}`: the request takes no body."),
+                format!("Unknown key `{key}`: the request does not accept a body."),
             )
         })),
-        _ => violations.push(Violation::at("", "WRONG_TYPE", "The request takes no body.")),
+        _ => violations.push(Violation::at("", "WRONG_TYPE", "The request does not accept a body.")),
     }
     Ok(())
 }
@@ -394,5 +396,5 @@ fn decode(text: &str) -> Result<String> {
     percent_encoding::percent_decode_str(&spaced)
         .decode_utf8()
         .map(std::borrow::Cow::into_owned)
-        .map_err(|_| Problem::new(Code::MalformedRequest, "The query string is no percent-encoded UTF-8."))
+        .map_err(|_| Problem::new(Code::MalformedRequest, "The query string is not percent-encoded UTF-8."))
 }

@@ -1,6 +1,6 @@
 //! THE table of `/v1` routes.
 //!
-//! The numbers are those of the interface specification's endpoint table.
+//! The numbers are those of the specification's endpoint table.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,16 +9,16 @@ use http::{Method, StatusCode};
 use super::Operation;
 use crate::fields::Catalogue;
 
-/// One line of the table.
+/// A line of the table.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// The method.
     pub method: Method,
     /// The path, with parameters in braces.
     pub path: &'static str,
-    /// The operation in `schema/rest/` that answers.
+    /// The operation in `schema/rest/` that it runs.
     pub operation: &'static str,
-    /// The status of success.
+    /// The status on success.
     pub status: StatusCode,
 }
 
@@ -80,7 +80,7 @@ pub const ROUTES: &[Route] = &[
     /* 27 */ get("/v1/org/{org_id}", "GetOrganization"),
 ];
 
-/// The stored documents, a file a resource.
+/// The stored documents, one file per resource.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("agents", include_str!("../../../schema/rest/agents.graphql")),
     ("approvals", include_str!("../../../schema/rest/approvals.graphql")),
@@ -100,7 +100,7 @@ impl Routes {
     /// Prepares every operation of the table.
     ///
     /// # Errors
-    /// A document that does not parse or does not fit the schema, a route without an operation, an operation
+    /// A document that doesn't parse or doesn't fit the schema, a route without an operation, or an operation
     /// without a route.
     pub fn load(catalogue: &Catalogue) -> anyhow::Result<Self> {
         let mut operations = HashMap::new();
@@ -116,7 +116,7 @@ impl Routes {
             .map(|route| {
                 let missing = || anyhow::anyhow!("no document has the operation {}", route.operation);
                 let operation = operations.remove(route.operation).ok_or_else(missing)?;
-                Ok((route.clone(), Arc::new(operation.bind(route.path)?.with_current(catalogue))))
+                Ok((route.clone(), Arc::new(operation.bind(route.path)?.with_etag_source(catalogue))))
             })
             .collect::<anyhow::Result<_>>()?;
         match operations.into_keys().next() {

@@ -1,4 +1,4 @@
-//! Running a route: authenticate, authorize, read the request, execute the document, hand out the bytes.
+//! Runs a route: authenticate, authorize, read the request, execute the document, return the bytes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::{Operation, Rest, etag::Precondition, operation::Given};
+use super::{Operation, Rest, etag::IfMatch, operation::Given};
 use crate::{
     base::{
         enums::DecidedVia,
@@ -31,7 +31,7 @@ use crate::{
         graphql::{Document, Graphql, problem_of},
     },
     fields::authorize,
-    read::{Reading, Share},
+    read::{AnswerBudget, Reading},
 };
 
 /// The routes of the table as an axum router.
@@ -90,21 +90,21 @@ async fn run(
         let json = execute(&rest.graphql, operation, scope, variables).await?;
         return Ok(answer(operation, status, json, Some(&arrival.headers)));
     }
-    if let Some(precondition) = Precondition::of(&arrival.headers, operation, &variables, &rest.graphql) {
-        request.demand(precondition);
+    if let Some(if_match) = IfMatch::of(&arrival.headers, operation, &variables, &rest.graphql) {
+        request.demand(if_match);
     }
     match idempotency::key_of(&arrival.headers)? {
         None => {
             Ok(answer(operation, status, execute(&rest.graphql, operation, scope, variables).await?, None))
         }
-        // In a place of its own, so that the future of those who only read is not as large.
+        // Boxed, so that the future of a plain read stays small.
         Some(key) => {
             Box::pin(under_key(rest, operation, status, arrival, scope, (key, body), variables)).await
         }
     }
 }
 
-/// Executes under an idempotency key, or gives the answer that was given before.
+/// Executes under an idempotency key, or replays the earlier answer.
 async fn under_key(
     rest: &Arc<Rest>,
     operation: &Arc<Operation>,
@@ -139,7 +139,7 @@ async fn under_key(
             Err(problem) => refusal(&problem, &instance, &request.id),
         }
     };
-    // Whoever asks again was authorized above like everybody.
+    // A caller who repeats a request was authorized above like any other.
     let done = idempotency::once(&rest.core, keyed, async { Ok(()) }, work).await?;
     let mut response = if done.status.is_success() {
         answer(operation, done.status, done.body.clone(), None)
@@ -152,9 +152,9 @@ async fn under_key(
     Ok(response)
 }
 
-/// The answer, with the ETag of a record. `asked` are the headers of a request that only reads.
+/// The answer, with the record's ETag. `asked` has the headers of a request that only reads.
 fn answer(operation: &Operation, status: StatusCode, json: Bytes, asked: Option<&HeaderMap>) -> Response {
-    let etag = operation.current.as_ref().map(|current| current.etag(&json));
+    let etag = operation.etag_source.as_ref().map(|current| current.etag(&json));
     let known = asked.zip(etag.as_ref()).is_some_and(|(headers, etag)| is_known(headers, etag));
     let mut response = Response::new(if known { Body::empty() } else { Body::from(json) });
     *response.status_mut() = if known { StatusCode::NOT_MODIFIED } else { status };
@@ -164,31 +164,31 @@ fn answer(operation: &Operation, status: StatusCode, json: Bytes, asked: Option<
     }
     if let Some(etag) = etag {
         headers.insert(header::ETAG, etag);
-        // To be kept by the caller alone, and asked for again each time.
+        // For the caller alone, and to be revalidated each time.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
     response
 }
 
-/// A request for a stored document, whose arguments are checked before it is executed.
+/// Creates a request for a stored document whose arguments are already checked.
 pub fn prepared(core: &Arc<Core>, caller: Caller, arrival: &Arrival) -> Arc<Request> {
     let mut request = arrival.request(core, caller, DecidedVia::Rest);
     request.validated = true;
     Arc::new(request)
 }
 
-/// Executes the document of an operation whose caller was authorized.
+/// Executes an operation's document for an authorized caller.
 pub async fn execute(
     graphql: &Graphql,
     operation: &Operation,
     scope: Scope,
     variables: async_graphql::Variables,
 ) -> Result<Bytes> {
-    let reading = Reading::new(operation.document.plans.clone(), true, Share::default());
+    let reading = Reading::new(operation.document.plans.clone(), true, AnswerBudget::default());
     execute_document(graphql, &operation.document, &operation.root, scope, reading, variables).await
 }
 
-/// Executes a document of one root field in a scope.
+/// Executes a document with one root field in a scope.
 pub(in crate::faces) async fn execute_document(
     graphql: &Graphql,
     document: &Arc<Document>,
@@ -221,7 +221,7 @@ pub(in crate::faces) async fn execute_document(
 }
 
 fn no_answer() -> Problem {
-    Problem::internal(anyhow::anyhow!("a stored document answered nothing"))
+    Problem::internal(anyhow::anyhow!("a stored document produced no answer"))
 }
 
 fn check_media_type(headers: &HeaderMap, body: &Bytes) -> Result<()> {

@@ -1,6 +1,6 @@
-//! JSON schemas of what operations take and answer, derived from the schema's types with their bounds and from what
-//! the stored documents select. Both descriptions of the operations are made of them: `openapi.rs` and the tools of
-//! `/mcp`.
+//! JSON schemas for the input and output of operations, derived from the schema's types with their bounds and
+//! from what the stored documents select. Both descriptions of the operations use them: `openapi.rs` and the
+//! tools of `/mcp`.
 
 use std::collections::BTreeMap;
 
@@ -16,27 +16,29 @@ use crate::{
     fields::{bounds::Bounds, values_of_scalar},
 };
 
-/// One line that is not blank, as [`Bounds::line`] has it: nowhere a letter that [`is_line`](crate::base::plain::is_line) refuses.
+/// A single line that isn't blank, as in [`Bounds::line`]: without any character that
+/// [`is_line`](crate::base::plain::is_line) refuses.
 const LINE: &str = r"^[^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*[^\s\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069][^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*$";
-/// A folder's name, as [`Bounds::folder`] has it: such a line, after white space without a dot, and nowhere with a slash.
+/// A folder name, as in [`Bounds::folder`]: such a line without slashes that doesn't start with a dot, even
+/// after white space.
 const FOLDER: &str = r"^[^\S\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*[^\s./\\\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069][^/\\\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*$";
 
-/// Schemas under construction; types that occur more than once are components.
+/// Schemas under construction. Types that occur more than once become components.
 pub struct Shapes<'a> {
     registry: &'a Registry,
-    /// What references to components begin with.
+    /// The prefix of references to components.
     place: &'static str,
     /// The components so far.
     pub schemas: BTreeMap<String, Value>,
 }
 
 impl<'a> Shapes<'a> {
-    /// Nothing so far; references to components begin with `place`.
+    /// No schemas yet. References to components start with `place`.
     pub fn new(registry: &'a Registry, place: &'static str) -> Self {
         Self { registry, place, schemas: BTreeMap::new() }
     }
 
-    /// A part of the path or of the query. What is absent is not sent; there is no null in either.
+    /// A path or query parameter. Absent ones are left out, because neither has null.
     pub fn argument(&mut self, input: &Input) -> Value {
         let bounds = Bounds::read(&input.declared.directive_invocations);
         let mut schema = self.input(input.declared.ty.trim_end_matches('!'), bounds.not_null());
@@ -51,7 +53,7 @@ impl<'a> Shapes<'a> {
         self.input(&input.declared.ty, Bounds::default())
     }
 
-    /// The component that a schema refers to, if it does.
+    /// The component a schema refers to, if any.
     pub fn referred(&self, schema: &Value) -> Option<String> {
         Some(schema.get("$ref")?.as_str()?.strip_prefix(self.place)?.to_owned())
     }
@@ -65,7 +67,7 @@ impl<'a> Shapes<'a> {
         };
         let ty =
             self.field_type("Query", root).or_else(|| self.field_type("Mutation", root)).unwrap_or_default();
-        // A root field may be null only beside an error, and then REST answers with a problem.
+        // A root field is only null next to an error, and REST then answers with a problem.
         self.output(ty.trim_end_matches('!'), &root.selection_set.node, document, false)
     }
 
@@ -117,7 +119,7 @@ impl<'a> Shapes<'a> {
         self.component(name, schema)
     }
 
-    /// A reference to the component of that name; another selection of the same type gets a number.
+    /// A reference to the component with this name. A different selection of the same type gets a number.
     fn component(&mut self, name: &str, schema: Value) -> Value {
         let names = std::iter::once(name.to_owned()).chain((2..).map(|n| format!("{name}{n}")));
         for name in names {
@@ -178,7 +180,7 @@ impl<'a> Shapes<'a> {
         self.component(name, schema)
     }
 
-    /// A scalar or an enumeration.
+    /// A scalar or enum.
     fn leaf(&self, name: &str) -> Value {
         if let Some(MetaType::Enum { enum_values, .. }) = self.registry.types.get(name) {
             return json!({ "type": "string", "enum": enum_values.keys().collect::<Vec<_>>() });
@@ -201,19 +203,19 @@ impl<'a> Shapes<'a> {
                 "additionalProperties": { "type": "string", "maxLength": 255 },
             }),
             "String" => json!({ "type": "string" }),
-            // Free JSON.
+            // Any JSON.
             _ => json!({}),
         }
     }
 }
 
-/// Whether a part of the path or of the query has to be given.
+/// Whether a path or query parameter is required.
 pub fn is_required(input: &Input) -> bool {
     input.source == Source::Path
         || (input.declared.ty.ends_with('!') && input.declared.default_value.is_none())
 }
 
-/// The selected fields, fragments opened.
+/// The selected fields, with fragments expanded.
 fn fields<'a>(set: &'a SelectionSet, document: &'a ExecutableDocument) -> Vec<&'a Field> {
     let mut found = Vec::new();
     for selection in &set.items {
@@ -244,7 +246,7 @@ fn bounded(mut schema: Value, bounds: Bounds) -> Value {
         && schema.get("enum").is_none()
         && schema.get("format").is_none()
     {
-        // No text holds U+0000, and a name is not blank.
+        // No text contains U+0000, and a name is not blank.
         let pattern = match bounds {
             Bounds { digits: true, .. } => "^[0-9]+$",
             Bounds { folder: true, .. } => FOLDER,
@@ -283,6 +285,6 @@ fn or_null(schema: Value, nullable: bool) -> Value {
 
 fn default_of(declared: &MetaInputValue) -> Option<Value> {
     let text = declared.default_value.as_ref()?;
-    // Enumerations print as bare names.
+    // Enum values print as bare names.
     Some(serde_json::from_str(text).unwrap_or_else(|_| json!(text)))
 }

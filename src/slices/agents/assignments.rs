@@ -1,8 +1,9 @@
-//! What agents work with: credentials, MCP servers, skills. Each is assigned to agents as a whole list, and can be
-//! archived and restored; the three slices share these operations.
+//! What agents work with: credentials, MCP servers, skills. Each is assigned to agents as a complete list, and
+//! can be archived and restored. The three slices share these operations.
 //!
-//! Archiving hides a thing from lists and from launches and keeps its assignments, so that restoring it gives
-//! the assigned agents everything back. Agents that a change concerns are marked, and running ones told at once.
+//! Archiving hides a thing from lists and from launches but keeps its assignments, so restoring it gives the
+//! assigned agents everything back. Every change marks the agents it affects and tells the running ones at
+//! once.
 
 use std::fmt::Display;
 
@@ -25,30 +26,30 @@ use crate::{
 
 /// An entity that is assigned to agents.
 pub trait Assignable: TenantEntity {
-    /// Identifies a record.
+    /// The id of a record.
     type Id: Copy + Display + Into<i64> + Into<sea_orm::Value> + Send + Sync;
     /// The join table.
     type Assignments: Link<Owner = Self::Id, Member = AgentId>;
 
-    /// What the audit log calls it, and messages, with spaces.
+    /// The kind of record in the audit log; messages spell it with spaces.
     const KIND: RecordKind;
-    /// The column of the id.
+    /// The id column.
     const ID: Self::Column;
-    /// The column of the name, which is unique among what is not archived.
+    /// The name column. Names are unique among records that aren't archived.
     const NAME: Self::Column;
-    /// The column that tells since when it is archived.
+    /// The column with the time of archiving.
     const ARCHIVED_AT: Self::Column;
-    /// The column that tells when the record last changed.
+    /// The column with the time of the last change.
     const UPDATED_AT: Self::Column;
 
     /// The name of a row.
     fn name(row: &Self::Model) -> &str;
 
-    /// Since when a row is archived.
+    /// When the row was archived, if it was.
     fn archived_at(row: &Self::Model) -> Option<Timestamp>;
 }
 
-/// The record, archived or not, locked until the transaction ends.
+/// Loads the record, archived or not, and locks it until the transaction ends.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -57,20 +58,20 @@ pub async fn load<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found(&spoken::<E>(), id))
 }
 
-/// The record, to be changed.
+/// Loads the record for a change.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`.
 pub async fn load_active<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
     let row = load::<E>(tx, id).await?;
     if E::archived_at(&row).is_some() {
-        let detail = format!("The {} is archived; restore it before you change it.", spoken::<E>());
+        let detail = format!("The {} is archived. Restore it before changing it.", spoken::<E>());
         return Err(Problem::new(Code::Archived, detail));
     }
     Ok(row)
 }
 
-/// Refuses a name that another record of the kind has.
+/// Refuses a name that another record of this kind already has.
 ///
 /// # Errors
 /// `NAME_TAKEN`.
@@ -90,11 +91,11 @@ where
     }
 }
 
-/// Makes `agents` the agents that a thing is assigned to; agents added and removed are told. An unknown id refuses
-/// the whole.
+/// Assigns a thing to exactly these agents and tells the agents added or removed. One unknown id fails the
+/// whole call.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` with the place of each unknown id.
+/// `NOT_FOUND`, `ARCHIVED`, or `VALIDATION_FAILED` with the position of each unknown id.
 pub async fn assign<E: Assignable>(
     scope: &Scope,
     id: E::Id,
@@ -119,7 +120,7 @@ pub async fn assign<E: Assignable>(
     tx.commit().await
 }
 
-/// Every place of a list of ids that holds an unknown one.
+/// Returns a violation for every position in a list of ids that holds an unknown one.
 pub fn unknown<T: Copy + PartialEq + Display>(
     pointer: &str,
     given: &[T],
@@ -130,7 +131,7 @@ pub fn unknown<T: Copy + PartialEq + Display>(
     places.map(move |(n, id)| Violation::unknown(format!("{pointer}/{n}"), kind, id))
 }
 
-/// Refuses a list of ids with unknown ones; every one is named.
+/// Refuses a list that contains unknown ids, naming all of them.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
@@ -143,7 +144,7 @@ pub fn require_known<T: Copy + PartialEq + Display>(
     Problem::refuse(unknown(pointer, given, missing, kind).collect())
 }
 
-/// Archives a thing; again does nothing. Its assignments are kept.
+/// Archives a thing. Archiving it again does nothing. Its assignments are kept.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -157,10 +158,10 @@ pub async fn archive<E: Assignable>(scope: &Scope, id: E::Id, operation: &'stati
     set_archived::<E>(tx, id, &row, Some(now), operation).await
 }
 
-/// Restores an archived thing; again does nothing.
+/// Restores an archived thing. Restoring it again does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `NAME_TAKEN` when another one took the name meanwhile.
+/// `NOT_FOUND`, or `NAME_TAKEN` if another record took the name in the meantime.
 pub async fn restore<E>(scope: &Scope, id: E::Id, operation: &'static str) -> Result<()>
 where
     E: Assignable,
@@ -191,26 +192,26 @@ async fn set_archived<E: Assignable>(
     tx.commit().await
 }
 
-/// Marks the assigned agents as needing synchronization, and tells those that run.
+/// Marks the assigned agents for synchronization and tells the running ones.
 ///
 /// # Errors
-/// The database refused.
+/// The database rejects a statement.
 pub async fn mark_assigned<E: Assignable>(tx: &mut Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
     super::mark_for_sync(tx, &agents).await
 }
 
-/// Says that the record has changed, although none of its own columns has.
+/// Updates the record's time of change, though none of its own columns changed.
 ///
 /// # Errors
-/// The database refused.
+/// The database rejects a statement.
 pub async fn touch<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let change = tx.scope.update::<E>().filter(E::ID.eq(id)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
     Ok(())
 }
 
-/// The audit line of a change to the record.
+/// Writes the audit entry for a change to the record.
 pub fn record<E: Assignable>(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: E::Id, changes: Value) {
     audit::record(tx, audit::Entry { operation, op, kind: E::KIND, id: id.into(), changes });
 }

@@ -1,5 +1,5 @@
-//! What an edit of an agent may set: what only the database or a library can tell of its values, and whether the settings
-//! that come of it go together.
+//! Validates an edit of an agent: the values that only the database or a library can judge, and whether the
+//! resulting settings agree with each other.
 
 use async_graphql::MaybeUndefined;
 use icu_locale_core::subtags::{Language, Region, Script, Variant};
@@ -18,10 +18,10 @@ use crate::{
     },
 };
 
-/// The least of a processor core that an agent can be given.
+/// The smallest share of a processor core that an agent can get.
 const LEAST_CPU: f64 = 0.01;
 
-/// An agent that is up has one home: the host that launched it has to hear of its stop.
+/// A running agent stays on its server: the host that launched it must hear of the stop.
 ///
 /// # Errors
 /// `AGENT_ALREADY_RUNNING`.
@@ -31,14 +31,14 @@ pub(super) fn at_rest(agent: &agents::Model, edit: &UpdateAgentInput) -> Result<
     if !moves || matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
         return Ok(());
     }
-    let detail = "Stop the agent before you move it to another server or image.";
+    let detail = "Stop the agent before moving it to another server or image.";
     Err(Problem::new(Code::AgentAlreadyRunning, detail).with("status", agent.status.as_str()))
 }
 
-/// What is wrong with the values of an edit, each by itself.
+/// Checks each value of an edit by itself.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub(super) async fn values(
     tx: &Tx,
     agent: &agents::Model,
@@ -67,27 +67,26 @@ pub(super) async fn values(
     if let MaybeUndefined::Value(language) = &edit.language
         && !is_language(language)
     {
-        let detail = format!("`{language}` is not a language code. Examples: en, pt-BR.");
+        let detail = format!("`{language}` is not a valid language code. Examples: en, pt-BR.");
         violations.push(Violation::at("/language", "NOT_ALLOWED", detail));
     }
     if edit.cpu_override.value().is_some_and(|cores| *cores < LEAST_CPU) {
-        let detail = format!("`cpu_override` is at least {LEAST_CPU}; null means the default.");
+        let detail = format!("`cpu_override` must be at least {LEAST_CPU}. Send null for the default.");
         violations.push(Violation::at("/cpu_override", "TOO_SMALL", detail));
     }
     if let MaybeUndefined::Value(url) = &edit.model_credential_base_url {
         violations.extend(orgs::check_url("/model_credential_base_url", url));
-        // Whoever may edit must not learn the credential by having it sent to a host of their own.
+        // Otherwise an editor could learn the credential by having it sent to a host of their own.
         let moved = agent.model_credential_base_url.as_ref() != Some(url);
         if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
-            let detail =
-                "`model_credential` is required: a credential is kept for the address that it was given for.";
+            let detail = "`model_credential` is required when the base URL changes: a stored credential is only used with the URL it was set for.";
             violations.push(Violation::at("/model_credential", "REQUIRED", detail));
         }
     }
     Ok(violations)
 }
 
-/// A language, and what it is narrowed to: `en`, `pt-BR`, `zh-Hant-TW`.
+/// A language tag with optional subtags: `en`, `pt-BR`, `zh-Hant-TW`.
 fn is_language(text: &str) -> bool {
     let mut parts = text.split('-');
     let narrows = |part: &str| {
@@ -98,7 +97,7 @@ fn is_language(text: &str) -> bool {
     parts.next().is_some_and(|part| Language::try_from_str(part).is_ok()) && parts.all(narrows)
 }
 
-/// Refuses settings that contradict each other, in the row that comes of the edit.
+/// Refuses an edit whose result contradicts itself.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
@@ -107,7 +106,7 @@ pub(super) fn settings(agent: &agents::ActiveModel) -> Result<()> {
     let mut violations = Vec::new();
     let mut needs = |is_missing: bool, pointer: &str, because: &str| {
         if is_missing {
-            let detail = format!("`{}` is required while {because}.", &pointer[1..]);
+            let detail = format!("`{}` is required when {because}.", &pointer[1..]);
             violations.push(Violation::at(pointer, "REQUIRED", detail));
         }
     };
@@ -130,7 +129,7 @@ pub(super) fn settings(agent: &agents::ActiveModel) -> Result<()> {
     if let (Some(ask), Some(block)) = (agent.approval_ask_threshold, agent.approval_block_threshold)
         && ask > block
     {
-        let detail = format!("It would never ask: `approval_block_threshold` is {block}.");
+        let detail = format!("The agent would never ask, because `approval_block_threshold` is {block}.");
         violations.push(Violation::at("/approval_ask_threshold", "TOO_LARGE", detail));
     }
     Problem::refuse(violations)

@@ -1,4 +1,4 @@
-//! Editing an agent: its settings, one by one. What is measured (usage, tokens, uptime) can't be set.
+//! Edits an agent's settings. Measured values (usage, tokens, uptime) can't be set.
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IdenStatic, IntoActiveModel, Iterable, Set};
@@ -20,10 +20,10 @@ use crate::{
     slices::agents::UpdateAgentInput,
 };
 
-/// Edits an agent, unless nothing changes.
+/// Edits an agent. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` for moving an agent that is up.
+/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent.
 pub async fn update(scope: &Scope, id: AgentId, edit: UpdateAgentInput) -> Result<()> {
     let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
@@ -51,8 +51,8 @@ pub async fn update(scope: &Scope, id: AgentId, edit: UpdateAgentInput) -> Resul
     finish(tx, (ChangeOp::Updated, "updateAgent"), id, changes).await
 }
 
-/// Whether an edit changes what the agent's host works with. Some columns are for people alone, and where it lives and what
-/// it runs from is told by the next launch.
+/// Whether the edit concerns the agent's host. Some columns are only for people, and the host learns of a new
+/// server or image on the next launch.
 fn is_for_host(agent: &agents::ActiveModel) -> bool {
     use agents::Column::{Description, ImageId, Name, Role, ServerId, UpdatedAt};
     let for_people = [Name, Description, Role, ServerId, ImageId, UpdatedAt];
@@ -64,7 +64,7 @@ fn is_for_host(agent: &agents::ActiveModel) -> bool {
 fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: AgentId) {
     patch_required(&mut agent.name, edit.name.map_value(|name| name.trim().to_owned()));
     if edit.model_credential.is_null() {
-        // Without a credential it is of no kind.
+        // The type goes with the credential.
         patch(&mut agent.model_credential_type, MaybeUndefined::Null);
     }
     let context = SealContext::new(tx.scope.org, "agents", id.0, "model_credential");

@@ -1,6 +1,6 @@
-//! Rows of agents, as the migrations lay them out. Private to this slice.
+//! Database rows for agents. Private to this slice.
 
-/// The agents. Deleting one archives it: its conversations and approvals stay readable.
+/// Deleting an agent archives it, so that its conversations and approvals stay readable.
 pub mod agents {
     use sea_orm::entity::prelude::*;
 
@@ -27,11 +27,11 @@ pub mod agents {
         pub description: Option<String>,
         pub role: Option<String>,
         pub status: AgentStatus,
-        /// Counts launches; reports of an older generation are dropped.
+        /// Counts launches. Reports from an older generation are dropped.
         pub launch_generation: i64,
-        /// Since when the agent is in this state: what a start's deadline counts from.
+        /// When the agent entered this state. The deadline for a start counts from here.
         pub status_changed_at: Option<Timestamp>,
-        /// Since when the container is up; uptime is computed from it.
+        /// When the container came up. Uptime is computed from this.
         pub started_at: Option<Timestamp>,
         pub container_id: Option<String>,
         pub last_action: Option<String>,
@@ -43,7 +43,7 @@ pub mod agents {
         pub auth_failed_at: Option<Timestamp>,
         pub credential_choice: CredentialChoice,
         pub model_override: Option<String>,
-        /// Neither read nor written any more: the record computes it. The column goes with the next step that takes away.
+        /// No longer read or written: the record computes it. The next migration that drops columns removes it.
         pub resolved_model: Option<String>,
         pub running_model: Option<String>,
         pub context_floor_tokens: Option<i64>,
@@ -84,7 +84,7 @@ pub mod agents {
         pub tokens_used: i64,
         pub cost_micro: i64,
         pub usage_status: Option<UsageStatus>,
-        /// Kept as the agent sends it.
+        /// Stored exactly as the agent sends it.
         pub usage_rate_limit_type: Option<String>,
         pub usage_resets_at: Option<Timestamp>,
         pub usage_overage_status: Option<UsageStatus>,

@@ -1,4 +1,4 @@
-//! Agents in the schema: what can be asked, changed and watched.
+//! Agents in the GraphQL schema: queries, mutations, and subscriptions.
 
 use async_graphql::{Context, Object, Subscription};
 use futures::{Stream, StreamExt};
@@ -29,7 +29,7 @@ pub struct AgentQuery;
 
 #[Object]
 impl AgentQuery {
-    /// The organization's agents, by id.
+    /// The organization's agents, ordered by id.
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn agents(
         &self,
@@ -90,7 +90,7 @@ impl AgentMutation {
         .await
     }
 
-    /// Launches a stopped or failed agent: it is SPAWNING at once.
+    /// Launches a stopped or failed agent. Its status is SPAWNING right away.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn start_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {
@@ -112,7 +112,7 @@ impl AgentMutation {
         .await
     }
 
-    /// Pauses a running agent: it stays in memory and takes no turns.
+    /// Pauses a running agent. It stays in memory but takes no turns.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn pause_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {
@@ -123,7 +123,7 @@ impl AgentMutation {
         .await
     }
 
-    /// Lets a paused agent take turns again.
+    /// Resumes a paused agent, so that it takes turns again.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn resume_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {
@@ -134,7 +134,7 @@ impl AgentMutation {
         .await
     }
 
-    /// Deletes an agent that does not run; answers with its id. Its conversations are kept.
+    /// Deletes an agent that isn't running and returns its id. Its conversations are kept.
     #[graphql(directive = permit::apply(Permission::AgentDelete))]
     async fn delete_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<AgentId> {
         answer(async {
@@ -151,7 +151,7 @@ pub struct AgentSubscription;
 
 #[Subscription]
 impl AgentSubscription {
-    /// The record of an agent, each time that it changes; of every agent if none is named.
+    /// Sends an agent's record each time it changes. Without an id, sends every agent's.
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn agent_changed(
         &self,

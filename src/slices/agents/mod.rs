@@ -1,8 +1,8 @@
-//! Agents: containers that are launched on a server.
+//! Agents: containers launched on a server.
 //!
-//! States: see `state.rs`; a new agent is STOPPED, and starting it writes the state and the command for the host
-//! in one transaction. Who may: `agent.*`; the operator's rights end at deleting. What leaves the process:
-//! commands in the outbox. Deleting hides an agent and keeps its conversations.
+//! For the states see `state.rs`. A new agent is STOPPED; starting it writes the new state and the command for
+//! the host in one transaction. Permissions: `agent.*`; an OPERATOR can do everything except delete. Commands
+//! go to hosts through the outbox. Deleting hides an agent and keeps its conversations.
 
 pub mod assignments;
 mod check;
@@ -50,8 +50,7 @@ use crate::{
 /// Creates a stopped agent (specification, operation 13).
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a server or image that the organization does not have, `PLAN_LIMIT_REACHED`,
-/// `NAME_TAKEN`.
+/// `VALIDATION_FAILED` for a server or image that isn't the organization's, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
     let tx = scope.begin().await?;
     let image_id = require_home(&tx, new.server_id, new.image_id).await?;
@@ -80,7 +79,7 @@ pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
     Ok(agent.id)
 }
 
-/// Launches an agent (specification, operation 14): SPAWNING at once; the host does the rest.
+/// Launches an agent (specification, operation 14). It is SPAWNING right away; the host does the rest.
 ///
 /// # Errors
 /// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
@@ -96,7 +95,7 @@ pub async fn stop(scope: &Scope, id: AgentId) -> Result<()> {
     act(scope, id, Action::Stop, "stopAgent").await
 }
 
-/// Pauses an agent: it stays in memory and takes no turns.
+/// Pauses an agent. It stays in memory but takes no turns.
 ///
 /// # Errors
 /// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
@@ -104,7 +103,7 @@ pub async fn pause(scope: &Scope, id: AgentId) -> Result<()> {
     act(scope, id, Action::Pause, "pauseAgent").await
 }
 
-/// Lets a paused agent take turns again.
+/// Resumes a paused agent.
 ///
 /// # Errors
 /// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
@@ -130,7 +129,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": [was, status] })).await
 }
 
-/// Deletes an agent that does not run: it is hidden, and its name is free again.
+/// Deletes an agent that isn't running: hides it and frees its name.
 ///
 /// # Errors
 /// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
@@ -150,7 +149,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 
-/// Notes an agent's picture.
+/// Records the version of an agent's picture.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -163,16 +162,16 @@ pub async fn set_avatar(tx: &mut Tx, id: AgentId, version: Option<i64>) -> Resul
     Ok(())
 }
 
-/// Marks agents as needing synchronization and tells their hosts, where they run.
+/// Marks agents for synchronization and tells the hosts of the running ones.
 ///
 /// # Errors
-/// The database refused.
+/// The database rejects a statement.
 pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
     let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
-    // Always in the same order, so that two of these never wait for each other.
+    // Always lock in the same order, so that two calls can't deadlock.
     let found = found.order_by_asc(agents::Column::Id);
     let found = held(found).all(tx.connection()).await?;
     let marked = tx.scope.update::<agents::Entity>();
@@ -189,7 +188,7 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     Ok(())
 }
 
-/// Tells those who watch that the agent has changed.
+/// Tells subscribers that the agent has changed.
 pub fn announce(tx: &Tx, id: AgentId) {
     tx.announce(Event {
         org: tx.scope.org,
@@ -200,11 +199,11 @@ pub fn announce(tx: &Tx, id: AgentId) {
     });
 }
 
-/// Sends a command that is about an agent and not about its lifecycle: an answer, a turn. A stopped agent finds it when it
-/// is up again; a deleted one gets none, which is answered with false.
+/// Sends a command about an agent's work rather than its lifecycle, such as an answer or a turn. A stopped
+/// agent receives it when it is up again. Returns false for a deleted agent, which gets nothing.
 ///
 /// # Errors
-/// The database refused.
+/// The database rejects a statement.
 pub async fn send(tx: &Tx, id: AgentId, command: Command) -> Result<bool> {
     let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
     let Some(agent) = found.one(tx.connection()).await? else { return Ok(false) };
@@ -216,28 +215,28 @@ fn host_of(agent: &agents::Model) -> Host {
     Host { server: agent.server_id, agent: agent.id, generation: agent.launch_generation }
 }
 
-/// Which of `ids` the organization does not have (or has deleted).
+/// The ids that the organization doesn't have, or has deleted.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
     let found =
         living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied())).all(tx.connection()).await?;
     Ok(ids.iter().copied().filter(|id| !found.iter().any(|agent| agent.id == *id)).collect())
 }
 
-/// Whether there is such an agent, which then is not deleted before the transaction ends.
+/// Whether the agent exists. If so, it can't be deleted before the transaction ends.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn hold(tx: &Tx, id: AgentId) -> Result<bool> {
     Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?.is_some())
 }
 
-/// How many agents live on a server.
+/// Counts the agents on a server.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
     Ok(living(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
 }
@@ -246,13 +245,13 @@ fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
     scope.find::<agents::Entity>().filter(agents::Column::ArchivedAt.is_null())
 }
 
-/// The agent, locked until the transaction ends, so that two actions can't both win.
+/// Loads the agent and locks it until the transaction ends, so that of two actions only one can win.
 async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
     let found = held(living(&tx.scope).filter(agents::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("agent", id))
 }
 
-/// The image to run from; both it and the server have to be the organization's.
+/// The image to run from. Both it and the server must belong to the organization.
 async fn require_home(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Result<ImageId> {
     let mut violations = Vec::new();
     if !servers::hold(tx, server).await? {

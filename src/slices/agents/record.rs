@@ -1,4 +1,4 @@
-//! An agent as the schema shows it, and the smaller views of it that other records have.
+//! The agent's record in the schema, and the shorter forms that other records embed.
 
 use std::sync::LazyLock;
 
@@ -24,9 +24,9 @@ use crate::{
     },
 };
 
-/// The SQL of an agent's picture, for records around the agent: `t` is the agent.
+/// SQL for the path of an agent's picture, for use in other records. `t` is the agent.
 pub const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/agent/' || t.id || '?v=' || t.avatar_version END";
-/// The agent's own choice, or the image's: computed, so that it is never what an image's default once was.
+/// The agent's own model or the image's default. Computed, so that it follows changes to the image.
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
 
 /// An agent.
@@ -48,98 +48,113 @@ impl Record for Agent {
 fn identity(spec: Spec) -> Spec {
     spec.column::<AgentId>("id", "Identifies the agent.")
         .column::<OrgId>("organization_id", "The organization that the agent belongs to.")
-        .column::<ServerId>("server_id", "The server on which it lives.")
-        .column::<ImageId>("image_id", "The image that it runs from.")
+        .column::<ServerId>("server_id", "The server it runs on.")
+        .column::<ImageId>("image_id", "The image it runs from.")
         .column::<String>("name", "The name, unique in the organization.")
-        .column::<Option<String>>("description", "For people.")
-        .column::<Option<String>>("role", "A free label.")
+        .column::<Option<String>>("description", "A description for people.")
+        .column::<Option<String>>("role", "A free-form label.")
         .column::<AgentStatus>("status", "The lifecycle state.")
         .sql::<bool>(
             "has_model_credential",
             "(t.model_credential_sealed IS NOT NULL)",
-            "Whether it has a credential for its model of its own.",
+            "Whether it has a model credential of its own.",
         )
-        .caller::<ViewerAccess>("viewer_access", viewer_access, "What the caller may do with it.")
+        .caller::<ViewerAccess>("viewer_access", viewer_access, "The caller's access to it.")
 }
 
 fn settings(spec: Spec) -> Spec {
-    spec.column::<Option<ModelCredentialType>>("model_credential_type", "The kind of its model credential.")
-        .column::<Option<String>>("model_credential_provider", "Whose model it is.")
-        .column::<Option<String>>("model_credential_base_url", "Where the model is reached.")
-        .column::<CredentialChoice>("credential_choice", "Whose model credential it uses.")
-        .column::<Option<String>>("model_override", "The model, if not the image's.")
-        .sql::<Option<String>>("resolved_model", RESOLVED_MODEL, "The model that the next launch uses.")
-        .column::<Option<String>>("running_model", "The model that runs now.")
-        .column::<Option<i64>>("context_floor_tokens", "Tokens that every context begins with.")
-        .column::<Option<i64>>("context_floor_memory_tokens", "Tokens of memory among them.")
-        .column::<Option<i64>>("context_floor_recommended_tokens", "Tokens that are recommended at most.")
-        .column::<Option<i64>>("context_floor_cap_tokens", "The upper cap, in tokens.")
-        .column::<Option<i64>>("analysis_score", "How well the set-up does, as analysed.")
-        .column::<Option<Effort>>("effort_override", "The effort, if not the model's.")
-        .column::<bool>("thinking_enabled", "Whether it thinks before it answers.")
-        .column::<Option<String>>("language", "The language that it answers in: a language code.")
-        .column::<bool>("mcp_http_bridge", "Whether MCP servers are reached through a bridge.")
-        .column::<ResponseStyle>("response_style", "How it answers.")
-        .column::<ResponseFormat>("response_format", "The form of its answers.")
-        .column::<bool>("single_message", "Whether an answer is one message.")
-        .column::<bool>("no_emoji", "Whether it does without emoji.")
-        .column::<Option<i64>>("approval_ask_threshold", "The risk from which it asks.")
-        .column::<Option<i64>>("approval_block_threshold", "The risk from which it may not.")
-        .column::<Option<i64>>("approval_timeout_minutes", "How long it waits for a decision, in minutes.")
-        .column::<Vec<String>>("approval_categories", "What it asks about, in words.")
-        .column::<Vec<String>>("disabled_tool_groups", "Tools that it may not use.")
-        .column::<Option<i64>>("memory_mb_override", "Memory, in MiB, if not the default.")
-        .column::<Option<f64>>("cpu_override", "Processor cores, if not the default.")
-        .column::<bool>("hub_available", "Whether other agents may ask it.")
-        .column::<bool>("voice_enabled", "Whether it speaks.")
+    spec.column::<Option<ModelCredentialType>>("model_credential_type", "The type of its model credential.")
+        .column::<Option<String>>("model_credential_provider", "The model's provider.")
+        .column::<Option<String>>("model_credential_base_url", "The base URL of the model's API.")
+        .column::<CredentialChoice>(
+            "credential_choice",
+            "Which model credential it uses: its own, an inherited one, or none.",
+        )
+        .column::<Option<String>>("model_override", "The model to use instead of the image's default.")
+        .sql::<Option<String>>("resolved_model", RESOLVED_MODEL, "The model it will use on the next launch.")
+        .column::<Option<String>>("running_model", "The model it is running.")
+        .column::<Option<i64>>("context_floor_tokens", "Tokens at the start of every context.")
+        .column::<Option<i64>>("context_floor_memory_tokens", "How many of those tokens hold memory.")
+        .column::<Option<i64>>("context_floor_recommended_tokens", "The recommended maximum, in tokens.")
+        .column::<Option<i64>>("context_floor_cap_tokens", "The hard maximum, in tokens.")
+        .column::<Option<i64>>("analysis_score", "The score of the last analysis of its setup.")
+        .column::<Option<Effort>>("effort_override", "The effort to use instead of the model's default.")
+        .column::<bool>("thinking_enabled", "Whether the model thinks before it answers.")
+        .column::<Option<String>>(
+            "language",
+            "The code of the language it answers in, such as `en` or `pt-BR`.",
+        )
+        .column::<bool>("mcp_http_bridge", "Whether it reaches MCP servers through an HTTP bridge.")
+        .column::<ResponseStyle>("response_style", "The style of its answers.")
+        .column::<ResponseFormat>("response_format", "The format of its answers.")
+        .column::<bool>("single_message", "Whether it sends each answer as a single message.")
+        .column::<bool>("no_emoji", "Whether it avoids emoji.")
+        .column::<Option<i64>>("approval_ask_threshold", "Actions at or above this risk need approval.")
+        .column::<Option<i64>>("approval_block_threshold", "Actions at or above this risk are blocked.")
+        .column::<Option<i64>>("approval_timeout_minutes", "How many minutes it waits for a decision.")
+        .column::<Vec<String>>(
+            "approval_categories",
+            "The kinds of action that always need approval, in words.",
+        )
+        .column::<Vec<String>>("disabled_tool_groups", "Groups of tools it may not use.")
+        .column::<Option<i64>>("memory_mb_override", "Memory in MiB, instead of the default.")
+        .column::<Option<f64>>("cpu_override", "Processor cores, instead of the default.")
+        .column::<bool>("hub_available", "Whether other agents may send it requests.")
+        .column::<bool>("voice_enabled", "Whether it can speak.")
         .column::<bool>("network_privileged", "Whether it may reach private networks.")
-        .column::<Option<String>>("voice_id", "The voice.")
+        .column::<Option<String>>("voice_id", "The voice it speaks with.")
         .column::<BackupSchedule>("backup_schedule", "When it is backed up.")
         .column::<Option<String>>("timezone", "The time zone of its schedules.")
-        .column::<Option<String>>("backup_cron", "When, for the schedule CRON.")
-        .column::<Option<i64>>("backup_retention", "How many backups are kept.")
-        .column::<bool>("backup_freeze", "Whether no backup is deleted.")
-        .column::<OverrideMode>("cost_guard_mode", "Whether its own cost guard applies.")
-        .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens an hour from which the guard acts.")
-        .column::<Option<CostGuardAction>>("cost_guard_action", "What the guard does.")
-        .column::<OverrideMode>("session_reset_mode", "Whether its own limit of a session applies.")
-        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
+        .column::<Option<String>>("backup_cron", "The cron expression, if `backupSchedule` is CRON.")
+        .column::<Option<i64>>("backup_retention", "The number of backups to keep.")
+        .column::<bool>("backup_freeze", "Whether to keep every backup, whatever the retention.")
+        .column::<OverrideMode>("cost_guard_mode", "Whether it has a cost guard of its own.")
+        .column::<Option<i64>>(
+            "cost_guard_tokens_per_hour",
+            "The number of tokens per hour at which the cost guard acts.",
+        )
+        .column::<Option<CostGuardAction>>("cost_guard_action", "What the cost guard does.")
+        .column::<OverrideMode>("session_reset_mode", "Whether it has a session limit of its own.")
+        .column::<Option<i64>>("session_reset_tokens", "The number of tokens at which a session starts over.")
 }
 
 fn usage(spec: Spec) -> Spec {
     spec.column::<Option<Timestamp>>("last_backup_at", "When it was last backed up.")
-        .column::<Option<Timestamp>>("last_action_at", "When something was last done to it.")
-        .column::<Option<Timestamp>>("auth_failed_at", "When its model last refused its credential.")
-        .column::<Option<Timestamp>>("usage_resets_at", "When the model's limit is reset.")
-        .column::<Option<Timestamp>>("usage_overage_resets_at", "When the overage is reset.")
+        .column::<Option<Timestamp>>("last_action_at", "When the last action on it took place.")
+        .column::<Option<Timestamp>>("auth_failed_at", "When its model last rejected its credential.")
+        .column::<Option<Timestamp>>("usage_resets_at", "When the model's usage limit resets.")
+        .column::<Option<Timestamp>>("usage_overage_resets_at", "When the overage limit resets.")
         .column::<Option<Timestamp>>("usage_updated_at", "When the usage was last reported.")
         .column::<Timestamp>("created_at", "When it was created.")
-        .column::<Timestamp>("updated_at", "When its record last changed.")
-        .column::<Option<String>>("container_id", "The container that it runs in.")
-        .column::<Option<String>>("last_action", "What was last done to it, or how it failed.")
-        .elapsed("uptime_seconds", "t.started_at", "How long it has been up, in seconds.")
+        .column::<Timestamp>("updated_at", "When it was last updated.")
+        .column::<Option<String>>("container_id", "The container it runs in.")
+        .column::<Option<String>>("last_action", "The last action on it, or the reason it failed.")
+        .elapsed("uptime_seconds", "t.started_at", "Seconds since it started.")
         .column::<Decimal>("tokens_used", "Tokens used so far.")
-        .column::<Decimal>("cost_micro", "What they cost, in millionths.")
-        .column::<Option<UsageStatus>>("usage_status", "What the model's limit allows.")
-        .column::<Option<String>>("usage_rate_limit_type", "Which limit applies, as the model calls it.")
-        .column::<Option<UsageStatus>>("usage_overage_status", "What the overage allows.")
+        .column::<Decimal>("cost_micro", "The cost of those tokens, in millionths of the currency unit.")
+        .column::<Option<UsageStatus>>("usage_status", "Where it stands against the model's usage limit.")
+        .column::<Option<String>>(
+            "usage_rate_limit_type",
+            "The limit that applies, as the model's provider names it.",
+        )
+        .column::<Option<UsageStatus>>("usage_overage_status", "Where it stands against the overage limit.")
         .column::<bool>("usage_is_overage", "Whether it runs on overage.")
-        .column::<bool>("sync_pending", "Whether it has yet to be told of a change.")
-        .sql::<Option<String>>("avatar_url", AVATAR_URL, "Its picture: a path.")
-        .column::<Option<UserId>>("created_by", "Who created it.")
+        .column::<bool>("sync_pending", "Whether a change has yet to reach its host.")
+        .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
+        .column::<Option<UserId>>("created_by", "The user who created it.")
 }
 
 fn relations(spec: Spec) -> Spec {
-    spec.one::<Server>("server", "t.server_id", "The server on which it lives.")
-        .one::<Image>("image", "t.image_id", "The image that it runs from.")
+    spec.one::<Server>("server", "t.server_id", "The server it runs on.")
+        .one::<Image>("image", "t.image_id", "The image it runs from.")
         .many::<Channel>(
             "channels",
             Many { by: "t.agent_id", ..Many::default() },
-            "The channels through which it is reached.",
+            "The channels it can be reached through.",
         )
 }
 
-/// What the agent works with.
+/// The relations to what an agent works with: credentials, MCP servers, skills.
 fn equipment(spec: Spec) -> Spec {
     spec.many::<Credential>(
         "credentials",
@@ -147,7 +162,7 @@ fn equipment(spec: Spec) -> Spec {
             "credential_agents j JOIN credentials t \
              ON t.organization_id = j.organization_id AND t.id = j.credential_id",
         ),
-        "The credentials that it is given.",
+        "The credentials it may use.",
     )
     .many::<McpServer>(
         "mcp_servers",
@@ -155,21 +170,21 @@ fn equipment(spec: Spec) -> Spec {
             "mcp_server_agents j JOIN mcp_servers t \
                  ON t.organization_id = j.organization_id AND t.id = j.mcp_server_id",
         ),
-        "The MCP servers that it may call.",
+        "The MCP servers it may call.",
     )
     .many::<Skill>(
         "skills",
         used("skill_agents j JOIN skills t ON t.organization_id = j.organization_id AND t.id = j.skill_id"),
-        "The skills that it has.",
+        "Its skills.",
     )
 }
 
-/// The relation from an agent to what it works with, through the join table `j`.
+/// A relation from an agent to what it works with, through the join table `j`.
 fn used(from: &'static str) -> Many {
     Many { from: Some(from), by: "j.agent_id", filter: "t.archived_at IS NULL", ..Many::default() }
 }
 
-/// The most that the caller's permissions allow.
+/// The strongest access that the caller's permissions allow.
 fn viewer_access(scope: &Scope) -> String {
     let access = if scope.may(Permission::AgentEdit) {
         ViewerAccess::Manage
@@ -183,22 +198,23 @@ fn viewer_access(scope: &Scope) -> String {
     format!("\"{access}\"")
 }
 
-/// An agent as other records show it: id, name, picture. It tells no more than those records may tell anyway.
+/// An agent as other records show it: id, name, picture. It reveals nothing those records don't already show.
 pub struct AgentSummary;
 
 impl Record for AgentSummary {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("AgentSummary", "agents t", "An agent in a few words.")
+            Spec::new("AgentSummary", "agents t", "A short form of an agent, for use in other records.")
                 .column::<AgentId>("id", "Identifies the agent.")
                 .column::<String>("name", "The name.")
-                .sql::<Option<String>>("avatar_url", AVATAR_URL, "Its picture: a path.")
+                .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
         });
         &SPEC
     }
 }
 
-/// An agent that something is assigned to, and since when. Its rows come through a join table with the alias `j`.
+/// An agent that something is assigned to, with the time of assignment. Rows come through a join table with the
+/// alias `j`.
 pub struct AgentAssignment;
 
 impl Record for AgentAssignment {
@@ -207,21 +223,21 @@ impl Record for AgentAssignment {
             Spec::new("AgentAssignment", "agents t", "An agent that something is assigned to.")
                 .column::<AgentId>("id", "Identifies the agent.")
                 .column::<String>("name", "The agent's name.")
-                .sql::<Option<String>>("avatar_url", AVATAR_URL, "The agent's picture: a path.")
-                .sql::<Timestamp>("assigned_at", "j.assigned_at", "Since when it is assigned.")
+                .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of the agent's picture.")
+                .sql::<Timestamp>("assigned_at", "j.assigned_at", "When it was assigned.")
         });
         &SPEC
     }
 }
 
-/// The relation from a thing to the agents that it is assigned to, but for deleted ones: `from` joins the agents to
-/// the join table `j`, in which `by` holds the thing.
+/// The relation from a thing to the agents it is assigned to, except deleted ones. `from` joins the agents to
+/// the join table `j`; `by` is the column of `j` that holds the thing.
 #[must_use]
 pub fn assigned(from: &'static str, by: &'static str) -> Many {
     Many { from: Some(from), by, filter: "t.archived_at IS NULL", ..Many::default() }
 }
 
-/// The SQL that counts the agents that a thing is assigned to, but for deleted ones.
+/// SQL that counts the agents a thing is assigned to, except deleted ones.
 #[must_use]
 pub fn assignment_count(join_table: &str, key: &str) -> String {
     format!(

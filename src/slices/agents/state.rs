@@ -1,7 +1,7 @@
-//! An agent's lifecycle, as a pure table: what a person may ask for in which state, and what follows.
+//! An agent's lifecycle as a pure table: which action is allowed in which state, and what follows.
 //!
 //! STOPPED, ERROR –start→ SPAWNING → RUNNING –pause→ PAUSED –resume→ RUNNING; SPAWNING, RUNNING, PAUSED –stop→
-//! STOPPING → STOPPED. What the host reports (the arrows without a name) comes with the gateway.
+//! STOPPING → STOPPED. The unnamed arrows are reports from the host; they come with the gateway.
 
 use muster_protocol::Command;
 
@@ -17,28 +17,28 @@ pub enum Action {
     Start,
     /// Stop it.
     Stop,
-    /// Let it take no turns.
+    /// Stop taking turns.
     Pause,
-    /// Let it take turns again.
+    /// Take turns again.
     Resume,
 }
 
 /// What follows from an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The state is there already: nothing to write, nothing to send.
+    /// Already in that state: nothing to write or send.
     Stay,
-    /// A new state, and a command for the host.
+    /// A new state and a command for the host.
     Move(AgentStatus, Command),
 }
 
-/// An action that the present state does not allow.
+/// An action that the current state doesn't allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an agent that is {from} can't {action:?}")]
 pub struct Refused {
-    /// The present state.
+    /// The current state.
     pub from: AgentStatus,
-    /// What was asked.
+    /// The action that was requested.
     pub action: Action,
 }
 
@@ -46,17 +46,17 @@ impl Action {
     /// Every action.
     pub const ALL: [Self; 4] = [Self::Start, Self::Stop, Self::Pause, Self::Resume];
 
-    /// What follows from this action in the state `from`.
+    /// What this action does in the state `from`.
     ///
     /// # Errors
-    /// The state does not allow it.
+    /// The state doesn't allow the action.
     pub fn apply(self, from: AgentStatus) -> Result<Step, Refused> {
         use AgentStatus::{Error, Paused, Running, Spawning, Stopped, Stopping};
         match (self, from) {
             (Self::Start, Stopped | Error) => Ok(Step::Move(Spawning, Command::Launch)),
             (Self::Start, Spawning) | (Self::Stop, Stopping | Stopped) => Ok(Step::Stay),
             (Self::Stop, Spawning | Running | Paused) => Ok(Step::Move(Stopping, Command::Stop)),
-            // Nothing runs: there is nobody to send a command to, and an error is put away by starting.
+            // Nothing is running, so there is no host to tell. Starting again clears the error.
             (Self::Stop, Error) => Err(Refused { from, action: self }),
             (Self::Pause, Running) => Ok(Step::Move(Paused, Command::Pause)),
             (Self::Pause, Paused) | (Self::Resume, Running) => Ok(Step::Stay),
@@ -69,7 +69,7 @@ impl Action {
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let (code, detail) = match refused.action {
-            Action::Start => (Code::AgentAlreadyRunning, format!("The agent is {} already.", refused.from)),
+            Action::Start => (Code::AgentAlreadyRunning, format!("The agent is already {}.", refused.from)),
             _ => (Code::AgentNotRunning, format!("The agent is {}.", refused.from)),
         };
         Self::new(code, detail).with("status", refused.from.as_str())

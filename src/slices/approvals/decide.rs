@@ -1,5 +1,5 @@
-//! Deciding: what a person does to an approval. Each decision is one compare-and-set on the status, so that
-//! of two people who press at the same moment one decides and the other is told.
+//! Decisions: what a person does to an approval. Each is one compare-and-set on the status, so if two people
+//! decide at the same moment, one succeeds and the other gets an error.
 
 use muster_protocol::Command;
 use sea_orm::{ColumnTrait, Condition, QueryFilter, Set};
@@ -20,8 +20,8 @@ use crate::{
     slices::{agents, conversations},
 };
 
-/// Marks an approval as resolved (specification, operation 5). Only its state changes: whatever it was about has
-/// to be put right before.
+/// Marks an approval as resolved (specification, operation 5). Only changes its status: fix what it was about
+/// first.
 ///
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`.
@@ -29,7 +29,7 @@ pub async fn resolve(scope: &Scope, id: ApprovalId, comment: Option<String>) -> 
     close(scope, id, Action::Resolve, "resolveApproval", comment).await
 }
 
-/// Puts away an approval that no longer applies (specification, operation 7).
+/// Dismisses an approval that no longer applies (specification, operation 7).
 ///
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`.
@@ -37,12 +37,12 @@ pub async fn dismiss(scope: &Scope, id: ApprovalId, comment: Option<String>) -> 
     close(scope, id, Action::Dismiss, "dismissApproval", comment).await
 }
 
-/// Answers a question, or allows or refuses an action (specification, operation 6). The answer is handed to the
-/// agent as a turn.
+/// Answers a question, or approves or denies an action (specification, operation 6). The agent gets the answer
+/// as a turn.
 ///
 /// # Errors
-/// `NOT_FOUND`, `APPROVAL_NOT_PENDING`, `APPROVAL_NOT_A_QUESTION`, `VALIDATION_FAILED` for an answer that does not
-/// fit the question.
+/// `NOT_FOUND`, `APPROVAL_NOT_PENDING`, `APPROVAL_NOT_A_QUESTION`, `VALIDATION_FAILED` for an answer that
+/// doesn't fit the question.
 pub async fn answer(scope: &Scope, id: ApprovalId, answer: Answer) -> Result<()> {
     answer.require_any()?;
     let (tx, approval) = open(scope, id).await?;
@@ -83,7 +83,7 @@ impl End {
         Self { status, outcome, answer: None, comment: None }
     }
 
-    /// The columns that it sets. Who decided is kept by name as well: a name outlives its user.
+    /// The columns to set. The decider's name is stored too, because it outlives the user.
     pub fn columns(&self, tx: &Tx) -> Result<approvals::ActiveModel> {
         let caller = &tx.scope.request.caller;
         let answer = self.answer.as_ref().map(serde_json::to_value).transpose().map_err(Problem::internal)?;
@@ -104,14 +104,14 @@ impl End {
     }
 }
 
-/// The approval as it is now.
+/// Opens a transaction and loads the approval.
 async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model)> {
     let tx = scope.begin().await?;
     let approval = load(&tx, id).await?;
     Ok((tx, approval))
 }
 
-/// One whose time is up has ended, whether or not the clock's tick has come by.
+/// An approval past its deadline has ended, even if the expiry round hasn't run yet.
 async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
     let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
     let mut found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))?;
@@ -121,7 +121,7 @@ async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
     Ok(found)
 }
 
-/// What an approval asks; rows of old may hold an action without its two options.
+/// The question an approval asks. Old rows may hold an action without its two options.
 fn asked(approval: &approvals::Model) -> Result<Question> {
     match &approval.question {
         Some(question) => serde_json::from_value(question.clone()).map_err(Problem::internal),
@@ -129,7 +129,7 @@ fn asked(approval: &approvals::Model) -> Result<Question> {
     }
 }
 
-/// Writes the decision if the approval still waits for one, and everything that follows from it.
+/// Writes the decision, if the approval is still pending, with all its consequences.
 async fn decide(mut tx: Tx, approval: &approvals::Model, operation: &'static str, end: End) -> Result<()> {
     let waits = Condition::any()
         .add(approvals::Column::ExpiresAt.is_null())
@@ -151,7 +151,7 @@ async fn decide(mut tx: Tx, approval: &approvals::Model, operation: &'static str
     tx.commit().await
 }
 
-/// What follows from an end: the log, the agent, the conversation, those who watch.
+/// The consequences of an ending: audit log, agent, conversation, subscribers.
 pub(super) async fn follow(
     tx: &mut Tx,
     approval: &approvals::Model,
@@ -176,7 +176,7 @@ pub(super) async fn follow(
     Ok(())
 }
 
-/// The log names the chosen options; what was typed may hold anything, so it stays with the approval.
+/// The log names the chosen options. Typed text may contain anything, so it stays with the approval.
 fn changes(end: &End) -> Value {
     let mut changes = json!({ "status": [ApprovalStatus::Pending, end.status], "outcome": end.outcome });
     if let Some(answer) = &end.answer {

@@ -1,6 +1,6 @@
-//! Rows of approvals, as the migrations lay them out. Private to this slice.
+//! Database rows for approvals. Private to this slice.
 
-/// A decision that an agent waits for. Decided by one compare-and-set on status.
+/// A decision that an agent is waiting for. Decided by one compare-and-set on status.
 pub mod approvals {
     use sea_orm::entity::prelude::*;
 
@@ -27,9 +27,9 @@ pub mod approvals {
         pub category: Option<String>,
         pub risk: Option<i64>,
         pub agent_id: Option<AgentId>,
-        /// What a SERVER_ALERT is about.
+        /// The server that a SERVER_ALERT is about.
         pub server_id: Option<ServerId>,
-        /// What a CHANNEL_ERROR or an ACCESS_REQUEST is about.
+        /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
         pub channel_id: Option<ChannelId>,
         pub conversation_id: Option<ConversationId>,
         pub message_seq: Option<i64>,

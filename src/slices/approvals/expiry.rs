@@ -1,8 +1,8 @@
-//! Expiry: an approval that nobody decided in time fails closed.
+//! Expiry: an approval that nobody decides in time fails closed.
 //!
-//! A reconciler without input, run on a tick: it ends what is overdue, a few at a time, so that it never keeps those waiting
-//! who write. Reads do not wait for it: an approval past its time is shown as EXPIRED, and can't be decided, from that
-//! instant on ([`overdue`]).
+//! A periodic round ends what is overdue, a few at a time so that it never blocks writers for long. Reads don't
+//! depend on it: from the moment its deadline passes, an approval is shown as EXPIRED and can't be decided
+//! ([`overdue`]).
 
 use std::sync::Arc;
 
@@ -25,20 +25,20 @@ use crate::{
     read::NOW,
 };
 
-/// Spelled out, so that the partial index over what is pending serves it.
+/// A literal, so that the partial index on pending approvals applies.
 const PENDING: &str = "status = 'PENDING'";
-/// How many end in one transaction. Each takes several statements.
+/// How many approvals end in one transaction. Each takes several statements.
 const BATCH: u64 = 50;
 
-/// An expression over a row of approvals: `ended` where its time is up and the tick has not come by yet, else `column`.
+/// SQL on a row of approvals: `ended` if it is past its deadline but the round hasn't run yet, else `column`.
 pub(super) fn overdue(ended: &str, column: &str) -> String {
     format!("CASE WHEN t.{PENDING} AND t.expires_at <= {NOW} THEN {ended} ELSE t.{column} END")
 }
 
-/// Ends what is overdue in every organization; says how many ended.
+/// Ends what is overdue in every organization. Returns how many ended.
 ///
 /// # Errors
-/// The database is out of reach. What has ended until then stays so.
+/// The database is unreachable. What has ended by then stays ended.
 pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
     let db = core.db.read();
     let sql = format!("SELECT DISTINCT organization_id FROM approvals WHERE {PENDING} AND expires_at <= $1");
@@ -58,7 +58,8 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
     Ok(ended)
 }
 
-/// Ends the first of what is overdue in the scope's organization, in the name of the service. It ended when its time was up.
+/// Ends the first overdue approvals in the scope's organization, as the service. They ended when their deadline
+/// passed.
 async fn expire(scope: &Scope) -> Result<u64> {
     let mut tx = scope.begin().await?;
     let end = End::new(ApprovalStatus::Expired, ApprovalOutcome::Expired);

@@ -1,4 +1,4 @@
-//! Approvals in the schema.
+//! Approvals in the GraphQL schema.
 
 use std::sync::LazyLock;
 
@@ -31,7 +31,7 @@ pub struct Approval;
 impl Record for Approval {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "A decision that an agent waits for, or something that somebody has to look at.";
+            let about = "A decision an agent is waiting for, or something a person needs to look at.";
             let spec = Spec::new("Approval", "approvals t", about)
                 .permission(Permission::ApprovalView)
                 .viewer_can(|scope| scope.can(&["approval"]));
@@ -41,7 +41,7 @@ impl Record for Approval {
     }
 }
 
-/// The code by which people call a conversation, next to its id.
+/// SQL for the short code of the approval's conversation.
 const CONVERSATION_REF: &str = "(SELECT c.ref FROM conversations c WHERE c.organization_id = t.organization_id AND c.id = t.conversation_id)";
 
 const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING' AND t.expires_at <= :now))";
@@ -49,39 +49,39 @@ const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING
 fn subject(spec: Spec) -> Spec {
     spec.column::<ApprovalId>("id", "Identifies the approval.")
         .column::<OrgId>("organization_id", "The organization that the approval belongs to.")
-        .column::<ApprovalKind>("kind", "What it is about.")
+        .column::<ApprovalKind>("kind", "The kind of approval.")
         .sql::<ApprovalStatus>("status", overdue("'EXPIRED'", "status"), "The lifecycle state.")
         .sql::<Option<ApprovalOutcome>>("outcome", overdue("'EXPIRED'", "outcome"), "How it ended.")
         .column::<String>("title", "What it is about, in one line.")
-        .column::<Option<String>>("body", "What it is about, at length.")
-        .column::<Severity>("severity", "How grave it is.")
-        .column::<Option<String>>("category", "The category of the action, as the agent sees it.")
+        .column::<Option<String>>("body", "What it is about, in detail.")
+        .column::<Severity>("severity", "Its severity.")
+        .column::<Option<String>>("category", "The category of the action, as reported by the agent.")
         .column::<Option<i64>>("risk", "The risk of the action, from 0 to 100.")
-        .column::<Option<AgentId>>("agent_id", "The agent that it concerns.")
-        .one::<AgentSummary>("agent", "t.agent_id", "The agent that it concerns, in a few words.")
-        .column::<Option<ServerId>>("server_id", "The server that an alert is about.")
-        .column::<Option<ChannelId>>("channel_id", "The channel that failed, or that somebody wrote to.")
-        .column::<Option<ConversationId>>("conversation_id", "The conversation in which it was raised.")
+        .column::<Option<AgentId>>("agent_id", "The agent it concerns.")
+        .one::<AgentSummary>("agent", "t.agent_id", "A short form of the agent it concerns.")
+        .column::<Option<ServerId>>("server_id", "The server an alert is about.")
+        .column::<Option<ChannelId>>("channel_id", "The channel that failed, or that someone wrote to.")
+        .column::<Option<ConversationId>>("conversation_id", "The conversation it was raised in.")
         .sql::<Option<String>>("conversation_ref", CONVERSATION_REF, "The conversation's short code.")
-        .column::<Option<i64>>("message_seq", "The message at which it was raised.")
+        .column::<Option<i64>>("message_seq", "The seq of the message it was raised at.")
 }
 
 fn decision(spec: Spec) -> Spec {
     spec.parts::<Option<ApprovalRequest>>("request", "t.request", "What the agent wants to do.")
-        .parts::<Option<ApprovalQuestion>>("question", "t.question", "What is asked.")
-        .parts::<Option<ApprovalAnswer>>("answer", "t.answer", "What was answered.")
+        .parts::<Option<ApprovalQuestion>>("question", "t.question", "The question.")
+        .parts::<Option<ApprovalAnswer>>("answer", "t.answer", "The answer.")
         .embedded::<ApprovalDecider>("decided_by", IS_DECIDED, "Who decided.")
         .sql::<Option<DecidedVia>>(
             "decided_via",
             overdue("'SYSTEM'", "decided_via"),
-            "Through what the decision came.",
+            "How the decision was made.",
         )
-        .column::<Option<String>>("comment", "What the decider had to say.")
+        .column::<Option<String>>("comment", "The decider's comment.")
         .column::<Option<Timestamp>>("expires_at", "When it expires, if nobody decides.")
         .sql::<Option<Timestamp>>("resolved_at", overdue("t.expires_at", "resolved_at"), "When it ended.")
         .column::<Option<Timestamp>>("delivered_at", "When the agent was told.")
         .column::<Timestamp>("created_at", "When it was raised.")
-        .column::<Timestamp>("updated_at", "When its record last changed.")
+        .column::<Timestamp>("updated_at", "When it was last updated.")
 }
 
 /// Who decided.
@@ -92,54 +92,58 @@ impl Record for ApprovalDecider {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             let id = "COALESCE(t.decided_by_user_id, t.decided_by_token_id)";
             Spec::new("ApprovalDecider", "approvals t", "Who decided an approval.")
-                .sql::<Option<Id>>("id", id, "The user or the service token; null for the service itself.")
+                .sql::<Option<Id>>("id", id, "The user or service token. Null for the service itself.")
                 .sql::<Option<String>>(
                     "name",
                     overdue("'system'", "decided_by_name"),
-                    "The name at that time.",
+                    "The name at the time.",
                 )
-                .sql::<ActorKind>("kind", overdue("'SYSTEM'", "decided_by_kind"), "Whether that is a person.")
+                .sql::<ActorKind>(
+                    "kind",
+                    overdue("'SYSTEM'", "decided_by_kind"),
+                    "Whether the decider is a person, a service token, or the service itself.",
+                )
         });
         &SPEC
     }
 }
 
-/// The call of a tool that an agent wants to make.
+/// The tool call that an agent wants to make.
 #[derive(SimpleObject)]
 pub struct ApprovalRequest {
     /// The tool.
     pub tool: Option<String>,
-    /// What it would be called with; secrets are removed.
+    /// The input of the call, with secrets removed.
     pub input: Option<Json<serde_json::Value>>,
-    /// SHA-256 of the whole input.
+    /// SHA-256 of the complete input.
     pub digest: Option<String>,
 }
 
-/// What is asked.
+/// The question asked.
 #[derive(SimpleObject)]
 pub struct ApprovalQuestion {
     /// The question itself.
     pub text: String,
-    /// What can be chosen; may be empty.
+    /// The options to choose from. May be empty.
     pub options: Vec<ApprovalOption>,
-    /// Whether several options can be chosen.
+    /// Whether more than one option can be chosen.
     pub multiple: bool,
-    /// Whether an answer may be, or have, free text.
+    /// Whether the answer can contain free text.
     pub allow_text: bool,
 }
 
 /// One option of a question.
 #[derive(SimpleObject)]
 pub struct ApprovalOption {
-    /// Identifies the option inside the question.
+    /// Identifies the option within the question.
     pub id: String,
-    /// What a person reads.
+    /// The label shown to people.
     pub label: String,
-    /// More about it.
+    /// A longer description.
     pub description: Option<String>,
 }
 
-/// What was answered.
+/// The answer given.
 #[derive(SimpleObject)]
 pub struct ApprovalAnswer {
     /// The ids of the chosen options.
@@ -151,10 +155,10 @@ pub struct ApprovalAnswer {
 /// An answer: options, text, or both.
 #[derive(InputObject)]
 pub struct AnswerApprovalInput {
-    /// The chosen options, by id or label; several only where the question says so.
+    /// The chosen options, by id or label. More than one only if the question allows it.
     #[graphql(directive = bounds::apply(list(100, said(500))))]
     pub options: Option<Vec<String>>,
-    /// Free text, where the question allows it.
+    /// Free text, if the question allows it.
     #[graphql(directive = bounds::apply(said(10_000)))]
     pub text: Option<String>,
 }
@@ -173,7 +177,7 @@ impl ApprovalQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "Whether to leave out those that have ended.")] only_pending: bool,
+        #[graphql(desc = "Whether to return only approvals that are still pending.")] only_pending: bool,
     ) -> Answer<Page<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
@@ -209,16 +213,14 @@ pub struct ApprovalMutation;
 
 #[Object]
 impl ApprovalMutation {
-    /// Marks a pending approval as resolved. Only its state changes; put right what it is about before.
+    /// Marks a pending approval as resolved. Only changes its status: fix what it was about first.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn resolve_approval(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
         id: ApprovalId,
-        #[graphql(desc = "A word about it.", directive = bounds::apply(length(0, 2000)))] comment: Option<
-            String,
-        >,
+        #[graphql(desc = "A comment.", directive = bounds::apply(length(0, 2000)))] comment: Option<String>,
     ) -> Answer<One<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
@@ -246,16 +248,14 @@ impl ApprovalMutation {
         .await
     }
 
-    /// Puts away a pending approval that no longer applies. Nothing is done about what it asks.
+    /// Dismisses a pending approval that no longer applies. The action it asks about is not carried out.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn dismiss_approval(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
         id: ApprovalId,
-        #[graphql(desc = "A word about it.", directive = bounds::apply(length(0, 2000)))] comment: Option<
-            String,
-        >,
+        #[graphql(desc = "A comment.", directive = bounds::apply(length(0, 2000)))] comment: Option<String>,
     ) -> Answer<One<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
@@ -272,7 +272,7 @@ pub struct ApprovalSubscription;
 
 #[Subscription]
 impl ApprovalSubscription {
-    /// The record of an approval, each time that one is raised, decided, or has expired.
+    /// Sends an approval's record each time one is raised, decided, or expires.
     #[graphql(directive = permit::apply(Permission::ApprovalView))]
     async fn approval_changed(
         &self,

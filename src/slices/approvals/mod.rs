@@ -1,8 +1,8 @@
-//! Approvals: what agents wait for a person to decide, and what the service wants somebody to look at.
+//! Approvals: decisions that agents wait for, and alerts that the service wants a person to look at.
 //!
-//! States: see `state.rs`; PENDING until it is resolved, answered, dismissed, or has expired; each of these is
-//! final. Who may: `approval.view`, `approval.resolve`. What leaves the process: the answer for the agent,
-//! as a command in the outbox, written with the decision.
+//! For the states see `state.rs`: PENDING until resolved, answered, dismissed, or expired, all of them final.
+//! Permissions: `approval.view`, `approval.resolve`. The agent's answer leaves as a command in the outbox,
+//! written together with the decision.
 
 mod decide;
 mod entity;

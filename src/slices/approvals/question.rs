@@ -1,4 +1,4 @@
-//! What is asked and what is answered: pure, so that every rule can be tried without a database.
+//! Questions and answers. Pure, so that every rule can be tested without a database.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,31 +7,31 @@ use crate::base::{
     problem::{Problem, Result, Violation},
 };
 
-/// What an agent asks.
+/// A question from an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// The question itself.
     pub text: String,
-    /// What can be chosen; may be empty.
+    /// The options to choose from. May be empty.
     pub options: Vec<Choice>,
-    /// Whether several options can be chosen.
+    /// Whether more than one option can be chosen.
     pub multiple: bool,
-    /// Whether an answer may be, or have, free text.
+    /// Whether the answer can contain free text.
     pub allow_text: bool,
 }
 
 /// One option of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Identifies the option inside the question.
+    /// Identifies the option within the question.
     pub id: String,
-    /// What a person reads.
+    /// The label shown to people.
     pub label: String,
-    /// More about it.
+    /// A longer description.
     pub description: Option<String>,
 }
 
-/// What a person answers: options by id or label, text, or both.
+/// A person's answer: options by id or label, text, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The chosen options.
@@ -40,7 +40,7 @@ pub struct Answer {
     pub text: Option<String>,
 }
 
-/// An answer that fits its question: option ids, each once, in the order of the question.
+/// A valid answer: option ids without duplicates, in the question's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Accepted {
     /// The ids of the chosen options.
@@ -49,13 +49,13 @@ pub struct Accepted {
     pub text: Option<String>,
 }
 
-/// The option that allows an action.
+/// The id of the option that approves an action.
 const APPROVE: &str = "approve";
-/// The option that refuses it.
+/// The id of the option that denies it.
 const DENY: &str = "deny";
 
 impl Question {
-    /// What is asked about an action: yes or no, with room for a word about it.
+    /// The question about an action: approve or deny, with room for a comment.
     #[must_use]
     pub fn verdict(text: &str) -> Self {
         let choice =
@@ -67,28 +67,28 @@ impl Question {
     /// Refuses a question that nobody could answer, or whose options can't be told apart.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED`, with pointers below `/question`.
+    /// `VALIDATION_FAILED`, with pointers under `/question`.
     pub fn check(&self) -> Result<()> {
         let mut wrong = Vec::new();
         if self.options.is_empty() && !self.allow_text {
-            let detail = "A question needs options, or has to allow text.";
+            let detail = "A question must have options or allow text.";
             wrong.push(Violation::at("/question/options", "REQUIRED", detail));
         }
         for (n, option) in self.options.iter().enumerate() {
             let clash = |name: &String| self.options[..n].iter().any(|o| o.id == *name || o.label == *name);
             if clash(&option.id) || clash(&option.label) {
-                let detail = format!("Two options are called `{}`.", option.label);
+                let detail = format!("Two options have the label `{}`.", option.label);
                 wrong.push(Violation::at(format!("/question/options/{n}"), "NOT_ALLOWED", detail));
             }
         }
         if wrong.is_empty() { Ok(()) } else { Err(Problem::invalid(wrong)) }
     }
 
-    /// Fits an answer to this question.
+    /// Checks an answer against this question.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED`, naming every option that the question does not have, several options where one may
-    /// be chosen, text where there may be none.
+    /// `VALIDATION_FAILED`, naming every unknown option, several options where only one is allowed, and text
+    /// where none is.
     pub fn accept(&self, answer: &Answer) -> Result<Accepted> {
         answer.require_any()?;
         let mut wrong = Vec::new();
@@ -99,7 +99,7 @@ impl Question {
                 None => wrong.push(Violation::at(
                     format!("/options/{n}"),
                     "NOT_ALLOWED",
-                    format!("`{}` is no option of this question; {}.", name.trim(), self.known()),
+                    format!("`{}` is not an option of this question; {}.", name.trim(), self.known()),
                 )),
             }
         }
@@ -109,7 +109,11 @@ impl Question {
         }
         let text = answer.text();
         if text.is_some() && !self.allow_text {
-            wrong.push(Violation::at("/text", "NOT_ALLOWED", "This question takes no text, only options."));
+            wrong.push(Violation::at(
+                "/text",
+                "NOT_ALLOWED",
+                "This question does not accept text, only options.",
+            ));
         }
         if !wrong.is_empty() {
             return Err(Problem::invalid(wrong));
@@ -119,7 +123,7 @@ impl Question {
         Ok(Accepted { options, text: text.map(str::to_owned) })
     }
 
-    /// An id counts before a label: ids are the agent's, labels are for people.
+    /// Ids win over labels: ids are for the agent, labels for people.
     fn position(&self, name: &str) -> Option<usize> {
         let name = name.trim();
         let by_id = self.options.iter().position(|option| option.id == name);
@@ -128,21 +132,21 @@ impl Question {
 
     fn known(&self) -> String {
         if self.options.is_empty() {
-            return "it has none".to_owned();
+            return "it has no options".to_owned();
         }
         let known: Vec<_> = self.options.iter().map(|option| format!("`{}`", option.id)).collect();
-        format!("known are {}", known.join(", "))
+        format!("its options are {}", known.join(", "))
     }
 }
 
 impl Answer {
-    /// Refuses an answer that says nothing.
+    /// Refuses an empty answer.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`.
     pub fn require_any(&self) -> Result<()> {
         if self.options.is_empty() && self.text().is_none() {
-            let detail = "An answer needs `options`, `text`, or both.";
+            let detail = "An answer must have `options`, `text`, or both.";
             return Err(Problem::invalid_at("/options", "REQUIRED", detail));
         }
         Ok(())
@@ -154,10 +158,10 @@ impl Answer {
 }
 
 impl Accepted {
-    /// What an answer to an action comes to.
+    /// The verdict on an action.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` where no option was chosen: a word about an action decides nothing.
+    /// `VALIDATION_FAILED` without a chosen option: a comment alone decides nothing.
     pub fn verdict(&self) -> Result<ApprovalOutcome> {
         match self.options.first().map(String::as_str) {
             Some(APPROVE) => Ok(ApprovalOutcome::Approved),
@@ -165,7 +169,7 @@ impl Accepted {
             None => Err(Problem::invalid_at(
                 "/options",
                 "REQUIRED",
-                format!("Choose `{APPROVE}` or `{DENY}`: text alone decides nothing."),
+                format!("Choose `{APPROVE}` or `{DENY}`. Text alone does not decide."),
             )),
         }
     }

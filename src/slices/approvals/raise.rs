@@ -1,4 +1,4 @@
-//! Raising an approval: what agents and the service itself do, never a caller.
+//! Raising an approval. Only agents and the service itself do this, never a caller.
 
 use sea_orm::{ActiveModelTrait, NotSet, Set};
 use serde_json::{Value, json};
@@ -16,50 +16,50 @@ use crate::{
     slices::conversations,
 };
 
-/// A decision to ask for.
+/// A new approval.
 #[derive(Clone, Debug)]
 pub struct NewApproval {
-    /// What it is about.
+    /// The kind of approval.
     pub kind: ApprovalKind,
-    /// In one line.
+    /// What it is about, in one line.
     pub title: String,
-    /// At length.
+    /// What it is about, in detail.
     pub body: Option<String>,
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
     /// One of the agent's categories.
     pub category: Option<String>,
-    /// From 0 to 100.
+    /// The risk of the action, from 0 to 100.
     pub risk: Option<i64>,
-    /// Who asks.
+    /// The agent that asks.
     pub agent_id: Option<AgentId>,
-    /// What a SERVER_ALERT is about.
+    /// The server that a SERVER_ALERT is about.
     pub server_id: Option<ServerId>,
-    /// What a CHANNEL_ERROR or an ACCESS_REQUEST is about.
+    /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
     pub channel_id: Option<ChannelId>,
-    /// Where it was asked.
+    /// The conversation it is raised in.
     pub conversation_id: Option<ConversationId>,
-    /// At which message.
+    /// The seq of the message it is raised at.
     pub message_seq: Option<i64>,
-    /// What an agent wants to do.
+    /// What the agent wants to do.
     pub request: Option<ToolRequest>,
-    /// What it asks; an ACTION without one asks for yes or no.
+    /// What the agent asks. An ACTION without a question asks to approve or deny.
     pub question: Option<Question>,
     /// When it fails closed.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The call of a tool that needs a decision.
+/// A tool call that needs a decision.
 #[derive(Clone, Debug)]
 pub struct ToolRequest {
     /// The tool.
     pub tool: String,
-    /// What it would be called with. Values under names of secrets are taken out before anything is stored.
+    /// The input of the call. Values under keys that name secrets are removed before it is stored.
     pub input: Value,
 }
 
 impl NewApproval {
-    /// An approval with nothing but a kind and a title.
+    /// An approval with only a kind and a title.
     pub fn new(kind: ApprovalKind, title: impl Into<String>) -> Self {
         Self {
             kind,
@@ -83,7 +83,8 @@ impl NewApproval {
 /// Raises an approval: it is PENDING, and so is its conversation.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a question that nobody could answer; `CONFLICT` for what the organization does not have.
+/// `VALIDATION_FAILED` for a question that nobody could answer; `CONFLICT` for references to records the
+/// organization doesn't have.
 pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     let question = match new.question {
         None if new.kind == ApprovalKind::Action => Some(Question::verdict(&new.title)),
@@ -124,17 +125,17 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
 }
 
 impl ToolRequest {
-    /// The digest is of the whole input, so that what is done later can be held against what was approved.
+    /// The digest covers the complete input, so that what is done later can be compared with what was approved.
     fn stored(self) -> Value {
         let digest = hex::encode(Sha256::digest(self.input.to_string()));
         json!({ "tool": self.tool, "input": without_secrets(self.input), "digest": digest })
     }
 }
 
-/// What a value that was taken out leaves behind.
+/// The placeholder for a removed value.
 const REMOVED: &str = "[removed]";
 
-/// Words that make a key the name of a secret, wherever they stand in it.
+/// A key that contains one of these words names a secret.
 const SECRET_WORDS: [&str; 10] = [
     "password",
     "passwd",
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_under_names_of_secrets_are_taken_out_at_any_depth() {
+    fn values_under_secret_names_are_removed_at_any_depth() {
         let input = json!({
             "url": "https://example.org", "headers": [{ "X-Api-Key": "canary", "Accept": "*/*" }],
             "auth": { "clientSecret": ["canary"], "user": "u" }, "GITHUB_TOKEN": "canary",
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_tells_inputs_apart_that_differ_in_a_secret_only() {
+    fn inputs_that_differ_only_in_a_secret_have_different_digests() {
         let digest = |key: &str| {
             ToolRequest { tool: "http".to_owned(), input: json!({ "token": key }) }.stored()["digest"].clone()
         };

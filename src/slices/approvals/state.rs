@@ -1,4 +1,4 @@
-//! An approval's lifecycle, as a pure table: what a person may do to it in which state, and how it ends.
+//! An approval's lifecycle as a pure table: which action is allowed in which state, and how it ends.
 //!
 //! PENDING → RESOLVED (resolve, answer) | DISMISSED | EXPIRED. Each of the three is final; only time
 //! leads to EXPIRED (`expiry.rs`).
@@ -15,7 +15,7 @@ pub enum Action {
     Resolve,
     /// Answer it.
     Answer,
-    /// Put it away.
+    /// Dismiss it.
     Dismiss,
 }
 
@@ -24,26 +24,26 @@ pub enum Action {
 pub enum Step {
     /// In this state, with this outcome.
     Close(ApprovalStatus, ApprovalOutcome),
-    /// RESOLVED, with APPROVED or DENIED: the answer says which.
+    /// RESOLVED, with APPROVED or DENIED depending on the answer.
     Verdict,
 }
 
-/// An action that the approval does not allow.
+/// An action that is not allowed on the approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It has ended before.
-    #[error("The approval is {0} already.")]
+    /// It has already ended.
+    #[error("The approval is already {0}.")]
     NotPending(ApprovalStatus),
-    /// It asks for no answer.
-    #[error("An approval of kind {0} can't be answered; resolve or dismiss it.")]
+    /// It doesn't ask a question.
+    #[error("An approval of kind {0} can't be answered. Resolve or dismiss it.")]
     NotAQuestion(ApprovalKind),
 }
 
 impl Action {
-    /// What follows from this action on an approval of this kind in the state `from`.
+    /// What this action does to an approval of this kind in the state `from`.
     ///
     /// # Errors
-    /// The state, or else the kind, does not allow it.
+    /// The state or the kind doesn't allow the action.
     pub fn apply(self, kind: ApprovalKind, from: ApprovalStatus) -> Result<Step, Refused> {
         if from != ApprovalStatus::Pending {
             return Err(Refused::NotPending(from));
@@ -60,8 +60,8 @@ impl Action {
     }
 }
 
-/// Whether the agent that raised an approval of this kind waits to be told how it ended. The others are
-/// alerts: people settle them, and the agent did not ask.
+/// Whether the agent that raised an approval of this kind waits for the outcome. The other kinds are alerts,
+/// which people settle and no agent asked for.
 pub fn is_awaited(kind: ApprovalKind) -> bool {
     matches!(kind, ApprovalKind::Question | ApprovalKind::Action | ApprovalKind::AuthRequired)
 }

@@ -1,6 +1,6 @@
-//! Rows of pictures, as the migrations lay them out. Private to this slice.
+//! Database rows for pictures. Private to this slice.
 
-/// Pictures of agents, organizations and people.
+/// Pictures of agents, organizations, and people.
 pub mod avatars {
     use sea_orm::entity::prelude::*;
 
@@ -13,7 +13,7 @@ pub mod avatars {
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "avatars")]
     pub struct Model {
-        /// Random: whoever knows a picture's address may see it.
+        /// Random: anyone who knows a picture's URL may see it.
         #[sea_orm(primary_key, auto_increment = false)]
         pub version: i64,
         /// Null: a person's picture.

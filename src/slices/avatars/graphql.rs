@@ -1,4 +1,4 @@
-//! Avatars in the schema: setting them. Records show their addresses.
+//! Mutations that set avatars. Records show their paths.
 
 use async_graphql::{Context, InputObject, Object};
 use base64::Engine as _;
@@ -24,10 +24,10 @@ use crate::{
     },
 };
 
-/// A picture, or none.
+/// A picture to set or remove.
 #[derive(InputObject)]
 pub struct AvatarInput {
-    /// A PNG, JPEG, GIF or WebP of at most 512 KiB and 4096 × 4096 pixels, in base64; null takes the picture away.
+    /// A PNG, JPEG, GIF, or WebP in base64, at most 512 KiB and 4096 × 4096 pixels. Null removes the picture.
     #[graphql(directive = bounds::apply(length(0, 700_000)))]
     pub content_base64: Option<String>,
 }
@@ -36,7 +36,7 @@ impl AvatarInput {
     fn picture(self) -> Result<Option<Picture>> {
         let Some(text) = self.content_base64 else { return Ok(None) };
         let content = base64::engine::general_purpose::STANDARD.decode(text).map_err(|_| {
-            Problem::invalid_at("/content_base64", "WRONG_TYPE", "`content_base64` is no base64.")
+            Problem::invalid_at("/content_base64", "WRONG_TYPE", "`content_base64` is not valid base64.")
         })?;
         Picture::read(content).map(Some)
     }
@@ -48,7 +48,7 @@ pub struct AvatarMutation;
 
 #[Object]
 impl AvatarMutation {
-    /// Sets an agent's picture.
+    /// Sets or removes an agent's picture.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn set_agent_avatar(
         &self,
@@ -65,7 +65,7 @@ impl AvatarMutation {
         .await
     }
 
-    /// Sets the organization's picture.
+    /// Sets or removes the organization's picture.
     #[graphql(directive = permit::apply(Permission::OrganizationEdit))]
     async fn set_organization_avatar(
         &self,
@@ -81,7 +81,7 @@ impl AvatarMutation {
         .await
     }
 
-    /// Sets the caller's own picture.
+    /// Sets or removes the caller's own picture.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn set_viewer_avatar(&self, ctx: &Context<'_>, input: AvatarInput) -> Answer<User> {
         answer(async {

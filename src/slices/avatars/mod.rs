@@ -1,8 +1,8 @@
-//! Avatars: pictures of agents, organizations and people.
+//! Avatars: pictures of agents, organizations, and people.
 //!
-//! A picture is shown by an `<img>`, which sends no credential. Its address is the credential: `?v=` is 52 random bits,
-//! new with each picture, and only records that the caller may read tell it. Who may set one: whoever may edit the agent
-//! or the organization; people their own. A browser is never given anything but a picture.
+//! An `<img>` sends no credentials, so a picture's URL is the credential: `?v=` is 52 random bits, new with
+//! each picture, and appears only in records the caller may read. Anyone who may edit the agent or the
+//! organization can set its picture; people set their own. A browser is only ever sent a real picture.
 
 pub(crate) mod entity;
 pub mod graphql;
@@ -32,10 +32,10 @@ use crate::{
 /// The largest picture, in bytes.
 pub const LARGEST: usize = 512 << 10;
 
-/// The most pixels of a side: a browser that shows a picture unpacks all of it, however few bytes it came in.
+/// The most pixels per side: a browser unpacks the whole picture, however few bytes it was sent in.
 pub const WIDEST: usize = 4096;
 
-/// What a picture is of.
+/// The owner of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// An agent of an organization.
@@ -46,7 +46,7 @@ pub enum Owner {
     User(UserId),
 }
 
-/// A picture that was looked at: its type is told by its bytes, not by its sender.
+/// A checked picture. Its type comes from its bytes, not from its sender.
 #[derive(Clone, Debug)]
 pub struct Picture {
     mime_type: &'static str,
@@ -54,17 +54,18 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Looks at the bytes.
+    /// Checks the bytes.
     ///
     /// # Errors
-    /// `PAYLOAD_TOO_LARGE`; `VALIDATION_FAILED` for too many pixels; `UNSUPPORTED_MEDIA_TYPE` for what is not a PNG, JPEG,
-    /// GIF or WebP.
+    /// `PAYLOAD_TOO_LARGE`; `VALIDATION_FAILED` for too many pixels; `UNSUPPORTED_MEDIA_TYPE` for anything but
+    /// a PNG, JPEG, GIF, or WebP.
     pub fn read(content: Vec<u8>) -> Result<Self> {
         if content.len() > LARGEST {
-            let detail = format!("A picture may have {LARGEST} bytes at most.");
+            let detail = format!("A picture must be at most {LARGEST} bytes.");
             return Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", LARGEST));
         }
-        let unknown = || Problem::new(Code::UnsupportedMediaType, "A picture is a PNG, JPEG, GIF or WebP.");
+        let unknown =
+            || Problem::new(Code::UnsupportedMediaType, "A picture must be a PNG, JPEG, GIF, or WebP.");
         let mime_type = match imagesize::image_type(&content) {
             Ok(ImageType::Png) => "image/png",
             Ok(ImageType::Jpeg) => "image/jpeg",
@@ -75,7 +76,7 @@ impl Picture {
         let size = imagesize::blob_size(&content).map_err(|_| unknown())?;
         if size.width.max(size.height) > WIDEST {
             let detail = format!(
-                "The picture has {} × {} pixels; at most {WIDEST} × {WIDEST} are taken.",
+                "The picture is {} × {} pixels; the maximum is {WIDEST} × {WIDEST}.",
                 size.width, size.height
             );
             return Err(Problem::invalid_at("/content_base64", "TOO_LARGE", detail));
@@ -84,7 +85,7 @@ impl Picture {
     }
 }
 
-/// Sets an agent's picture, or takes it away.
+/// Sets or removes an agent's picture.
 ///
 /// # Errors
 /// `NOT_FOUND`, `PLAN_LIMIT_REACHED`.
@@ -98,7 +99,7 @@ pub async fn set_agent(scope: &Scope, id: AgentId, picture: Option<Picture>) -> 
     finish(tx, "setAgentAvatar", RecordKind::Agent, id.0).await
 }
 
-/// Sets the organization's picture, or takes it away.
+/// Sets or removes the organization's picture.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`.
@@ -111,10 +112,10 @@ pub async fn set_organization(scope: &Scope, picture: Option<Picture>) -> Result
     finish(tx, "setOrganizationAvatar", RecordKind::Organization, scope.org.0).await
 }
 
-/// Sets a person's picture, or takes it away.
+/// Sets or removes a person's picture.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn set_user(request: &Request, person: &Person, picture: Option<Picture>) -> Result<()> {
     let (core, user) = (&request.core, person.id);
     let tx = request.begin().await?;
@@ -138,15 +139,15 @@ async fn finish(tx: Tx, operation: &'static str, kind: RecordKind, id: i64) -> R
     tx.commit().await
 }
 
-/// 52 random bits: as many as a JSON number and an address carry without trouble.
+/// 52 random bits: as many as fit comfortably in a JSON number and a URL.
 fn new_version() -> i64 {
     i64::from_le_bytes(random_bytes()) & ((1 << 52) - 1)
 }
 
-/// Puts the picture in the place of the one before.
+/// Replaces the previous picture.
 #[expect(
     clippy::disallowed_methods,
-    reason = "people's pictures belong to no organization; the owner is the filter"
+    reason = "people's pictures belong to no organization, and the filter is the owner"
 )]
 async fn replace(
     connection: &impl ConnectionTrait,
@@ -190,7 +191,7 @@ impl Owner {
 mod tests {
     use super::*;
 
-    /// The header of a PNG of this size, and no picture behind it.
+    /// The header of a PNG of this size, without a picture.
     fn png(width: u32, height: u32) -> Vec<u8> {
         let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
         png.extend(width.to_be_bytes());
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_tell_the_type() {
+    fn the_bytes_determine_the_type() {
         assert_eq!(Picture::read(png(8, 8)).unwrap().mime_type, "image/png");
         let gif = b"GIF89a\x10\0\x10\0\0\0\0;".to_vec();
         assert_eq!(Picture::read(gif).unwrap().mime_type, "image/gif");
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_has_an_end_in_pixels() {
+    fn a_picture_has_a_maximum_of_pixels() {
         assert!(Picture::read(png(4096, 4096)).is_ok());
         for (width, height) in [(4097, 1), (1, 4097), (20_000, 20_000), (u32::MAX, u32::MAX)] {
             let refused = Picture::read(png(width, height)).unwrap_err();

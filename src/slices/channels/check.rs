@@ -1,5 +1,5 @@
-//! What a channel must be: the rules of its input (pure), of the row that comes of it (pure), and those which
-//! only the database can tell.
+//! Validates channels: rules on the input (pure), on the resulting row (pure), and those that need the
+//! database.
 
 use async_graphql::MaybeUndefined;
 
@@ -18,7 +18,7 @@ use crate::{
     slices::{agents::assignments, conversations, orgs, people},
 };
 
-/// Headers that mean something else already: a signature in one of these would break the delivery.
+/// Headers that already have a meaning: a signature in one of these would break the delivery.
 const TAKEN_HEADERS: &[&str] = &[
     "connection",
     "content-encoding",
@@ -31,7 +31,7 @@ const TAKEN_HEADERS: &[&str] = &[
     "webhook-timestamp",
 ];
 
-/// What is wrong with an edit by itself. In a new channel, `null` for an object is not said at all.
+/// What is wrong with an edit by itself. For a new channel, a `null` object counts as left out.
 pub(super) fn input(transport: Transport, edit: &UpdateChannelInput) -> Vec<Violation> {
     let mut violations = Vec::new();
     foreign_keys(transport, edit, &mut violations);
@@ -65,7 +65,7 @@ pub(super) fn input(transport: Transport, edit: &UpdateChannelInput) -> Vec<Viol
     violations
 }
 
-/// A key of another transport is refused rather than ignored: a typo is never a silent no-op.
+/// A key of another transport is an error rather than ignored, so that a typo is never a silent no-op.
 fn foreign_keys(transport: Transport, edit: &UpdateChannelInput, violations: &mut Vec<Violation>) {
     let objects = [
         ("webhook", Transport::Webhook, edit.webhook.is_value(), edit.webhook.is_null()),
@@ -76,16 +76,17 @@ fn foreign_keys(transport: Transport, edit: &UpdateChannelInput, violations: &mu
     ];
     for (key, owner, given, null) in objects {
         if given && owner != transport {
-            let detail = format!("`{key}` belongs to {owner} channels; this one is {transport}.");
+            let detail = format!("`{key}` is only for {owner} channels, and this one is {transport}.");
             violations.push(Violation::at(format!("/{key}"), "NOT_ALLOWED", detail));
         } else if null && owner == transport {
-            let detail = format!("`{key}` may not be null: clear its keys one by one.");
+            let detail = format!("`{key}` must not be null. Clear its keys one by one.");
             violations.push(Violation::at(format!("/{key}"), "WRONG_TYPE", detail));
         }
     }
     if edit.bot_token.is_value() && !is_bot(transport) {
-        let detail =
-            format!("`bot_token` belongs to TELEGRAM, DISCORD and SLACK channels; this one is {transport}.");
+        let detail = format!(
+            "`bot_token` is only for TELEGRAM, DISCORD, and SLACK channels, and this one is {transport}."
+        );
         violations.push(Violation::at("/bot_token", "NOT_ALLOWED", detail));
     }
 }
@@ -96,9 +97,9 @@ const fn is_bot(transport: Transport) -> bool {
 
 fn signature_header(header: &str) -> Option<Violation> {
     let detail = match http::HeaderName::from_bytes(header.as_bytes()) {
-        Err(_) => format!("`{header}` is no name of a header."),
+        Err(_) => format!("`{header}` is not a valid header name."),
         Ok(name) if TAKEN_HEADERS.contains(&name.as_str()) => {
-            format!("The header `{name}` carries something else already.")
+            format!("The header `{name}` already has another meaning.")
         }
         Ok(_) => return None,
     };
@@ -110,10 +111,10 @@ fn host(pointer: &str, host: &MaybeUndefined<String>) -> Option<Violation> {
     let host = host.trim();
     let good = host.parse::<std::net::IpAddr>().is_ok()
         || (!host.starts_with('[') && url::Host::parse(host).is_ok_and(|host| host.to_string() != ""));
-    (!good).then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{host}` is no name of a host.")))
+    (!good).then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{host}` is not a valid host name.")))
 }
 
-/// Something before an `@` and a host behind it. Whether mail arrives, only sending can tell.
+/// A local part, an `@`, and a host. Only sending mail can tell whether it arrives.
 fn address(pointer: &str, address: &MaybeUndefined<String>) -> Option<Violation> {
     let MaybeUndefined::Value(address) = address else { return None };
     let address = address.trim();
@@ -121,7 +122,8 @@ fn address(pointer: &str, address: &MaybeUndefined<String>) -> Option<Violation>
         && address.trim_end_matches('>').rsplit_once('@').is_some_and(|(local, domain)| {
             !local.trim_end().is_empty() && !local.ends_with('<') && url::Host::parse(domain).is_ok()
         });
-    (!good).then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{address}` is no e-mail address.")))
+    (!good)
+        .then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{address}` is not a valid e-mail address.")))
 }
 
 /// `owner/name`.
@@ -131,7 +133,7 @@ fn repository(n: usize, repo: &str) -> Option<Violation> {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
     let good = repo.split_once('/').is_some_and(|(owner, name)| word(owner) && word(name));
-    let detail = || format!("`{repo}` is no repository: owner/name.");
+    let detail = || format!("`{repo}` is not a repository in the form owner/name.");
     (!good).then(|| Violation::at(format!("/code_host/repos/{n}"), "NOT_ALLOWED", detail()))
 }
 
@@ -140,11 +142,11 @@ fn repeated_calendars(choices: &[ChannelCalendarChoiceInput]) -> impl Iterator<I
         let id = choice.id.trim();
         let earlier = choices[..n].iter().any(|other| other.id.trim() == id);
         let pointer = format!("/calendar/calendar_whitelist/{n}/id");
-        earlier.then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{id}` is named twice.")))
+        earlier.then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{id}` appears more than once.")))
     })
 }
 
-/// What is missing so far.
+/// Violations for missing fields.
 #[derive(Default)]
 struct Missing(Vec<Violation>);
 
@@ -157,33 +159,33 @@ impl Missing {
     }
 }
 
-/// What the row that comes of an edit lacks: what its transport needs, in the directions in which it works.
-/// `before` is the row as it was; a new channel's is empty.
+/// What the edited row lacks for its transport and direction. `before` is the row before the edit, empty for a
+/// new channel.
 pub(super) fn needs(before: &Model, after: &Model, secrets: &Secrets) -> Vec<Violation> {
     let mut missing = Missing::default();
     match after.transport {
         Transport::Telegram | Transport::Discord | Transport::Slack => {
             let token = has(&secrets.bot_token, before.bot_token_sealed.as_ref());
-            missing.require(token, "/bot_token", "a bot signs in with it.");
+            missing.require(token, "/bot_token", "the bot signs in with it.");
         }
         Transport::Webhook => {
             let url = after.direction == ChannelDirection::Inbound || after.webhook_outbound_url.is_some();
-            missing.require(url, "/webhook/outbound_url", "the channel sends.");
+            missing.require(url, "/webhook/outbound_url", "the channel sends messages.");
         }
         Transport::Email => mail_needs(before, after, secrets, &mut missing),
         Transport::CodeHost => {
             let installed = after.code_host_installation_id.is_some();
-            missing.require(installed, "/code_host/installation_id", "it names the app's installation.");
+            missing.require(installed, "/code_host/installation_id", "it identifies the app's installation.");
         }
         Transport::Drive => {
-            missing.require(after.drive_folder_id.is_some(), "/drive/folder_id", "it names the folder.");
+            missing.require(after.drive_folder_id.is_some(), "/drive/folder_id", "it identifies the folder.");
         }
         Transport::Calendar | Transport::Internal => {}
     }
     missing.0
 }
 
-/// Whether there is a secret after an edit.
+/// Whether the secret is set after an edit.
 fn has(edit: &MaybeUndefined<SecretText>, stored: Option<&Vec<u8>>) -> bool {
     match edit {
         MaybeUndefined::Undefined => stored.is_some(),
@@ -195,27 +197,27 @@ fn has(edit: &MaybeUndefined<SecretText>, stored: Option<&Vec<u8>>) -> bool {
 fn mail_needs(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Missing) {
     if after.direction != ChannelDirection::Outbound || after.email_imap_port.is_some() {
         let pass = has(&secrets.imap_pass, before.email_imap_pass_sealed.as_ref());
-        missing.require(after.email_imap_host.is_some(), "/email/imap/host", "mail is fetched there.");
-        missing.require(after.email_imap_user.is_some(), "/email/imap/user", "mail is fetched.");
-        missing.require(pass, "/email/imap/pass", "mail is fetched.");
+        missing.require(after.email_imap_host.is_some(), "/email/imap/host", "the channel fetches mail.");
+        missing.require(after.email_imap_user.is_some(), "/email/imap/user", "the channel fetches mail.");
+        missing.require(pass, "/email/imap/pass", "the channel fetches mail.");
     }
     if after.direction != ChannelDirection::Inbound || after.email_smtp_port.is_some() {
-        missing.require(after.email_smtp_host.is_some(), "/email/smtp/host", "mail is sent there.");
-        missing.require(after.email_smtp_from.is_some(), "/email/smtp/from", "mail is sent.");
+        missing.require(after.email_smtp_host.is_some(), "/email/smtp/host", "the channel sends mail.");
+        missing.require(after.email_smtp_from.is_some(), "/email/smtp/from", "the channel sends mail.");
     }
-    // Whoever may edit must not learn a password by sending it to a host of their own.
+    // Otherwise an editor could learn the password by having it sent to a host of their own.
     let moved = |before: &Option<String>, after: &Option<String>, pass: &MaybeUndefined<_>| {
         before.is_some() && before != after && after.is_some() && pass.is_undefined()
     };
     let imap = moved(&before.email_imap_host, &after.email_imap_host, &secrets.imap_pass);
     let smtp = moved(&before.email_smtp_host, &after.email_smtp_host, &secrets.smtp_pass)
         && before.email_smtp_pass_sealed.is_some();
-    let why = "a password is kept for the host that it was given for.";
+    let why = "a stored password is only used with the host it was set for.";
     missing.require(!imap, "/email/imap/pass", why);
     missing.require(!smtp, "/email/smtp/pass", why);
 }
 
-/// What an edit refers to, and the organization does not have.
+/// References in an edit to records that the organization doesn't have.
 pub(super) async fn references(tx: &Tx, edit: &UpdateChannelInput) -> Result<Vec<Violation>> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(id) = edit.notify_conversation_id

@@ -1,4 +1,4 @@
-//! Connecting a channel.
+//! Connects a channel to an agent.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet};
@@ -22,7 +22,7 @@ use crate::{
     slices::agents,
 };
 
-/// Connects a channel to an agent (specification, operation 16). It is active at once.
+/// Connects a channel to an agent (specification, operation 16). It is active right away.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, `PLAN_LIMIT_REACHED`.
@@ -38,7 +38,7 @@ pub async fn create(scope: &Scope, input: CreateChannelInput) -> Result<ChannelI
     row.id = NotSet;
     let channel = row.insert(tx.connection()).await?;
     let (id, agent) = (channel.id, channel.agent_id);
-    // A secret is sealed for the row that it is in, which has an id only now.
+    // Secrets are sealed for their row, whose id is only known now.
     let mut sealed = channel.into_active_model();
     seal(&tx, id, &mut sealed, secrets);
     if sealed.is_changed() {
@@ -53,7 +53,7 @@ async fn prepare(tx: &Tx, input: CreateChannelInput) -> Result<(Model, Secrets)>
     let mut violations = Vec::new();
     let (agent, transport) = (input.agent_id, input.transport);
     if transport == Transport::Internal {
-        let detail = "INTERNAL is the panel; it is not connected by hand.";
+        let detail = "INTERNAL is the panel and can't be connected.";
         violations.push(Violation::at("/transport", "NOT_ALLOWED", detail));
     }
     if !agents::hold(tx, agent).await? {
@@ -69,7 +69,7 @@ async fn prepare(tx: &Tx, input: CreateChannelInput) -> Result<(Model, Secrets)>
     Ok((channel, secrets))
 }
 
-/// A channel of which nothing was said yet. A webhook's path is as good as a secret: 144 random bits.
+/// A channel without any settings yet. The path of a webhook is as good as a secret: 144 random bits.
 fn empty(tx: &Tx, agent_id: AgentId, transport: Transport) -> Model {
     let slug = || URL_SAFE_NO_PAD.encode(random_bytes::<18>());
     Model {

@@ -1,4 +1,4 @@
-//! Editing a channel.
+//! Edits a channel.
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, Iterable, ModelTrait, QueryFilter, Set};
@@ -30,11 +30,11 @@ use crate::{
     },
 };
 
-/// Edits a channel (specification, operation 17), unless nothing changes.
+/// Edits a channel (specification, operation 17). An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `VALIDATION_FAILED`; `PLAN_LIMIT_REACHED` and `ARCHIVED` for a channel that the edit brings (back)
-/// into use.
+/// `NOT_FOUND`, `VALIDATION_FAILED`; `PLAN_LIMIT_REACHED` and `ARCHIVED` if the edit activates the channel or
+/// makes it external.
 pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<()> {
     let tx = scope.begin().await?;
     let before = load(&tx, id).await?;
@@ -57,21 +57,22 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
 }
 
-/// A channel that comes back into use, or becomes external, needs a living agent and room in the plan.
+/// A channel that is activated, or becomes external, needs an existing agent and room in the plan.
 async fn check_use(tx: &Tx, before: &Model, after: &Model) -> Result<()> {
     let woken = after.is_active && !before.is_active;
     if woken && !agents::missing(tx, &[after.agent_id]).await?.is_empty() {
-        return Err(Problem::new(Code::Archived, "The channel's agent was deleted."));
+        return Err(Problem::new(Code::Archived, "The channel's agent has been deleted."));
     }
     let opened = after.scope == ChannelScope::External && before.scope != ChannelScope::External;
     if opened || (woken && after.scope == ChannelScope::External) {
-        // One that only wakes was counted when it was connected: the plan may have shrunk since.
+        // A channel that is only reactivated was counted when it was connected, though the plan may have shrunk
+        // since.
         check_limit(tx, after.agent_id, Some(after.id), !opened).await?;
     }
     Ok(())
 }
 
-/// Refuses one external channel more than the agent may have; `except` is the one in question.
+/// Refuses one external channel too many for the agent. `except` is the channel in question.
 pub(super) async fn check_limit(
     tx: &Tx,
     agent: AgentId,
@@ -90,7 +91,7 @@ pub(super) async fn check_limit(
     orgs::check_limit(tx, Limit::ChannelsPerAgent, others).await
 }
 
-/// The row with only what differs from `before` to be written.
+/// The row with only the columns that differ from `before` set.
 fn changed(before: Model, after: &Model) -> ActiveModel {
     let differing: Vec<Column> =
         Column::iter().filter(|column| before.get(*column) != after.get(*column)).collect();
@@ -101,7 +102,7 @@ fn changed(before: Model, after: &Model) -> ActiveModel {
     row
 }
 
-/// Seals the secrets of an edit for the row `id`.
+/// Seals an edit's secrets for the row `id`.
 pub(super) fn seal(tx: &Tx, id: ChannelId, row: &mut ActiveModel, secrets: Secrets) {
     let sealed = |secret: MaybeUndefined<SecretText>, field: &str| {
         let context = SealContext::new(tx.scope.org, "channels", id.0, field);

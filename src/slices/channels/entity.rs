@@ -1,6 +1,6 @@
-//! Rows of channels, whitelists and contacts, as the migrations lay them out. Private to this slice.
+//! Database rows for channels, whitelists, and contacts. Private to this slice.
 
-/// Connections of an agent to a messaging transport. What only one transport uses is prefixed with its
+/// Connections between an agent and a messaging transport. Columns that only one transport uses start with its
 /// name.
 pub mod channels {
     use sea_orm::entity::prelude::*;
@@ -24,13 +24,14 @@ pub mod channels {
         pub scope: ChannelScope,
         pub direction: ChannelDirection,
         pub name: String,
-        /// A bot's handle, or a destination.
+        /// The bot's handle, or the label of a destination.
         pub target: Option<String>,
         pub bot_username: Option<String>,
         pub bot_token_sealed: Option<Vec<u8>>,
         pub label_whitelist: Json,
         pub mention_off: Json,
-        /// The last part of the inbound path. Random: to know it is to know the channel, so it is unique by itself.
+        /// The last segment of the inbound path. Random, because knowing it is enough to find the channel;
+        /// unique across organizations.
         pub inbound_slug: Option<String>,
         pub webhook_registered: bool,
         pub webhook_outbound_url: Option<String>,
@@ -62,7 +63,7 @@ pub mod channels {
         pub provider_email: Option<String>,
         pub drive_folder_id: Option<String>,
         pub drive_folder_name: Option<String>,
-        /// Objects {id, name}.
+        /// Objects of the form {id, name}.
         pub calendar_whitelist: Json,
         pub calendar_reminder_lead_minutes: Option<i64>,
         pub instructions: Option<String>,
@@ -74,14 +75,15 @@ pub mod channels {
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
         pub last_activity_at: Option<Timestamp>,
-        /// Deleted: hidden, without secrets and path; kept for the conversations that refer to it.
+        /// When it was deleted. A deleted channel is hidden, without secrets or path, and kept for its
+        /// conversations.
         pub archived_at: Option<Timestamp>,
     }
 
     crate::core::store::tenant_entity!();
 }
 
-/// Who may write to a channel. An empty list admits nobody where senders assert themselves.
+/// Who may write to a channel. Where senders merely claim an identity, an empty list admits nobody.
 pub mod channel_whitelist {
     use sea_orm::entity::prelude::*;
 
@@ -106,7 +108,7 @@ pub mod channel_whitelist {
     crate::core::store::tenant_entity!();
 }
 
-/// People on the far side of channels.
+/// People on the other side of channels.
 pub mod contacts {
     use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Channels in the schema.
+//! Channels in the GraphQL schema.
 
 use async_graphql::{Context, InputObject, Object};
 
@@ -17,15 +17,15 @@ use crate::{
     read::{List, One, Rows},
 };
 
-/// Who may write to a channel from now on.
+/// An origin that may write to a channel.
 #[derive(InputObject)]
 pub struct AddWhitelistOriginInput {
-    /// The sender, as the transport spells it.
+    /// The sender, in the transport's own notation.
     #[graphql(directive = bounds::apply(name(255)))]
     pub origin_id: String,
 }
 
-/// How many channels a list has at most. The plan says how many an agent may have.
+/// The most channels in a list. The plan limits how many an agent may have.
 const MOST: u64 = 10_000;
 
 /// Reading channels.
@@ -34,7 +34,7 @@ pub struct ChannelQuery;
 
 #[Object]
 impl ChannelQuery {
-    /// The organization's external channels, by id; those of one agent, where it is named. At most 10,000.
+    /// The organization's external channels, or those of one agent, ordered by id. At most 10,000.
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn channels(
         &self,
@@ -79,7 +79,7 @@ impl ChannelMutation {
         .await
     }
 
-    /// Edits a channel. Switching it off and on again clears the reason why it was off.
+    /// Edits a channel. Switching it off and on again clears the reason it was inactive.
     #[graphql(directive = permit::apply(Permission::AgentEdit), directive = confirmed_email::apply())]
     async fn update_channel(
         &self,
@@ -90,14 +90,14 @@ impl ChannelMutation {
     ) -> Answer<One<Channel>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            // The row twice and the whole input: too much for the stack of every request.
+            // The input and two copies of the row are too large for every request's stack.
             Box::pin(super::update(&scope, id, input)).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
     }
 
-    /// Deletes a channel; answers with its id. Its conversations are kept, its secrets are not.
+    /// Deletes a channel and returns its id. Its conversations are kept; its secrets are not.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn delete_channel(&self, ctx: &Context<'_>, org_id: OrgId, id: ChannelId) -> Answer<ChannelId> {
         answer(async {
@@ -107,7 +107,7 @@ impl ChannelMutation {
         .await
     }
 
-    /// Lets an origin write to a channel; adding twice adds once.
+    /// Allows an origin to write to a channel. Adding it again does nothing.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn add_whitelist_origin(
         &self,
@@ -124,7 +124,7 @@ impl ChannelMutation {
         .await
     }
 
-    /// Lets an origin write to a channel no more.
+    /// Removes an origin's permission to write to a channel.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn remove_whitelist_origin(
         &self,

@@ -1,5 +1,6 @@
-//! What callers say about channels. One input object a transport, for creating and for editing: an edit merges it
-//! key by key (absent is untouched, null clears what may be empty), creating merges it into an empty channel.
+//! The schema's input objects for channels. Each transport has one object, for creating and for editing. An
+//! edit is merged key by key (undefined keeps the value, null clears an optional one); a new channel is merged
+//! into an empty one.
 
 use async_graphql::{InputObject, MaybeUndefined};
 
@@ -12,161 +13,161 @@ use crate::{
     fields::bounds::{bounds, items, length, list, name, not_null, range},
 };
 
-/// What a new channel is given. Of the objects, only that of its transport.
+/// A new channel. Only its own transport's settings are allowed.
 #[derive(InputObject, Debug)]
 pub struct CreateChannelInput {
     /// The name.
     #[graphql(directive = bounds::apply(name(80)))]
     pub name: String,
-    /// Who it is for; EXTERNAL if nothing is said.
+    /// Who the channel is for. Defaults to EXTERNAL.
     pub scope: Option<ChannelScope>,
-    /// Which way messages go; BIDIRECTIONAL if nothing is said.
+    /// The direction of messages. Defaults to BIDIRECTIONAL.
     pub direction: Option<ChannelDirection>,
-    /// The messaging transport. INTERNAL is the panel, and never created by hand.
+    /// The messaging transport. INTERNAL is the panel and can't be created.
     pub transport: Transport,
-    /// The bot's token, which TELEGRAM, DISCORD and SLACK need. It is never shown again.
+    /// The bot token, required for TELEGRAM, DISCORD, and SLACK. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(name(500)))]
     pub bot_token: Option<SecretText>,
-    /// A bot's handle, or the label of a destination.
+    /// The bot's handle, or a label for the destination.
     #[graphql(directive = bounds::apply(length(0, 255)))]
     pub destination: Option<String>,
-    /// What WEBHOOK has; `outboundUrl` is needed where it sends.
+    /// Settings for WEBHOOK. `outboundUrl` is required if the channel sends.
     pub webhook: Option<ChannelWebhookInput>,
-    /// What EMAIL has: `imap` where it receives, `smtp` where it sends.
+    /// Settings for EMAIL. `imap` is required if the channel receives, `smtp` if it sends.
     pub email: Option<ChannelEmailInput>,
-    /// What CODE_HOST has; `installationId` is needed.
+    /// Settings for CODE_HOST. `installationId` is required.
     pub code_host: Option<ChannelCodeHostInput>,
-    /// What DRIVE has; `folderId` is needed.
+    /// Settings for DRIVE. `folderId` is required.
     pub drive: Option<ChannelDriveInput>,
-    /// What CALENDAR has.
+    /// Settings for CALENDAR.
     pub calendar: Option<ChannelCalendarInput>,
-    /// What the agent is told about this channel.
+    /// Instructions for the agent about this channel.
     #[graphql(directive = bounds::apply(length(0, 8000)))]
     pub instructions: Option<String>,
-    /// The agent that it connects.
+    /// The agent it connects.
     pub agent_id: AgentId,
 }
 
-/// What an edit of a channel changes: absent is untouched, null clears. Of the objects, only that of its
-/// transport.
+/// Changes to a channel. Fields left out keep their value; null clears an optional field. Only the settings of
+/// its own transport are allowed.
 #[derive(InputObject, Debug, Default)]
 pub struct UpdateChannelInput {
     /// The name.
     #[graphql(directive = bounds::apply(name(80).not_null()))]
     pub name: MaybeUndefined<String>,
-    /// Who it is for.
+    /// Who the channel is for.
     #[graphql(directive = bounds::apply(not_null()))]
     pub scope: MaybeUndefined<ChannelScope>,
-    /// Which way messages go.
+    /// The direction of messages.
     #[graphql(directive = bounds::apply(not_null()))]
     pub direction: MaybeUndefined<ChannelDirection>,
-    /// The bot's token. It is never shown again.
+    /// The bot token. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(name(500).not_null()))]
     pub bot_token: MaybeUndefined<SecretText>,
-    /// A bot's handle, or the label of a destination.
+    /// The bot's handle, or a label for the destination.
     #[graphql(directive = bounds::apply(length(0, 255)))]
     pub destination: MaybeUndefined<String>,
-    /// Labels that let a message in; the whole list.
+    /// The labels that let a message in. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(200, name(255)).not_null()))]
     pub label_whitelist: MaybeUndefined<Vec<String>>,
-    /// Where the agent answers without being mentioned; the whole list.
+    /// Where the agent answers without being mentioned. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(200, name(255)).not_null()))]
     pub mention_off: MaybeUndefined<Vec<String>>,
-    /// What WEBHOOK has.
+    /// Settings for WEBHOOK.
     pub webhook: MaybeUndefined<ChannelWebhookInput>,
-    /// What EMAIL has.
+    /// Settings for EMAIL.
     pub email: MaybeUndefined<ChannelEmailInput>,
-    /// What CODE_HOST has.
+    /// Settings for CODE_HOST.
     pub code_host: MaybeUndefined<ChannelCodeHostInput>,
-    /// What DRIVE has.
+    /// Settings for DRIVE.
     pub drive: MaybeUndefined<ChannelDriveInput>,
-    /// What CALENDAR has.
+    /// Settings for CALENDAR.
     pub calendar: MaybeUndefined<ChannelCalendarInput>,
-    /// What the agent is told about this channel.
+    /// Instructions for the agent about this channel.
     #[graphql(directive = bounds::apply(length(0, 8000)))]
     pub instructions: MaybeUndefined<String>,
-    /// The conversation that hears of what comes in.
+    /// The conversation that is notified of incoming messages.
     pub notify_conversation_id: MaybeUndefined<ConversationId>,
-    /// Members who are told when it fails; the whole list.
+    /// The members to alert when it fails. Replaces the whole list.
     #[graphql(directive = bounds::apply(items(100).not_null()))]
     pub alert_recipient_user_ids: MaybeUndefined<Vec<UserId>>,
-    /// Whether messages go through it.
+    /// Whether it is active, so that messages pass through it.
     #[graphql(directive = bounds::apply(not_null()))]
     pub is_active: MaybeUndefined<bool>,
 }
 
-/// What a webhook is given.
+/// Settings for a webhook.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelWebhookInput {
-    /// Where outbound traffic goes: an http or https address.
+    /// The http or https URL that outbound messages are sent to.
     #[graphql(directive = bounds::apply(name(2000)))]
     pub outbound_url: MaybeUndefined<String>,
-    /// Signs outbound traffic. It is never shown again.
+    /// The secret that signs outbound messages. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(name(500)))]
     pub outbound_secret: MaybeUndefined<SecretText>,
-    /// Verifies inbound traffic, which must be signed from then on. It is never shown again.
+    /// The secret that verifies inbound messages, which must be signed once it is set. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(name(500)))]
     pub inbound_secret: MaybeUndefined<SecretText>,
-    /// The header that carries the signature, beside the standard ones.
+    /// A header that carries the signature in addition to the standard ones.
     #[graphql(directive = bounds::apply(name(100)))]
     pub signature_header: MaybeUndefined<String>,
-    /// How the channel recognises its own traffic.
+    /// How the channel recognizes its own messages.
     pub echo_filter: MaybeUndefined<ChannelEchoFilterInput>,
 }
 
-/// How a webhook is to recognise its own traffic.
+/// How a webhook recognizes its own messages.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelEchoFilterInput {
-    /// Dotted paths into the body; the whole list.
+    /// Dotted paths into the body. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(50, name(255)).not_null()))]
     pub actor_paths: MaybeUndefined<Vec<String>>,
-    /// Ids that stand for the channel itself; the whole list.
+    /// Ids of the channel itself. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(50, name(255)).not_null()))]
     pub self_ids: MaybeUndefined<Vec<String>>,
 }
 
-/// What a mailbox is given.
+/// Settings for a mailbox.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelEmailInput {
-    /// Where mail is fetched.
+    /// The IMAP server that mail is fetched from.
     pub imap: MaybeUndefined<ChannelImapInput>,
-    /// Where mail is sent.
+    /// The SMTP server that mail is sent through.
     pub smtp: MaybeUndefined<ChannelSmtpInput>,
 }
 
-/// Where mail is fetched.
+/// The IMAP server that mail is fetched from.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelImapInput {
-    /// The host. A new one needs the password again.
+    /// The host. Changing it requires the password again.
     #[graphql(directive = bounds::apply(name(253).not_null()))]
     pub host: MaybeUndefined<String>,
-    /// The port; 993 if nothing was said.
+    /// The port. Defaults to 993.
     #[graphql(directive = bounds::apply(range(1, 65_535).not_null()))]
     pub port: MaybeUndefined<i64>,
-    /// The user's name.
+    /// The user name.
     #[graphql(directive = bounds::apply(name(255).not_null()))]
     pub user: MaybeUndefined<String>,
-    /// The password. It is never shown again.
+    /// The password. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(name(500).not_null()))]
     pub pass: MaybeUndefined<SecretText>,
-    /// Whether the connection is encrypted from the start; true if nothing was said.
+    /// Whether the connection uses TLS from the start. Defaults to true.
     #[graphql(directive = bounds::apply(not_null()))]
     pub tls: MaybeUndefined<bool>,
 }
 
-/// Where mail is sent.
+/// The SMTP server that mail is sent through.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelSmtpInput {
-    /// The host. A new one needs the password again.
+    /// The host. Changing it requires the password again.
     #[graphql(directive = bounds::apply(name(253).not_null()))]
     pub host: MaybeUndefined<String>,
-    /// The port; 587 if nothing was said.
+    /// The port. Defaults to 587.
     #[graphql(directive = bounds::apply(range(1, 65_535).not_null()))]
     pub port: MaybeUndefined<i64>,
-    /// The user's name; a relay may need none.
+    /// The user name. A relay may not need one.
     #[graphql(directive = bounds::apply(name(255)))]
     pub user: MaybeUndefined<String>,
-    /// The password. It is never shown again.
+    /// The password. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(name(500)))]
     pub pass: MaybeUndefined<SecretText>,
     /// The sender's address.
@@ -174,27 +175,27 @@ pub struct ChannelSmtpInput {
     pub from: MaybeUndefined<String>,
 }
 
-/// What a code host is given.
+/// Settings for a code host.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelCodeHostInput {
-    /// The app's installation.
+    /// The id of the app's installation.
     #[graphql(directive = bounds::apply(not_null()))]
     pub installation_id: MaybeUndefined<Id>,
-    /// Repositories, as owner/name; the whole list.
+    /// Repositories, as `owner/name`. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(500, name(201)).not_null()))]
     pub repos: MaybeUndefined<Vec<String>>,
-    /// Names of events; the whole list.
+    /// Event names. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(100, name(80)).not_null()))]
     pub events: MaybeUndefined<Vec<String>>,
-    /// Which events reach the agent; `involved` if nothing was said.
+    /// Which events reach the agent. Defaults to `involved`.
     #[graphql(directive = bounds::apply(not_null()))]
     pub listen_scope: MaybeUndefined<ListenScope>,
-    /// Whether events arrive whole; false if nothing was said.
+    /// Whether the agent receives the complete payload of events. Defaults to false.
     #[graphql(directive = bounds::apply(not_null()))]
     pub raw_payload: MaybeUndefined<bool>,
 }
 
-/// What a shared drive is given.
+/// Settings for a shared drive.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelDriveInput {
     /// Identifies the folder.
@@ -205,30 +206,30 @@ pub struct ChannelDriveInput {
     pub folder_name: MaybeUndefined<String>,
 }
 
-/// What a calendar is given.
+/// Settings for a calendar.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelCalendarInput {
-    /// The calendars that reach the agent; the whole list.
+    /// The calendars the agent can see. Replaces the whole list.
     #[graphql(directive = bounds::apply(items(100).not_null()))]
     pub calendar_whitelist: MaybeUndefined<Vec<ChannelCalendarChoiceInput>>,
-    /// How long before an event the agent is told, in minutes: four weeks at most.
+    /// How many minutes before an event the agent is reminded, at most four weeks.
     #[graphql(directive = bounds::apply(range(0, 40_320)))]
     pub reminder_lead_minutes: MaybeUndefined<i64>,
 }
 
-/// A calendar that reaches the agent.
+/// A calendar the agent can see.
 #[derive(InputObject, Debug)]
 pub struct ChannelCalendarChoiceInput {
     /// Identifies the calendar.
     #[graphql(directive = bounds::apply(name(255)))]
     pub id: String,
-    /// Its name; the id if nothing is said.
+    /// The calendar's name. Defaults to its id.
     #[graphql(directive = bounds::apply(name(255)))]
     pub name: Option<String>,
 }
 
 impl CreateChannelInput {
-    /// The new channel as an edit of an empty one. Null says nothing.
+    /// Turns a new channel into an edit of an empty one. Null counts as left out.
     pub(super) fn into_edit(self) -> UpdateChannelInput {
         UpdateChannelInput {
             name: MaybeUndefined::Value(self.name),

@@ -1,5 +1,5 @@
-//! What an edit makes of a channel: pure, on the row as a value. Secrets are put aside, to be sealed once the row
-//! has an id.
+//! Applies an edit to a channel's row: pure, on the row as a value. Secrets are set aside, to be sealed once
+//! the row has an id.
 
 use async_graphql::MaybeUndefined;
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(super) struct Secrets {
     pub smtp_pass: MaybeUndefined<SecretText>,
 }
 
-/// Applies an edit to a row. Null gets here only where the value may be empty.
+/// Applies an edit to a row. Null only reaches fields that may be empty.
 pub(super) fn merge(channel: &mut Model, edit: UpdateChannelInput) -> Secrets {
     let mut secrets = Secrets { bot_token: edit.bot_token, ..Secrets::default() };
     keep(&mut channel.name, trimmed(edit.name));
@@ -144,7 +144,7 @@ fn calendar(channel: &mut Model, edit: ChannelCalendarInput) {
     set(&mut channel.calendar_reminder_lead_minutes, edit.reminder_lead_minutes);
 }
 
-/// A value that may be empty.
+/// Sets a value that may be empty.
 fn set<T>(stored: &mut Option<T>, edit: MaybeUndefined<T>) {
     match edit {
         MaybeUndefined::Undefined => {}
@@ -153,7 +153,7 @@ fn set<T>(stored: &mut Option<T>, edit: MaybeUndefined<T>) {
     }
 }
 
-/// A value that is never empty; its input declares `not_null()`.
+/// Sets a value that is never empty. Its input declares `not_null()`.
 fn keep<T>(stored: &mut T, edit: MaybeUndefined<T>) {
     if let MaybeUndefined::Value(value) = edit {
         *stored = value;
@@ -164,7 +164,7 @@ fn trimmed(edit: MaybeUndefined<String>) -> MaybeUndefined<String> {
     edit.map_value(|text| text.trim().to_owned())
 }
 
-/// Blank text says as little as null.
+/// Treats blank text as null.
 fn unless_blank(edit: MaybeUndefined<String>) -> MaybeUndefined<String> {
     match trimmed(edit) {
         MaybeUndefined::Value(text) if text.is_empty() => MaybeUndefined::Null,
@@ -172,7 +172,7 @@ fn unless_blank(edit: MaybeUndefined<String>) -> MaybeUndefined<String> {
     }
 }
 
-/// A list of texts: trimmed, each once.
+/// Trims and deduplicates a list of texts.
 fn list(edit: MaybeUndefined<Vec<String>>) -> MaybeUndefined<serde_json::Value> {
     edit.map_value(|texts| json!(distinct(texts.iter().map(|text| text.trim().to_owned()).collect())))
 }

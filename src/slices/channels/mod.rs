@@ -1,8 +1,9 @@
-//! Channels: connections of an agent to a messaging transport; and who is on the far side ([`contacts`]).
+//! Channels: connections between an agent and a messaging transport, and the people on the other side
+//! ([`contacts`]).
 //!
-//! States: active or not, with the reason. Who may: `agent.view` and `agent.edit`; connecting and editing takes
-//! a confirmed e-mail address besides. What leaves the process: nothing here. Deleting hides a channel, wipes its
-//! secrets and its path, and keeps its conversations.
+//! A channel is active, or inactive for a stated reason. Permissions: `agent.view` and `agent.edit`; connecting
+//! and editing also require a confirmed e-mail address. Nothing here leaves the process. Deleting hides a
+//! channel, wipes its secrets and path, and keeps its conversations.
 
 mod check;
 pub mod contacts;
@@ -46,7 +47,7 @@ use crate::{
     slices::agents,
 };
 
-/// Deletes a channel: it is hidden, its secrets, its path and its whitelist are gone, and its conversations stay.
+/// Deletes a channel: hides it, removes its secrets, path, and whitelist, and keeps its conversations.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -72,10 +73,10 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await
 }
 
-/// Switches off the channels of an agent that is deleted. Those that are off keep their reason.
+/// Deactivates the channels of a deleted agent. Inactive ones keep their reason.
 ///
 /// # Errors
-/// The database refused.
+/// The database rejects a statement.
 pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     tx.scope
         .update::<channels::Entity>()
@@ -89,12 +90,12 @@ pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()
     Ok(())
 }
 
-/// Tells a person no more when channels fail: they have left the organization.
+/// Stops alerting a person about failing channels, because they left the organization.
 ///
 /// # Errors
-/// The database refused.
+/// The database rejects a statement.
 pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
-    // Only these are locked: somebody may be at work on any other channel.
+    // Locks only these channels: someone may be working on any other.
     let names_them = match tx.connection().get_database_backend() {
         DbBackend::Postgres => "CAST(alert_recipient_user_ids AS JSONB) @> CAST($1 AS TEXT)::JSONB",
         _ => "EXISTS (SELECT 1 FROM json_each(alert_recipient_user_ids) WHERE value = CAST(? AS BIGINT))",
@@ -116,13 +117,13 @@ fn connected(scope: &Scope) -> Select<channels::Entity> {
     scope.find::<channels::Entity>().filter(channels::Column::ArchivedAt.is_null())
 }
 
-/// The channel, locked until the transaction ends.
+/// Loads the channel and locks it until the transaction ends.
 async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
     let found = held(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("channel", id))
 }
 
-/// Writes the audit line and commits. Those who watch the agent see its channels anew.
+/// Writes the audit entry and commits. Subscribers to the agent get its channels again.
 async fn finish(
     tx: Tx,
     (op, operation): (ChangeOp, &'static str),

@@ -1,6 +1,6 @@
-//! A channel as it is read: the specification's record, and what a panel needs beside it.
+//! A channel's record: the specification's fields, and others that a panel needs.
 //!
-//! Objects that one transport alone has are null on every other. Secrets show only as `has_…`.
+//! Objects for one transport are null on all others. Secrets appear only as `has_…`.
 
 use std::sync::LazyLock;
 
@@ -17,22 +17,22 @@ use crate::{
     slices::agents::graphql::Agent,
 };
 
-/// The whitelist as a list: in the order in which it grew.
+/// The whitelist as a list, in the order of insertion.
 const WHITELIST_SQLITE: &str = "(SELECT json_group_array(o.origin_id) FROM (SELECT w.origin_id \
     FROM channel_whitelist w WHERE w.organization_id = t.organization_id AND w.channel_id = t.id \
     ORDER BY w.created_at, w.origin_id) o)";
-/// The same; byte order for ties, whatever the database's collation.
+/// The same on PostgreSQL. Ties are in byte order, whatever the database's collation.
 const WHITELIST_POSTGRES: &str = "(SELECT COALESCE(json_agg(w.origin_id \
     ORDER BY w.created_at, w.origin_id COLLATE \"C\"), '[]') \
     FROM channel_whitelist w WHERE w.organization_id = t.organization_id AND w.channel_id = t.id)";
 
-/// A connection of an agent to a messaging transport.
+/// A connection between an agent and a messaging transport.
 pub struct Channel;
 
 impl Record for Channel {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "A connection of an agent to a messaging transport.";
+            let about = "A connection between an agent and a messaging transport.";
             let spec = Spec::new("Channel", "channels t", about)
                 .permission(Permission::AgentView)
                 .living("t.archived_at IS NULL")
@@ -46,66 +46,66 @@ impl Record for Channel {
 fn identity(spec: Spec) -> Spec {
     spec.column::<ChannelId>("id", "Identifies the channel.")
         .column::<OrgId>("organization_id", "The organization that the channel belongs to.")
-        .column::<AgentId>("agent_id", "The agent that it connects.")
+        .column::<AgentId>("agent_id", "The agent it connects.")
         .column::<Transport>("transport", "The messaging transport.")
-        .column::<ChannelScope>("scope", "Who it is for.")
-        .column::<ChannelDirection>("direction", "Which way messages go.")
+        .column::<ChannelScope>("scope", "Who the channel is for.")
+        .column::<ChannelDirection>("direction", "The direction of messages.")
         .column::<String>("name", "The name.")
-        .column::<Option<String>>("target", "A bot's handle, or the label of a destination.")
-        .column::<Option<String>>("bot_username", "The bot's name, as the transport tells it.")
-        .sql::<bool>("has_token", "(t.bot_token_sealed IS NOT NULL)", "Whether it has a bot's token.")
+        .column::<Option<String>>("target", "The bot's handle, or a label for the destination.")
+        .column::<Option<String>>("bot_username", "The bot's user name on the transport.")
+        .sql::<bool>("has_token", "(t.bot_token_sealed IS NOT NULL)", "Whether it has a bot token.")
         .sql_by_backend::<Vec<String>>(
             "whitelist",
             WHITELIST_SQLITE,
             WHITELIST_POSTGRES,
-            "Who may write to it: origin ids, in the order in which they were added.",
+            "The ids of origins that may write to it, in the order they were added.",
         )
-        .column::<Vec<String>>("label_whitelist", "Labels that let a message in.")
+        .column::<Vec<String>>("label_whitelist", "The labels that let a message in.")
         .column::<Vec<String>>("mention_off", "Where the agent answers without being mentioned.")
-        .column::<bool>("webhook_registered", "Whether the transport knows where to send.")
+        .column::<bool>("webhook_registered", "Whether the webhook is registered with the transport.")
         .sql::<Option<String>>(
             "inbound_path",
             "'/webhooks/webhook/' || t.inbound_slug",
-            "Where a webhook's inbound traffic arrives: a path.",
+            "The path that receives a webhook's inbound messages.",
         )
-        .column::<Option<String>>("invite_url", "Adds the bot to a chat server.")
+        .column::<Option<String>>("invite_url", "The URL that adds the bot to a chat server.")
 }
 
 fn transports(spec: Spec) -> Spec {
-    spec.embedded::<Webhook>("webhook", "(t.transport = 'WEBHOOK')", "What a webhook has.")
-        .embedded::<CodeHost>("code_host", "(t.transport = 'CODE_HOST')", "What a code host has.")
-        .embedded::<Mail>("email", "(t.transport = 'EMAIL')", "What a mailbox has.")
+    spec.embedded::<Webhook>("webhook", "(t.transport = 'WEBHOOK')", "The settings of a webhook.")
+        .embedded::<CodeHost>("code_host", "(t.transport = 'CODE_HOST')", "The settings of a code host.")
+        .embedded::<Mail>("email", "(t.transport = 'EMAIL')", "The settings of a mailbox.")
         .embedded::<ProviderAccount>(
             "provider_account",
             "(t.transport IN ('DRIVE', 'CALENDAR'))",
-            "The account through which a drive or a calendar is reached.",
+            "The provider account used to access a drive or calendar.",
         )
-        .embedded::<Drive>("drive", "(t.transport = 'DRIVE')", "What a shared drive has.")
-        .embedded::<Calendar>("calendar", "(t.transport = 'CALENDAR')", "What a calendar has.")
+        .embedded::<Drive>("drive", "(t.transport = 'DRIVE')", "The settings of a shared drive.")
+        .embedded::<Calendar>("calendar", "(t.transport = 'CALENDAR')", "The settings of a calendar.")
 }
 
 fn state(spec: Spec) -> Spec {
-    spec.column::<Option<String>>("instructions", "What the agent is told about this channel.")
+    spec.column::<Option<String>>("instructions", "Instructions for the agent about this channel.")
         .column::<Option<ConversationId>>(
             "notify_conversation_id",
-            "The conversation that hears of what comes in.",
+            "The conversation that is notified of incoming messages.",
         )
         .one::<NotifyConversation>(
             "notify_conversation",
             "t.notify_conversation_id",
-            "The conversation that hears of what comes in, in a few words.",
+            "A short form of the conversation that is notified of incoming messages.",
         )
-        .column::<bool>("is_active", "Whether messages go through it.")
-        .column::<Option<InactiveReason>>("inactive_reason", "Why none do.")
-        .column::<Option<UserId>>("created_by", "Who connected it.")
+        .column::<bool>("is_active", "Whether it is active, so that messages pass through it.")
+        .column::<Option<InactiveReason>>("inactive_reason", "Why it is inactive.")
+        .column::<Option<UserId>>("created_by", "The user who connected it.")
         .column::<Timestamp>("created_at", "When it was connected.")
-        .column::<Timestamp>("updated_at", "When its record last changed.")
-        .column::<Option<Timestamp>>("last_activity_at", "When a message last went through it.")
-        .column::<Vec<i64>>("alert_recipient_user_ids", "Members who are told when it fails.")
-        .one::<Agent>("agent", "t.agent_id", "The agent that it connects.")
+        .column::<Timestamp>("updated_at", "When it was last updated.")
+        .column::<Option<Timestamp>>("last_activity_at", "When a message last passed through it.")
+        .column::<Vec<i64>>("alert_recipient_user_ids", "The members to alert when it fails.")
+        .one::<Agent>("agent", "t.agent_id", "The agent it connects.")
 }
 
-/// An object of the channel's own row.
+/// Defines an object that shows columns of the channel's own row.
 macro_rules! embedded {
     ($(#[$doc:meta])* $record:ident, $name:literal, $about:literal, $fields:expr) => {
         $(#[$doc])*
@@ -122,113 +122,113 @@ macro_rules! embedded {
 }
 
 embedded!(
-    /// What a webhook has.
-    Webhook, "ChannelWebhook", "A webhook: what goes out where, and how both ways are signed.",
+    /// The settings of a webhook.
+    Webhook, "ChannelWebhook", "A webhook: where messages go, and how both directions are signed.",
     |spec: Spec| {
-        spec.sql::<Option<String>>("outbound_url", "t.webhook_outbound_url", "Where outbound traffic goes.")
+        spec.sql::<Option<String>>("outbound_url", "t.webhook_outbound_url", "The URL that outbound messages are sent to.")
             .sql::<bool>(
                 "has_outbound_secret",
                 "(t.webhook_outbound_secret_sealed IS NOT NULL)",
-                "Whether outbound traffic is signed.",
+                "Whether outbound messages are signed.",
             )
             .sql::<bool>(
                 "has_inbound_secret",
                 "(t.webhook_inbound_secret_sealed IS NOT NULL)",
-                "Whether inbound traffic must be signed.",
+                "Whether inbound messages must be signed.",
             )
             .sql::<Option<String>>(
                 "signature_header",
                 "t.webhook_signature_header",
-                "The header that carries the signature, beside the standard ones.",
+                "A header that carries the signature in addition to the standard ones.",
             )
             .embedded::<EchoFilter>(
                 "echo_filter",
                 "(t.transport = 'WEBHOOK')",
-                "How the channel recognises its own traffic.",
+                "How the channel recognizes its own messages.",
             )
     }
 );
 
 embedded!(
-    /// How a webhook recognises its own traffic.
-    EchoFilter, "ChannelEchoFilter", "Inbound traffic with one of these ids at one of these paths is the channel's own.",
+    /// How a webhook recognizes its own messages.
+    EchoFilter, "ChannelEchoFilter", "An inbound message with one of these ids at one of these paths is the channel's own.",
     |spec: Spec| {
         spec.sql::<Vec<String>>("actor_paths", "t.webhook_actor_paths", "Dotted paths into the body.")
-            .sql::<Vec<String>>("self_ids", "t.webhook_self_ids", "Ids that stand for the channel itself.")
+            .sql::<Vec<String>>("self_ids", "t.webhook_self_ids", "Ids of the channel itself.")
     }
 );
 
 embedded!(
-    /// What a code host has.
-    CodeHost, "ChannelCodeHost", "A code host: which repositories and events reach the agent.",
+    /// The settings of a code host.
+    CodeHost, "ChannelCodeHost", "A code host: the repositories and events that reach the agent.",
     |spec: Spec| {
-        spec.sql::<Option<Id>>("installation_id", "t.code_host_installation_id", "The app's installation.")
-            .sql::<Vec<String>>("repos", "t.code_host_repos", "Repositories, as owner/name.")
-            .sql::<Vec<String>>("events", "t.code_host_events", "Names of events.")
+        spec.sql::<Option<Id>>("installation_id", "t.code_host_installation_id", "The id of the app's installation.")
+            .sql::<Vec<String>>("repos", "t.code_host_repos", "Repositories, as `owner/name`.")
+            .sql::<Vec<String>>("events", "t.code_host_events", "Event names.")
             .sql::<ListenScope>("listen_scope", "t.code_host_listen_scope", "Which events reach the agent.")
-            .sql::<bool>("raw_payload", "t.code_host_raw_payload", "Whether events arrive whole.")
+            .sql::<bool>("raw_payload", "t.code_host_raw_payload", "Whether the agent receives the complete payload of events.")
             .embedded::<CodeHostOauth>(
                 "oauth",
                 "(t.code_host_oauth_authorized OR t.code_host_oauth_user_login IS NOT NULL)",
-                "The person's authorization; null if there never was one.",
+                "A person's OAuth authorization. Null if there never was one.",
             )
     }
 );
 
 embedded!(
-    /// A person's authorization at a code host.
-    CodeHostOauth, "ChannelCodeHostOauth", "A person's authorization at a code host.",
+    /// A person's OAuth authorization at a code host.
+    CodeHostOauth, "ChannelCodeHostOauth", "A person's OAuth authorization at a code host.",
     |spec: Spec| {
-        spec.sql::<bool>("authorized", "t.code_host_oauth_authorized", "Whether it holds.")
-            .sql::<Option<String>>("user_login", "t.code_host_oauth_user_login", "Whose it is.")
-            .sql::<Option<Timestamp>>("expires_at", "t.code_host_oauth_expires_at", "Until when it holds.")
+        spec.sql::<bool>("authorized", "t.code_host_oauth_authorized", "Whether the authorization is valid.")
+            .sql::<Option<String>>("user_login", "t.code_host_oauth_user_login", "The login of the person who granted it.")
+            .sql::<Option<Timestamp>>("expires_at", "t.code_host_oauth_expires_at", "When the authorization expires.")
     }
 );
 
 embedded!(
-    /// What a mailbox has.
-    Mail, "ChannelEmail", "A mailbox: where mail is fetched and sent.",
+    /// The settings of a mailbox.
+    Mail, "ChannelEmail", "A mailbox: the servers that mail is fetched from and sent through.",
     |spec: Spec| {
-        spec.embedded::<Imap>("imap", "(t.email_imap_host IS NOT NULL)", "Where mail is fetched.")
-            .embedded::<Smtp>("smtp", "(t.email_smtp_host IS NOT NULL)", "Where mail is sent.")
+        spec.embedded::<Imap>("imap", "(t.email_imap_host IS NOT NULL)", "The IMAP server that mail is fetched from.")
+            .embedded::<Smtp>("smtp", "(t.email_smtp_host IS NOT NULL)", "The SMTP server that mail is sent through.")
     }
 );
 
 embedded!(
-    /// Where mail is fetched.
-    Imap, "ChannelImap", "Where mail is fetched.",
+    /// The IMAP server that mail is fetched from.
+    Imap, "ChannelImap", "The IMAP server that mail is fetched from.",
     |spec: Spec| {
         spec.sql::<String>("host", "t.email_imap_host", "The host.")
             .sql::<i64>("port", "t.email_imap_port", "The port.")
-            .sql::<Option<String>>("user", "t.email_imap_user", "The user's name.")
+            .sql::<Option<String>>("user", "t.email_imap_user", "The user name.")
             .sql::<bool>("has_pass", "(t.email_imap_pass_sealed IS NOT NULL)", "Whether it has a password.")
-            .sql::<bool>("tls", "t.email_imap_tls", "Whether the connection is encrypted from the start.")
+            .sql::<bool>("tls", "t.email_imap_tls", "Whether the connection uses TLS from the start.")
     }
 );
 
 embedded!(
-    /// Where mail is sent.
-    Smtp, "ChannelSmtp", "Where mail is sent.",
+    /// The SMTP server that mail is sent through.
+    Smtp, "ChannelSmtp", "The SMTP server that mail is sent through.",
     |spec: Spec| {
         spec.sql::<String>("host", "t.email_smtp_host", "The host.")
             .sql::<i64>("port", "t.email_smtp_port", "The port.")
-            .sql::<Option<String>>("user", "t.email_smtp_user", "The user's name.")
+            .sql::<Option<String>>("user", "t.email_smtp_user", "The user name.")
             .sql::<bool>("has_pass", "(t.email_smtp_pass_sealed IS NOT NULL)", "Whether it has a password.")
             .sql::<Option<String>>("from", "t.email_smtp_from", "The sender's address.")
     }
 );
 
 embedded!(
-    /// The account through which a drive or a calendar is reached.
-    ProviderAccount, "ChannelProviderAccount", "The account through which a drive or a calendar is reached.",
+    /// The provider account used to access a drive or calendar.
+    ProviderAccount, "ChannelProviderAccount", "The provider account used to access a drive or calendar.",
     |spec: Spec| {
         spec.sql::<bool>("connected", "t.provider_connected", "Whether it is connected.")
-            .sql::<Option<String>>("provider_email", "t.provider_email", "Its address.")
+            .sql::<Option<String>>("provider_email", "t.provider_email", "The account's e-mail address.")
     }
 );
 
 embedded!(
-    /// What a shared drive has.
+    /// The settings of a shared drive.
     Drive, "ChannelDrive", "A folder of a shared drive.",
     |spec: Spec| {
         spec.sql::<Option<String>>("folder_id", "t.drive_folder_id", "Identifies the folder.")
@@ -237,23 +237,23 @@ embedded!(
 );
 
 embedded!(
-    /// What a calendar has.
-    Calendar, "ChannelCalendar", "Calendars, and when the agent is reminded.",
+    /// The settings of a calendar.
+    Calendar, "ChannelCalendar", "The calendars the agent can see, and when it is reminded of events.",
     |spec: Spec| {
         spec.parts::<Vec<CalendarChoice>>(
             "calendar_whitelist",
             "t.calendar_whitelist",
-            "The calendars that reach the agent.",
+            "The calendars the agent can see.",
         )
         .sql::<Option<i64>>(
             "reminder_lead_minutes",
             "t.calendar_reminder_lead_minutes",
-            "How long before an event it is told, in minutes.",
+            "How many minutes before an event the agent is reminded.",
         )
     }
 );
 
-/// A calendar that reaches the agent.
+/// A calendar the agent can see.
 #[derive(SimpleObject)]
 #[graphql(name = "ChannelCalendarChoice")]
 pub struct CalendarChoice {
@@ -263,16 +263,16 @@ pub struct CalendarChoice {
     pub name: Option<String>,
 }
 
-/// The conversation that hears of what comes in through a channel. It tells no more than the channel's record may
-/// tell anyway.
+/// The conversation that is notified of a channel's incoming messages. It reveals nothing the channel's record
+/// doesn't already show.
 pub struct NotifyConversation;
 
 impl Record for NotifyConversation {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("NotifyConversation", "conversations t", "A conversation in a few words.")
+            Spec::new("NotifyConversation", "conversations t", "A short form of a conversation.")
                 .column::<ConversationId>("id", "Identifies the conversation.")
-                .column::<String>("ref", "Its opaque reference.")
+                .column::<String>("ref", "Its short code.")
                 .column::<Option<String>>("title", "Its title.")
                 .sql::<Option<String>>(
                     "contact_name",

@@ -1,4 +1,4 @@
-//! Who may write to a channel.
+//! The whitelist: who may write to a channel.
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set,
@@ -15,13 +15,13 @@ use crate::{
     core::{access::Scope, store::Tx},
 };
 
-/// Lets an origin write to a channel (specification, operation 18). Adding twice adds once.
+/// Allows an origin to write to a channel (specification, operation 18). Adding it again does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()> {
     let tx = scope.begin().await?;
-    // The channel is locked: nobody else changes its list meanwhile.
+    // The lock keeps everyone else from changing the list.
     let channel = load(&tx, id).await?;
     let origin = origin.trim();
     if of(&tx, id).filter(channel_whitelist::Column::OriginId.eq(origin)).count(tx.connection()).await? > 0 {
@@ -37,10 +37,10 @@ pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()
     changed(tx, channel, "addWhitelistOrigin", origin).await
 }
 
-/// Lets an origin write to a channel no more (specification, operation 19).
+/// Removes an origin's permission to write to a channel (specification, operation 19).
 ///
 /// # Errors
-/// `NOT_FOUND`, also for an origin that is not on the list.
+/// `NOT_FOUND`, also for an origin that isn't on the list.
 pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()> {
     let tx = scope.begin().await?;
     let channel = load(&tx, id).await?;
@@ -53,7 +53,7 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
         .exec(tx.connection())
         .await?;
     if removed.rows_affected == 0 {
-        let detail = format!("The whitelist of channel {id} has no origin `{origin}`.");
+        let detail = format!("The origin `{origin}` is not on the whitelist of channel {id}.");
         return Err(Problem::new(Code::NotFound, detail));
     }
     changed(tx, channel, "removeWhitelistOrigin", origin).await

@@ -1,5 +1,5 @@
-//! The one way in which a message comes into being: its place in the conversation, its row, its words in the search
-//! index, the conversation's summary, and the news of it, all in the caller's transaction.
+//! The only way to add a message: its position in the conversation, its row, its words in the search index, the
+//! conversation's summary, and the events, all in the caller's transaction.
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, NotSet, QueryFilter, Set, Statement, Value,
@@ -25,48 +25,48 @@ use crate::{
 /// How many characters of a message its conversation shows.
 const PREVIEW: usize = 160;
 
-/// A message's way to the outside.
+/// A message's delivery through a channel.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// How far it got.
+    /// The state of the delivery.
     pub status: DeliveryStatus,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: i64,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub error: Option<String>,
-    /// When the vendor took it.
+    /// When the vendor accepted it.
     pub sent_at: Option<Timestamp>,
 }
 
-/// A message to be added.
+/// A message to add.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// Where to.
+    /// The conversation to add it to.
     pub conversation: ConversationId,
-    /// Who speaks. A USER's message counts as inbound.
+    /// The author's role. A USER's message counts as inbound.
     pub role: MessageRole,
-    /// What it holds.
+    /// The kind of content.
     pub kind: MessageKind,
-    /// By kind: an object.
+    /// An object whose shape depends on the kind.
     pub content: serde_json::Value,
-    /// The member who wrote it, if one did.
+    /// The member who wrote it, if any.
     pub author_user: Option<UserId>,
-    /// The author's name, as it is shown.
+    /// The author's display name.
     pub author_name: Option<String>,
-    /// The channel that it came or goes through.
+    /// The channel it came in or goes out through.
     pub via_channel: Option<ChannelId>,
     /// The address on that channel.
     pub via_identity: Option<IdentityId>,
-    /// Whether it reached whom it is for inside.
+    /// Whether it has reached the agent or the conversation.
     pub status: MessageStatus,
-    /// Its way to the outside, if it has one.
+    /// Its delivery through a channel, if it is sent outside.
     pub delivery: Option<Delivery>,
-    /// When it was written; now if not said.
+    /// When it was written. Defaults to now.
     pub created_at: Option<Timestamp>,
 }
 
 impl NewMessage {
-    /// A message that nobody signs and that goes nowhere outside.
+    /// A message without an author that isn't sent outside.
     #[must_use]
     pub fn new(
         conversation: ConversationId,
@@ -90,10 +90,10 @@ impl NewMessage {
     }
 }
 
-/// Adds a message at the end of its conversation. An inbound one opens a resolved or waiting conversation again.
+/// Appends a message to its conversation. An inbound one reopens a resolved or waiting conversation.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation: it has to start a new one.
+/// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation, which must start a new one.
 pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
     let conversation = load(tx, new.conversation).await?;
     let agent = conversation.agent_id;
@@ -111,7 +111,7 @@ pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
     Ok(id)
 }
 
-/// Brings the conversation's summary up to date. The row is locked, so seq is ours.
+/// Updates the conversation's summary. The row is locked, so the next seq is ours.
 async fn summarize(
     tx: &Tx,
     conversation: &conversations::Model,
@@ -132,7 +132,7 @@ async fn summarize(
         .col_expr(Column::LastMessageKind, Expr::value(new.kind.as_str()))
         .col_expr(Column::LastMessagePreview, Expr::value(preview))
         .col_expr(Column::LastMessageCreatedAt, Expr::value(at.0))
-        // A message told late does not make the conversation older than it is.
+        // A late message must not move the last activity back.
         .col_expr(Column::LastActivityAt, Expr::value(at.0.max(conversation.last_activity_at.0)))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now.0));
     if reopened {
@@ -168,7 +168,7 @@ async fn insert(tx: &Tx, new: NewMessage, seq: i64, at: Timestamp) -> Result<Mes
     Ok(row.insert(tx.connection()).await?.id)
 }
 
-/// Puts the message's words into the search index (`migrations/README.md`).
+/// Adds the message's words to the search index (`migrations/README.md`).
 async fn index(
     tx: &Tx,
     id: MessageId,

@@ -1,7 +1,7 @@
-//! Files sent along with messages: uploaded first, posted with a message later.
+//! Attachments: files uploaded first and posted with a message later.
 //!
-//! What a sender says of a file (its name, its type) is never trusted: names are reduced to a name, and a browser is told
-//! to save the file, not to show it (`files.rs`).
+//! The name and type that a sender gives are never trusted: names are reduced to a plain file name, and
+//! browsers are told to save the file rather than show it (`files.rs`).
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
 use serde_json::json;
@@ -18,60 +18,60 @@ use crate::{
     slices::orgs,
 };
 
-/// The type of a file whose sender named none.
+/// The type of a file sent without one.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
-/// The most bytes of a file's name.
+/// The longest file name, in bytes.
 const NAME_BYTES: usize = 200;
 
-/// A file to be kept.
+/// A file to store.
 #[derive(Clone, Debug)]
 pub struct Upload {
-    /// Its name, as its sender has it.
+    /// The name given by the sender.
     pub filename: String,
-    /// Its type, as its sender has it.
+    /// The type given by the sender.
     pub mime_type: Option<String>,
     /// Its bytes.
     pub content: Vec<u8>,
 }
 
-/// A file that was taken, as its record shows it.
+/// A stored file, as its record shows it.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Uploaded {
     /// Identifies the attachment.
     pub id: AttachmentId,
-    /// Its name, reduced to a name.
+    /// Its name, reduced to a plain file name.
     pub filename: String,
     /// Its type.
     pub mime_type: String,
-    /// How long it is.
+    /// The size in bytes.
     pub size_bytes: i64,
-    /// Where it is downloaded.
+    /// The download path.
     pub url: String,
-    /// None: a person or an integration sent it.
+    /// None if a person or an integration sent it.
     pub uploaded_by_agent_id: Option<AgentId>,
 }
 
-/// A file that is kept.
+/// A stored file.
 #[derive(Clone, Debug)]
 pub struct File {
     /// Its name.
     pub filename: String,
     /// Its type.
     pub mime_type: String,
-    /// The digest of its bytes.
+    /// The SHA-256 of its bytes.
     pub sha256: Vec<u8>,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub bytes: usize,
 }
 
-/// Keeps a file of the caller's, to be posted with a message.
+/// Stores a file of the caller's, to be posted with a message.
 ///
 /// # Errors
 /// `PAYLOAD_TOO_LARGE`, `PLAN_LIMIT_REACHED`.
 pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
     let most = scope.core.config.limits.attachment_bytes;
     if upload.content.len() > most {
-        let detail = format!("A file may have {most} bytes at most.");
+        let detail = format!("A file must be at most {most} bytes.");
         return Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", most));
     }
     let tx = scope.begin().await?;
@@ -111,7 +111,7 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
     Ok(Uploaded { id, filename, mime_type, size_bytes: size, url, uploaded_by_agent_id: None })
 }
 
-/// What is known of a file.
+/// A file's metadata.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -132,7 +132,7 @@ pub async fn content(scope: &Scope, id: AttachmentId) -> Result<Vec<u8>> {
     Ok(blob.ok_or_else(|| Problem::not_found("attachment", id))?.content)
 }
 
-/// Gives files to the message that they were uploaded for. Only the caller's own that no message has yet.
+/// Attaches files to the message they were uploaded for. Only the caller's own files that aren't attached yet.
 pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> Result<()> {
     use attachments::Column;
     let mut violations = Vec::new();
@@ -155,14 +155,15 @@ pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> R
             .exec(tx.connection())
             .await?;
         if given.rows_affected == 0 {
-            let detail = format!("There is no attachment {id} of yours that waits to be posted.");
+            let detail = format!("You have no unposted attachment {id}.");
             violations.push(Violation::at(format!("/attachment_ids/{n}"), "NOT_FOUND", detail));
         }
     }
     Problem::refuse(violations)
 }
 
-/// A name that is nothing but a name: no folders, nothing that is not seen, no end that a file system eats.
+/// Reduces a name to a plain file name: no folders, no invisible characters, no ending that a file system
+/// strips.
 fn clean(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let seen: String = last.chars().filter(|c| !c.is_control() && !turns_text(*c)).collect();
@@ -173,7 +174,7 @@ fn clean(name: &str) -> String {
     if trimmed.len() <= NAME_BYTES {
         return trimmed.to_owned();
     }
-    // What a long name is of is told by its end.
+    // Keep the extension of a long name, because it shows the type.
     let (stem, end) = match trimmed.rsplit_once('.') {
         Some((stem, end)) if end.len() <= 16 => (stem, format!(".{end}")),
         _ => (trimmed, String::new()),
@@ -181,12 +182,12 @@ fn clean(name: &str) -> String {
     format!("{}{end}", &stem[..stem.floor_char_boundary(NAME_BYTES - end.len())])
 }
 
-/// Marks that change the direction of text or take no space: with them, `exe.txt` may be shown for `txt.exe`.
+/// Characters that change the direction of text or take no space: they can make `exe.txt` look like `txt.exe`.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A type as RFC 9110 writes it, without parameters; unknown where it is none.
+/// A media type as in RFC 9110, without parameters. Unknown if the given one isn't valid.
 fn mime_type(given: Option<&str>) -> String {
     let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let token = |part: &str| {
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_name_is_only_a_name() {
+    fn a_file_name_is_reduced_to_a_plain_name() {
         for (given, kept) in [
             ("report.pdf", "report.pdf"),
             ("../../etc/passwd", "passwd"),
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_is_none_is_unknown() {
+    fn an_invalid_type_is_unknown() {
         assert_eq!(mime_type(Some("Text/Plain; charset=utf-8")), "text/plain");
         for wrong in [None, Some(""), Some("text"), Some("a/b/c"), Some("text/pl ain"), Some("a/\r\nb")] {
             assert_eq!(mime_type(wrong), UNKNOWN_TYPE, "{wrong:?}");

@@ -1,7 +1,7 @@
-//! Rows of conversations, messages, attachments, as the migrations lay them out. Private to this slice.
+//! Database rows for conversations, messages, and attachments. Private to this slice.
 
-/// Threads between an agent and a contact. message_count, last_seq and last_message_* are written in the
-/// transaction that inserts a message, so that a list reads one row each.
+/// Conversations between an agent and a contact. message_count, last_seq, and last_message_* are written in the
+/// transaction that inserts a message, so that a list reads only one row per conversation.
 pub mod conversations {
     use sea_orm::entity::prelude::*;
 
@@ -19,7 +19,7 @@ pub mod conversations {
         pub organization_id: OrgId,
         #[sea_orm(primary_key)]
         pub id: ConversationId,
-        /// Eight Crockford base32 characters in upper case.
+        /// Eight characters of Crockford's base32, in upper case.
         pub r#ref: String,
         pub title: Option<String>,
         pub status: ConversationStatus,
@@ -27,7 +27,7 @@ pub mod conversations {
         pub contact_id: Option<ContactId>,
         pub channel_id: Option<ChannelId>,
         pub transport: Transport,
-        /// The model last observed.
+        /// The model last seen in it.
         pub model: Option<String>,
         pub message_count: i64,
         pub last_seq: i64,
@@ -48,8 +48,7 @@ pub mod conversations {
     crate::core::store::tenant_entity!();
 }
 
-/// What was said. The unique index on seq is what pages of messages walk, whatever the length of the
-/// history.
+/// Messages. Paging walks the unique index on seq, however long the history is.
 pub mod messages {
     use sea_orm::entity::prelude::*;
 
@@ -68,7 +67,7 @@ pub mod messages {
         #[sea_orm(primary_key)]
         pub id: MessageId,
         pub conversation_id: ConversationId,
-        /// Counts from 1 inside the conversation.
+        /// Counts from 1 within the conversation.
         pub seq: i64,
         pub role: MessageRole,
         pub kind: MessageKind,
@@ -77,12 +76,12 @@ pub mod messages {
         pub author_user_id: Option<UserId>,
         pub author_name: Option<String>,
         pub status: MessageStatus,
-        /// Null: no leg to the outside.
+        /// Null if it isn't sent outside.
         pub delivery_status: Option<DeliveryStatus>,
         pub delivery_attempts: i64,
         pub delivery_error: Option<String>,
         pub delivery_sent_at: Option<Timestamp>,
-        /// By kind: {text, format}, {tool, call_id, input}, …
+        /// The shape depends on the kind: {text, format}, {tool, call_id, input}, …
         pub content: Json,
         pub created_at: Timestamp,
     }
@@ -90,7 +89,7 @@ pub mod messages {
     crate::core::store::tenant_entity!();
 }
 
-/// Files sent along with messages; the bytes are in attachment_blobs.
+/// Files attached to messages. Their bytes are in attachment_blobs.
 pub mod attachments {
     use sea_orm::entity::prelude::*;
 
@@ -107,7 +106,7 @@ pub mod attachments {
         pub organization_id: OrgId,
         #[sea_orm(primary_key)]
         pub id: AttachmentId,
-        /// Null from upload until the message is posted.
+        /// Null from the upload until the message is posted.
         pub message_id: Option<MessageId>,
         pub filename: String,
         pub mime_type: String,
@@ -121,7 +120,7 @@ pub mod attachments {
     crate::core::store::tenant_entity!();
 }
 
-/// The bytes of attachments, apart so that no list ever reads them.
+/// The bytes of attachments, kept apart so that no list ever reads them.
 pub mod attachment_blobs {
     use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Which conversations a list shows, and in which order (specification, operation 11).
+//! Lists of conversations: filters and order (specification, operation 11).
 
 use super::graphql::{CHANNEL_NAME, CONTACT_NAME, Conversation};
 use crate::{
@@ -10,33 +10,33 @@ use crate::{
     read::Rows,
 };
 
-/// The most words of a search that are looked for one by one; the rest counts as one.
+/// The most words of a search that are matched separately. The rest are matched as one.
 const WORDS: usize = 8;
 
-/// What a list of conversations is narrowed to; what is `None` narrows nothing.
+/// The filters of a list of conversations. `None` doesn't filter.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// This one.
     pub id: Option<ConversationId>,
-    /// Those of an agent.
+    /// Only conversations of this agent.
     pub agent_id: Option<AgentId>,
-    /// Those with a contact.
+    /// Only conversations with this contact.
     pub contact_id: Option<ContactId>,
-    /// Those through a channel.
+    /// Only conversations through this channel.
     pub channel_id: Option<ChannelId>,
-    /// Those over a transport, spelled as it is.
+    /// Only conversations over this transport, spelled exactly.
     pub transport: Option<String>,
-    /// Those in a state.
+    /// Only conversations with this status.
     pub status: Option<ConversationStatus>,
-    /// Those whose model was last this one.
+    /// Only conversations last seen with this model.
     pub model: Option<String>,
-    /// The one with this reference, in upper or lower case.
+    /// Only the conversation with this short code. Case doesn't matter.
     pub reference: Option<String>,
-    /// Those whose contact's and channel's names hold every word.
+    /// Only conversations whose contact's and channel's names contain every word.
     pub search: Option<String>,
 }
 
-/// The conversations that `filter` lets through, in order.
+/// The conversations that pass `filter`, in order.
 pub fn rows(scope: &Scope, filter: Filter, sort: ConversationSort, order: SortOrder) -> Rows<Conversation> {
     let rows = Rows::of(scope)
         .filter_if("t.id = ?", filter.id.map(|id| id.0))
@@ -52,7 +52,8 @@ pub fn rows(scope: &Scope, filter: Filter, sort: ConversationSort, order: SortOr
     words.fold(rows, named).order_by(order_by(sort, order))
 }
 
-/// The order, ties by id in the same direction, missing values last on both databases.
+/// The ORDER BY clause. Ties are broken by id in the same direction; missing values come last on both
+/// databases.
 fn order_by(sort: ConversationSort, order: SortOrder) -> String {
     let way = match order {
         SortOrder::Asc => "ASC",
@@ -72,8 +73,8 @@ fn order_by(sort: ConversationSort, order: SortOrder) -> String {
     format!("{by}, t.id {way}")
 }
 
-/// Only conversations whose contact or channel has a name that holds `word`. Names are looked through once: a contact has many
-/// conversations.
+/// Only conversations whose contact's or channel's name contains `word`. Each name is searched once, because a
+/// contact has many conversations.
 fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
     let word = Word::new(word);
     let holds = word.in_name("n.name");

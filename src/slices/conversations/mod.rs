@@ -1,13 +1,14 @@
-//! Conversations of agents: messages, the search in them, attachments.
+//! Conversations with agents: messages, search, attachments.
 //!
-//! States: OPEN, PENDING while the agent waits for a decision, RESOLVED until somebody writes again, ARCHIVED
-//! (`state.rs`). Messages are only ever added ([`append`]): seq counts from 1 without gaps, and is what pages walk.
-//! Who may: `agent.output.view` reads one agent's conversations, `conversation.view` those of all agents,
-//! `agent.interact` writes, `conversation.edit` settles and archives. A message from the panel leaves the process
-//! as a turn for the agent's host.
+//! States (`state.rs`): OPEN; PENDING while the agent waits for a decision; RESOLVED until someone writes
+//! again; ARCHIVED. Messages are only ever added ([`append`]): seq counts from 1 without gaps, and paging walks
+//! it. Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
+//! agents, `agent.interact` writes, `conversation.edit` resolves and archives. A message from the panel leaves
+//! the process as a turn for the agent's host.
 //!
-//! `panel.rs`: what people do; `append.rs`: how a message comes into being; `list.rs`, `page.rs`, `search.rs`: what is
-//! read; `words.rs`: the tokens of the search index, `places.rs`: where it is asked first; `attachments.rs`: files.
+//! `panel.rs`: what people do; `append.rs`: adding a message; `list.rs`, `page.rs`, `search.rs`: reading;
+//! `words.rs`: the tokens of the search index; `places.rs`: where a search looks first; `attachments.rs`:
+//! files.
 
 mod append;
 mod attachments;
@@ -48,13 +49,13 @@ use crate::{
 /// Whether the organization has this conversation.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn exists(tx: &Tx, id: ConversationId) -> Result<bool> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     Ok(found.count(tx.connection()).await? > 0)
 }
 
-/// Refuses a conversation that the organization does not have, outside of a transaction.
+/// Fails if the organization doesn't have this conversation. Runs outside a transaction.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -66,7 +67,7 @@ pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
     }
 }
 
-/// Notes that the conversation's agent waits for a decision: PENDING. An archived one stays archived.
+/// Records that the agent waits for a decision: the conversation is PENDING. An archived one stays archived.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -74,8 +75,8 @@ pub async fn await_decision(tx: &mut Tx, id: ConversationId) -> Result<()> {
     happen(tx, id, Happening::Asked).await
 }
 
-/// Notes that a decision has fallen: OPEN again, unless the agent waits for another one. Call it after the approval's
-/// own row has changed.
+/// Records that a decision was made: the conversation is OPEN again, unless the agent waits for another. Call
+/// it after the approval's own row has changed.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -93,19 +94,19 @@ pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
     if waiting > 0 { Ok(()) } else { happen(tx, id, Happening::Decided).await }
 }
 
-/// Tells those who watch that a conversation of `agent` has changed.
+/// Tells subscribers that a conversation of `agent` has changed.
 fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
     let (kind, op) = (RecordKind::Conversation, ChangeOp::Updated);
     tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(agent.0) });
 }
 
-/// Tells them of a new message.
+/// Tells subscribers about a new message.
 fn announce_message(tx: &Tx, conversation: ConversationId, id: MessageId) {
     let (kind, op) = (RecordKind::Message, ChangeOp::Created);
     tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0) });
 }
 
-/// Moves the conversation as the table says.
+/// Applies the state table to the conversation.
 async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result<()> {
     let conversation = load(tx, id).await?;
     let status = happening.apply(conversation.status)?;
@@ -124,7 +125,7 @@ async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result
     Ok(())
 }
 
-/// The conversation, locked until the transaction ends, so that two changes can't both win.
+/// Loads the conversation and locks it until the transaction ends, so that of two changes only one can win.
 async fn load(tx: &Tx, id: ConversationId) -> Result<conversations::Model> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     let found = held(found).one(tx.connection()).await?;

@@ -1,5 +1,5 @@
-//! Pages of messages (specification, operation 9). They walk the unique index on seq from a cursor, and the total is the
-//! conversation's own number: a page costs the same at ten messages and at ten million.
+//! Pages of messages (specification, operation 9). They walk the unique index on seq from a cursor, and the
+//! total is a column of the conversation, so a page costs the same with ten messages or ten million.
 
 use super::graphql::Message;
 use crate::{
@@ -23,7 +23,7 @@ pub enum Cursor {
 }
 
 impl Cursor {
-    /// Reads the two parameters, of which at most one may be given.
+    /// Reads the two parameters. At most one of them may be given.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, naming the parameter.
@@ -37,7 +37,7 @@ impl Cursor {
             (Some(before), Some(after)) => {
                 let mut wrong: Vec<_> = [before, after].into_iter().filter_map(Result::err).collect();
                 if wrong.is_empty() {
-                    let detail = "`before_seq` and `after_seq` can't be given together.";
+                    let detail = "`before_seq` and `after_seq` can't be used together.";
                     wrong.push(Violation::parameter("after_seq", "NOT_ALLOWED", detail));
                 }
                 Err(Problem::invalid(wrong))
@@ -50,7 +50,7 @@ fn one(violation: Violation) -> Problem {
     Problem::invalid(vec![violation])
 }
 
-/// A decimal integer; one that is larger than any seq is good for a cursor all the same.
+/// Parses a decimal integer. A number larger than any seq is still a valid cursor.
 fn seq(parameter: &str, text: &str) -> Result<i64, Violation> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         let detail = format!("`{parameter}` must be a decimal integer.");
@@ -59,7 +59,7 @@ fn seq(parameter: &str, text: &str) -> Result<i64, Violation> {
     Ok(text.parse().unwrap_or(i64::MAX))
 }
 
-/// The messages of a page, which are those of the conversation if it is the agent's.
+/// The messages of a page, if the conversation is the agent's.
 pub fn rows(
     scope: &Scope,
     agent: AgentId,
@@ -91,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_cursor_or_a_wrong_type(before in proptest::option::of("\\PC{0,30}|[0-9]{0,30}"), after in proptest::option::of(".{0,30}")) {
+        fn any_text_is_a_cursor_or_the_wrong_type(before in proptest::option::of("\\PC{0,30}|[0-9]{0,30}"), after in proptest::option::of(".{0,30}")) {
             let both = before.is_some() && after.is_some();
             match Cursor::read(before.as_deref(), after.as_deref()) {
                 Ok(cursor) => prop_assert!(!both && (cursor == Cursor::Newest) == (before.is_none() && after.is_none())),
@@ -100,7 +100,7 @@ mod tests {
         }
 
         #[test]
-        fn a_seq_is_read_back(seq in 0_i64..) {
+        fn a_seq_round_trips(seq in 0_i64..) {
             prop_assert_eq!(Cursor::read(Some(&seq.to_string()), None).unwrap(), Cursor::Before(seq));
             prop_assert_eq!(Cursor::read(None, Some(&seq.to_string())).unwrap(), Cursor::After(seq));
         }

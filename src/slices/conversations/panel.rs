@@ -1,4 +1,4 @@
-//! What people do with conversations in the panel: start one, write to the agent, settle, archive, rename.
+//! What people do with conversations in the panel: start one, write to the agent, resolve, archive, rename.
 
 use async_graphql::MaybeUndefined;
 use muster_protocol::Command;
@@ -30,12 +30,12 @@ use crate::{
     slices::agents,
 };
 
-/// A conversation to be started from the panel.
+/// A conversation to start from the panel.
 #[derive(Clone, Debug)]
 pub struct NewConversation {
     /// The agent.
     pub agent: AgentId,
-    /// What it is about.
+    /// The subject.
     pub title: Option<String>,
     /// The first message.
     pub text: Option<String>,
@@ -44,27 +44,27 @@ pub struct NewConversation {
 /// A message from the panel.
 #[derive(Clone, Debug)]
 pub struct Post {
-    /// What is said.
+    /// The text.
     pub text: String,
-    /// How it is meant.
+    /// The format of the text.
     pub format: TextFormat,
-    /// Files that were uploaded before.
+    /// Uploaded files to post.
     pub attachments: Vec<AttachmentId>,
 }
 
-/// What an edit of a conversation changes.
+/// Changes to a conversation.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationEdit {
-    /// The state.
+    /// The new status.
     pub status: MaybeUndefined<ConversationStatus>,
-    /// What it is about.
+    /// The subject.
     pub title: MaybeUndefined<String>,
 }
 
-/// Starts a conversation with an agent in the panel.
+/// Starts a conversation with an agent from the panel.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an agent that the organization does not have.
+/// `VALIDATION_FAILED` for an agent that the organization doesn't have.
 pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId> {
     let mut tx = scope.begin().await?;
     if !agents::missing(&tx, &[new.agent]).await?.is_empty() {
@@ -100,17 +100,18 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
             let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
             write(&mut tx, &conversation, post).await?;
         }
-        // The message would have told.
+        // A message would have announced it.
         None => super::announce(&tx, new.agent, conversation.id),
     }
     tx.commit().await?;
     Ok(conversation.id)
 }
 
-/// Writes to a conversation's agent: the message is there at once, and the agent gets a turn.
+/// Posts a message to a conversation. It is stored right away, and the agent gets a turn.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED`, also where the agent was deleted; `VALIDATION_FAILED` for attachments that are not the caller's to post.
+/// `NOT_FOUND`; `ARCHIVED`, also if the agent was deleted; `VALIDATION_FAILED` for attachments that aren't the
+/// caller's to post.
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
     let mut tx = scope.begin().await?;
     let conversation = load(&tx, id).await?;
@@ -136,15 +137,14 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
     if agents::send(tx, conversation.agent_id, turn).await? {
         return Ok(message);
     }
-    let detail =
-        "The conversation's agent was deleted, so nobody would read this. Start one with another agent.";
+    let detail = "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";
     Err(Problem::new(Code::Archived, detail))
 }
 
-/// Edits a conversation, unless nothing changes: settles it, opens it again, archives it, renames it.
+/// Edits a conversation: resolves, reopens, archives, or renames it. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED` unless the edit opens it; `VALIDATION_FAILED` for a state that can't be set.
+/// `NOT_FOUND`; `ARCHIVED` unless the edit reopens it; `VALIDATION_FAILED` for a status that can't be set.
 pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -> Result<()> {
     let tx = scope.begin().await?;
     let conversation = load(&tx, id).await?;
@@ -157,7 +157,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     if stays_archived && !edit.title.is_undefined() {
         return Err(Problem::new(
             Code::Archived,
-            "The conversation is archived. Open it before you change it.",
+            "The conversation is archived. Reopen it before changing it.",
         ));
     }
     let moved = status != conversation.status;
@@ -166,7 +166,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
         conversation.status = Set(status);
         conversation.archived_at = Set((status == ConversationStatus::Archived).then_some(tx.now));
         match status {
-            ConversationStatus::Archived => {} // when it was settled before stays known
+            ConversationStatus::Archived => {} // keeps the time it was resolved
             ConversationStatus::Resolved => conversation.resolved_at = Set(Some(tx.now)),
             ConversationStatus::Open | ConversationStatus::Pending => conversation.resolved_at = Set(None),
         }
@@ -183,9 +183,9 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     tx.commit().await
 }
 
-/// A reference that no conversation of the organization has.
+/// A short code that no conversation of the organization has yet.
 async fn free_reference(tx: &Tx) -> Result<String> {
-    // Forty random bits: a second round is rare, a fourth a sign that something else is wrong.
+    // With forty random bits a second attempt is rare, and a fourth means that something else is wrong.
     for _ in 0..4 {
         let reference = reference(random_bytes());
         let same = tx.scope.find::<conversations::Entity>();
@@ -196,7 +196,7 @@ async fn free_reference(tx: &Tx) -> Result<String> {
     Err(Problem::internal(anyhow::anyhow!("no free reference was found")))
 }
 
-/// Forty bits as eight characters of Crockford's base 32.
+/// Encodes forty bits as eight characters of Crockford's base32.
 #[must_use]
 pub fn reference(random: [u8; 5]) -> String {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";

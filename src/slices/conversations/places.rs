@@ -1,35 +1,36 @@
-//! Where a search looks first: the stages in which PostgreSQL's index is asked (`docs/decisions/0015-search-from-the-end.md`).
+//! Where a search looks first: the stages in which PostgreSQL's index is queried
+//! (`docs/decisions/0015-search-from-the-end.md`).
 //!
-//! The index knows of each message which 2,048 and which 65,536 of its conversation it belongs to (the function
-//! `search_terms` of the migrations). A search asks for the newest 4,096 to 6,144 messages, then for the 65,536 to 131,072
-//! before them, then for all others, and ends where it has as many hits as it may give: what is common is found at the end,
-//! what is rare has few hits to read anywhere.
+//! For each message the index stores which block of 2,048 and which block of 65,536 messages of its
+//! conversation it belongs to (the function `search_terms` in the migrations). A search asks for the newest
+//! 4,096 to 6,144 messages, then for the 65,536 to 131,072 before them, then for all others, and stops when it
+//! has enough hits: common words are found near the end, and rare words have few hits to read anywhere.
 
 use std::ops::RangeInclusive;
 
 use super::words::conversation_token;
 use crate::base::ids::ConversationId;
 
-/// The sizes of places: what parts them from the conversation in a term, how many bits of the seq they leave out, and how
-/// many of them a stage asks for.
+/// The block sizes: the separator between conversation and block in a term, how many low bits of the seq are
+/// dropped, and how many blocks a stage covers.
 const SIZES: [(&str, u32, i64); 2] = [("//", 11, 3), ("/", 16, 2)];
-/// If this many hits are to be expected in the whole conversation it is asked at once: reading them costs less than
-/// another stage would.
+/// If the whole conversation is expected to have at most this many hits, search it at once: reading them is
+/// cheaper than another stage.
 const FEW: i64 = 10_000;
 
-/// The stages of a search, the newest messages first.
+/// The stages of a search, newest messages first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Stages {
-    /// Which messages: the places of each stage, in PostgreSQL's query language.
+    /// The blocks of each stage, in PostgreSQL's query language.
     pub places: Vec<String>,
     /// The first seq of each stage.
     pub floors: Vec<i64>,
-    /// With fewer hits than this up to a stage the last stage is the next one.
+    /// If a stage leaves the search with fewer hits than this, the next stage is the last one.
     pub few: Vec<i64>,
 }
 
 impl Stages {
-    /// Those of a conversation that has come to `last`.
+    /// The stages for a conversation whose last seq is `last`.
     pub fn of(conversation: ConversationId, last: i64) -> Self {
         let mut stages = Self::default();
         let mut top = last;
@@ -55,7 +56,7 @@ impl Stages {
     }
 }
 
-/// The terms of some places.
+/// The index terms of some blocks.
 fn terms(conversation: ConversationId, mark: &str, places: RangeInclusive<i64>) -> Vec<String> {
     let conversation = conversation_token(conversation);
     places.rev().map(|place| format!("{conversation}{mark}{place}")).collect()
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_conversation_is_asked_at_once() {
+    fn a_short_conversation_is_searched_at_once() {
         for last in [0, 1, 2_048, 6_143] {
             let stages = Stages::of(ConversationId(5), last);
             assert_eq!((stages.places, stages.floors), (vec!["'#5'".to_owned()], vec![0]), "{last}");
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_one_is_asked_from_its_end() {
+    fn a_long_one_is_searched_from_its_end() {
         let stages = Stages::of(ConversationId(5), 1_000_000);
         assert_eq!(stages.places, ["'#5//488' | '#5//487' | '#5//486'", "'#5/15' | '#5/14'", "'#5'"]);
         assert_eq!(stages.floors, [995_328, 917_504, 0]);

@@ -1,5 +1,5 @@
-//! The search in a conversation (specification, operation 10): from a question to messages, each with the text around
-//! the first word found.
+//! Search in a conversation (specification, operation 10): from a query to messages, each with the text around
+//! the first match.
 
 use std::{
     collections::VecDeque,
@@ -24,35 +24,36 @@ use crate::{
     core::{Core, access::Scope},
 };
 
-/// The most messages that a search finds: the newest ones.
+/// The most messages a search returns, newest first.
 const HITS: i64 = 1000;
-/// So many pieces of SQLite's index are let be.
+/// The number of segments of SQLite's index that don't need merging.
 const PIECES: i64 = 4;
-/// How many more are read where the index finds too much ([`Question::is_vague`]), so that few are missed.
+/// How many more candidates to read if the index overmatches ([`Question::is_vague`]), so that few hits are
+/// missed.
 const SPARE: i64 = 1000;
-/// How many pages a step of merging them writes: 0.1 s of work.
+/// The number of pages a merge step writes: 0.1 s of work.
 const PAGES: i64 = 256;
-/// The most steps of a round: what is left is the next one's.
+/// The most steps per round. The next round continues.
 const STEPS: u64 = 1000;
 /// How many characters of a message a hit shows.
 const SNIPPET: usize = 240;
-/// How many of them come before the first word found.
+/// How many of them precede the first match.
 const LEAD: usize = 60;
 
-/// The index is walked from the newest message, and the messages are read only for the hits. In FTS5 the order by row id
-/// costs nothing; `CROSS JOIN` keeps the planner from beginning with the messages.
+/// Walks the index from the newest message on and reads messages only for hits. In FTS5, ordering by rowid is
+/// free; `CROSS JOIN` keeps the planner from starting with the messages.
 const SQLITE: &str = "SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content \
     FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid \
     WHERE messages_fts MATCH $3 AND m.organization_id = $1 AND m.conversation_id = $2 \
     ORDER BY messages_fts.rowid DESC LIMIT $4";
 
-/// The index is asked stage by stage, from the newest messages on, until there are hits enough (`places.rs`); the messages
-/// are read only for the hits.
+/// Queries the index stage by stage, from the newest messages on, until there are enough hits (`places.rs`).
+/// Messages are read only for hits.
 ///
-/// How PostgreSQL does this must not depend on what it guesses of words, whose frequencies it knows and whose company it
-/// does not: that read whole conversations. So the one index there is to choose is that of the terms: `+ 0` keeps the
-/// others out, and what is asked twice (for the index it is the same entry once) keeps the estimate low at any size of the
-/// table, and with it the compilation of the statement away.
+/// PostgreSQL's plan must not depend on its estimates for words: it knows how often each occurs but not which
+/// occur together, and bad estimates led it to read whole conversations. So the index on terms must be the only
+/// choice: `+ 0` rules out the others. Repeating a condition, which costs the index nothing, keeps the estimate
+/// low for any table size, and so avoids JIT compilation of the statement.
 const POSTGRES: &str = "WITH RECURSIVE walk (stage, below, found) AS ( \
         SELECT 1, 9223372036854775807, ARRAY[]::bigint[] \
         UNION ALL \
@@ -70,7 +71,7 @@ const POSTGRES: &str = "WITH RECURSIVE walk (stage, below, found) AS ( \
     JOIN messages m ON m.organization_id = $1 AND m.id = h.id \
     ORDER BY m.seq DESC";
 
-/// The messages of the agent's conversation that hold every word of `q`, oldest first.
+/// The messages of the agent's conversation that contain every word of `q`, oldest first.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -113,17 +114,17 @@ pub async fn find(
     Ok(hits)
 }
 
-/// Writes the pieces of SQLite's index into one, if they have become many: every message begins a piece, and a search looks
-/// into each of them for each of its words. A little at a time, so that nobody who writes waits for long. Answers with the
+/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search looks
+/// into every segment for each of its words. Works in small steps, so that writers never wait long. Returns the
 /// number of steps.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn merge_index(core: &Core) -> Result<u64> {
     let mut steps = 0;
     if core.db.backend() == DbBackend::Sqlite {
         while steps < STEPS && pieces(core).await? > PIECES {
-            // Less than nothing: all pieces together, whatever their size. After that it goes on with what it has begun.
+            // A negative number starts merging all segments, whatever their size. Later steps continue.
             let pages = if steps == 0 { -PAGES } else { PAGES };
             let sql = "INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', $1)";
             core.db.execute(sql, vec![pages.into()]).await?;
@@ -139,11 +140,11 @@ async fn pieces(core: &Core) -> Result<i64> {
     Ok(row.map_or(Ok(0), |row| row.try_get_by(0))?)
 }
 
-/// A message that the index has found; none where `is_vague` and the text does not hold what is looked for.
+/// A message found by the index. None if `is_vague` and the text doesn't contain what was searched for.
 fn hit(row: &QueryResult, question: &Question, is_vague: bool) -> Result<Option<MessageHit>, DbErr> {
     let kind: MessageKind = row.try_get_by(3)?;
     let content: String = row.try_get_by(5)?;
-    // The database keeps valid JSON only.
+    // The database stores only valid JSON.
     let content = serde_json::from_str(&content).unwrap_or_default();
     let text = text_of(kind, &content);
     if is_vague && !question.is_in(&text) {
@@ -161,13 +162,13 @@ fn hit(row: &QueryResult, question: &Question, is_vague: bool) -> Result<Option<
     }))
 }
 
-/// What is looked for: runs of tokens, each of which has to occur; the tokens of a run touch.
+/// What is searched for: runs of adjacent tokens, each of which must occur.
 struct Question {
     runs: Vec<Vec<String>>,
 }
 
 impl Question {
-    /// Whatever a person has typed: all of it is text.
+    /// Parses what a person typed. All of it is text.
     fn read(q: &str) -> Self {
         let mut runs: Vec<Vec<String>> = Vec::new();
         let mut end = usize::MAX;
@@ -184,8 +185,8 @@ impl Question {
         Self { runs }
     }
 
-    /// The question in a database's query language. Tokens hold neither quotes nor operators (`words.rs`), so quoting
-    /// each is enough.
+    /// The question in a database's query language. Tokens contain no quotes or operators (`words.rs`), so
+    /// quoting each is enough.
     fn terms(&self, quote: char, and: &str) -> String {
         let mut terms = Vec::new();
         for run in &self.runs {
@@ -199,13 +200,13 @@ impl Question {
         terms.iter().map(|term: &String| format!("{quote}{term}{quote}")).collect::<Vec<_>>().join(and)
     }
 
-    /// Whether the index may find more than what is looked for: it knows pairs of tokens and no longer runs, and of a long
-    /// word the beginning.
+    /// Whether the index may overmatch: it stores pairs of tokens but no longer runs, and only the beginning of
+    /// long words.
     fn is_vague(&self) -> bool {
         self.runs.iter().any(|run| run.len() > 2 || run.iter().any(|word| indexed(word).len() < word.len()))
     }
 
-    /// Whether the text holds every run, word by whole word.
+    /// Whether the text contains every run as whole words.
     fn is_in(&self, text: &str) -> bool {
         let mut missing: Vec<&[String]> = self.runs.iter().map(Vec::as_slice).collect();
         let mut recent = Recent::of(self);
@@ -217,7 +218,7 @@ impl Question {
         missing.is_empty()
     }
 
-    /// The text around the first word found, and where in it words were found, in characters.
+    /// The text around the first match, and the positions of matches in it, in characters.
     fn snippet(&self, text: &str) -> (String, Vec<Vec<i64>>) {
         let found = self.places(text);
         let first = found.first().map_or(0, |range| range.start);
@@ -239,7 +240,7 @@ impl Question {
         (snippet, ranges)
     }
 
-    /// The bytes of the text where something is found, as far as a snippet can show them.
+    /// The byte ranges of matches in the text, as far as a snippet can show them.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut recent = Recent::of(self);
         let mut found: Vec<Range<usize>> = Vec::new();
@@ -248,7 +249,7 @@ impl Question {
                 return ControlFlow::Break(());
             }
             recent.push(word, range.clone());
-            // The longest run that ends here; shorter ones lie inside it.
+            // The longest run that ends here. Shorter ones lie inside it.
             let ending = self.runs.iter().filter(|run| recent.ends_with(run));
             if let Some(run) = ending.max_by_key(|run| run.len()) {
                 let start = recent.start_of(run.len());
@@ -263,7 +264,7 @@ impl Question {
     }
 }
 
-/// The words of a text that were read last and touch each other, as many as the longest run has.
+/// The adjacent words read last, as many as the longest run has.
 struct Recent {
     longest: usize,
     words: VecDeque<(String, Range<usize>)>,
@@ -290,13 +291,13 @@ impl Recent {
             && self.words.iter().rev().zip(run.iter().rev()).all(|((word, _), wanted)| word == wanted)
     }
 
-    /// Where the last `words` words begin.
+    /// The byte where the last `words` words begin.
     fn start_of(&self, words: usize) -> usize {
         self.words[self.words.len() - words].1.start
     }
 }
 
-/// The place `chars` characters before `at`, or after the white space that follows it.
+/// The position `chars` characters before `at`, moved forward past any white space.
 fn back(text: &str, at: usize, chars: usize) -> usize {
     let begin = text[..at].char_indices().rev().nth(chars - 1).map_or(0, |(begin, _)| begin);
     match text[begin..at].find(char::is_whitespace) {
@@ -316,7 +317,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_typed_becomes_quoted_tokens(q in "\\PC{0,120}|[ -~]{0,60}", text in "\\PC{0,300}") {
+        fn typed_text_becomes_quoted_tokens(q in "\\PC{0,120}|[ -~]{0,60}", text in "\\PC{0,300}") {
             let question = Question::read(&q);
             for (quote, and) in [('"', " AND "), ('\'', " & ")] {
                 for term in question.terms(quote, and).split(and).filter(|term| !term.is_empty()) {
@@ -331,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_is_found_by_each_part_of_itself(text in "\\PC{0,200}|[a-z0-9 京東ァéß'.-]{0,80}", parts in any::<[prop::sample::Index; 2]>()) {
+        fn a_text_is_found_by_any_of_its_parts(text in "\\PC{0,200}|[a-z0-9 京東ァéß'.-]{0,80}", parts in any::<[prop::sample::Index; 2]>()) {
             let words: Vec<&str> = text.split(' ').collect();
             let [from, to] = parts.map(|part| part.index(words.len()));
             let (from, to) = (from.min(to), from.max(to));
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_found_is_marked() {
+    fn every_match_is_highlighted() {
         assert_eq!(
             marked("CAFE order", "Order at the Café, re-order."),
             "[Order] at the [Café], re-[order]."
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_index_does_not_tell_apart_is_looked_at() {
+    fn vague_matches_are_checked_against_the_text() {
         let is_in = |q: &str, text: &str| {
             let question = Question::read(q);
             assert!(question.is_vague(), "{q}");

@@ -1,33 +1,33 @@
-//! A conversation's lifecycle, as a pure table: what happens to it in which state, and what follows.
+//! A conversation's lifecycle as a pure table: what may happen in which state, and what follows.
 //!
-//! It begins OPEN. PENDING: the agent waits for a person. RESOLVED: settled, until somebody writes again.
-//! ARCHIVED: put away; nothing that happens brings it back, only a person does.
+//! A conversation starts OPEN. PENDING: the agent waits for a person. RESOLVED: settled, until someone writes
+//! again. ARCHIVED: put away, until a person reopens it.
 
 use crate::base::{
     enums::ConversationStatus,
     problem::{Code, Problem},
 };
 
-/// What happens to a conversation.
+/// What can happen to a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// Somebody writes to the agent.
+    /// Someone writes to the agent.
     Inbound,
-    /// The agent, a tool or the service writes.
+    /// The agent, a tool, or the service writes.
     Outbound,
     /// The agent asks a person for a decision.
     Asked,
-    /// The last decision that the agent waited for has fallen.
+    /// The last decision the agent was waiting for has been made.
     Decided,
-    /// A person sets the state.
+    /// A person sets the status.
     Set(ConversationStatus),
 }
 
-/// Something that the present state does not allow.
+/// Something that the current state doesn't allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a conversation that is {from} does not take {happening:?}")]
+#[error("a conversation that is {from} does not allow {happening:?}")]
 pub struct Refused {
-    /// The present state.
+    /// The current state.
     pub from: ConversationStatus,
     /// What would have happened.
     pub happening: Happening,
@@ -52,21 +52,21 @@ impl Happening {
     /// The state that follows.
     ///
     /// # Errors
-    /// The present state does not allow it.
+    /// The current state doesn't allow it.
     pub fn apply(self, from: ConversationStatus) -> Result<ConversationStatus, Refused> {
         use ConversationStatus::{Archived, Open, Pending, Resolved};
         let refused = Err(Refused { from, happening: self });
         match (self, from) {
-            // Whoever writes to an archived conversation starts a new one.
+            // A message to an archived conversation starts a new one.
             (Self::Inbound, Archived) => refused,
             (Self::Inbound, _) => Ok(Open),
-            // The agent may finish what it began: its words are kept, and the state stays.
+            // The agent may finish what it began: its messages are stored, and the state stays.
             (Self::Outbound, from) | (Self::Asked | Self::Decided, from @ Archived) => Ok(from),
             (Self::Asked, _) => Ok(Pending),
             (Self::Decided, Pending) => Ok(Open),
             (Self::Decided, from) => Ok(from),
             (Self::Set(to), from) if to == from => Ok(from),
-            // Only a decision that is asked for makes a conversation wait.
+            // Only a request for a decision makes a conversation wait.
             (Self::Set(Pending), _) => refused,
             (Self::Set(Resolved), Archived) => refused,
             (Self::Set(to @ (Open | Resolved | Archived)), _) => Ok(to),
@@ -80,10 +80,10 @@ impl From<Refused> for Problem {
             Refused { happening: Happening::Set(ConversationStatus::Pending), .. } => Self::invalid_at(
                 "/status",
                 "NOT_ALLOWED",
-                "A conversation is PENDING while its agent waits for a decision; it can't be set by hand.",
+                "PENDING can't be set. A conversation is PENDING while its agent waits for a decision.",
             ),
             Refused { from, .. } => {
-                Self::new(Code::Archived, "The conversation is archived. Open it before you change it.")
+                Self::new(Code::Archived, "The conversation is archived. Reopen it before changing it.")
                     .with("status", from.as_str())
             }
         }

@@ -1,11 +1,12 @@
-//! Words: how the text of a message becomes the tokens of the search index.
+//! Words: turns the text of a message into tokens for the search index.
 //!
-//! Folding is done here and nowhere else, so that SQLite and PostgreSQL find the same. A token is letters and digits
-//! (with the vowel signs of scripts that have them): it can't hold a space, a quote or an operator of either query
-//! language.
+//! Text is folded here and nowhere else, so that SQLite and PostgreSQL find the same. A token consists of
+//! letters and digits (with vowel signs, in scripts that have them), so it can't contain a space, a quote, or
+//! an operator of either query language.
 //!
-//! Scripts that put no spaces between words (Chinese, Japanese, Thai) are cut into single characters. What touches is
-//! therefore indexed in pairs as well, so that a search for two characters finds them side by side only.
+//! Scripts without spaces between words (Chinese, Japanese, Thai) are cut into single characters. Adjacent
+//! tokens are therefore also indexed as pairs, so that a search for two characters finds them only side by
+//! side.
 
 use std::{
     collections::HashSet,
@@ -18,22 +19,23 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::base::{enums::MessageKind, ids::ConversationId};
 
-/// The most characters of a word that the index holds; words that are longer are told apart when a hit is marked.
+/// The most characters of a word that the index stores. Longer words are told apart when a hit is highlighted.
 const TOKEN_CHARS: usize = 64;
-/// The most different tokens of a message that can be found: those that come first.
+/// The most distinct tokens of a message that can be found: the first ones.
 const TOKENS: usize = 10_000;
-/// The most bytes of a message's text that are looked at.
+/// The most bytes of a message's text that are indexed.
 const TEXT_BYTES: usize = 512 * 1024;
-/// The most bytes of its tokens: `PostgreSQL` takes a megabyte of them, with those that say where the message is.
+/// The most bytes of a message's tokens. `PostgreSQL` allows a megabyte, including the tokens for the message's
+/// place.
 const TOKEN_BYTES: usize = 1_000_000;
 
-/// The token that a search for messages of one conversation begins with.
+/// The token that starts every search within one conversation.
 pub(crate) fn conversation_token(id: ConversationId) -> String {
     format!("#{id}")
 }
 
-/// The different words of a text, folded: without case and accents, in the order of their first appearance; and
-/// the pairs of those that touch.
+/// The distinct words of a text, folded (without case and accents) and in order of first appearance, followed
+/// by the pairs of adjacent ones.
 #[must_use]
 pub fn tokens(text: &str) -> Vec<String> {
     let mut known = HashSet::new();
@@ -60,13 +62,13 @@ pub fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// The part of a word that the index holds.
+/// The part of a word that the index stores.
 pub(super) fn indexed(word: &str) -> &str {
     word.char_indices().nth(TOKEN_CHARS).map_or(word, |(end, _)| &word[..end])
 }
 
-/// Calls `found` with each token of the text , whole, and the bytes of the text that it was folded from, until told
-/// to stop.
+/// Calls `found` with each complete token of the text and the byte range it was folded from, until told to
+/// stop.
 pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
     let text = &text[..text.floor_char_boundary(TEXT_BYTES)];
     let mut token = Token::default();
@@ -86,7 +88,7 @@ pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> Con
     }
 }
 
-/// A token in the making.
+/// A token being built.
 #[derive(Default)]
 struct Token {
     text: String,
@@ -117,11 +119,11 @@ impl Token {
     }
 }
 
-/// What one character of a text means to a token.
+/// What a character means for a token.
 enum Folded {
-    /// A letter or digit of it.
+    /// Part of it: a letter or digit.
     Part(char),
-    /// An accent: it belongs to the letter before and says nothing.
+    /// Skipped: an accent on the letter before.
     Silent,
     /// Its end.
     Gap,
@@ -130,7 +132,7 @@ enum Folded {
 fn fold(c: char, mut emit: impl FnMut(Folded)) {
     for decomposed in std::iter::once(c).nfkd() {
         for lower in decomposed.to_lowercase() {
-            // Letters that decomposition leaves whole, as people without them on their keyboard write them.
+            // Letters that don't decompose, written the way people without them on their keyboard write them.
             let plain = match lower {
                 'ß' => "ss",
                 'æ' => "ae",
@@ -159,8 +161,8 @@ fn fold(c: char, mut emit: impl FnMut(Folded)) {
     }
 }
 
-/// Marks that tell how a letter sounds, not which one it is. The vowel signs of Indic scripts and the voiced
-/// marks of kana are not among them: without those, words would become other words.
+/// Marks that change how a letter sounds, not which letter it is. Vowel signs of Indic scripts and voiced marks
+/// of kana are excluded, because without them words would become other words.
 fn is_accent(c: char) -> bool {
     matches!(c,
         '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}'..='\u{5c2}'
@@ -169,7 +171,7 @@ fn is_accent(c: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{200c}'..='\u{200d}' | '\u{ad}')
 }
 
-/// What there is to read, and to find, in a message.
+/// The text of a message, for reading and for search.
 #[must_use]
 pub fn text_of(kind: MessageKind, content: &Value) -> String {
     let keys: &[&str] = match kind {
@@ -191,7 +193,7 @@ pub fn text_of(kind: MessageKind, content: &Value) -> String {
     text
 }
 
-/// Every text and number in `value`, in its order; names of keys are no text.
+/// Every text and number in `value`, in order. Keys don't count as text.
 fn collect(value: &Value, out: &mut String) {
     let mut push = |text: &str| {
         if !out.is_empty() && !text.is_empty() {
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_letter_separates() {
+    fn other_characters_separate_tokens() {
         assert_eq!(
             tokens("a.b@c.example, snake_case can't 1,234"),
             ["a", "b", "c", "example", "snake", "case", "can", "t", "1", "234"]
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_an_end() {
+    fn a_token_has_a_maximum_length() {
         let long = tokens(&"x".repeat(10_000));
         assert_eq!(long, ["x".repeat(64)]);
         assert!(tokens(&(0..50_000).map(|n| format!("w{n} ")).collect::<String>()).len() <= 10_001);

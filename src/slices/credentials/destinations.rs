@@ -1,25 +1,25 @@
-//! Where a credential may be used: hosts (`api.example.com`, `*.example.com`, `db.example.com:5432`) or addresses
+//! Where a credential may be used: hosts (`api.example.com`, `*.example.com`, `db.example.com:5432`) or URLs
 //! (`https://api.example.com/v1`).
 
 use url::Url;
 
 use crate::{
     base::problem::{Problem, Result, Violation},
-    slices::orgs::is_nobodys,
+    slices::orgs::has_no_credentials,
 };
 
-/// The destinations, trimmed and each once.
+/// Trims and deduplicates the destinations.
 ///
 /// # Errors
-/// `VALIDATION_FAILED`, naming each that is neither host nor address.
+/// `VALIDATION_FAILED`, naming each that is neither a host nor a URL.
 pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
     let mut destinations: Vec<String> = Vec::with_capacity(given.len());
     let mut violations = Vec::new();
     for (n, text) in given.into_iter().enumerate() {
         let text = text.trim();
         if !is_destination(text) {
-            // What was given may hold a password: it is not repeated.
-            let detail = "A destination is a host or an address, without user name and password.";
+            // The value may contain a password, so the message doesn't repeat it.
+            let detail = "A destination must be a host or a URL without a user name or password.";
             violations.push(Violation::at(format!("/destinations/{n}"), "NOT_ALLOWED", detail));
         } else if !destinations.iter().any(|known| known == text) {
             destinations.push(text.to_owned());
@@ -31,7 +31,7 @@ pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
 
 fn is_destination(text: &str) -> bool {
     if text.contains("://") {
-        return Url::parse(text).is_ok_and(|url| url.has_host() && is_nobodys(&url));
+        return Url::parse(text).is_ok_and(|url| url.has_host() && has_no_credentials(&url));
     }
     let host = text.strip_prefix("*.").unwrap_or(text);
     let strange =

@@ -1,4 +1,4 @@
-//! Rows of credentials, their fields and assignments, as the migrations lay them out. Private to this slice.
+//! Database rows for credentials, their fields and assignments. Private to this slice.
 
 /// Named sets of secrets.
 pub mod credentials {

@@ -1,8 +1,7 @@
-//! The secrets of a credential, set as a whole list and matched by label.
+//! The fields of a credential, set as a complete list and matched by label.
 //!
-//! A label that is there already keeps its row: its id, its type and its value stay unless the new list says
-//! otherwise. A value is sealed for the place that its row has by its id ([`place`]), so a new row is written first
-//! and its value second.
+//! A label that already exists keeps its row: id, type, and value stay unless the new list changes them. Each
+//! value is sealed for its own row ([`place`]), so a new row is inserted first and its value sealed after.
 
 use std::collections::HashMap;
 
@@ -26,7 +25,7 @@ use crate::{
 /// The largest value, in bytes.
 const VALUE_BYTES: usize = 64 * 1024;
 
-/// What setting the fields changed: labels, never values.
+/// What changed: labels, never values.
 #[derive(Debug, Default, Serialize)]
 pub struct Replaced {
     added: Vec<String>,
@@ -35,22 +34,22 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    /// Whether everything was as wanted already.
+    /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 }
 
-/// Where the value of a field is sealed.
+/// The context that a field's value is sealed for.
 #[must_use]
 pub fn place(org: OrgId, field: CredentialFieldId) -> SealContext<'static> {
     SealContext::new(org, "credential_fields", field.0, "value")
 }
 
-/// Makes `fields` the fields of a credential.
+/// Replaces the fields of a credential.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a label that comes twice, or a value that is too large or not of its type.
+/// `VALIDATION_FAILED` for a duplicate label, or a value that is too large or doesn't match its type.
 pub async fn replace(
     tx: &Tx,
     credential: CredentialId,
@@ -92,7 +91,7 @@ pub async fn replace(
     Ok(replaced)
 }
 
-/// Changes a field whose label is listed again; whether anything changed.
+/// Updates a field whose label is listed again. Returns whether anything changed.
 async fn keep(
     tx: &Tx,
     row: credential_fields::Model,
@@ -137,7 +136,7 @@ fn seal(tx: &Tx, id: CredentialFieldId, value: MaybeUndefined<SecretText>) -> Ma
     value.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &place(tx.scope.org, id)))
 }
 
-/// The fields with their labels trimmed, if each label comes once and each value is one of its type.
+/// Trims the labels and checks that each is unique and each value matches its type.
 fn checked(
     tx: &Tx,
     mut fields: Vec<CredentialFieldInput>,
@@ -148,7 +147,7 @@ fn checked(
     for (n, field) in fields.iter_mut().enumerate() {
         field.label = field.label.trim().to_owned();
         if !seen.insert(field.label.clone()) {
-            let detail = format!("The label `{}` comes more than once.", field.label);
+            let detail = format!("The label `{}` appears more than once.", field.label);
             violations.push(Violation::at(format!("/fields/{n}/label"), "DUPLICATE", detail));
         }
         let row = stored.get(&field.label);
@@ -156,7 +155,8 @@ fn checked(
         if let Some(row) = row.filter(|row| row.r#type != kind && field.value.is_undefined())
             && !stored_fits(tx, row, kind)?
         {
-            let detail = format!("The stored value is not of the type `{kind}`: send `value` along.");
+            let detail =
+                format!("The stored value is not a valid `{kind}`. Send a new `value` with the type.");
             violations.push(Violation::at(format!("/fields/{n}/type"), "NOT_ALLOWED", detail));
         }
         if let MaybeUndefined::Value(value) = &field.value
@@ -169,7 +169,7 @@ fn checked(
     Ok(fields)
 }
 
-/// Whether the value that a field has may stay when its type changes. It is opened for the types that have a form alone.
+/// Whether the stored value is still valid when its type changes. Opens it only for types that have a format.
 fn stored_fits(tx: &Tx, row: &credential_fields::Model, kind: FieldType) -> Result<bool> {
     if matches!(kind, FieldType::Text | FieldType::Secret | FieldType::Multiline) {
         return Ok(true);
@@ -179,20 +179,20 @@ fn stored_fits(tx: &Tx, row: &credential_fields::Model, kind: FieldType) -> Resu
     Ok(flaw(kind, value.expose_secret()).is_none())
 }
 
-/// What is wrong with a value; the value itself is not repeated.
+/// What is wrong with a value. The message never repeats the value.
 fn flaw(kind: FieldType, value: &str) -> Option<(&'static str, &'static str)> {
     if value.len() > VALUE_BYTES {
-        return Some(("TOO_LONG", "A value takes at most 64 KiB."));
+        return Some(("TOO_LONG", "The value must be at most 64 KiB."));
     }
     let (good, detail) = match kind {
         FieldType::Text | FieldType::Secret | FieldType::Multiline => return None,
-        FieldType::Url => (url::Url::parse(value).is_ok(), "The value is no address."),
+        FieldType::Url => (url::Url::parse(value).is_ok(), "The value is not a valid URL."),
         FieldType::Number => {
-            (value.trim().parse::<f64>().is_ok_and(f64::is_finite), "The value is no number.")
+            (value.trim().parse::<f64>().is_ok_and(f64::is_finite), "The value is not a number.")
         }
-        FieldType::Boolean => (matches!(value, "true" | "false"), "The value is neither true nor false."),
+        FieldType::Boolean => (matches!(value, "true" | "false"), "The value must be `true` or `false`."),
         FieldType::Json => {
-            (serde_json::from_str::<serde::de::IgnoredAny>(value).is_ok(), "The value is no JSON document.")
+            (serde_json::from_str::<serde::de::IgnoredAny>(value).is_ok(), "The value is not valid JSON.")
         }
     };
     (!good).then_some(("NOT_ALLOWED", detail))

@@ -1,4 +1,4 @@
-//! Credentials in the schema. No field of theirs answers with a value.
+//! Credentials in the GraphQL schema. No field returns a secret value.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// The agents that are given a credential.
+/// The agents that may use a credential.
 const AGENTS: &str =
     "credential_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
 
@@ -39,24 +39,24 @@ impl Record for Credential {
                 .viewer_can(|scope| scope.can(&["credential"]))
                 .column::<CredentialId>("id", "Identifies the credential.")
                 .column::<String>("name", "The name, unique in the organization.")
-                .column::<Option<String>>("description", "For people.")
-                .column::<CredentialKind>("kind", "What it is.")
-                .column::<Vec<String>>("destinations", "Hosts or addresses that it may be used for.")
+                .column::<Option<String>>("description", "A description for people.")
+                .column::<CredentialKind>("kind", "The kind of credential.")
+                .column::<Vec<String>>("destinations", "The hosts or URLs it may be used for.")
                 .sql::<i64>(
                     "assignment_count",
                     assignment_count("credential_agents", "credential_id"),
-                    "How many agents are given it.",
+                    "The number of agents that may use it.",
                 )
                 .sql::<i64>(
                     "field_count",
                     "(SELECT COUNT(*) FROM credential_fields f \
                      WHERE f.organization_id = t.organization_id AND f.credential_id = t.id)",
-                    "How many fields it has.",
+                    "The number of fields.",
                 )
-                .column::<Option<UserId>>("created_by", "Who created it.")
+                .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
-                .column::<Timestamp>("updated_at", "When its record last changed.")
-                .column::<Option<Timestamp>>("archived_at", "Since when it is archived.");
+                .column::<Timestamp>("updated_at", "When it was last updated.")
+                .column::<Option<Timestamp>>("archived_at", "When it was archived.");
             relations(spec)
         });
         &SPEC
@@ -64,16 +64,16 @@ impl Record for Credential {
 }
 
 fn relations(spec: Spec) -> Spec {
-    spec.many::<AgentSummary>("agents", assigned(AGENTS, "j.credential_id"), "The agents that are given it.")
+    spec.many::<AgentSummary>("agents", assigned(AGENTS, "j.credential_id"), "The agents that may use it.")
         .many::<CredentialField>(
             "fields",
             Many { by: "t.credential_id", order: "t.position, t.id", ..Many::default() },
-            "Its fields, without their values.",
+            "Its fields, without values.",
         )
         .many::<AgentAssignment>(
             "assignments",
             assigned(AGENTS, "j.credential_id"),
-            "The agents that are given it, and since when.",
+            "The agents that may use it, with the time each was assigned.",
         )
         .many::<CredentialMember>(
             "members",
@@ -90,9 +90,9 @@ impl Record for CredentialField {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("CredentialField", "credential_fields t", "A field of a credential: a secret.")
                 .column::<CredentialFieldId>("id", "Identifies the field.")
-                .column::<String>("label", "What it is called; unique in the credential.")
-                .column::<FieldType>("type", "What it holds.")
-                .column::<i64>("position", "Where it stands among the others.")
+                .column::<String>("label", "The label, unique in the credential.")
+                .column::<FieldType>("type", "The kind of content.")
+                .column::<i64>("position", "Its position among the fields.")
                 .sql::<bool>("has_value", "(t.value_sealed IS NOT NULL)", "Whether it has a value.")
         });
         &SPEC
@@ -113,8 +113,8 @@ impl Record for CredentialMember {
             .column::<UserId>("user_id", "Identifies the person.")
             .sql::<String>("name", "u.name", "The person's name.")
             .sql::<String>("email", "u.email", "The person's e-mail address.")
-            .sql::<Option<String>>("avatar_url", USER_AVATAR_URL, "The person's picture: a path.")
-            .column::<Timestamp>("granted_at", "Since when the person may use it.")
+            .sql::<Option<String>>("avatar_url", USER_AVATAR_URL, "The path of the person's picture.")
+            .column::<Timestamp>("granted_at", "When the person was granted access.")
         });
         &SPEC
     }
@@ -126,7 +126,7 @@ pub struct CredentialQuery;
 
 #[Object]
 impl CredentialQuery {
-    /// The organization's credentials, by id.
+    /// The organization's credentials, ordered by id.
     #[graphql(directive = permit::apply(Permission::CredentialView))]
     async fn credentials(
         &self,
@@ -134,7 +134,7 @@ impl CredentialQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "Whether archived credentials are listed as well.", default_with = "Some(false)")]
+        #[graphql(desc = "Whether to include archived credentials.", default_with = "Some(false)")]
         include_archived: Option<bool>,
     ) -> Answer<Page<Credential>> {
         answer(async {
@@ -162,7 +162,7 @@ pub struct CredentialMutation;
 
 #[Object]
 impl CredentialMutation {
-    /// Creates a credential; no agent is given it yet.
+    /// Creates a credential. No agent may use it yet.
     #[graphql(directive = permit::apply(Permission::CredentialEdit))]
     async fn create_credential(
         &self,
@@ -178,7 +178,7 @@ impl CredentialMutation {
         .await
     }
 
-    /// Edits a credential; assigned agents are told.
+    /// Edits a credential. The assigned agents are told.
     #[graphql(directive = permit::apply(Permission::CredentialEdit))]
     async fn update_credential(
         &self,
@@ -195,7 +195,8 @@ impl CredentialMutation {
         .await
     }
 
-    /// Sets the agents that are given a credential: those not named lose it. An unknown one refuses the whole.
+    /// Sets the agents that may use a credential. Agents left out lose it. One unknown agent fails the whole
+    /// call.
     #[graphql(directive = permit::apply(Permission::CredentialEdit))]
     async fn set_credential_agents(
         &self,
@@ -212,7 +213,8 @@ impl CredentialMutation {
         .await
     }
 
-    /// Sets the members who may use a credential: those not named lose it. Somebody who is no member refuses the whole.
+    /// Sets the members who may use a credential. Members left out lose it. One person who isn't a member fails
+    /// the whole call.
     #[graphql(directive = permit::apply(Permission::CredentialEdit))]
     async fn set_credential_members(
         &self,
@@ -229,7 +231,7 @@ impl CredentialMutation {
         .await
     }
 
-    /// Archives a credential: it is hidden, and assigned agents lose it at once. Assignments are kept.
+    /// Archives a credential: it is hidden, and its agents lose it at once. Assignments are kept.
     #[graphql(directive = permit::apply(Permission::CredentialDelete))]
     async fn archive_credential(
         &self,
@@ -245,7 +247,7 @@ impl CredentialMutation {
         .await
     }
 
-    /// Restores an archived credential: assigned agents regain it at once.
+    /// Restores an archived credential: its agents regain it at once.
     #[graphql(directive = permit::apply(Permission::CredentialEdit))]
     async fn unarchive_credential(
         &self,

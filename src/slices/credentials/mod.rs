@@ -1,8 +1,8 @@
-//! Credentials: named sets of secrets that agents are given, and the members who may use them.
+//! Credentials: named sets of secrets, and the agents and members who may use them.
 //!
-//! States: active or archived; archiving keeps the assignments. Values are sealed as they arrive and are never read
-//! back through this service: of a value, records tell that there is one, and the audit log that it changed. Who may:
-//! `credential.*`. What leaves the process: the command to synchronize, for every assigned agent that runs.
+//! A credential is active or archived; archiving keeps the assignments. Values are sealed on arrival and this
+//! service never returns them: records only show whether there is one, and the audit log that it changed.
+//! Permissions: `credential.*`. Every running agent it is assigned to gets a command to synchronize.
 
 mod destinations;
 mod entity;
@@ -40,7 +40,7 @@ use crate::{
 /// Creates a credential that nobody may use yet (specification, operation 20).
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a destination, label or value that is none, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+/// `VALIDATION_FAILED` for an invalid destination, label, or value; `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateCredentialInput) -> Result<CredentialId> {
     let destinations = destinations::checked(new.destinations.unwrap_or_default())?;
     let tx = scope.begin().await?;
@@ -73,10 +73,10 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput) -> Result<Credent
     Ok(credential.id)
 }
 
-/// Edits a credential (specification, operation 21); assigned agents are told, unless nothing changes.
+/// Edits a credential (specification, operation 21) and tells its agents, unless nothing changes.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for a destination, label or value that is none.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value.
 pub async fn update(scope: &Scope, id: CredentialId, edit: UpdateCredentialInput) -> Result<()> {
     let mut tx = scope.begin().await?;
     let mut credential = assignments::load_active::<credentials::Entity>(&tx, id).await?.into_active_model();
@@ -107,18 +107,18 @@ pub async fn update(scope: &Scope, id: CredentialId, edit: UpdateCredentialInput
     tx.commit().await
 }
 
-/// Makes `agents` the agents that are given a credential: the complete list (specification, operation 22).
+/// Sets the complete list of agents that may use a credential (specification, operation 22).
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent; then nothing changes.
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes.
 pub async fn set_agents(scope: &Scope, id: CredentialId, agents: &[AgentId]) -> Result<()> {
     assignments::assign::<credentials::Entity>(scope, id, agents, "setCredentialAgents").await
 }
 
-/// Makes `users` the members who may use a credential: the complete list.
+/// Sets the complete list of members who may use a credential.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for somebody who is no member; then nothing changes.
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for a person who isn't a member, in which case nothing changes.
 pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> Result<()> {
     let tx = scope.begin().await?;
     assignments::load_active::<credentials::Entity>(&tx, id).await?;
@@ -133,7 +133,7 @@ pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> R
     tx.commit().await
 }
 
-/// Archives a credential: assigned agents lose it.
+/// Archives a credential. Its agents lose it.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -141,7 +141,7 @@ pub async fn archive(scope: &Scope, id: CredentialId) -> Result<()> {
     assignments::archive::<credentials::Entity>(scope, id, "archiveCredential").await
 }
 
-/// Restores a credential: assigned agents regain it.
+/// Restores a credential. Its agents regain it.
 ///
 /// # Errors
 /// `NOT_FOUND`, `NAME_TAKEN`.

@@ -1,4 +1,4 @@
-//! Rows of MCP servers and their assignments, as the migrations lay them out. Private to this slice.
+//! Database rows for MCP servers and their assignments. Private to this slice.
 
 /// MCP servers that agents may call.
 pub mod mcp_servers {
@@ -24,7 +24,7 @@ pub mod mcp_servers {
         pub command: Option<String>,
         pub args: Json,
         pub url: Option<String>,
-        /// The names of the secrets that it needs.
+        /// The names of the secrets the server needs.
         pub auth: Json,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! MCP servers in the schema.
+//! MCP servers in the GraphQL schema.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ use crate::{
     slices::agents::graphql::{AgentAssignment, AgentSummary, SetAgentsInput, assigned, assignment_count},
 };
 
-/// The agents that an MCP server is assigned to.
+/// The agents an MCP server is assigned to.
 const AGENTS: &str =
     "mcp_server_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
 
@@ -31,35 +31,35 @@ pub struct McpServer;
 impl Record for McpServer {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("McpServer", "mcp_servers t", "An MCP server: tools that agents may call.")
+            Spec::new("McpServer", "mcp_servers t", "An MCP server: a set of tools that agents may call.")
                 .permission(Permission::McpView)
                 .viewer_can(|scope| scope.can(&["mcp"]))
                 .column::<McpServerId>("id", "Identifies the MCP server.")
                 .column::<String>("name", "The name, unique in the organization.")
-                .column::<Option<String>>("description", "For people.")
-                .column::<McpTransport>("transport", "How it is reached.")
-                .column::<Option<String>>("command", "What to run, for STDIO.")
+                .column::<Option<String>>("description", "A description for people.")
+                .column::<McpTransport>("transport", "The transport used to reach it.")
+                .column::<Option<String>>("command", "The command to run, for STDIO.")
                 .column::<Vec<String>>("args", "The command's arguments.")
-                .column::<Option<String>>("url", "Where it is, for HTTP and SSE.")
-                .column::<Vec<String>>("auth", "The names of the secrets that it needs.")
+                .column::<Option<String>>("url", "Its URL, for HTTP and SSE.")
+                .column::<Vec<String>>("auth", "The names of the secrets it needs.")
                 .sql::<i64>(
                     "assignment_count",
                     assignment_count("mcp_server_agents", "mcp_server_id"),
-                    "How many agents it is assigned to.",
+                    "The number of agents it is assigned to.",
                 )
                 .many::<AgentSummary>(
                     "agents",
                     assigned(AGENTS, "j.mcp_server_id"),
-                    "The agents that it is assigned to.",
+                    "The agents it is assigned to.",
                 )
-                .column::<Option<UserId>>("created_by", "Who created it.")
+                .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
-                .column::<Timestamp>("updated_at", "When its record last changed.")
-                .column::<Option<Timestamp>>("archived_at", "Since when it is archived.")
+                .column::<Timestamp>("updated_at", "When it was last updated.")
+                .column::<Option<Timestamp>>("archived_at", "When it was archived.")
                 .many::<AgentAssignment>(
                     "assignments",
                     assigned(AGENTS, "j.mcp_server_id"),
-                    "The agents that it is assigned to, and since when.",
+                    "The agents it is assigned to, with the time of each assignment.",
                 )
         });
         &SPEC
@@ -72,7 +72,7 @@ pub struct McpQuery;
 
 #[Object]
 impl McpQuery {
-    /// The organization's MCP servers, by id.
+    /// The organization's MCP servers, ordered by id.
     #[graphql(directive = permit::apply(Permission::McpView))]
     async fn mcp_servers(
         &self,
@@ -80,7 +80,7 @@ impl McpQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "Whether archived MCP servers are listed as well.", default_with = "Some(false)")]
+        #[graphql(desc = "Whether to include archived MCP servers.", default_with = "Some(false)")]
         include_archived: Option<bool>,
     ) -> Answer<Page<McpServer>> {
         answer(async {
@@ -103,7 +103,7 @@ pub struct McpMutation;
 
 #[Object]
 impl McpMutation {
-    /// Creates an MCP server; no agent may call it yet.
+    /// Creates an MCP server. No agent may call it yet.
     #[graphql(directive = permit::apply(Permission::McpCreate))]
     async fn create_mcp_server(
         &self,
@@ -119,7 +119,7 @@ impl McpMutation {
         .await
     }
 
-    /// Edits an MCP server; assigned agents are told.
+    /// Edits an MCP server. The assigned agents are told.
     #[graphql(directive = permit::apply(Permission::McpEdit))]
     async fn update_mcp_server(
         &self,
@@ -136,7 +136,8 @@ impl McpMutation {
         .await
     }
 
-    /// Sets the agents that may call an MCP server: those not named lose it. An unknown one refuses the whole.
+    /// Sets the agents that may call an MCP server. Agents left out lose it. One unknown agent fails the whole
+    /// call.
     #[graphql(directive = permit::apply(Permission::McpEdit))]
     async fn set_mcp_server_agents(
         &self,
@@ -153,7 +154,7 @@ impl McpMutation {
         .await
     }
 
-    /// Archives an MCP server: it is hidden, and assigned agents lose it at once. Assignments are kept.
+    /// Archives an MCP server: it is hidden, and its agents lose it at once. Assignments are kept.
     #[graphql(directive = permit::apply(Permission::McpDelete))]
     async fn archive_mcp_server(
         &self,
@@ -169,7 +170,7 @@ impl McpMutation {
         .await
     }
 
-    /// Restores an archived MCP server: assigned agents regain it at once.
+    /// Restores an archived MCP server: its agents regain it at once.
     #[graphql(directive = permit::apply(Permission::McpEdit))]
     async fn unarchive_mcp_server(
         &self,

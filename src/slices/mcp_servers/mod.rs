@@ -1,8 +1,8 @@
-//! MCP servers: tools that agents may call, either a command on the agent's host or an address.
+//! MCP servers: tools that agents may call, run as a command on the agent's host or reached at a URL.
 //!
-//! States: active or archived; archiving keeps the assignments, and assigned agents lose or regain access at once.
-//! `auth` names the secrets that a server needs; the secrets themselves are in credentials. Who may: `mcp.*`. What
-//! leaves the process: the command to synchronize, for every assigned agent that runs.
+//! An MCP server is active or archived; archiving keeps the assignments, and assigned agents lose or regain
+//! access at once. `auth` names the secrets a server needs; the secrets themselves are in credentials.
+//! Permissions: `mcp.*`. Every running agent it is assigned to gets a command to synchronize.
 
 mod entity;
 pub mod graphql;
@@ -31,10 +31,11 @@ use crate::{
     },
 };
 
-/// Creates an MCP server that no agent may call yet.
+/// Creates an MCP server. No agent may call it yet.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a command or address that does not go with the transport, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+/// `VALIDATION_FAILED` for a command or URL that doesn't match the transport, `PLAN_LIMIT_REACHED`,
+/// `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServerId> {
     let args = json!(new.args.unwrap_or_default());
     let auth = secret_names(&new.auth.unwrap_or_default())?;
@@ -71,10 +72,10 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     Ok(server.id)
 }
 
-/// Edits an MCP server; assigned agents are told, unless nothing changes.
+/// Edits an MCP server and tells its agents, unless nothing changes.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` when the result does not go with its transport.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport.
 pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) -> Result<()> {
     let mut tx = scope.begin().await?;
     let mut server = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?.into_active_model();
@@ -107,10 +108,10 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     tx.commit().await
 }
 
-/// Makes `agents` the agents that may call an MCP server: the complete list.
+/// Sets the complete list of agents that may call an MCP server.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent; then nothing changes.
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes.
 pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> Result<()> {
     assignments::assign::<mcp_servers::Entity>(scope, id, agents, "setMcpServerAgents").await
 }
@@ -123,7 +124,7 @@ pub async fn archive(scope: &Scope, id: McpServerId) -> Result<()> {
     assignments::archive::<mcp_servers::Entity>(scope, id, "archiveMcpServer").await
 }
 
-/// Restores an MCP server (specification, operation 25): assigned agents regain access.
+/// Restores an MCP server (specification, operation 25). Its agents regain access.
 ///
 /// # Errors
 /// `NOT_FOUND`, `NAME_TAKEN`.
@@ -131,18 +132,18 @@ pub async fn restore(scope: &Scope, id: McpServerId) -> Result<()> {
     assignments::restore::<mcp_servers::Entity>(scope, id, "unarchiveMcpServer").await
 }
 
-/// The names of secrets, trimmed, if each comes once.
+/// Trims the names of secrets and refuses duplicates.
 fn secret_names(given: &[String]) -> Result<Vec<String>> {
     let names: Vec<String> = given.iter().map(|name| name.trim().to_owned()).collect();
     let repeated = names.iter().enumerate().filter(|(n, name)| names[..*n].contains(name));
     let violations = repeated.map(|(n, name)| {
-        Violation::at(format!("/auth/{n}"), "DUPLICATE", format!("`{name}` comes more than once."))
+        Violation::at(format!("/auth/{n}"), "DUPLICATE", format!("`{name}` appears more than once."))
     });
     Problem::refuse(violations.collect())?;
     Ok(names)
 }
 
-/// A command goes with STDIO, an address with HTTP and SSE, and neither with the other.
+/// STDIO takes a command, HTTP and SSE a URL, and neither takes the other.
 fn check_endpoint(
     transport: McpTransport,
     command: Option<&str>,
@@ -150,11 +151,11 @@ fn check_endpoint(
     url: Option<&str>,
 ) -> Result<()> {
     let required = |pointer: &str| {
-        let detail = format!("`{}` is required with {transport}.", &pointer[1..]);
+        let detail = format!("`{}` is required for {transport}.", &pointer[1..]);
         Violation::at(pointer, "REQUIRED", detail)
     };
     let misplaced = |pointer: &str| {
-        let detail = format!("`{}` has no place with {transport}.", &pointer[1..]);
+        let detail = format!("`{}` is not allowed for {transport}.", &pointer[1..]);
         Violation::at(pointer, "NOT_ALLOWED", detail)
     };
     let mut violations = Vec::new();

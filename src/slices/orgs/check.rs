@@ -1,56 +1,62 @@
-//! Values that a library knows better than a pattern does: time zones, cron lines, addresses.
+//! Checks that need a library rather than a pattern: time zones, cron expressions, URLs.
 
 use croner::parser::{CronParser, Seconds, Year};
 
 use crate::base::{numerals::counted, problem::Violation};
 
-/// A name of the time zone database.
+/// Checks that `name` is in the time zone database.
 #[must_use]
 pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
     let known = jiff::tz::TimeZone::get(name).is_ok();
-    (!known)
-        .then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{name}` is no time zone: Europe/Berlin.")))
+    (!known).then(|| {
+        Violation::at(
+            pointer,
+            "NOT_ALLOWED",
+            format!("`{name}` is not a known time zone. Example: Europe/Berlin."),
+        )
+    })
 }
 
-/// A cron line of five fields.
+/// Checks a cron expression of five fields.
 #[must_use]
 pub fn check_cron(pointer: &str, line: &str) -> Option<Violation> {
     cron(pointer, line).err()
 }
 
-/// A cron line of five fields, of which no two instants lie closer than `minutes`.
+/// Checks a cron expression of five fields whose runs must be at least `minutes` apart.
 #[must_use]
 pub fn check_cron_interval(pointer: &str, line: &str, minutes: i64) -> Option<Violation> {
     let cron = match cron(pointer, line) {
         Ok(cron) => cron,
         Err(violation) => return Some(violation),
     };
-    // A line repeats itself day by day where it does so often: a few hundred instants from any day show its
-    // shortest interval. Without a time zone, since a change of the clocks is no choice of the line's author.
+    // A frequent schedule repeats itself from day to day, so a few hundred runs from any day contain its
+    // shortest interval. No time zone: a clock change is not the author's choice.
     let instants: Vec<_> = cron.iter_after(jiff::civil::date(2024, 2, 1).at(0, 0, 0, 0)).take(400).collect();
     let shortest = instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min()?;
     let detail = format!(
-        "`{line}` comes after {} already; the plan allows every {minutes}.",
-        counted(shortest, "minute")
+        "`{line}` runs again after {}, but the plan requires at least {} between runs.",
+        counted(shortest, "minute"),
+        counted(minutes, "minute")
     );
     (shortest < minutes).then(|| Violation::at(pointer, "TOO_SMALL", detail))
 }
 
 fn cron(pointer: &str, line: &str) -> Result<croner::Cron, Violation> {
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser
-        .parse(line)
-        .map_err(|error| Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is no cron line: {error}.")))
+    parser.parse(line).map_err(|error| {
+        Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is not a valid cron expression: {error}."))
+    })
 }
 
-/// An absolute `http` or `https` address without user name and password: records show addresses to everybody who may read
-/// them. What was given is not repeated, since it may hold a password.
+/// Checks for an absolute `http` or `https` URL without a user name or password: everyone who may read a record
+/// sees its URLs. The message never repeats the URL, because it may contain a password.
 #[must_use]
 pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     let detail = match url::Url::parse(text) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => HTTP,
-        Ok(url) if !is_nobodys(&url) => {
-            "The address holds a user name or a password: use a credential for them."
+        Ok(url) if !has_no_credentials(&url) => {
+            "The URL must not contain a user name or password. Use a credential instead."
         }
         Ok(_) => return None,
         Err(_) => HTTP,
@@ -58,11 +64,11 @@ pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     Some(Violation::at(pointer, "NOT_ALLOWED", detail))
 }
 
-const HTTP: &str = "It must be an http or https address.";
+const HTTP: &str = "It must be an absolute http or https URL.";
 
-/// Whether an address holds neither a user name nor a password.
+/// Whether a URL contains neither a user name nor a password.
 #[must_use]
-pub fn is_nobodys(url: &url::Url) -> bool {
+pub fn has_no_credentials(url: &url::Url) -> bool {
     url.username().is_empty() && url.password().is_none()
 }
 
@@ -80,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_holds_no_password() {
+    fn a_url_must_not_contain_a_password() {
         assert!(check_url("/x", "https://x.example/mcp?a=b@c").is_none());
         for bad in [
             "https://user:hunter2@x.example/",

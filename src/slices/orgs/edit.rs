@@ -1,5 +1,4 @@
-//! Editing an organization: its settings, one by one. What the contract says (the plan, limits of its own) and what
-//! is measured can't be set here.
+//! Edits an organization's settings. The plan, the contract's limits, and measured values can't be set here.
 
 use std::time::Duration;
 
@@ -29,13 +28,14 @@ use crate::{
     slices::{orgs::UpdateOrganizationInput, people, servers},
 };
 
-/// The longest that support may be let in at a time.
+/// The longest access that support can be granted at a time.
 const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 
-/// Edits the organization, unless nothing changes.
+/// Edits the organization. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a time zone, cron line or country that is none, for an image that can't be the default.
+/// `VALIDATION_FAILED` for an invalid time zone, cron expression, or country, or an image that can't be the
+/// default.
 pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> {
     let tx = scope.begin().await?;
     let mut organization = load(&tx).await?.into_active_model();
@@ -55,7 +55,7 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
         changes,
     };
     audit::record(&tx, entry);
-    // Who may come in at all may have changed.
+    // The edit may change who gets in at all.
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(())
@@ -84,13 +84,13 @@ async fn check(tx: &Tx, edit: &UpdateOrganizationInput) -> Result<()> {
         && let Some(user) = tx.scope.request.caller.user()
         && !people::has_second_factor(tx.connection(), user).await?
     {
-        let detail = "Set up a second factor of your own first; without one you would be kept out, too.";
+        let detail = "Set up your own second factor first, or you would lock yourself out.";
         violations.push(Violation::at("/require_second_factor", "NOT_ALLOWED", detail));
     }
     if let MaybeUndefined::Value(country) = &edit.tax_country
         && !country.bytes().all(|byte| byte.is_ascii_uppercase())
     {
-        let detail = "`tax_country` is a code of two capital letters: DE.";
+        let detail = "`tax_country` must be a two-letter country code in capitals, such as DE.";
         violations.push(Violation::at("/tax_country", "NOT_ALLOWED", detail));
     }
     if let MaybeUndefined::Value(until) = edit.support_access_until {
@@ -101,9 +101,9 @@ async fn check(tx: &Tx, edit: &UpdateOrganizationInput) -> Result<()> {
 
 fn check_support_access(until: Timestamp, now: Timestamp) -> Option<Violation> {
     let (code, detail) = if until <= now {
-        ("TOO_SMALL", "`support_access_until` has passed; null ends the access.")
+        ("TOO_SMALL", "`support_access_until` is in the past. Send null to end the access.")
     } else if until > now.plus(SUPPORT_ACCESS_MAX) {
-        ("TOO_LARGE", "Support is let in for at most ninety days.")
+        ("TOO_LARGE", "Support access can last at most 90 days.")
     } else {
         return None;
     };
@@ -124,7 +124,7 @@ fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: UpdateOrg
         }
     }
     if !edit.tax_id.is_undefined() || !edit.tax_country.is_undefined() {
-        // What was found to be valid is not what stands there now.
+        // The validation was of the old value.
         organization.vat_validated = Set(false);
         organization.vat_validated_at = Set(None);
     }

@@ -1,6 +1,6 @@
-//! Rows of organizations, as the migrations lay them out. Private to this slice.
+//! Database rows for organizations. Private to this slice.
 
-/// The tenants. Every other tenant table leads with organization_id.
+/// The tenants. Every other tenant table's key starts with organization_id.
 pub mod organizations {
     use sea_orm::entity::prelude::*;
 
@@ -18,14 +18,14 @@ pub mod organizations {
         pub id: OrgId,
         pub name: String,
         pub plan: Plan,
-        /// Set while there is an avatar; part of its address.
+        /// Part of the picture's URL. Null without a picture.
         pub avatar_version: Option<i64>,
         pub provider_oauth_client_id: Option<String>,
         pub provider_oauth_secret_sealed: Option<Vec<u8>>,
         pub voice_key_sealed: Option<Vec<u8>>,
         pub transcription_key_sealed: Option<Vec<u8>>,
         pub timezone: String,
-        /// What an agent runs from when its creator names no image.
+        /// The image for agents created without one.
         pub default_image_id: Option<ImageId>,
         pub trial_ends_at: Option<Timestamp>,
         pub grace_until: Option<Timestamp>,
@@ -52,11 +52,11 @@ pub mod organizations {
         pub contracted_agents: Option<i64>,
         /// Overrides the plan's channels_per_agent.
         pub max_channels_per_agent: Option<i64>,
-        /// Overrides the plan's.
+        /// Overrides the plan's doctor_runs_per_month.
         pub doctor_runs_per_month: Option<i64>,
-        /// Overrides the plan's.
+        /// Overrides the plan's cron_llm_runs_per_month.
         pub cron_llm_runs_per_month: Option<i64>,
-        /// Overrides the plan's.
+        /// Overrides the plan's file_versions.
         pub file_versions: Option<i64>,
         /// Overrides the plan's max_servers.
         pub max_servers_override: Option<i64>,

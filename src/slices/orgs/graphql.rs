@@ -1,4 +1,4 @@
-//! Organizations in the schema.
+//! Organizations in the GraphQL schema.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use crate::{
     slices::servers::graphql::Image,
 };
 
-/// The tables of an organization's record: itself and its plan's limits.
+/// The tables behind an organization's record: the organization and its plan's limits.
 const FROM: &str = "organizations t JOIN plans p ON p.plan = t.plan";
 const STORED_BYTES: &str = "COALESCE((SELECT s.bytes FROM stored_bytes s WHERE s.organization_id = t.id), 0)";
 const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/organization/' || t.id || '?v=' || t.avatar_version END";
@@ -43,10 +43,14 @@ impl Record for Organization {
 fn identity(spec: Spec) -> Spec {
     spec.column::<OrgId>("id", "Identifies the organization.")
         .column::<String>("name", "The name.")
-        .column::<Plan>("plan", "The plan, whose limits apply.")
-        .sql::<Option<String>>("avatar_url", AVATAR_URL, "Its picture: a path.")
+        .column::<Plan>("plan", "The plan. Its limits apply unless the contract overrides them.")
+        .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
         .caller::<Option<Role>>("viewer_role", viewer_role, "The caller's role; null for a service token.")
-        .caller::<Vec<Permission>>("viewer_permissions", viewer_permissions, "What the caller may do here.")
+        .caller::<Vec<Permission>>(
+            "viewer_permissions",
+            viewer_permissions,
+            "The caller's permissions in the organization.",
+        )
         .sql::<bool>("has_voice_key", "(t.voice_key_sealed IS NOT NULL)", "Whether agents can speak.")
         .sql::<bool>(
             "has_transcription_key",
@@ -56,85 +60,86 @@ fn identity(spec: Spec) -> Spec {
         .sql::<bool>(
             "has_provider_oauth_app",
             "(t.provider_oauth_client_id IS NOT NULL AND t.provider_oauth_secret_sealed IS NOT NULL)",
-            "Whether it has an OAuth application of its own at the model provider.",
+            "Whether it has its own OAuth application at the model provider.",
         )
         .column::<bool>(
             "require_second_factor",
-            "Whether members without a second factor are kept out. Service tokens are not members.",
+            "Whether members need a second factor to get in. Service tokens are not affected.",
         )
-        .column::<Option<String>>("provider_oauth_client_id", "That application's client id.")
+        .column::<Option<String>>("provider_oauth_client_id", "The client ID of its OAuth application.")
         .column::<String>("timezone", "The time zone of its schedules.")
-        .column::<Option<ImageId>>("default_image_id", "What agents run from whose creator names no image.")
-        .one::<Image>(
-            "default_image",
-            "t.default_image_id",
-            "What agents run from whose creator names no image.",
-        )
-        .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends. Not in force yet.")
+        .column::<Option<ImageId>>("default_image_id", "The image for agents created without one.")
+        .one::<Image>("default_image", "t.default_image_id", "The image for agents created without one.")
+        .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends. Not applied yet.")
         .column::<Option<Timestamp>>(
             "grace_until",
-            "Until when the former plan's limits still apply. Not in force yet.",
+            "Until when the previous plan's limits still apply. Not applied yet.",
         )
-        .column::<Option<Plan>>("grace_from_plan", "The former plan. Not in force yet.")
+        .column::<Option<Plan>>("grace_from_plan", "The previous plan. Not applied yet.")
         .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
-        .sql::<Decimal>(
-            "stored_bytes",
-            STORED_BYTES,
-            "Bytes of attachments, pictures and skills that it keeps.",
-        )
+        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in attachments, pictures, and skills.")
 }
 
 fn support(spec: Spec) -> Spec {
-    spec.column::<Option<Timestamp>>("support_access_until", "Until when the operator's support may look in.")
-        .column::<Option<Timestamp>>("support_access_granted_at", "When that was granted.")
-        .column::<Option<UserId>>("support_access_granted_by", "Who granted it.")
+    spec.column::<Option<Timestamp>>(
+        "support_access_until",
+        "Until when the operator's support staff may look in.",
+    )
+    .column::<Option<Timestamp>>("support_access_granted_at", "When that access was granted.")
+    .column::<Option<UserId>>("support_access_granted_by", "The user who granted it.")
 }
 
 fn tax(spec: Spec) -> Spec {
-    spec.column::<CustomerType>("customer_type", "A business or a person.")
-        .column::<Option<String>>("tax_name", "The name for invoices.")
-        .column::<Option<String>>("tax_id", "The tax number.")
-        .column::<Option<String>>("tax_country", "The country: a code of two letters.")
-        .column::<Option<String>>("tax_address", "Street and number.")
+    spec.column::<CustomerType>("customer_type", "Whether the customer is a business or a private person.")
+        .column::<Option<String>>("tax_name", "The name on invoices.")
+        .column::<Option<String>>("tax_id", "The tax ID.")
+        .column::<Option<String>>("tax_country", "The country, as a two-letter code.")
+        .column::<Option<String>>("tax_address", "The street and house number.")
         .column::<Option<String>>("tax_postal_code", "The postal code.")
         .column::<Option<String>>("tax_city", "The city.")
-        .column::<bool>("vat_validated", "Whether the tax number was found to be valid.")
-        .column::<Option<Timestamp>>("vat_validated_at", "When it was.")
+        .column::<bool>("vat_validated", "Whether the tax ID has been validated.")
+        .column::<Option<Timestamp>>("vat_validated_at", "When the tax ID was validated.")
 }
 
 fn settings(spec: Spec) -> Spec {
-    spec.column::<Option<i64>>("backup_retention", "How many backups of an agent are kept.")
-        .column::<Option<String>>("backup_cron", "When agents are backed up: a cron line.")
-        .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens an hour from which the guard acts.")
-        .column::<CostGuardAction>("cost_guard_action", "What the guard does.")
-        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
-        .column::<Option<i64>>("transcript_retention_days", "How long transcripts are kept, in days.")
-        .column::<Option<i64>>("contracted_agents", "Agents, where the contract says other than the plan.")
+    spec.column::<Option<i64>>("backup_retention", "The number of backups to keep per agent.")
+        .column::<Option<String>>("backup_cron", "When agents are backed up, as a cron expression.")
+        .column::<Option<i64>>(
+            "cost_guard_tokens_per_hour",
+            "The number of tokens per hour at which the cost guard acts.",
+        )
+        .column::<CostGuardAction>("cost_guard_action", "What the cost guard does.")
+        .column::<Option<i64>>("session_reset_tokens", "The number of tokens at which a session starts over.")
+        .column::<Option<i64>>("transcript_retention_days", "How many days transcripts are kept.")
+        .column::<Option<i64>>(
+            "contracted_agents",
+            "The contract's limit on agents, if it differs from the plan's.",
+        )
         .column::<Option<i64>>(
             "max_channels_per_agent",
-            "Channels of an agent, where the contract says other than the plan.",
+            "The contract's limit on channels per agent, if it differs from the plan's.",
         )
         .column::<Option<i64>>(
             "doctor_runs_per_month",
-            "Doctor runs, where the contract says other than the plan.",
+            "The contract's limit on doctor runs, if it differs from the plan's.",
         )
         .column::<Option<i64>>(
             "cron_llm_runs_per_month",
-            "Scheduled runs, where the contract says other than the plan.",
+            "The contract's limit on scheduled runs, if it differs from the plan's.",
         )
         .column::<Option<i64>>(
             "file_versions",
-            "Versions of a file, where the contract says other than the plan.",
+            "The contract's limit on versions of a file, if it differs from the plan's.",
         )
         .column::<VersionRetention>("version_retention", "Which versions of a file are kept.")
-        .column::<Option<i64>>("server_alert_ram_pct", "Memory use that raises an alert, in percent.")
-        .column::<Option<i64>>("server_alert_cpu_pct", "Processor use that raises an alert, in percent.")
-        .column::<Option<f64>>("server_alert_load_factor", "Load for each core that raises an alert.")
+        .column::<Option<i64>>("server_alert_ram_pct", "The memory use, in percent, that raises an alert.")
+        .column::<Option<i64>>("server_alert_cpu_pct", "The processor use, in percent, that raises an alert.")
+        .column::<Option<f64>>("server_alert_load_factor", "The load per core that raises an alert.")
         .column::<Timestamp>("created_at", "When it was created.")
-        .column::<Timestamp>("updated_at", "When its record last changed.")
+        .column::<Timestamp>("updated_at", "When it was last updated.")
 }
 
-/// The limits in force: the contract's where it says so, else the plan's.
+/// The limits in force: the contract's where it sets one, otherwise the plan's.
 pub struct Limits;
 
 impl Record for Limits {
@@ -144,7 +149,7 @@ impl Record for Limits {
                 Spec::new(
                     "OrganizationLimits",
                     FROM,
-                    "The limits in force: the contract's, or else the plan's.",
+                    "The limits in force: the contract's where it sets one, otherwise the plan's.",
                 )
                 .tenant("t.id"),
                 |spec, limit| spec.sql::<i64>(limit.name(), limit.sql(), limit.about()),
@@ -158,7 +163,7 @@ fn viewer_role(scope: &Scope) -> String {
     scope.membership.role.map_or_else(|| "null".to_owned(), |role| format!("\"{role}\""))
 }
 
-/// The names in alphabetical order, as a JSON list; no name needs an escape.
+/// The names in alphabetical order, as a JSON list. No name needs escaping.
 fn viewer_permissions(scope: &Scope) -> String {
     static SORTED: LazyLock<Vec<Permission>> = LazyLock::new(|| {
         let mut all = Permission::ALL.to_vec();
@@ -178,7 +183,7 @@ fn viewer_permissions(scope: &Scope) -> String {
     json
 }
 
-/// Reading the organization.
+/// Queries for the organization.
 #[derive(Default)]
 pub struct OrganizationQuery;
 

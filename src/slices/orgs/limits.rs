@@ -1,4 +1,5 @@
-//! Plan limits: data in a configuration file, stored beside the organizations, checked where something is made.
+//! Plan limits. They come from a configuration file, are stored next to the organizations, and are checked
+//! whenever something is created.
 
 use sea_orm::{ConnectionTrait, DbBackend, EntityTrait, PaginatorTrait, Select, Statement, Value};
 
@@ -9,45 +10,45 @@ use crate::{
 
 const MIB: i64 = 1 << 20;
 
-/// What a plan limits.
+/// Something that a plan limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Agents of an organization.
     Agents,
     /// Servers of an organization.
     Servers,
-    /// External channels of one agent.
+    /// External channels per agent.
     ChannelsPerAgent,
-    /// Minutes between two scheduled runs, at least.
+    /// The minimum number of minutes between two scheduled runs.
     MinCronInterval,
-    /// Minutes between two looks into a mailbox, at least.
+    /// The minimum number of minutes between two checks of a mailbox.
     MinMailPoll,
-    /// Doctor runs in a month.
+    /// Doctor runs per month.
     DoctorRuns,
-    /// Scheduled runs in a month.
+    /// Scheduled runs per month.
     CronLlmRuns,
-    /// Versions of a file.
+    /// Versions per file.
     FileVersions,
     /// Members.
     Members,
-    /// Invitations that are open at a time.
+    /// Open invitations.
     OpenInvitations,
-    /// Service tokens that are not revoked.
+    /// Service tokens that have not been revoked.
     ServiceTokens,
-    /// Images, archived ones included.
+    /// Images, including archived ones.
     Images,
-    /// Credentials, archived ones included.
+    /// Credentials, including archived ones.
     Credentials,
-    /// MCP servers, archived ones included.
+    /// MCP servers, including archived ones.
     McpServers,
-    /// Skills, archived ones included.
+    /// Skills, including archived ones.
     Skills,
-    /// Attachments, pictures and skills, in MiB.
+    /// Storage for attachments, pictures, and skills, in MiB.
     StoredMib,
 }
 
 impl Limit {
-    /// Every limit, in the order of the organization's record.
+    /// All limits, in the order of the organization's record.
     pub const ALL: [Self; 16] = [
         Self::Agents,
         Self::Servers,
@@ -67,7 +68,7 @@ impl Limit {
         Self::StoredMib,
     ];
 
-    /// The name in the organization's record.
+    /// The limit's name in the organization's record.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,30 +91,30 @@ impl Limit {
         }
     }
 
-    /// What it limits, for the schema.
+    /// The limit's description in the schema.
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
             Self::Agents => "Agents.",
             Self::Servers => "Servers.",
-            Self::ChannelsPerAgent => "External channels of one agent.",
-            Self::MinCronInterval => "Minutes between two scheduled runs, at least.",
-            Self::MinMailPoll => "Minutes between two looks into a mailbox, at least.",
-            Self::DoctorRuns => "Doctor runs in a month.",
-            Self::CronLlmRuns => "Scheduled runs in a month.",
-            Self::FileVersions => "Versions of a file.",
+            Self::ChannelsPerAgent => "External channels per agent.",
+            Self::MinCronInterval => "The minimum number of minutes between two scheduled runs.",
+            Self::MinMailPoll => "The minimum number of minutes between two checks of a mailbox.",
+            Self::DoctorRuns => "Doctor runs per month.",
+            Self::CronLlmRuns => "Scheduled runs per month.",
+            Self::FileVersions => "Versions per file.",
             Self::Members => "Members.",
-            Self::OpenInvitations => "Invitations that are open at a time.",
-            Self::ServiceTokens => "Service tokens that are not revoked.",
-            Self::Images => "Images, archived ones included.",
-            Self::Credentials => "Credentials, archived ones included.",
-            Self::McpServers => "MCP servers, archived ones included.",
-            Self::Skills => "Skills, archived ones included.",
-            Self::StoredMib => "Attachments, pictures and skills, in MiB.",
+            Self::OpenInvitations => "Open invitations.",
+            Self::ServiceTokens => "Service tokens that have not been revoked.",
+            Self::Images => "Images, including archived ones.",
+            Self::Credentials => "Credentials, including archived ones.",
+            Self::McpServers => "MCP servers, including archived ones.",
+            Self::Skills => "Skills, including archived ones.",
+            Self::StoredMib => "Storage for attachments, pictures, and skills, in MiB.",
         }
     }
 
-    /// The effective limit: the organization's own, or its plan's. `t` is the organization, `p` its plan.
+    /// SQL for the limit in force: the organization's own or its plan's. `t` is the organization, `p` its plan.
     #[must_use]
     pub const fn sql(self) -> &'static str {
         match self {
@@ -139,15 +140,15 @@ impl Limit {
     }
 }
 
-/// Holds the organization until the transaction ends: whoever counts before adding or removing calls this before
-/// counting, so that two who do so at the same time can't both be the last. SQLite has one writer anyway.
+/// Locks the organization until the transaction ends. Call this before counting what you are about to add or
+/// remove, so that two concurrent calls can't both take the last place. SQLite has a single writer anyway.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn lock(tx: &Tx) -> Result<()> {
     let backend = tx.scope.core.db.backend();
     if backend == DbBackend::Postgres {
-        // NO KEY: rows that only refer to the organization may be written meanwhile.
+        // NO KEY, so that rows which only refer to the organization can still be written.
         let sql = "SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE";
         let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.0.into()]);
         tx.connection().query_one_raw(statement).await?;
@@ -155,11 +156,11 @@ pub async fn lock(tx: &Tx) -> Result<()> {
     Ok(())
 }
 
-/// Refuses one more where `existing` have reached the limit. Runs in the transaction that makes it. The organization
-/// is locked before anything is counted, so that two who make one at the same time can't both be the last.
+/// Fails if `existing` has reached the limit. Runs in the transaction that adds one more. Locks the
+/// organization before counting, so that two concurrent calls can't both take the last place.
 ///
 /// # Errors
-/// `PLAN_LIMIT_REACHED`, naming limit, maximum and use.
+/// `PLAN_LIMIT_REACHED`, with the limit, its maximum, and the current use.
 pub async fn check_limit<E>(tx: &Tx, limit: Limit, existing: Select<E>) -> Result<()>
 where
     E: EntityTrait,
@@ -172,12 +173,13 @@ where
     if used < max { Ok(()) } else { Err(reached(tx, limit, max, used)) }
 }
 
-/// Refuses the `added` bytes that have just been stored if the organization now keeps more than it may. It is asked after the
-/// rows are written: the database has added their bytes to the organization's sum by then, and whoever else stores something
-/// waits for that row, so two at once can't both be the last. It costs one row, however much is stored.
+/// Fails if the `added` bytes, which have just been stored, take the organization over its storage limit. Runs
+/// after the rows are written: by then the database has added their bytes to the organization's total, and
+/// everyone else who stores something waits for that row, so two calls can't both take the last bytes. Costs
+/// one row, however much is stored.
 ///
 /// # Errors
-/// `PLAN_LIMIT_REACHED`, naming limit, maximum and use.
+/// `PLAN_LIMIT_REACHED`, with the limit, its maximum, and the current use.
 pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
     if added <= 0 {
         return Ok(());
@@ -196,7 +198,7 @@ pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
 
 fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
     let name = limit.name();
-    let detail = format!("The plan allows {max} ({name}); {used} are in use.");
+    let detail = format!("The plan allows {max} ({name}), and {used} are in use.");
     let problem = Problem::new(Code::PlanLimitReached, detail).with("limit", name);
     let problem = problem.with("max", max).with("used", used);
     if let Some(operation) = &tx.scope.operation {
@@ -209,7 +211,7 @@ fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
 /// The limit in force.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn value(tx: &Tx, limit: Limit) -> Result<i64> {
     let sql = format!(
         "SELECT {} FROM organizations t JOIN plans p ON p.plan = t.plan WHERE t.id = $1",
@@ -218,14 +220,14 @@ pub async fn value(tx: &Tx, limit: Limit) -> Result<i64> {
     let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, [tx.scope.org.0.into()]);
     match tx.connection().query_one_raw(statement).await? {
         Some(row) => Ok(row.try_get_by(0)?),
-        None => Err(Problem::new(Code::NotFound, "The organization is gone.")),
+        None => Err(Problem::new(Code::NotFound, "The organization no longer exists.")),
     }
 }
 
-/// Writes the plans' limits from the configuration to the database, where organizations' records join them.
+/// Writes the plans' limits from the configuration to the database, where organization records join them.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn store_plans(core: &Core, plans: &Plans) -> Result<()> {
     let sql = "UPDATE plans SET max_agents = $2, max_servers = $3, channels_per_agent = $4, \
                min_cron_interval_minutes = $5, min_mail_poll_minutes = $6, doctor_runs_per_month = $7, \

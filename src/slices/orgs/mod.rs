@@ -1,7 +1,7 @@
-//! Organizations: the tenants, their settings and the limits of their plans.
+//! Organizations: the tenants, with their settings and plan limits.
 //!
-//! Members edit the settings (`organization.edit`); an organization is made, and its plan and contract are set, by the
-//! installation's operator at the command line.
+//! Members edit the settings (`organization.edit`). The installation's operator creates organizations and sets
+//! their plan and contract on the command line.
 
 mod check;
 mod edit;
@@ -15,7 +15,7 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
 
 use self::entity::organizations;
 pub use self::{
-    check::{check_cron, check_cron_interval, check_timezone, check_url, is_nobodys},
+    check::{check_cron, check_cron_interval, check_timezone, check_url, has_no_credentials},
     edit::update,
     input::UpdateOrganizationInput,
     limits::{Limit, check_limit, check_stored, lock, store_plans, value as limit},
@@ -29,18 +29,18 @@ use crate::{
     core::store::Tx,
 };
 
-/// The image that an agent runs from if its creator names none.
+/// The image for agents created without one.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn default_image(tx: &Tx) -> Result<Option<ImageId>> {
     Ok(load(tx).await?.default_image_id)
 }
 
-/// Notes the organization's picture.
+/// Records the version of the organization's picture.
 ///
 /// # Errors
-/// The database refused.
+/// The database rejects a statement.
 pub async fn set_avatar(tx: &Tx, version: Option<i64>) -> Result<()> {
     let mut organization = load(tx).await?.into_active_model();
     organization.avatar_version = Set(version);
@@ -51,6 +51,6 @@ pub async fn set_avatar(tx: &Tx, version: Option<i64>) -> Result<()> {
 
 async fn load(tx: &Tx) -> Result<organizations::Model> {
     let found = tx.scope.find::<organizations::Entity>().filter(organizations::Column::Id.eq(tx.scope.org));
-    let gone = || Problem::new(Code::NotFound, "The organization is gone.");
+    let gone = || Problem::new(Code::NotFound, "The organization no longer exists.");
     found.one(tx.connection()).await?.ok_or_else(gone)
 }

@@ -1,4 +1,4 @@
-//! What the installation's operator does with organizations: makes them, lists them, and finds them by name. No request leads here.
+//! The operator's commands on organizations: create, list, and find by name. No request leads here.
 
 use std::sync::Arc;
 
@@ -25,43 +25,43 @@ use crate::{
     },
 };
 
-/// The image that a new organization's agents run from, until it has others.
+/// The image of a new organization's agents until it adds others.
 const FIRST_IMAGE: (&str, &str) = ("default", "muster-agent:latest");
 
-/// What a new organization is given.
+/// A new organization.
 #[derive(Clone, Debug)]
 pub struct NewOrganization {
     /// The name.
     pub name: String,
-    /// The plan, whose limits apply.
+    /// The plan. Its limits apply unless the contract overrides them.
     pub plan: Plan,
     /// Its first OWNER.
     pub owner: UserId,
 }
 
-/// An organization, as the operator sees it.
+/// An organization as the operator sees it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overview {
-    /// Identifies it.
+    /// Its id.
     pub id: OrgId,
     /// The name.
     pub name: String,
-    /// The plan, whose limits apply.
+    /// The plan. Its limits apply unless the contract overrides them.
     pub plan: Plan,
     /// Since when there is the organization.
     pub created_at: Timestamp,
-    /// How many members it has.
+    /// The number of members.
     pub members: i64,
-    /// How many of them are OWNERs who can sign in.
+    /// The number of OWNERs who can sign in.
     pub owners: i64,
-    /// How many agents it has, archived ones aside.
+    /// The number of agents, not counting archived ones.
     pub agents: i64,
 }
 
-/// Every organization, by id.
+/// All organizations, ordered by id.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn all(db: &Db) -> Result<Vec<Overview>> {
     let sql = "SELECT o.id, o.name, o.plan, o.created_at, \
                (SELECT COUNT(*) FROM members m WHERE m.organization_id = o.id), \
@@ -83,10 +83,10 @@ pub async fn all(db: &Db) -> Result<Vec<Overview>> {
     db.all(sql.to_owned(), vec![]).await?.iter().map(read).collect()
 }
 
-/// Makes an organization with its owner and a default image, so that an agent can be created in it at once.
+/// Creates an organization with its owner and a default image, so that it can have agents right away.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a name that is none.
+/// `VALIDATION_FAILED` for an invalid name.
 pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
     let name = new.name.trim().to_owned();
     check_name(&name)?;
@@ -98,7 +98,7 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
         updated_at: Set(now),
         ..Default::default()
     };
-    // Only now is there a scope to open a transaction in. An organization that is left without the rest has no
+    // Only now is there a scope to open a transaction in. If the rest fails, the organization stays without
     // members, and nobody sees it.
     let organization = organization.insert(core.db.writer()).await?;
     let scope = Scope::system(core, organization.id);
@@ -130,7 +130,7 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
     Ok(scope.org)
 }
 
-/// Refuses what can't be an organization's name.
+/// Refuses an invalid organization name.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
@@ -138,22 +138,22 @@ pub fn check_name(name: &str) -> Result<()> {
     match name.trim().chars().count() {
         1..=80 if is_name(name.trim()) => Ok(()),
         1..=80 => Err(Problem::invalid_at("/name", "NOT_ALLOWED", NAME_RULE)),
-        _ => Err(Problem::invalid_at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters.")),
+        _ => Err(Problem::invalid_at("/name", "NOT_ALLOWED", "A name must have 1 to 80 characters.")),
     }
 }
 
-/// The organization that the operator means: by id or by name.
+/// Finds the organization the operator means, by id or name.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` for a name that several have.
+/// `NOT_FOUND`; `CONFLICT` if several organizations have the name.
 pub async fn find(core: &Core, reference: &str) -> Result<OrgId> {
     find_in(&core.db, reference).await
 }
 
-/// The same where there is a database and no service.
+/// [`find`] without a running service.
 ///
 /// # Errors
-/// The same.
+/// As [`find`].
 pub async fn find_in(db: &Db, reference: &str) -> Result<OrgId> {
     let by_id = match reference.trim().parse() {
         Ok(id) => matching(db, organizations::Column::Id.eq(OrgId(id))).await?,
@@ -169,14 +169,16 @@ pub async fn find_in(db: &Db, reference: &str) -> Result<OrgId> {
         [] => Err(Problem::new(Code::NotFound, format!("There is no organization `{reference}`."))),
         several => {
             let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
-            let detail =
-                format!("Several organizations are named `{reference}`: use the id ({}).", ids.join(", "));
+            let detail = format!(
+                "Several organizations are named `{reference}`. Use the id instead ({}).",
+                ids.join(", ")
+            );
             Err(Problem::new(Code::Conflict, detail))
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the operator stands above the organizations")]
+#[expect(clippy::disallowed_methods, reason = "the operator acts across organizations")]
 async fn matching(db: &Db, condition: sea_orm::sea_query::SimpleExpr) -> Result<Vec<OrgId>> {
     let found = organizations::Entity::find().filter(condition).order_by_asc(organizations::Column::Id);
     Ok(found.all(db.read()).await?.into_iter().map(|organization| organization.id).collect())

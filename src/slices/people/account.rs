@@ -1,7 +1,7 @@
-//! One's own account in the schema: signing in and out, sessions, memberships.
+//! The caller's own account in the GraphQL schema: signing in and out, sessions, memberships.
 //!
-//! None of it belongs to an organization, so there is no scope and no plan: these few small objects are written out by
-//! hand, from functions that only ever read the caller's own rows.
+//! None of this belongs to an organization, so there is no scope and no read plan. These few small objects are
+//! written by hand, on top of functions that only read the caller's own rows.
 
 use async_graphql::{Context, Object, SimpleObject};
 use secrecy::ExposeSecret;
@@ -22,41 +22,41 @@ use crate::{
     },
 };
 
-/// What signing in gives: a session, or a challenge and nothing else. Tokens are shown this once.
+/// The result of signing in: either a session or a challenge. Tokens are shown only once.
 #[derive(SimpleObject, Default)]
 pub struct SignIn {
-    /// What requests carry as `Authorization: Bearer`.
+    /// The token to send as `Authorization: Bearer`.
     #[graphql(directive = shown_once::apply())]
     pub access_token: Option<String>,
-    /// Until when the access token is valid.
+    /// When the access token expires.
     pub access_token_expires_at: Option<Timestamp>,
-    /// What `refreshSession` takes, once.
+    /// The token for `refreshSession`. It works once.
     #[graphql(directive = shown_once::apply())]
     pub refresh_token: Option<String>,
-    /// Until when the refresh token is valid.
+    /// When the refresh token expires.
     pub refresh_token_expires_at: Option<Timestamp>,
-    /// Who has signed in.
+    /// The person who signed in.
     pub user: Option<User>,
-    /// There where the account has a second factor: `completeSignIn` takes it, with a code.
+    /// Set if the account has a second factor. Send its token to `completeSignIn` with a code.
     pub challenge: Option<SignInChallenge>,
 }
 
-/// A sign-in that awaits its second factor.
+/// A sign-in waiting for its second factor.
 #[derive(SimpleObject)]
 pub struct SignInChallenge {
-    /// What `completeSignIn` takes.
+    /// The token to send to `completeSignIn`.
     #[graphql(directive = shown_once::apply())]
     pub token: String,
-    /// Until when.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// The caller, who is a person.
+/// The caller, if a person.
 #[derive(SimpleObject)]
 pub struct Viewer {
     /// The person.
     pub user: User,
-    /// The organizations that they belong to.
+    /// The organizations the person belongs to.
     pub memberships: Vec<Membership>,
 }
 
@@ -66,7 +66,7 @@ pub struct AccountQuery;
 
 #[Object]
 impl AccountQuery {
-    /// The caller's own account and organizations. For persons; a service token reads `organization`.
+    /// The caller's own account and organizations. For people only: a service token reads `organization`.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn viewer(&self, ctx: &Context<'_>) -> Answer<Viewer> {
         answer(async {
@@ -77,7 +77,7 @@ impl AccountQuery {
         .await
     }
 
-    /// The caller's open sessions, the newest first. At most 1,000.
+    /// The caller's open sessions, newest first. At most 1,000.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn sessions(&self, ctx: &Context<'_>) -> Answer<Vec<OpenSession>> {
         answer(async { super::open_sessions(&ctx.request().core, ctx.admit()?.person()?).await }).await
@@ -90,7 +90,7 @@ pub struct AccountMutation;
 
 #[Object]
 impl AccountMutation {
-    /// Opens a session, or asks for the second factor of an account that has one.
+    /// Opens a session, or asks for the second factor if the account has one.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn sign_in(
         &self,
@@ -106,13 +106,14 @@ impl AccountMutation {
         .await
     }
 
-    /// Completes a sign-in by the second factor: a code of the app, or a recovery code, which works once.
+    /// Completes a sign-in with the second factor: a code from the app, or a recovery code, which works once.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn complete_sign_in(
         &self,
         ctx: &Context<'_>,
         #[graphql(directive = bounds::apply(length(1, 256)))] challenge: SecretText,
-        #[graphql(desc = "Six digits.", directive = bounds::apply(length(1, 40)))] code: Option<SecretText>,
+        #[graphql(desc = "A six-digit code from the app.", directive = bounds::apply(length(1, 40)))]
+        code: Option<SecretText>,
         #[graphql(directive = bounds::apply(length(1, 40)))] recovery_code: Option<SecretText>,
     ) -> Answer<SignIn> {
         answer(async {
@@ -127,7 +128,7 @@ impl AccountMutation {
         .await
     }
 
-    /// A session for the code with which a sign-in at another provider has ended.
+    /// Exchanges the code from a sign-in at another provider for a session.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn exchange_sign_in_code(
         &self,
@@ -142,8 +143,8 @@ impl AccountMutation {
         .await
     }
 
-    /// Renews a session. Each refresh token works once; using one again ends the session, but for a moment after its
-    /// first use, should the answer have got lost.
+    /// Renews a session. Each refresh token works once. Using it again ends the session, except shortly after
+    /// the first use, in case the answer was lost.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn refresh_session(
         &self,
@@ -158,7 +159,7 @@ impl AccountMutation {
         .await
     }
 
-    /// Ends the session that asks.
+    /// Ends the current session.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn sign_out(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {
@@ -168,7 +169,7 @@ impl AccountMutation {
         .await
     }
 
-    /// Ends one of the caller's sessions; answers with its id.
+    /// Ends one of the caller's sessions and returns its id.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn revoke_session(&self, ctx: &Context<'_>, id: SessionId) -> Answer<SessionId> {
         answer(async {
@@ -178,7 +179,7 @@ impl AccountMutation {
         .await
     }
 
-    /// Ends the caller's sessions, but for the one that asks.
+    /// Ends all of the caller's sessions except the current one.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn revoke_other_sessions(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {

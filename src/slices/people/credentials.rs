@@ -1,15 +1,15 @@
-//! A person's own name, address and password.
+//! A person's own name, e-mail address, and password.
 //!
-//! A link that was sent by mail proves an address, sets a password anew, or both; see `links.rs`. Whether an address
-//! has an account is told to nobody who has not shown that it is theirs: a reset is answered before anything is looked
-//! up, and a change to an address that somebody has is answered like any other, and brings no mail.
+//! A mailed link proves an address, sets a new password, or both; see `links.rs`. Nobody learns whether an
+//! address has an account unless they have proved it is theirs: a password reset is answered before anything is
+//! looked up, and a change to an address that is already taken is answered like any other but sends no mail.
 
 use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
 use secrecy::SecretString;
 use serde_json::json;
 
 use super::{
-    Client,
+    SignInOrigin,
     entity::users,
     letters::{Notice, notify},
     links::{self, Purpose},
@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// Sends a link that confirms the person's address; nothing if it is confirmed.
+/// Mails a link that confirms the person's address. Does nothing if it is already confirmed.
 ///
 /// # Errors
 /// `RATE_LIMITED`.
@@ -52,10 +52,11 @@ pub async fn request_email_confirmation(request: &Request, person: &Person) -> R
     Ok(tx.commit().await?)
 }
 
-/// Takes an address as confirmed by a link that was sent to it. If the person asked for another address, it becomes theirs.
+/// Confirms an address with a link mailed to it. If the person asked to change to this address, it becomes
+/// theirs.
 ///
 /// # Errors
-/// `LINK_INVALID`; `NAME_TAKEN` if somebody else has taken the address meanwhile; `RATE_LIMITED`.
+/// `LINK_INVALID`; `NAME_TAKEN` if someone else took the address in the meantime; `RATE_LIMITED`.
 pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()> {
     let core = &request.core;
     let address = Key::address(request.ip);
@@ -74,7 +75,7 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
         }
         row.email = Set(email.clone());
         links::withdraw(core, &tx, user.id, Purpose::Reset).await?;
-        notify(core, &tx, &user, &user.email, Notice::EmailChanged, &Client::of(request));
+        notify(core, &tx, &user, &user.email, Notice::EmailChanged, &SignInOrigin::of(request));
         changes["email"] = json!(email);
     }
     row.email_confirmed_at = Set(Some(core.clock.now()));
@@ -87,10 +88,10 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
     Ok(())
 }
 
-/// Sends a link that leads to a new password, if there is such an account. The answer comes before anything is looked up.
+/// Mails a link for setting a new password, if the account exists. Answers before anything is looked up.
 ///
 /// # Errors
-/// `RATE_LIMITED`, by the address that it comes from.
+/// `RATE_LIMITED`, by the IP address of the request.
 pub async fn request_password_reset(request: &std::sync::Arc<Request>, email: &str) -> Result<()> {
     let core = &request.core;
     throttle::charge(core, &[Key::address(request.ip)]).await?;
@@ -112,16 +113,16 @@ async fn send_reset(request: &Request, email: &str) -> Result<()> {
     throttle::charge(core, &[Key::reset(&user.email)]).await?;
     let tx = request.begin().await?;
     links::send(core, &tx, &user, Purpose::Reset, &user.email).await?;
-    // Whoever asked has not shown who they are: the line says ANONYMOUS.
+    // The caller hasn't proved who they are, so the audit entry says ANONYMOUS.
     let entry = PersonalEntry::done("requestPasswordReset", user.id, json!({}));
     record_personal(&tx, request, entry);
     Ok(tx.commit().await?)
 }
 
-/// Sets a new password by a link. Every session of the person ends.
+/// Sets a new password with a link. Ends all of the person's sessions.
 ///
 /// # Errors
-/// `LINK_INVALID`; `VALIDATION_FAILED` for a password that breaks the rules, and then the link still works;
+/// `LINK_INVALID`; `VALIDATION_FAILED` for a password that breaks the rules, after which the link still works;
 /// `RATE_LIMITED`.
 pub async fn reset_password(request: &Request, token: &SecretString, new: &SecretString) -> Result<()> {
     let core = &request.core;
@@ -139,7 +140,7 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
     let forgiven = [Key::account(&email), Key::pair(&email, request.ip)];
     throttle::forgive(core, &tx, &forgiven).await?;
     throttle::refund(core, &tx, &address).await?;
-    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,
@@ -150,10 +151,10 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
     Ok(())
 }
 
-/// Changes the password. Every other session of the person ends.
+/// Changes the password. Ends the person's other sessions.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for a wrong present one; `VALIDATION_FAILED`; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED` for a wrong current password; `VALIDATION_FAILED`; `RATE_LIMITED`.
 pub async fn change_password(
     request: &Request,
     person: &Person,
@@ -163,7 +164,7 @@ pub async fn change_password(
     let core = &request.core;
     let user = require_password(request, person.id, Some(current)).await?;
     if user.password_hash.is_none() {
-        let detail = "The account has no password yet; set one with `requestPasswordReset`.";
+        let detail = "The account has no password yet. Set one with `requestPasswordReset`.";
         return Err(Problem::new(Code::Conflict, detail));
     }
     check_password(new, &user.email, "newPassword")?;
@@ -171,7 +172,7 @@ pub async fn change_password(
     let tx = request.begin().await?;
     let user = hold_unchanged(&tx, &user).await?;
     set_password(core, &tx, &user, hash, Some(person)).await?;
-    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,
@@ -182,8 +183,8 @@ pub async fn change_password(
     Ok(())
 }
 
-/// Stores a password; a link of the person that was used to get here has proved their address. Ends what whoever knew the
-/// old password may have begun, but for the session of `keep`.
+/// Stores a password. A link used to get here has also proved the address. Ends everything that someone who
+/// knew the old password may have started, except the session of `keep`.
 async fn set_password(
     core: &Core,
     tx: &Transaction,
@@ -202,8 +203,8 @@ async fn set_password(
     end_ways_in(core, tx, user, keep).await
 }
 
-/// Ends the person's sessions, but for that of `keep`, and the links that could set a password or make another address
-/// theirs.
+/// Ends the person's sessions, except that of `keep`, and the links that could set a password or change the
+/// address.
 pub(super) async fn end_ways_in(
     core: &Core,
     tx: &Transaction,
@@ -215,7 +216,7 @@ pub(super) async fn end_ways_in(
     end_sessions(core, tx, user.id, keep).await
 }
 
-/// Ends the person's sessions, but for that of `keep` with all of its generations.
+/// Ends the person's sessions, except all generations of `keep`'s.
 pub(super) async fn end_sessions(
     core: &Core,
     db: &impl ConnectionTrait,
@@ -232,7 +233,7 @@ pub(super) async fn end_sessions(
     Ok(())
 }
 
-/// Sends a link to a new address; with the link, it becomes the person's.
+/// Mails a link to a new address. Using the link makes the address the person's.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a wrong password; `VALIDATION_FAILED`; `RATE_LIMITED`.
@@ -244,7 +245,7 @@ pub async fn change_email(
 ) -> Result<()> {
     let (core, email) = (&request.core, email.trim());
     if !is_email(email) {
-        let detail = format!("`{email}` is no e-mail address.");
+        let detail = format!("`{email}` is not a valid e-mail address.");
         return Err(Problem::invalid_parameter("email", "NOT_ALLOWED", detail));
     }
     let user = require_password(request, person.id, password).await?;
@@ -266,7 +267,7 @@ pub async fn change_email(
 /// Changes the name.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn change_name(request: &Request, person: &Person, name: &str) -> Result<()> {
     let (core, name) = (&request.core, name.trim());
     if !is_name(name) {
@@ -288,8 +289,8 @@ pub async fn change_name(request: &Request, person: &Person, name: &str) -> Resu
     Ok(())
 }
 
-/// Refuses whoever does not know the person's password, where they have one: a session that was left open is not enough
-/// for what could take the account over. The person as they were then: comparing takes its time.
+/// Checks the person's password, if they have one: a session left open must not be enough to take over the
+/// account. Returns the person as they were when the check began, because comparing takes a while.
 pub(super) async fn require_password(
     request: &Request,
     user: UserId,
@@ -298,7 +299,7 @@ pub(super) async fn require_password(
     let core = &request.core;
     let user = by_id(core.db.read(), user).await?;
     let Some(stored) = user.password_hash.as_deref() else { return Ok(user) };
-    let wrong = || Problem::new(Code::SignInFailed, "The password is wrong.");
+    let wrong = || Problem::new(Code::SignInFailed, "The password is incorrect.");
     let password = password.ok_or_else(wrong)?;
     let counter = Key::password(user.id);
     throttle::charge(core, std::slice::from_ref(&counter)).await?;
@@ -311,7 +312,7 @@ pub(super) async fn require_password(
 
 pub(super) fn check_password(new: &SecretString, email: &str, argument: &str) -> Result<()> {
     password::check_rules(new, email).map_err(|rule| {
-        let detail = format!("Refused: {rule}.");
+        let detail = format!("Password refused: {rule}.");
         Problem::invalid_parameter(argument, "NOT_ALLOWED", detail)
     })
 }

@@ -1,5 +1,5 @@
-//! Who has an account, as the operator sees it: of every organization, and with what an attack or a complaint is looked
-//! into by. No request leads here.
+//! Accounts as the operator sees them: across all organizations, with the details needed to investigate an
+//! attack or a complaint. No request leads here.
 
 use sea_orm::Value;
 use serde::Serialize;
@@ -19,19 +19,19 @@ use crate::{
     core::{Core, store::Db},
 };
 
-/// Whose accounts are meant.
+/// Which accounts to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Everybody's.
+    /// All accounts.
     All,
     /// Those of an organization's members.
     MembersOf(OrgId),
-    /// One person's.
+    /// One person's account.
     One(UserId),
 }
 
 impl Whose {
-    /// The condition on a column that holds a person's id.
+    /// The SQL condition on a column that holds a person's id.
     fn condition(self, column: &str) -> (String, Vec<Value>) {
         match self {
             Self::All => ("TRUE".to_owned(), Vec::new()),
@@ -44,60 +44,60 @@ impl Whose {
     }
 }
 
-/// An account, as the operator sees it.
+/// An account as the operator sees it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account {
     /// Identifies the person.
     pub id: UserId,
-    /// The address to sign in with.
+    /// The e-mail address used to sign in.
     pub email: String,
     /// The name.
     pub name: String,
-    /// Whether the address is known to be theirs.
+    /// Whether the address has been confirmed.
     pub email_confirmed: bool,
-    /// Since when nobody can sign in to it.
+    /// When the account was disabled. Null if it is enabled.
     pub disabled_at: Option<Timestamp>,
-    /// Whether it has a password: who has none signs in from elsewhere, or not yet.
+    /// Whether it has a password. Without one, the person signs in through a provider, or can't sign in yet.
     pub has_password: bool,
-    /// Whether signing in takes a second factor.
+    /// Whether signing in requires a second factor.
     pub has_second_factor: bool,
-    /// Since when there is the account.
+    /// When the account was created.
     pub created_at: Timestamp,
-    /// The organizations, by id, and what the person is in them.
+    /// The person's organizations and roles, ordered by organization id.
     pub memberships: Vec<Membership>,
 }
 
-/// A service token that somebody has made and that works.
+/// An active service token that a person created.
 #[derive(Clone, Debug, Serialize)]
 pub struct MadeToken {
     /// The organization that it belongs to.
     pub organization_id: OrgId,
-    /// Identifies it.
+    /// Its id.
     pub id: TokenId,
-    /// What it is for.
+    /// What the token is for.
     pub name: String,
 }
 
-/// An account with everything by which one gets in.
+/// An account with every way to sign in to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Details {
     /// The account.
     #[serde(flatten)]
     pub account: Account,
-    /// How many recovery codes are left.
+    /// The number of unused recovery codes.
     pub recovery_codes: i64,
-    /// The open sessions, the newest first.
+    /// The open sessions, newest first.
     pub sessions: Vec<OpenSession>,
-    /// The accounts elsewhere that can sign in to it.
+    /// The accounts at other providers that can sign in to it.
     pub linked_accounts: Vec<LinkedAccount>,
-    /// The service tokens that the person has made and that still work.
+    /// The active service tokens that the person created.
     pub service_tokens: Vec<MadeToken>,
 }
 
-/// Accounts, by id.
+/// Accounts, ordered by id.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
     let (condition, values) = whose.condition("id");
     let sql = format!(
@@ -108,7 +108,7 @@ pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
     let mut accounts = Vec::new();
     for row in db.all(sql, values).await? {
         let id = row.try_get_by(0)?;
-        // Both are in the order of the ids; somebody who has come or gone in between is passed over.
+        // Both lists are ordered by id. Skip memberships of people added or removed between the two reads.
         while memberships.next_if(|(user, _)| *user < id).is_some() {}
         let theirs = std::iter::from_fn(|| memberships.next_if(|(user, _)| *user == id));
         accounts.push(Account {
@@ -126,13 +126,13 @@ pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
     Ok(accounts)
 }
 
-/// One person's account with everything by which one gets in.
+/// One person's account with every way to sign in to it.
 ///
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn details(core: &Core, providers: &Providers, user: UserId) -> Result<Details> {
     let account = accounts(&core.db, Whose::One(user)).await?.pop();
-    let account = account.ok_or_else(|| Problem::new(Code::NotFound, "The user is gone."))?;
+    let account = account.ok_or_else(|| Problem::new(Code::NotFound, "The user no longer exists."))?;
     let sql = "SELECT COUNT(*) FROM recovery_codes WHERE user_id = $1 AND used_at IS NULL";
     let codes = core.db.one(sql.to_owned(), vec![user.0.into()]).await?;
     Ok(Details {
@@ -144,7 +144,7 @@ pub async fn details(core: &Core, providers: &Providers, user: UserId) -> Result
     })
 }
 
-/// Who belongs where, by person and organization.
+/// Memberships, ordered by person and organization.
 pub(super) async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Membership)>> {
     let (condition, values) = whose.condition("m.user_id");
     let sql = format!(
@@ -164,7 +164,7 @@ pub(super) async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Me
     db.all(sql, values).await?.iter().map(read).collect()
 }
 
-/// The service tokens that somebody has made and that still work. They are the organizations', and outlive the account.
+/// The active service tokens that a person created. They belong to organizations and outlive the account.
 pub(super) async fn made_tokens(core: &Core, user: UserId) -> Result<Vec<MadeToken>> {
     let sql = "SELECT organization_id, id, name FROM service_tokens WHERE created_by = $1 AND revoked_at IS NULL \
                AND (expires_at IS NULL OR expires_at > $2) ORDER BY organization_id, id";

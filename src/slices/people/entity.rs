@@ -1,5 +1,4 @@
-//! Rows of users, members, sessions, tokens, links and invitations, as the migrations lay them out. Private to this
-//! slice.
+//! Database rows for users, members, sessions, tokens, links, and invitations. Private to this slice.
 
 /// People who can sign in. A person may belong to several organizations.
 pub mod users {
@@ -13,18 +12,18 @@ pub mod users {
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: UserId,
-        /// As typed; unique in lower case.
+        /// As typed. Unique regardless of case.
         pub email: String,
         pub name: String,
-        /// Argon2id in PHC form; null until the person has set a password.
+        /// Argon2id in PHC format. Null until the person sets a password.
         pub password_hash: Option<String>,
         pub email_confirmed_at: Option<Timestamp>,
         pub avatar_version: Option<i64>,
         pub disabled_at: Option<Timestamp>,
-        /// The second factor's secret; it counts once it was confirmed.
+        /// The secret of the second factor. In use only once confirmed.
         pub totp_secret_sealed: Option<Vec<u8>>,
         pub totp_confirmed_at: Option<Timestamp>,
-        /// The last time step that was accepted, so that a code works once.
+        /// The last accepted time step, so that each code works only once.
         pub totp_last_step: Option<i64>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -33,7 +32,7 @@ pub mod users {
     crate::core::store::entity!();
 }
 
-/// Who belongs to which organization, and as what.
+/// Memberships: which user belongs to which organization, in which role.
 pub mod members {
     use sea_orm::entity::prelude::*;
 
@@ -58,8 +57,8 @@ pub mod members {
     crate::core::store::tenant_entity!();
 }
 
-/// A person's sign-ins. A refresh token is used once; its successor is the next generation of the same
-/// family, and a second use of an old one revokes the family.
+/// A person's sessions. A refresh token works once; its successor is the next generation of the same family.
+/// Using an old one again revokes the family.
 pub mod sessions {
     use sea_orm::entity::prelude::*;
 
@@ -75,7 +74,7 @@ pub mod sessions {
         #[sea_orm(primary_key)]
         pub id: SessionId,
         pub user_id: UserId,
-        /// The sign-in that this session goes back to.
+        /// Groups the generations of one sign-in.
         pub family: String,
         pub generation: i64,
         pub refresh_token_hash: Vec<u8>,
@@ -90,7 +89,7 @@ pub mod sessions {
     crate::core::store::entity!();
 }
 
-/// Credentials for integrations. Only the hash is kept.
+/// Credentials for integrations. Only the hashes are stored.
 pub mod service_tokens {
     use sea_orm::entity::prelude::*;
 
@@ -118,10 +117,10 @@ pub mod service_tokens {
         pub last_used_at: Option<Timestamp>,
         pub revoked_at: Option<Timestamp>,
         pub rotated_at: Option<Timestamp>,
-        /// Of the secret before the last rotation.
+        /// The hash of the secret before the last rotation.
         pub previous_token_hash: Option<Vec<u8>>,
         pub previous_hint: Option<String>,
-        /// When the overlap ends.
+        /// When the previous secret stops working.
         pub previous_expires_at: Option<Timestamp>,
         pub previous_last_used_at: Option<Timestamp>,
     }
@@ -129,7 +128,7 @@ pub mod service_tokens {
     crate::core::store::tenant_entity!();
 }
 
-/// Links sent by mail: to confirm an address, to set a password anew.
+/// Mailed links that confirm an address or reset a password.
 pub mod email_tokens {
     use sea_orm::entity::prelude::*;
 
@@ -148,14 +147,14 @@ pub mod email_tokens {
         pub created_at: Timestamp,
         pub expires_at: Timestamp,
         pub used_at: Option<Timestamp>,
-        /// The address that the link was sent to, and proves.
+        /// The address the link was mailed to and proves.
         pub email: Option<String>,
     }
 
     crate::core::store::entity!();
 }
 
-/// Invitations into an organization.
+/// Invitations to join an organization.
 pub mod invitations {
     use sea_orm::entity::prelude::*;
 
@@ -182,7 +181,7 @@ pub mod invitations {
         pub accepted_at: Option<Timestamp>,
         pub accepted_by: Option<UserId>,
         pub revoked_at: Option<Timestamp>,
-        /// When the mail last left.
+        /// When it was last mailed.
         pub sent_at: Option<Timestamp>,
     }
 

@@ -1,8 +1,9 @@
-//! The second factor: a code of six digits from an app (TOTP, RFC 6238), and ten recovery codes for when it is lost.
+//! The second factor: six-digit codes from an app (TOTP, RFC 6238), and ten recovery codes in case the app is
+//! lost.
 //!
-//! The secret is sealed, and counts from when a first code has confirmed it. A code works once: the time step of the
-//! last one that was taken is kept, and the statement that takes a code only does so for a later step, so that of two
-//! who send the same code one comes too late. Recovery codes have 80 random bits; the database has their hashes.
+//! The secret is sealed, and takes effect once a first code has confirmed it. Each code works once: the time
+//! step of the last accepted code is stored, and the accepting UPDATE requires a later step, so if two requests
+//! send the same code only one succeeds. Recovery codes have 80 random bits; the database stores their hashes.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use sha2::{Digest, Sha256};
 use totp_rs::{Builder, Totp};
 
 use super::{
-    Client,
+    SignInOrigin,
     credentials::require_password,
     entity::users,
     letters::{Notice, notify},
@@ -33,30 +34,30 @@ use crate::{
     },
 };
 
-/// How many recovery codes there are.
+/// The number of recovery codes.
 const RECOVERY_CODES: usize = 10;
-/// Crockford's: no letter that is taken for another or for a digit.
+/// Crockford's alphabet: no letters that look like others or like digits.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// A second factor that is being set up: shown this once.
+/// A second factor being set up. Shown only once.
 #[derive(Debug)]
 pub struct Enrolment {
-    /// The secret in base32, to be typed.
+    /// The secret in base32, for typing.
     pub secret: String,
-    /// The same as an address, to be shown as a QR code.
+    /// The same secret as a URL, for a QR code.
     pub url: String,
 }
 
-/// By what a second factor was shown.
+/// What proved the second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// A code of the app.
+    /// A code from the app.
     Totp,
-    /// A recovery code, which is used up now.
+    /// A recovery code, now used up.
     RecoveryCode,
 }
 
-/// Where a person's secret belongs. A person is of no organization.
+/// The context a person's secret is sealed for. A person belongs to no organization.
 fn place(user: UserId) -> SealContext<'static> {
     SealContext::new(OrgId(0), "users", user.0, "totp_secret")
 }
@@ -71,11 +72,12 @@ fn totp(secret: &[u8], email: &str) -> Result<Totp> {
         .map_err(|error| Problem::internal(anyhow::anyhow!("a second factor's secret: {error:?}")))
 }
 
-/// Begins to set up a second factor. It counts once [`confirm`] has seen a code of it; a second begin replaces the first.
-/// It takes the password: whoever found a session open could keep its owner out for good.
+/// Starts setting up a second factor. It takes effect once [`confirm`] has seen a code; starting again replaces
+/// the first attempt. Requires the password, because otherwise anyone who finds a session open could lock its
+/// owner out for good.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for a wrong password; `CONFLICT` where there is a second factor; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED` for a wrong password; `CONFLICT` if there already is a second factor; `RATE_LIMITED`.
 pub async fn begin(request: &Request, person: &Person, password: Option<&SecretString>) -> Result<Enrolment> {
     let core = &request.core;
     require_password(request, person.id, password).await?;
@@ -84,7 +86,7 @@ pub async fn begin(request: &Request, person: &Person, password: Option<&SecretS
     if user.totp_confirmed_at.is_some() {
         return Err(Problem::new(
             Code::Conflict,
-            "There is a second factor; remove it first (`disableTotp`).",
+            "The account already has a second factor. Remove it first (`disableTotp`).",
         ));
     }
     let secret: [u8; 20] = random_bytes();
@@ -103,17 +105,17 @@ pub async fn begin(request: &Request, person: &Person, password: Option<&SecretS
     Ok(Enrolment { secret: totp.secret().to_base32(), url })
 }
 
-/// Makes the second factor count. Answers with recovery codes, shown this once.
+/// Confirms the second factor and turns it on. Returns recovery codes, which are shown only once.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for a wrong code; `CONFLICT` where nothing was begun; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED` for a wrong code; `CONFLICT` if setup was not started; `RATE_LIMITED`.
 pub async fn confirm(request: &Request, person: &Person, code: &SecretString) -> Result<Vec<String>> {
     let core = &request.core;
     charge(core, person.id, code).await?;
     let tx = request.begin().await?;
     let user = by_id(&tx, person.id).await?;
     if user.totp_secret_sealed.is_none() || user.totp_confirmed_at.is_some() {
-        return Err(Problem::new(Code::Conflict, "Begin to set up a second factor first (`beginTotp`)."));
+        return Err(Problem::new(Code::Conflict, "Start setting up a second factor first (`beginTotp`)."));
     }
     if !check_totp(core, &tx, &user, code.expose_secret().trim()).await? {
         return Err(wrong());
@@ -124,7 +126,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
     row.updated_at = Set(core.clock.now());
     row.update(&tx).await?;
     throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
-    notify(core, &tx, &user, &user.email, Notice::SecondFactorOn, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::SecondFactorOn, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,
@@ -138,7 +140,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
 /// Removes the second factor.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for a wrong password or code; `CONFLICT` where there is none; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED` for a wrong password or code; `CONFLICT` without a second factor; `RATE_LIMITED`.
 pub async fn disable(
     request: &Request,
     person: &Person,
@@ -150,7 +152,7 @@ pub async fn disable(
     let tx = prove(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     remove(core, &tx, &user).await?;
-    notify(core, &tx, &user, &user.email, Notice::SecondFactorOff, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::SecondFactorOff, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,
@@ -172,7 +174,7 @@ pub(super) async fn remove(core: &Core, db: &impl ConnectionTrait, user: &users:
     clear_codes(core, db, user.id).await
 }
 
-/// Replaces the recovery codes. The new ones are shown this once.
+/// Replaces the recovery codes. The new ones are shown only once.
 ///
 /// # Errors
 /// As [`disable`].
@@ -181,7 +183,7 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     let tx = prove(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     let codes = renew_codes(core, &tx, person.id).await?;
-    notify(core, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &SignInOrigin::of(request));
     record_personal(
         &tx,
         request,
@@ -191,7 +193,7 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     Ok(codes)
 }
 
-/// A transaction in which the person's second factor was shown.
+/// Opens a transaction after checking the person's second factor.
 async fn prove(
     request: &Request,
     person: &Person,
@@ -202,14 +204,15 @@ async fn prove(
     let tx = request.begin().await?;
     let user = by_id(&tx, person.id).await?;
     if user.totp_confirmed_at.is_none() {
-        return Err(Problem::new(Code::Conflict, "There is no second factor."));
+        return Err(Problem::new(Code::Conflict, "The account has no second factor."));
     }
     check(core, &tx, &user, code).await?.ok_or_else(wrong)?;
     throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
     Ok(tx)
 }
 
-/// Charges an attempt. Recovery codes can't be guessed, and are free: whoever hammers the one way leaves the other open.
+/// Charges an attempt. Recovery codes can't be guessed, so they are free: an attacker who hammers one way in
+/// leaves the other open.
 pub(super) async fn charge(core: &Core, user: UserId, code: &SecretString) -> Result<Duration> {
     if is_totp(code.expose_secret()) {
         return throttle::charge(core, &[Key::second_factor(user)]).await;
@@ -217,7 +220,7 @@ pub(super) async fn charge(core: &Core, user: UserId, code: &SecretString) -> Re
     Ok(Duration::ZERO)
 }
 
-/// Takes a code of either kind; what it was, if it is good.
+/// Accepts a code of either kind and returns which it was, or None if it is wrong.
 pub(super) async fn check(
     core: &Core,
     db: &impl ConnectionTrait,
@@ -288,7 +291,7 @@ fn recovery_code() -> String {
     code
 }
 
-/// However it was typed: capitals, spaces and dashes don't matter.
+/// Hashes the code as typed; capitals, spaces, and dashes don't matter.
 fn hash(user: UserId, code: &str) -> Vec<u8> {
     let code: String =
         code.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
@@ -296,5 +299,5 @@ fn hash(user: UserId, code: &str) -> Vec<u8> {
 }
 
 fn wrong() -> Problem {
-    Problem::new(Code::SignInFailed, "The code is wrong, or was used before.")
+    Problem::new(Code::SignInFailed, "The code is incorrect or was already used.")
 }

@@ -1,4 +1,4 @@
-//! Members and service tokens in the schema.
+//! Members, invitations, and service tokens in the GraphQL schema.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -20,10 +20,10 @@ use crate::{
     read::{One, Page, Record, Rows, Spec},
 };
 
-/// The SQL of a person's picture: `u` is the user.
+/// SQL for the path of a person's picture. `u` is the user.
 pub const USER_AVATAR_URL: &str = "CASE WHEN u.avatar_version IS NULL THEN NULL ELSE '/avatars/user/' || u.id || '?v=' || u.avatar_version END";
 
-/// A person in an organization. Related to by `t.user_id`; `u` is the user.
+/// A person in an organization. Related through `t.user_id`; `u` is the user.
 pub struct Member;
 
 impl Record for Member {
@@ -38,36 +38,41 @@ impl Record for Member {
                 .sql::<bool>(
                     "email_confirmed",
                     "(u.email_confirmed_at IS NOT NULL)",
-                    "Whether the address is known to be theirs.",
+                    "Whether the address has been confirmed.",
                 )
-                .sql::<Option<String>>("avatar_url", USER_AVATAR_URL, "The person's picture: a path.")
-                .column::<Role>("role", "What the person is in the organization.")
+                .sql::<Option<String>>("avatar_url", USER_AVATAR_URL, "The path of the person's picture.")
+                .column::<Role>("role", "The person's role in the organization.")
                 .column::<Timestamp>("created_at", "When the person became a member.")
         });
         &SPEC
     }
 }
 
-/// An invitation into an organization. Its link is in a mail, and nowhere else.
+/// An invitation to an organization. Its link appears only in the mail.
 pub struct Invitation;
 
 impl Record for Invitation {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("Invitation", "invitations t", "An invitation into an organization.")
+            Spec::new("Invitation", "invitations t", "An invitation to join an organization.")
                 .permission(Permission::MemberView)
                 .column::<InvitationId>("id", "Identifies the invitation.")
                 .column::<OrgId>("organization_id", "The organization.")
-                .column::<String>("email", "For whom it is.")
-                .column::<Role>("role", "What they will be in the organization.")
-                .column::<Option<UserId>>("invited_by", "Who sent it.")
-                .one_by::<Member>("inviter", "t.invited_by", "t.user_id", "Who sent it, if still a member.")
-                .column::<Timestamp>("created_at", "When it was made.")
-                .column::<Option<Timestamp>>("sent_at", "When its mail last left.")
-                .column::<Timestamp>("expires_at", "Until when it is good.")
+                .column::<String>("email", "The address it was sent to.")
+                .column::<Role>("role", "The role the person will get.")
+                .column::<Option<UserId>>("invited_by", "The user who sent it.")
+                .one_by::<Member>(
+                    "inviter",
+                    "t.invited_by",
+                    "t.user_id",
+                    "The member who sent it. Null if that person has left.",
+                )
+                .column::<Timestamp>("created_at", "When it was created.")
+                .column::<Option<Timestamp>>("sent_at", "When it was last mailed.")
+                .column::<Timestamp>("expires_at", "When it expires.")
                 .column::<Option<Timestamp>>("accepted_at", "When it was accepted.")
-                .column::<Option<UserId>>("accepted_by", "Who has accepted it.")
-                .column::<Option<Timestamp>>("revoked_at", "When it was taken back.")
+                .column::<Option<UserId>>("accepted_by", "The user who accepted it.")
+                .column::<Option<Timestamp>>("revoked_at", "When it was revoked.")
         });
         &SPEC
     }
@@ -84,14 +89,17 @@ impl Record for ServiceToken {
     }
 }
 
-/// A service token, and its text this once.
+/// A service token together with its secret, which is shown only once.
 pub struct IssuedServiceToken;
 
 impl Record for IssuedServiceToken {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            token_fields("IssuedServiceToken", "A service token, and its text this once.")
-                .secret("token", "What requests carry as `Authorization: Bearer`. It is not shown again.")
+            token_fields(
+                "IssuedServiceToken",
+                "A service token together with its secret, which is shown only once.",
+            )
+            .secret("token", "The secret to send as `Authorization: Bearer`. It is not shown again.")
         });
         &SPEC
     }
@@ -102,82 +110,82 @@ fn token_fields(type_name: &'static str, about: &'static str) -> Spec {
         .permission(Permission::TokenView)
         .column::<TokenId>("id", "Identifies the token.")
         .column::<OrgId>("organization_id", "The organization that the token belongs to.")
-        .column::<String>("name", "What it is for.")
+        .column::<String>("name", "What the token is for.")
         .column::<String>("hint", "Its last four characters.")
-        .column::<Vec<String>>("permissions", "What it was issued for; the policy's cap applies besides.")
-        .column::<Option<UserId>>("created_by", "Who issued it.")
-        .one_by::<Member>("creator", "t.created_by", "t.user_id", "Who issued it, if still a member.")
+        .column::<Vec<String>>("permissions", "The permissions it was issued with. The policy's cap for service tokens applies as well.")
+        .column::<Option<UserId>>("created_by", "The user who issued it.")
+        .one_by::<Member>("creator", "t.created_by", "t.user_id", "The member who issued it. Null if that person has left.")
         .column::<Timestamp>("created_at", "When it was issued.")
-        .column::<Option<Timestamp>>("expires_at", "When it ends.")
-        .column::<Option<Timestamp>>("last_used_at", "When it was last used, to the minute.")
+        .column::<Option<Timestamp>>("expires_at", "When it expires.")
+        .column::<Option<Timestamp>>("last_used_at", "When it was last used, accurate to the minute.")
         .column::<Option<Timestamp>>("revoked_at", "When it was revoked.")
-        .column::<Option<Timestamp>>("rotated_at", "When it was last given a new secret.")
-        .column::<Option<String>>("previous_hint", "The last four characters of the secret before.")
-        .column::<Option<Timestamp>>("previous_expires_at", "Until when the secret before works.")
+        .column::<Option<Timestamp>>("rotated_at", "When its secret was last rotated.")
+        .column::<Option<String>>("previous_hint", "The last four characters of the previous secret.")
+        .column::<Option<Timestamp>>("previous_expires_at", "When the previous secret stops working.")
         .column::<Option<Timestamp>>(
             "previous_last_used_at",
-            "When the secret before was last used, to the minute: whether somebody still does.",
+            "When the previous secret was last used, accurate to the minute. Shows whether anyone still uses it.",
         )
 }
 
-/// What an edit of a member changes.
+/// Changes to a member.
 #[derive(InputObject)]
 pub struct UpdateMemberInput {
-    /// What the person is from now on; not above the caller's own role.
+    /// The new role. It can't be higher than the caller's own.
     pub role: Role,
 }
 
-/// Whom to invite, and as what.
+/// An invitation to send.
 #[derive(InputObject)]
 pub struct InviteMemberInput {
-    /// The address that the invitation goes to.
+    /// The address to invite.
     #[graphql(directive = bounds::apply(length(3, 254)))]
     pub email: String,
-    /// What they will be; not above the caller's own role.
+    /// The role to give. It can't be higher than the caller's own.
     pub role: Role,
 }
 
-/// What a new service token is given.
+/// A new service token.
 #[derive(InputObject)]
 pub struct CreateServiceTokenInput {
-    /// What it is for.
+    /// What the token is for.
     #[graphql(directive = bounds::apply(name(80)))]
     pub name: String,
-    /// What it may do: no more than the caller, and no more than the policy allows any token.
+    /// Its permissions. It can't have one that the caller lacks, or that the policy allows no service token.
     #[graphql(directive = bounds::apply(items(100)))]
     pub permissions: Vec<Permission>,
-    /// When it ends. Null: never, where the installation allows that. Left out: after the installation's default.
+    /// When it expires. Null means never, if the installation allows that. If left out, the installation's default lifetime applies.
     pub expires_at: MaybeUndefined<Timestamp>,
 }
 
-/// What an edit of a service token changes; what is left out stays.
+/// Changes to a service token. Fields left out keep their value.
 #[derive(InputObject)]
 pub struct UpdateServiceTokenInput {
-    /// What it is for.
+    /// What the token is for.
     #[graphql(directive = bounds::apply(name(80).not_null()))]
     pub name: Option<String>,
-    /// What it may do from now on, all of it: what is added, the caller may do as well.
+    /// The complete new list of its permissions. The caller must have every permission added.
     #[graphql(directive = bounds::apply(items(100).not_null()))]
     pub permissions: Option<Vec<Permission>>,
-    /// When it ends. Null: never, where the installation allows that.
+    /// When it expires. Null means never, if the installation allows that.
     pub expires_at: MaybeUndefined<Timestamp>,
 }
 
-/// How a service token is given a new secret.
+/// How to rotate a service token.
 #[derive(InputObject)]
 pub struct RotateServiceTokenInput {
-    /// For how long the secret of before works as well: a day if left out, 0 for no longer.
+    /// How many seconds the previous secret keeps working. Defaults to a day; 0 ends it at once.
     #[graphql(directive = bounds::apply(range(0, MAX_OVERLAP_SECONDS)))]
     pub overlap_seconds: Option<i64>,
 }
 
-/// Reading who is in an organization.
+/// Queries for members, invitations, and service tokens.
 #[derive(Default)]
 pub struct PeopleQuery;
 
 #[Object]
 impl PeopleQuery {
-    /// The organization's members, by their ids.
+    /// The organization's members, ordered by user id.
     #[graphql(directive = permit::apply(Permission::MemberView))]
     async fn members(
         &self,
@@ -199,7 +207,7 @@ impl PeopleQuery {
         answer(async { Ok(member(&ctx.enter(org_id).await?, user_id)) }).await
     }
 
-    /// The organization's invitations, the newest first.
+    /// The organization's invitations, newest first.
     #[graphql(directive = permit::apply(Permission::MemberView))]
     async fn invitations(
         &self,
@@ -208,7 +216,7 @@ impl PeopleQuery {
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(
-            desc = "Whether those that were accepted or taken back are listed as well.",
+            desc = "Whether to include accepted and revoked invitations.",
             default_with = "Some(false)"
         )]
         include_closed: Option<bool>,
@@ -222,7 +230,7 @@ impl PeopleQuery {
         .await
     }
 
-    /// The organization's service tokens, the newest first.
+    /// The organization's service tokens, newest first.
     #[graphql(directive = permit::apply(Permission::TokenView))]
     async fn service_tokens(
         &self,
@@ -230,7 +238,7 @@ impl PeopleQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "Whether revoked tokens are listed as well.", default_with = "Some(false)")]
+        #[graphql(desc = "Whether to include revoked tokens.", default_with = "Some(false)")]
         include_revoked: Option<bool>,
     ) -> Answer<Page<ServiceToken>> {
         answer(async {
@@ -247,13 +255,14 @@ fn member(scope: &Scope, user: UserId) -> One<Member> {
     One::of(Rows::of(scope).filter("t.user_id = ?", [user.0.into()]), user.0)
 }
 
-/// Changing who is in an organization, and its service tokens.
+/// Mutations for members, invitations, and service tokens.
 #[derive(Default)]
 pub struct PeopleMutation;
 
 #[Object]
 impl PeopleMutation {
-    /// Changes what a member is. Nobody gives or takes a role above their own, and one OWNER stays.
+    /// Changes a member's role. Nobody can give or take away a role higher than their own, and at least one
+    /// OWNER must remain.
     #[graphql(directive = permit::apply(Permission::MemberEdit))]
     async fn update_member(
         &self,
@@ -270,7 +279,7 @@ impl PeopleMutation {
         .await
     }
 
-    /// Takes a member out of the organization; answers with the person's id.
+    /// Removes a member from the organization and returns the person's id.
     #[graphql(directive = permit::apply(Permission::MemberEdit))]
     async fn remove_member(&self, ctx: &Context<'_>, org_id: OrgId, user_id: UserId) -> Answer<UserId> {
         answer(async {
@@ -280,7 +289,7 @@ impl PeopleMutation {
         .await
     }
 
-    /// Invites somebody by mail. The link is good for a week, once.
+    /// Invites a person by mail. The link works once, within a week.
     #[graphql(directive = permit::apply(Permission::MemberEdit), directive = confirmed_email::apply())]
     async fn invite_member(
         &self,
@@ -296,7 +305,7 @@ impl PeopleMutation {
         .await
     }
 
-    /// Sends an invitation again: it is good for another week, and earlier links no longer work.
+    /// Sends an invitation again. It is valid for another week, and earlier links stop working.
     #[graphql(directive = permit::apply(Permission::MemberEdit), directive = confirmed_email::apply())]
     async fn resend_invitation(
         &self,
@@ -312,7 +321,7 @@ impl PeopleMutation {
         .await
     }
 
-    /// Takes an invitation back.
+    /// Revokes an invitation.
     #[graphql(directive = permit::apply(Permission::MemberEdit))]
     async fn revoke_invitation(
         &self,
@@ -328,7 +337,7 @@ impl PeopleMutation {
         .await
     }
 
-    /// Takes the caller out of the organization. One OWNER stays.
+    /// Removes the caller from the organization. At least one OWNER must remain.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn leave_organization(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<OrgId> {
         answer(async {
@@ -338,7 +347,7 @@ impl PeopleMutation {
         .await
     }
 
-    /// Issues a service token. Its text in the answer is shown this once.
+    /// Issues a service token. Its secret is shown only once, in this answer.
     #[graphql(directive = permit::apply(Permission::TokenEdit), directive = confirmed_email::apply())]
     async fn create_service_token(
         &self,
@@ -356,8 +365,8 @@ impl PeopleMutation {
         .await
     }
 
-    /// Gives a service token a new secret, shown this once; the one of before works until the overlap ends. A token
-    /// that ends gets the lifetime that it had anew.
+    /// Issues a new secret for a service token, shown only once. The old secret works until the overlap ends. A
+    /// token that expires starts its full lifetime again.
     #[graphql(directive = permit::apply(Permission::TokenEdit), directive = confirmed_email::apply())]
     async fn rotate_service_token(
         &self,
@@ -376,7 +385,7 @@ impl PeopleMutation {
         .await
     }
 
-    /// Changes what a service token is called, may do, or when it ends.
+    /// Changes a service token's name, permissions, or expiry.
     #[graphql(directive = permit::apply(Permission::TokenEdit), directive = confirmed_email::apply())]
     async fn update_service_token(
         &self,
@@ -394,7 +403,7 @@ impl PeopleMutation {
         .await
     }
 
-    /// Revokes a service token, at once and for good.
+    /// Revokes a service token at once and for good.
     #[graphql(directive = permit::apply(Permission::TokenEdit))]
     async fn revoke_service_token(
         &self,

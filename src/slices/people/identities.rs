@@ -1,8 +1,8 @@
-//! Accounts elsewhere by which a person signs in: listed and unlinked by their owner, and by nobody else.
+//! Accounts at other providers that a person signs in with. Only their owner can list and unlink them.
 //!
-//! Unlinking forgets who the person is there. It does not take the provider's word away: an account there whose address
-//! it vouches for, and which is the person's address here as well, is linked again by its next sign-in
-//! (`oidc/account.rs`), and the person is told by mail.
+//! Unlinking forgets who the person is at the provider, but it doesn't overrule the provider: if it vouches for
+//! the person's address, the next sign-in there links the account again (`oidc/account.rs`), and the person is
+//! told by mail.
 
 use async_graphql::SimpleObject;
 use sea_orm::{ConnectionTrait, Statement};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::oidc::Providers;
 use super::{
-    Client,
+    SignInOrigin,
     letters::{Notice, notify},
     users::hold,
 };
@@ -28,18 +28,18 @@ use crate::{
     },
 };
 
-/// An account elsewhere by which a person signs in.
+/// An account at another provider that a person signs in with.
 #[derive(Clone, Debug, SimpleObject, Serialize)]
 pub struct LinkedAccount {
     /// Identifies the link.
     pub id: LinkedAccountId,
-    /// The provider's name, as `signInProviders` has it.
+    /// The provider's name, as in `signInProviders`.
     pub provider: String,
-    /// What the provider's button says.
+    /// The label of the provider's sign-in button.
     pub label: String,
-    /// Whether one can sign in with it: false where the installation no longer knows the provider.
+    /// Whether it can be used to sign in. False if the installation no longer has the provider.
     pub is_usable: bool,
-    /// The address there when it was linked.
+    /// The address at the provider when the account was linked.
     pub email: String,
     /// When it was linked.
     pub created_at: Timestamp,
@@ -47,16 +47,16 @@ pub struct LinkedAccount {
     pub last_used_at: Timestamp,
 }
 
-/// Whether a person can sign in by another provider.
+/// Whether a person can sign in through a provider.
 pub(super) async fn has(core: &Core, user: UserId) -> Result<bool> {
     let sql = "SELECT 1 FROM user_identities WHERE user_id = $1 LIMIT 1";
     Ok(core.db.one(sql.to_owned(), vec![user.0.into()]).await?.is_some())
 }
 
-/// A person's linked accounts, the oldest first.
+/// A person's linked accounts, oldest first.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn linked_accounts(
     core: &Core,
     providers: &Providers,
@@ -65,7 +65,7 @@ pub async fn linked_accounts(
     of(core, providers, core.db.read(), person.id).await
 }
 
-/// The same of anybody.
+/// [`linked_accounts`] for any user.
 pub(super) async fn of(
     core: &Core,
     providers: &Providers,
@@ -91,10 +91,10 @@ pub(super) async fn of(
     db.query_all_raw(statement).await?.iter().map(read).collect()
 }
 
-/// Unlinks one of a person's accounts elsewhere. Sign-ins that are under way end; open sessions stay.
+/// Unlinks one of a person's accounts at another provider. Cancels sign-ins in progress; open sessions stay.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for somebody else's; `CONFLICT` where the person could not sign in any more.
+/// `NOT_FOUND`, also for another person's account; `CONFLICT` if the person could no longer sign in.
 pub async fn unlink(
     request: &Request,
     providers: &Providers,
@@ -103,24 +103,24 @@ pub async fn unlink(
 ) -> Result<()> {
     let core = &request.core;
     let tx = request.begin().await?;
-    // Of two who unlink at once, the second sees what the first has left.
+    // If two requests unlink at once, the second sees the first one's result.
     let user = hold(&tx, person.id).await?;
     let all = of(core, providers, &tx, user.id).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no linked account {id}."));
     let linked = all.iter().find(|linked| linked.id == id).ok_or_else(gone)?;
     let another = all.iter().any(|other| other.id != id && other.is_usable);
     if user.password_hash.is_none() && !another {
-        let detail = "You could not sign in any more: the account has no password, and nothing else is linked to it. Set \
+        let detail = "You could no longer sign in: the account has no password and no other linked account. Set \
                       a password with `requestPasswordReset` first.";
         return Err(Problem::new(Code::Conflict, detail));
     }
     let sql = "DELETE FROM user_identities WHERE id = $1 AND user_id = $2";
     let values = [id.0.into(), user.id.0.into()];
     tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    // Who has just come back from there has a code that is good for a minute.
+    // Someone who has just come back from the provider holds a code that is valid for a minute.
     let sql = "DELETE FROM sign_in_challenges WHERE user_id = $1";
     tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.id.0.into()])).await?;
-    notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &SignInOrigin::of(request));
     let changes = json!({ "provider": linked.provider, "email": linked.email });
     record_personal(&tx, request, PersonalEntry::done("unlinkAccount", user.id, changes));
     Ok(tx.commit().await?)

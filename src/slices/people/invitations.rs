@@ -1,9 +1,9 @@
-//! Invitations: how somebody who is no member becomes one.
+//! Invitations: how a person joins an organization.
 //!
-//! An invitation is for one address, whether or not it has an account; its link proves the address. It is good for a
-//! week, once, and as long as whoever sent it could still send it: a member who has left, or now stands below the role
-//! that the invitation gives, has no open invitations. Whoever has an account shows that it is theirs, by being signed
-//! in or by its password: a link alone adds nobody's account to anything.
+//! An invitation is for one address, whether or not it has an account; its link proves the address. It is valid
+//! for a week, works once, and only while its sender could still send it: a member who has left, or whose role
+//! is now below the one the invitation gives, has no open invitations. A person who already has an account must
+//! prove it is theirs, by being signed in or by its password: a link alone adds nobody's account to anything.
 
 use std::{sync::Arc, time::Duration};
 
@@ -46,23 +46,23 @@ use crate::{
     slices::orgs::{self, Limit},
 };
 
-/// How long an invitation is good.
+/// How long an invitation is valid.
 const LIFETIME: Duration = Duration::from_hours(7 * 24);
 
-/// How an invitation gets to whom it is for.
+/// How an invitation reaches the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// By mail.
     Mail,
-    /// By whoever asked for it: its token is in the answer, this once.
+    /// The caller passes it on: the answer contains its token, which is shown only once.
     ByHand,
 }
 
-/// Invites an address.
+/// Invites an e-mail address.
 ///
 /// # Errors
-/// `PERMISSION_DENIED` for a role above the caller's own; `NAME_TAKEN` for a member, or for an address that has an open
-/// invitation; `PLAN_LIMIT_REACHED`; `RATE_LIMITED`.
+/// `PERMISSION_DENIED` for a role higher than the caller's own; `NAME_TAKEN` for a member, or an address with
+/// an open invitation; `PLAN_LIMIT_REACHED`; `RATE_LIMITED`.
 pub async fn invite(
     scope: &Scope,
     email: &str,
@@ -71,7 +71,7 @@ pub async fn invite(
 ) -> Result<(InvitationId, Option<SecretString>)> {
     let email = email.trim();
     if !is_email(email) {
-        let detail = format!("`{email}` is no e-mail address.");
+        let detail = format!("`{email}` is not a valid e-mail address.");
         return Err(Problem::invalid_at("/email", "NOT_ALLOWED", detail));
     }
     if delivery == Delivery::Mail {
@@ -84,7 +84,7 @@ pub async fn invite(
     let (token, hash) = Token::generate(TokenKind::Link);
     let hash = match delivery {
         Delivery::ByHand => hash,
-        // The mail's own is made when it is sent.
+        // The real token is created when the mail is sent.
         Delivery::Mail => TokenHash(random_bytes()),
     };
     let row = invitations::ActiveModel {
@@ -110,18 +110,18 @@ pub async fn invite(
     Ok((row.id, (delivery == Delivery::ByHand).then_some(token)))
 }
 
-/// Refuses an address that is a member's, or has an open invitation; clears an expired one away.
+/// Refuses an address that belongs to a member or has an open invitation. Removes an expired one.
 async fn check_new(tx: &Tx, email: &str) -> Result<()> {
     if let Some(user) = by_email(tx.connection(), email).await?
         && super::members::find(tx, user.id).await?.is_some()
     {
-        return Err(Problem::new(Code::NameTaken, "This person is a member already."));
+        return Err(Problem::new(Code::NameTaken, "This person is already a member."));
     }
     for row in open_ones(tx).await? {
         if row.expires_at <= tx.now {
             end(tx, row).await?;
         } else if folded(&row.email) == folded(email) {
-            let detail = "This address is invited already; send that invitation again.";
+            let detail = "This address already has an open invitation. Send that one again.";
             return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
         }
     }
@@ -147,16 +147,17 @@ async fn end(tx: &Tx, row: invitations::Model) -> Result<()> {
     Ok(())
 }
 
-/// Puts the mail into the outbox.
+/// Puts the mail in the outbox.
 fn post(tx: &Tx, row: &invitations::Model) {
     let mail = Mail::Invitation { id: row.id };
     outbox::enqueue_mail(&tx.scope.core, tx.connection(), &mail, row.expires_at);
 }
 
-/// Sends an invitation again: it is good for another week, and its earlier links no longer are.
+/// Sends an invitation again. It is valid for another week, and its earlier links stop working.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for one that is over; `PERMISSION_DENIED` for a role above the caller's own; `RATE_LIMITED`.
+/// `NOT_FOUND`, also for one that has ended; `PERMISSION_DENIED` for a role higher than the caller's own;
+/// `RATE_LIMITED`.
 pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     let email = load(scope, scope.core.db.read(), id).await?.email;
     throttle::charge(&scope.core, &[Key::mail(&email)]).await?;
@@ -167,7 +168,7 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     let nothing: [u8; 32] = random_bytes();
     row.token_hash = Set(nothing.to_vec());
     row.expires_at = Set(tx.now.plus(LIFETIME));
-    // Whoever sends it again answers for it from now on.
+    // The person who sends it again now vouches for it.
     row.invited_by = Set(scope.request.caller.user());
     let row = row.update(tx.connection()).await?;
     post(&tx, &row);
@@ -175,10 +176,10 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     tx.commit().await
 }
 
-/// Takes an invitation back.
+/// Revokes an invitation.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for one that is over; `PERMISSION_DENIED` for a role above the caller's own.
+/// `NOT_FOUND`, also for one that has ended; `PERMISSION_DENIED` for a role higher than the caller's own.
 pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
     let tx = scope.begin().await?;
     let row = load(scope, tx.connection(), id).await?;
@@ -197,8 +198,9 @@ fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: InvitationId, 
     audit::record(tx, audit::Entry { operation, op, kind: RecordKind::Invitation, id: id.0, changes });
 }
 
-/// The letter of an invitation that is just being sent, with a new token, and to whom it goes; nothing if it is over.
-#[expect(clippy::disallowed_methods, reason = "the outbox names one invitation, of whatever organization")]
+/// Writes the mail for an invitation with a new token, at the moment of sending. Returns it with its recipient,
+/// or None if the invitation has ended.
+#[expect(clippy::disallowed_methods, reason = "the outbox names one invitation of any organization")]
 pub(super) async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);
     let now = core.clock.now().0;
@@ -222,38 +224,39 @@ pub(super) async fn compose(core: &Core, id: InvitationId) -> Result<Option<(Str
     Ok(Some((row.email, with_link(core, form, (&token, row.expires_at), &values))))
 }
 
-/// What somebody who accepts says of themselves.
+/// What the person sends when accepting.
 #[derive(Clone, Debug, Default)]
 pub struct Acceptance {
     /// The name, for a new account.
     pub name: Option<String>,
-    /// A new account's password, or the present one of an account that the caller is not signed in to.
+    /// The password for a new account, or the current one of an account the caller isn't signed in to.
     pub password: Option<SecretString>,
 }
 
-/// Somebody who has become a member.
+/// The membership that accepting created.
 #[derive(Clone, Copy, Debug)]
 pub struct Accepted {
-    /// Of which organization.
+    /// The organization joined.
     pub org: OrgId,
-    /// Who.
+    /// The new member.
     pub user: UserId,
-    /// As what.
+    /// The member's role.
     pub role: Role,
 }
 
-/// Makes whoever holds the link a member, and an account for them if there is none.
+/// Makes the holder of the link a member, creating an account if there is none.
 ///
 /// # Errors
-/// `LINK_INVALID`; `SIGN_IN_FAILED` where the address has an account and neither session nor password show that it is the
-/// caller's; `VALIDATION_FAILED` for a new account's name or password; `NAME_TAKEN` for a member; `RATE_LIMITED`.
+/// `LINK_INVALID`; `SIGN_IN_FAILED` if the address has an account and neither session nor password proves that
+/// it is the caller's; `VALIDATION_FAILED` for a new account's name or password; `NAME_TAKEN` for a member;
+/// `RATE_LIMITED`.
 pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Acceptance) -> Result<Accepted> {
     let core = &request.core;
     let address = Key::address(request.ip);
     throttle::charge(core, std::slice::from_ref(&address)).await?;
     let row = by_token(core, token).await?;
     let user = by_email(core.db.read(), &row.email).await?;
-    // Hashing takes its time; nobody waits for the transaction of it.
+    // Hashing is slow, so it happens before the transaction.
     let hash = prove(request, &row, user.as_ref(), said).await?;
     let scope = Scope::system_for(request, row.organization_id);
     let tx = scope.begin().await?;
@@ -291,7 +294,7 @@ async fn by_token(core: &Core, token: &SecretString) -> Result<invitations::Mode
     found.ok_or_else(links::invalid)
 }
 
-/// Shows that the account is the caller's; the hash of a password that is to be set.
+/// Proves that the account is the caller's. Returns the hash if a password is to be set.
 async fn prove(
     request: &Request,
     row: &invitations::Model,
@@ -306,7 +309,10 @@ async fn prove(
         return Ok(None);
     }
     let theirs = || {
-        let detail = format!("{} has an account: sign in to it, or send its password along.", row.email);
+        let detail = format!(
+            "{} already has an account. Sign in to it, or send its password with the request.",
+            row.email
+        );
         Problem::new(Code::SignInFailed, detail)
     };
     match user {
@@ -321,11 +327,11 @@ async fn prove(
             throttle::forgive(core, core.db.writer(), &pair).await?;
             Ok(None)
         }
-        // An account that is signed in to from elsewhere.
+        // The account signs in through a provider.
         Some(user) if super::identities::has(core, user.id).await? => Err(theirs()),
         _ => {
             let needed = |name: &str| {
-                let detail = format!("A new account needs a `{name}`.");
+                let detail = format!("A new account requires `{name}`.");
                 Problem::invalid_parameter(name, "REQUIRED", detail)
             };
             if user.is_none() && said.name.as_deref().is_none_or(|name| name.trim().is_empty()) {
@@ -341,7 +347,7 @@ async fn prove(
     }
 }
 
-/// An invitation is worth what whoever sent it is.
+/// An invitation gives no more than its sender still could.
 async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
     let Some(inviter) = row.invited_by else { return Ok(()) };
     let member: Option<members::Model> = super::members::find(tx, inviter).await?;
@@ -350,7 +356,7 @@ async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
     if holds { Ok(()) } else { Err(links::invalid()) }
 }
 
-/// An account that was there: the link has proved its address.
+/// For an existing account, the link has proved its address.
 async fn settle(
     tx: &Tx,
     user: users::Model,
@@ -384,7 +390,7 @@ async fn open_account(tx: &Tx, email: &str, said: &Acceptance, hash: Option<Stri
     Ok(row.insert(tx.connection()).await?)
 }
 
-/// Of two who accept at a time, one comes too late.
+/// If two requests accept at once, only one succeeds.
 async fn take(tx: &Tx, id: InvitationId, token: &SecretString, user: UserId) -> Result<()> {
     let hash = links::hash_of(token).ok_or_else(links::invalid)?;
     let taken = tx
@@ -401,8 +407,9 @@ async fn take(tx: &Tx, id: InvitationId, token: &SecretString, user: UserId) -> 
     if taken.rows_affected == 1 { Ok(()) } else { Err(links::invalid()) }
 }
 
-/// The open invitations of an address, in whatever organizations: a provider that vouches for the address may accept them.
-#[expect(clippy::disallowed_methods, reason = "an address may be invited into several organizations")]
+/// All open invitations for an address, in any organization. A provider that vouches for the address may accept
+/// them.
+#[expect(clippy::disallowed_methods, reason = "an address may be invited to several organizations")]
 pub(super) async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model>> {
     use sea_orm::{ExprTrait, sea_query::Func};
     let lower = Func::lower(Expr::col(invitations::Column::Email));
@@ -415,7 +422,7 @@ pub(super) async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations
     Ok(found.into_iter().filter(|invitation| folded(&invitation.email) == folded(email)).collect())
 }
 
-/// Accepts an invitation for somebody whose address a provider vouches for.
+/// Accepts an invitation for a person whose address a provider vouches for.
 pub(super) async fn accept_vouched(
     request: &Arc<Request>,
     row: &invitations::Model,

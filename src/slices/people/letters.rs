@@ -1,11 +1,11 @@
-//! What people are told by mail, and what their links lead to.
+//! The mails that people receive, and where their links lead.
 //!
-//! The links lead to pages of the panel: `/confirm-email`, `/reset-password` and `/accept-invitation`, each with
-//! `#token=…`, which the page hands to the mutation of the same name.
+//! Links lead to pages of the panel: `/confirm-email`, `/reset-password`, and `/accept-invitation`, each with
+//! `#token=…`, which the page passes to the mutation of the same name.
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Client, entity::users, invitations, links, users::by_id};
+use super::{SignInOrigin, entity::users, invitations, links, users::by_id};
 use crate::{
     base::{enums::OutboxKind, problem::Result, time::Timestamp},
     core::{
@@ -18,13 +18,13 @@ use crate::{
 
 pub(super) use crate::core::outbox::Notice;
 
-/// How long a notice is worth sending.
+/// How long a notice is still worth sending.
 const NOTICE_LIFETIME: std::time::Duration = std::time::Duration::from_hours(72);
 
-/// Sends the mail that is due, where mail is set up; how many have left.
+/// Sends the mail that is due, if mail is set up. Returns how many were sent.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn deliver_due(core: &Core) -> Result<u64> {
     if !core.mailer.is_on() {
         return Ok(0);
@@ -56,7 +56,7 @@ fn write(core: &Core, template: Template, values: &[(&str, &str)]) -> Letter {
     Letter::write(template, &[values, &[("site", core.mailer.site())]].concat())
 }
 
-/// The letter with a link to a page of the panel.
+/// A letter with a link to a page of the panel.
 pub(super) fn with_link(
     core: &Core,
     (template, page): (Template, &str),
@@ -67,45 +67,45 @@ pub(super) fn with_link(
     write(core, template, &[values, &[("link", &link), ("expires", &expires)]].concat())
 }
 
-/// The subject, and what has happened.
+/// The subject of a notice, and what happened.
 const fn words(what: Notice) -> (&'static str, &'static str) {
     match what {
         Notice::PasswordChanged => (
             "Your password was changed",
-            "The password of your account was changed. Other sessions were ended.",
+            "The password of your account was changed. Your other sessions were ended.",
         ),
         Notice::EmailChanged => (
             "Your e-mail address was changed",
-            "Your account has another e-mail address now; this one no longer belongs to it.",
+            "Your account now has a different e-mail address. This one no longer belongs to it.",
         ),
         Notice::SecondFactorOn => {
-            ("A second factor was set up", "Signing in to your account now takes a code from your app.")
+            ("A second factor was set up", "Signing in to your account now requires a code from your app.")
         }
         Notice::SecondFactorOff => (
             "The second factor was removed",
-            "Signing in to your account no longer takes a code from your app.",
+            "Signing in to your account no longer requires a code from your app.",
         ),
         Notice::SecondFactorReset => (
             "The second factor was reset",
-            "The operator of this installation has removed your second factor and its recovery codes: signing in no \
-             longer takes a code. Your sessions were ended.",
+            "The operator of this installation has removed your second factor and its recovery codes. Signing in no \
+             longer requires a code. Your sessions were ended.",
         ),
         Notice::PasswordReset => (
             "Your password was reset",
-            "The operator of this installation has removed your password and made a link that sets a new one. Your \
+            "The operator of this installation has removed your password and created a link for setting a new one. Your \
              sessions were ended.",
         ),
         Notice::RecoveryCodeUsed => (
             "A recovery code was used",
-            "Somebody signed in to your account with a recovery code. Each works once; renew them when few are left.",
+            "Someone signed in to your account with a recovery code. Each code works once. Get new ones when you are running low.",
         ),
         Notice::RecoveryCodesRenewed => (
-            "Recovery codes were renewed",
-            "Your account has new recovery codes; the old ones no longer work.",
+            "Your recovery codes were replaced",
+            "Your account has new recovery codes. The old ones no longer work.",
         ),
         Notice::RefreshTokenReused => (
-            "A session was ended for safety",
-            "One of your sessions was used from two places, which happens when it was copied. It was ended; sign in again.",
+            "A session was ended for your security",
+            "One of your sessions was used from two places, which can mean that it was stolen. It was ended. Please sign in again.",
         ),
         Notice::AccountLinked => {
             ("Another way to sign in", "An account with another provider can now sign in to your account.")
@@ -117,20 +117,20 @@ const fn words(what: Notice) -> (&'static str, &'static str) {
     }
 }
 
-/// Tells a person what has happened to their account, at `recipient`.
+/// Tells a person, at `recipient`, what happened to their account.
 pub(super) fn notify(
     core: &Core,
     tx: &Transaction,
     user: &users::Model,
     recipient: &str,
     notice: Notice,
-    from: &Client,
+    from: &SignInOrigin,
 ) {
     let from = from.ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
     post(core, tx, (user, recipient), notice, from);
 }
 
-/// Tells a person what the operator has done to their account.
+/// Tells a person what the operator did to their account.
 pub(super) fn notify_by_operator(core: &Core, tx: &Transaction, user: &users::Model, notice: Notice) {
     post(core, tx, (user, &user.email), notice, "the operator of this installation".to_owned());
 }

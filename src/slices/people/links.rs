@@ -1,8 +1,9 @@
-//! Links sent by mail, on the people's side: who may use which, once, and for how long.
+//! Mailed links: who may use which, once, and for how long.
 //!
-//! A row of `email_tokens` is written with the mail; its token is made only when the mail is sent ([`compose`]), and with
-//! each further try anew, so that only the last mail's link works. Until then the row holds random bytes that are the
-//! hash of nothing. The operator's own ([`by_hand`]) has its token at once. A newer link of the same kind replaces an older one.
+//! A row of `email_tokens` is written together with the mail's outbox row. Its token is only created when the
+//! mail is sent ([`compose`]), and again on every retry, so that only the last mail's link works. Until then
+//! the row holds random bytes that are the hash of nothing. A link that the operator hands over ([`by_hand`])
+//! gets its token at once. A newer link of the same kind replaces an older one.
 
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ use crate::{
 /// What a link does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Proves an address.
+    /// Confirms an address.
     Confirm,
     /// Sets a new password.
     Reset,
@@ -58,7 +59,7 @@ impl Purpose {
     }
 }
 
-/// Replaces the person's links of this kind by a new one, which a mail brings to `email`.
+/// Replaces the person's links of this kind with a new one, mailed to `email`.
 pub(super) async fn send(
     core: &Core,
     tx: &Transaction,
@@ -71,7 +72,8 @@ pub(super) async fn send(
     Ok(())
 }
 
-/// The same by hand: its token, and until when it is good. Whoever hands it over answers for the address.
+/// Creates a link to hand over in person. Returns its token and expiry. Whoever hands it over vouches for the
+/// address.
 pub(super) async fn by_hand(
     core: &Core,
     db: &impl ConnectionTrait,
@@ -105,7 +107,7 @@ async fn replace(
     Ok(row.insert(db).await?)
 }
 
-/// Ends the person's links of this kind.
+/// Withdraws the person's links of this kind.
 pub(super) async fn withdraw(
     core: &Core,
     db: &impl ConnectionTrait,
@@ -116,7 +118,7 @@ pub(super) async fn withdraw(
     Ok(())
 }
 
-/// Ends the person's links that would make another address than `email` theirs.
+/// Withdraws the person's links that would change their address to anything but `email`.
 pub(super) async fn withdraw_others(
     core: &Core,
     db: &impl ConnectionTrait,
@@ -136,7 +138,8 @@ fn withdrawal(core: &Core, user: UserId, purpose: Purpose) -> UpdateMany<email_t
         .filter(email_tokens::Column::UsedAt.is_null())
 }
 
-/// The letter of a link that is just being sent, with a new token, and to whom it goes; nothing if the link is over.
+/// Writes the mail for a link with a new token, at the moment of sending. Returns it with its recipient, or
+/// None if the link has ended.
 #[expect(clippy::disallowed_methods, reason = "a link belongs to a person, and is named by the mail's row")]
 pub(super) async fn compose(core: &Core, id: i64) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);
@@ -160,7 +163,8 @@ pub(super) async fn compose(core: &Core, id: i64) -> Result<Option<(String, Lett
     Ok(Some((email, letter)))
 }
 
-/// Uses a link: whose it is, and the address that it proves. Of two who use one at a time, one comes too late.
+/// Uses a link. Returns whose it is and the address it proves. If two requests use it at once, only one
+/// succeeds.
 ///
 /// # Errors
 /// `LINK_INVALID`.
@@ -191,12 +195,12 @@ pub(super) async fn redeem(
     }
 }
 
-/// The hash of a link's token; none for what can't be one.
+/// The hash of a link's token, or None if it can't be a token.
 pub(super) fn hash_of(token: &SecretString) -> Option<TokenHash> {
     Token::parse_kind(TokenKind::Link, token.expose_secret().trim()).map(|token| token.hash)
 }
 
-/// The one answer to every link that is no good.
+/// The one answer for every link that doesn't work.
 pub(super) fn invalid() -> Problem {
-    Problem::new(Code::LinkInvalid, "The link was used, has expired, or a newer one has replaced it.")
+    Problem::new(Code::LinkInvalid, "The link was already used, has expired, or was replaced by a newer one.")
 }

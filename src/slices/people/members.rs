@@ -1,8 +1,9 @@
-//! Members: who belongs to an organization, and as what.
+//! Members: who belongs to an organization, and in which role.
 //!
-//! Two rules hold whatever the policy says: nobody gives, takes or changes a role above their own, and an
-//! organization keeps at least one OWNER who can sign in (only the operator may disable the last one). For the second, each change holds the organization while it counts, so
-//! that the last two owners can't remove each other at the same moment.
+//! Two rules hold whatever the policy says: nobody gives, takes, or changes a role above their own, and an
+//! organization keeps at least one OWNER who can sign in (only the operator may disable the last one). For the
+//! second rule, each change locks the organization while counting, so that the last two owners can't remove
+//! each other at the same time.
 
 use std::collections::HashSet;
 
@@ -30,10 +31,10 @@ use crate::{
     },
 };
 
-/// Those of `users` who are no members of the transaction's organization, in their order.
+/// The `users` who aren't members of the transaction's organization, in their given order.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
     if users.is_empty() {
         return Ok(Vec::new());
@@ -44,10 +45,10 @@ pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
     Ok(users.iter().copied().filter(|user| !found.contains(user)).collect())
 }
 
-/// What a user is in the scope's organization; none if no member.
+/// A user's role in the scope's organization. None for a user who isn't a member.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn role_of(scope: &Scope, user: UserId) -> Result<Option<Role>> {
     let found = scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
     Ok(found.one(scope.core.db.read()).await?.map(|member| member.role))
@@ -56,22 +57,23 @@ pub async fn role_of(scope: &Scope, user: UserId) -> Result<Option<Role>> {
 /// Whether the transaction's organization has a member with one of these roles who can sign in.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn has_member_with(tx: &Tx, roles: &[Role]) -> Result<bool> {
     Ok(enabled(tx, roles).count(tx.connection()).await? > 0)
 }
 
-/// The members with one of these roles whose accounts are not disabled.
+/// The members with one of these roles whose accounts are enabled.
 fn enabled(tx: &Tx, roles: &[Role]) -> Select<members::Entity> {
     let enabled = Expr::cust("user_id IN (SELECT id FROM users WHERE disabled_at IS NULL)");
     let found = tx.scope.find::<members::Entity>();
     found.filter(members::Column::Role.is_in(roles.iter().copied())).filter(enabled)
 }
 
-/// Makes a user a member.
+/// Adds a member.
 ///
 /// # Errors
-/// `NAME_TAKEN` for somebody who is one; `PERMISSION_DENIED` for a role above the caller's own; `PLAN_LIMIT_REACHED`.
+/// `NAME_TAKEN` for an existing member; `PERMISSION_DENIED` for a role above the caller's own;
+/// `PLAN_LIMIT_REACHED`.
 pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
     let tx = scope.begin().await?;
     add_to(&tx, user, role).await?;
@@ -80,7 +82,7 @@ pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
     Ok(())
 }
 
-/// [`add_member`] as a part of something larger, which calls `cache.invalidate_after` before its end.
+/// [`add_member`] inside the caller's transaction. The caller runs `cache.invalidate_after` before committing.
 ///
 /// # Errors
 /// As [`add_member`].
@@ -88,7 +90,7 @@ pub async fn add_to(tx: &Tx, user: UserId, role: Role) -> Result<()> {
     require_reach(tx, role)?;
     orgs::check_limit(tx, Limit::Members, tx.scope.find::<members::Entity>()).await?;
     if find(tx, user).await?.is_some() {
-        return Err(Problem::new(Code::NameTaken, "This user is a member already."));
+        return Err(Problem::new(Code::NameTaken, "This user is already a member."));
     }
     let member = members::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -101,7 +103,7 @@ pub async fn add_to(tx: &Tx, user: UserId, role: Role) -> Result<()> {
     Ok(())
 }
 
-/// Changes what a member is.
+/// Changes a member's role.
 ///
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a role above the caller's own, before or after; `LAST_OWNER`.
@@ -120,8 +122,8 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
     Ok(())
 }
 
-/// Makes a user an OWNER, whatever they were; says what that was. A part of something larger, which holds the
-/// organization and calls `cache.invalidate_after` before its end.
+/// Makes a user an OWNER and returns their previous role. Runs in the caller's transaction; the caller locks
+/// the organization and runs `cache.invalidate_after` before committing.
 ///
 /// # Errors
 /// As [`add_member`].
@@ -146,7 +148,7 @@ async fn set_role(tx: &Tx, member: members::Model, role: Role) -> Result<()> {
     Ok(())
 }
 
-/// Takes a member out of the organization. What they made stays; so do service tokens that they issued.
+/// Removes a member from the organization. What they created stays, including service tokens they issued.
 ///
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a member above the caller; `LAST_OWNER`.
@@ -154,7 +156,7 @@ pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
     take_out(scope, user, "removeMember").await
 }
 
-/// Takes the caller out of the organization.
+/// Removes the caller from the organization.
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; `LAST_OWNER`.
@@ -180,14 +182,14 @@ async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Resul
     Ok(())
 }
 
-/// Refuses a role above the caller's own. The operator stands above all; a service token below.
+/// Refuses a role above the caller's own. The operator is above all roles, a service token below.
 pub(super) fn require_reach(tx: &Tx, role: Role) -> Result<()> {
     let reaches = match (&tx.scope.request.caller, tx.scope.membership.role) {
         (Caller::System, _) => true,
         (_, Some(own)) => !role.is_above(own),
         (_, None) => false,
     };
-    let detail = || format!("The role {role} stands above your own.");
+    let detail = || format!("The role {role} is higher than your own.");
     if reaches { Ok(()) } else { Err(Problem::new(Code::PermissionDenied, detail())) }
 }
 
@@ -198,7 +200,7 @@ async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
     }
     Err(Problem::new(
         Code::LastOwner,
-        "An organization keeps at least one OWNER who can sign in; make somebody else one first.",
+        "An organization needs at least one OWNER who can sign in. Make someone else an OWNER first.",
     ))
 }
 

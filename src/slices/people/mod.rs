@@ -1,18 +1,19 @@
-//! People: users, their sessions, their membership of organizations; and service tokens.
+//! People: users, their sessions and memberships, and service tokens.
 //!
-//! A user is a person with an e-mail address and a password, of no organization; a membership gives them a role
-//! in one. Who may: `member.*`, `token.*` inside an organization; their own account, everybody who is signed in.
-//! What belongs to no organization (users, sessions, links, second factors) can't go through a scope: those files find
-//! rows by themselves, always by the person or by a secret that names one, and write through the database's own
-//! transactions. Whatever ends a credential or
-//! changes a membership makes the process forget what it knew of them ([`invalidate_all`](crate::core::access::CredentialCache::invalidate_all)).
+//! A user is a person with an e-mail address and a password who belongs to no organization; a membership gives
+//! them a role in one. Permissions: `member.*`, `token.*` in an organization; anyone signed in can manage their
+//! own account. Data outside organizations (users, sessions, links, second factors) can't go through a scope:
+//! those files look up rows themselves, always by person or by a secret that identifies one, and write through
+//! the database's own transactions. Whatever ends a credential or changes a membership also clears the
+//! process's cache of it ([`invalidate_all`](crate::core::access::CredentialCache::invalidate_all)).
 //!
-//! - `users.rs`, `members.rs`, `invitations.rs`: who there is, who belongs where, and how they get there.
-//! - `signin.rs`, `factor.rs`, `sessions.rs`, `throttle.rs`: from a password and a code to a session, at a bounded pace.
-//! - `credentials.rs`, `links.rs`, `letters.rs`: one's own name, address and password; what mail brings.
-//! - `oidc/`, `identities.rs`: signing in with an account elsewhere, and unlinking it.
-//! - `operator.rs`, `directory.rs`: what the operator does to accounts at the command line, and sees of them.
-//! - `account.rs`, `own.rs`, `graphql.rs`: all of that in the schema.
+//! - `users.rs`, `members.rs`, `invitations.rs`: accounts, memberships, and how people join.
+//! - `signin.rs`, `factor.rs`, `sessions.rs`, `throttle.rs`: from password and code to a session, with rate
+//!   limits.
+//! - `credentials.rs`, `links.rs`, `letters.rs`: a person's name, address, and password; mails and their links.
+//! - `oidc/`, `identities.rs`: signing in with an account at another provider, and unlinking it.
+//! - `operator.rs`, `directory.rs`: the operator's commands on accounts, and the operator's view of them.
+//! - `account.rs`, `own.rs`, `graphql.rs`: the GraphQL schema for all of this.
 
 pub mod account;
 mod credentials;
@@ -52,12 +53,12 @@ pub use self::{
         update_member,
     },
     operator::{
-        Disabled, Enabled, House, NewLink, WithoutFactor, disable as disable_user, enable as enable_user,
-        reset_password as reset_user_password, reset_second_factor,
+        Disabled, Enabled, NewLink, OrganizationRef, WithoutFactor, disable as disable_user,
+        enable as enable_user, reset_password as reset_user_password, reset_second_factor,
     },
     sessions::{
-        Client, OpenSession, SignedIn, create_session, open_sessions, refresh_session, revoke_other_sessions,
-        revoke_session, sign_out,
+        OpenSession, SignInOrigin, SignedIn, create_session, open_sessions, refresh_session,
+        revoke_other_sessions, revoke_session, sign_out,
     },
     signin::{Challenge, Step, complete_sign_in, exchange, sign_in},
     tokens::{EditToken, NewToken, OVERLAP, create_token, revoke_token, rotate_token, tokens, update_token},

@@ -1,8 +1,8 @@
-//! What the operator of the installation does to accounts: locks somebody out and lets them in again, helps those who
-//! have lost what they sign in with. No policy binds the operator, and no request leads here.
+//! The operator's commands on accounts: disable and enable them, and help people who lost what they sign in
+//! with. No policy applies to the operator, and no request leads here.
 //!
-//! A service that runs is another process than the command line: it remembers a credential for
-//! [`CREDENTIALS_KEPT`](crate::core::access::CREDENTIALS_KEPT), and asks about open sockets and streams every
+//! The running service is another process: it caches a credential for
+//! [`CREDENTIALS_KEPT`](crate::core::access::CREDENTIALS_KEPT), and checks open sockets and streams every
 //! [`RECHECK`](crate::fields::RECHECK).
 
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryResult, Set, Statement};
@@ -33,77 +33,79 @@ use crate::{
     },
 };
 
-/// An organization, as the operator is told of it.
+/// An organization by id and name, in the operator's output.
 #[derive(Clone, Debug, Serialize)]
-pub struct House {
-    /// Identifies it.
+pub struct OrganizationRef {
+    /// Its id.
     pub id: OrgId,
     /// The name.
     pub name: String,
 }
 
-/// What disabling an account has done, and what it leaves.
+/// The result of disabling an account.
 #[derive(Clone, Debug, Serialize)]
 pub struct Disabled {
-    /// Whose account.
+    /// The account's id.
     pub id: UserId,
     /// The address.
     pub email: String,
-    /// False if it was disabled before.
+    /// False if it was already disabled.
     pub changed: bool,
-    /// Since when.
+    /// When it was disabled.
     pub disabled_at: Timestamp,
-    /// How many sessions were open.
+    /// The number of sessions ended.
     pub sessions_ended: i64,
-    /// Those of the person's organizations that have no OWNER who can sign in.
-    pub organizations_without_owner: Vec<House>,
-    /// The service tokens that the person has made: they are the organizations', and still work.
+    /// The person's organizations that now have no OWNER who can sign in.
+    pub organizations_without_owner: Vec<OrganizationRef>,
+    /// The person's service tokens. They belong to organizations and keep working.
     pub service_tokens: Vec<MadeToken>,
 }
 
-/// What enabling an account has done.
+/// The result of enabling an account.
 #[derive(Clone, Debug, Serialize)]
 pub struct Enabled {
-    /// Whose account.
+    /// The account's id.
     pub id: UserId,
     /// The address.
     pub email: String,
-    /// False if it was enabled before.
+    /// False if it was already enabled.
     pub changed: bool,
 }
 
 /// An account whose second factor was removed.
 #[derive(Clone, Debug, Serialize)]
 pub struct WithoutFactor {
-    /// Whose account.
+    /// The account's id.
     pub id: UserId,
     /// The address.
     pub email: String,
-    /// How many sessions were open.
+    /// The number of sessions ended.
     pub sessions_ended: i64,
-    /// Those of the person's organizations that let them in only once they have set up another one.
-    pub organizations_requiring_one: Vec<House>,
+    /// The person's organizations that require a second factor, and keep the person out until they set up a new
+    /// one.
+    pub organizations_requiring_one: Vec<OrganizationRef>,
 }
 
-/// An account whose password was removed, and the link that sets another one. It is shown this once.
+/// An account whose password was removed, with a link for setting a new one. Shown only once.
 #[derive(Debug)]
 pub struct NewLink {
-    /// Whose account.
+    /// The account's id.
     pub id: UserId,
     /// The address.
     pub email: String,
-    /// How many sessions were open.
+    /// The number of sessions ended.
     pub sessions_ended: i64,
-    /// Whether the account is disabled: the link works once it no longer is.
+    /// Whether the account is disabled. If so, the link works once it is enabled.
     pub is_disabled: bool,
     /// The link's token.
     pub token: SecretString,
-    /// Until when it is good.
+    /// When the link expires.
     pub expires_at: Timestamp,
 }
 
-/// Locks somebody out: ends every session, sign-in and link of theirs. Also the last OWNER of an organization: an account
-/// in wrong hands can't wait. What that leaves is told.
+/// Disables an account and ends all its sessions, sign-ins, and links. Works on the last OWNER of an
+/// organization too, because a compromised account can't wait. The result names the organizations left without
+/// one.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -121,7 +123,7 @@ pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
         let changes = json!({ "disabled_at": disabled_at, "sessions": "revoked" });
         record_personal(&tx, Origin::operator(core), PersonalEntry::done("disableUser", user, changes));
     }
-    let organizations_without_owner = houses(core, &tx, user, WITHOUT_OWNER).await?;
+    let organizations_without_owner = organizations_where(core, &tx, user, WITHOUT_OWNER).await?;
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
     Ok(Disabled {
@@ -135,7 +137,7 @@ pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
     })
 }
 
-/// Lets somebody in again, with what they signed in with before; sessions from before stay ended.
+/// Enables an account again, with the same ways to sign in. Ended sessions stay ended.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -145,7 +147,7 @@ pub async fn enable(core: &Core, user: UserId) -> Result<Enabled> {
     let changed = person.disabled_at.is_some();
     if changed {
         set_disabled(core, &tx, &person, None).await?;
-        // What was let through in the moment before every process knew, and what somebody's SQL has left.
+        // Ends sessions that slipped in before every process knew, or that manual SQL left open.
         end_sessions(core, &tx, user, None).await?;
         links::withdraw_others(core, &tx, user, &person.email).await?;
         let changes = json!({ "disabled_at": null });
@@ -156,10 +158,10 @@ pub async fn enable(core: &Core, user: UserId) -> Result<Enabled> {
     Ok(Enabled { id: user, email: person.email, changed })
 }
 
-/// Removes a second factor that was lost, with its recovery codes. Every session ends, and the person is told by mail.
+/// Removes a lost second factor and its recovery codes. Ends all sessions and tells the person by mail.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` where there is none.
+/// `NOT_FOUND`; `CONFLICT` without a second factor.
 pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFactor> {
     let tx = core.db.begin().await?;
     let person = hold(&tx, user).await?;
@@ -173,14 +175,14 @@ pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFac
     notify_by_operator(core, &tx, &person, Notice::SecondFactorReset);
     let changes = json!({ "second_factor": false, "sessions": "revoked" });
     record_personal(&tx, Origin::operator(core), PersonalEntry::done("resetSecondFactor", user, changes));
-    let organizations_requiring_one = houses(core, &tx, user, REQUIRING_FACTOR).await?;
+    let organizations_requiring_one = organizations_where(core, &tx, user, REQUIRING_FACTOR).await?;
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
     Ok(WithoutFactor { id: user, email: person.email, sessions_ended, organizations_requiring_one })
 }
 
-/// Takes somebody's password away and makes a link that sets another one, for the operator to hand over. Every session
-/// ends, and the person is told by mail. A second factor stays.
+/// Removes a password and creates a link for setting a new one, which the operator hands over. Ends all
+/// sessions and tells the person by mail. A second factor stays.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -216,8 +218,8 @@ async fn set_disabled(
     Ok(())
 }
 
-/// Ends the sessions and whatever could bring somebody else in: sign-ins under way, links to a new password, links that
-/// would make another address the account's. How many sessions were open.
+/// Ends the sessions and everything that could let someone else in: sign-ins in progress, password links, and
+/// links that would change the address. Returns how many sessions were open.
 async fn end_everything(core: &Core, tx: &Transaction, person: &users::Model) -> Result<i64> {
     let sql = "SELECT COUNT(DISTINCT family) FROM sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2";
     let values = [person.id.0.into(), core.clock.now().0.into()];
@@ -226,8 +228,8 @@ async fn end_everything(core: &Core, tx: &Transaction, person: &users::Model) ->
     Ok(open.map_or(Ok(0), |row| row.try_get_by(0))?)
 }
 
-/// Holds the organizations that the person is an OWNER of, as everybody does who counts owners. Before the person: whoever
-/// accepts an invitation takes them in this order.
+/// Locks the organizations the person is an OWNER of, as everyone who counts owners does. Lock these before the
+/// person: accepting an invitation uses the same order.
 async fn lock_owned(core: &Core, tx: &Transaction, user: UserId) -> Result<()> {
     if core.db.backend() == DbBackend::Postgres {
         let sql = "SELECT 1 FROM organizations WHERE id IN (SELECT organization_id FROM members WHERE user_id = $1 \
@@ -242,16 +244,21 @@ const WITHOUT_OWNER: &str = "m.role = 'OWNER' AND NOT EXISTS (SELECT 1 FROM memb
                              WHERE x.organization_id = m.organization_id AND x.role = 'OWNER' AND u.disabled_at IS NULL)";
 const REQUIRING_FACTOR: &str = "o.require_second_factor";
 
-/// Those of the person's organizations of which this holds.
-async fn houses(core: &Core, tx: &Transaction, user: UserId, condition: &str) -> Result<Vec<House>> {
+/// The person's organizations that meet the condition.
+async fn organizations_where(
+    core: &Core,
+    tx: &Transaction,
+    user: UserId,
+    condition: &str,
+) -> Result<Vec<OrganizationRef>> {
     let sql = format!(
         "SELECT o.id, o.name FROM members m JOIN organizations o ON o.id = m.organization_id \
          WHERE m.user_id = $1 AND {condition} ORDER BY o.id"
     );
     let rows =
         tx.query_all_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()])).await?;
-    let read = |row: &QueryResult| -> Result<House> {
-        Ok(House { id: row.try_get_by(0)?, name: row.try_get_by(1)? })
+    let read = |row: &QueryResult| -> Result<OrganizationRef> {
+        Ok(OrganizationRef { id: row.try_get_by(0)?, name: row.try_get_by(1)? })
     };
     rows.iter().map(read).collect()
 }

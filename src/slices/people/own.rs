@@ -1,7 +1,8 @@
-//! One's own account in the schema: name, address, password, second factor; and accepting an invitation.
+//! The caller's own account in the GraphQL schema: name, address, password, second factor, and accepting an
+//! invitation.
 //!
-//! What a link allows is open to anyone: the link's token says who it is. Everything of the kind is charged to the
-//! address that it comes from (`throttle.rs`).
+//! Anyone may use a link: its token says who they are. All of these are rate-limited by IP address
+//! (`throttle.rs`).
 
 use async_graphql::{Context, Object, SimpleObject};
 
@@ -20,25 +21,25 @@ use crate::{
     },
 };
 
-/// A second factor that is being set up: shown this once, and good for nothing until `confirmTotp` has seen a code.
+/// A second factor being set up. Shown only once, and not in use until `confirmTotp` has seen a code.
 #[derive(SimpleObject)]
 pub struct TotpEnrolment {
-    /// The secret in base32, to be typed into an app.
+    /// The secret in base32, for typing into an app.
     #[graphql(directive = shown_once::apply())]
     pub secret: String,
-    /// The same as an `otpauth` address, to be shown as a QR code.
+    /// The same secret as an `otpauth` URL, for a QR code.
     #[graphql(directive = shown_once::apply())]
     pub url: String,
 }
 
-/// What accepting an invitation gives.
+/// The result of accepting an invitation.
 #[derive(SimpleObject)]
 pub struct AcceptedInvitation {
     /// The organization.
     pub organization_id: OrgId,
-    /// What the person is in it.
+    /// The person's role in it.
     pub role: Role,
-    /// The person, who may have been made just now.
+    /// The person, whose account may be new.
     pub user: User,
 }
 
@@ -48,7 +49,8 @@ pub struct OwnMutation;
 
 #[Object]
 impl OwnMutation {
-    /// Sends a link to the caller's address that confirms it (`confirmEmail`); nothing if it is confirmed.
+    /// Mails the caller a link that confirms their address (`confirmEmail`). Does nothing if it is already
+    /// confirmed.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn request_email_confirmation(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {
@@ -58,7 +60,7 @@ impl OwnMutation {
         .await
     }
 
-    /// Takes an address as confirmed, by the token of a link that was sent to it.
+    /// Confirms an e-mail address with the token of a link mailed to it.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn confirm_email(
         &self,
@@ -73,7 +75,8 @@ impl OwnMutation {
         .await
     }
 
-    /// Sends a link that leads to a new password, if there is such an account; whether there is one is not told.
+    /// Mails a link for setting a new password, if the account exists. The answer doesn't reveal whether it
+    /// does.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn request_password_reset(
         &self,
@@ -88,7 +91,7 @@ impl OwnMutation {
         .await
     }
 
-    /// Sets a new password, by the token of a link. Ends every session of the person.
+    /// Sets a new password with the token of a link. Ends all of the person's sessions.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn reset_password(
         &self,
@@ -120,14 +123,14 @@ impl OwnMutation {
         .await
     }
 
-    /// Sends a link to another address; with the link (`confirmEmail`), it becomes the caller's.
+    /// Mails a link to a new address. Using it (`confirmEmail`) makes the address the caller's.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn change_email(
         &self,
         ctx: &Context<'_>,
         #[graphql(directive = bounds::apply(length(1, 254)))] email: String,
         #[graphql(
-            desc = "The caller's password, where they have one.",
+            desc = "The caller's password, if they have one.",
             directive = bounds::apply(length(1, 256))
         )]
         password: Option<SecretText>,
@@ -156,13 +159,13 @@ impl OwnMutation {
         .await
     }
 
-    /// Begins to set up a second factor; `confirmTotp` makes it count.
+    /// Starts setting up a second factor. `confirmTotp` turns it on.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn begin_totp(
         &self,
         ctx: &Context<'_>,
         #[graphql(
-            desc = "The caller's password, where they have one.",
+            desc = "The caller's password, if they have one.",
             directive = bounds::apply(length(1, 256))
         )]
         password: Option<SecretText>,
@@ -176,7 +179,7 @@ impl OwnMutation {
         .await
     }
 
-    /// Makes the second factor count, by a code of it. Answers with ten recovery codes, shown this once.
+    /// Turns the second factor on, given a code from it. Returns ten recovery codes, which are shown only once.
     #[graphql(directive = open::apply("SIGNED_IN"), directive = shown_once::apply())]
     async fn confirm_totp(
         &self,
@@ -192,11 +195,11 @@ impl OwnMutation {
         &self,
         ctx: &Context<'_>,
         #[graphql(
-            desc = "The caller's password, where they have one.",
+            desc = "The caller's password, if they have one.",
             directive = bounds::apply(length(1, 256))
         )]
         password: Option<SecretText>,
-        #[graphql(desc = "A code of the app, or a recovery code.", directive = bounds::apply(length(1, 40)))]
+        #[graphql(desc = "A code from the app, or a recovery code.", directive = bounds::apply(length(1, 40)))]
         code: SecretText,
     ) -> Answer<bool> {
         answer(async {
@@ -208,19 +211,19 @@ impl OwnMutation {
         .await
     }
 
-    /// Replaces the recovery codes. The new ones are shown this once.
+    /// Replaces the recovery codes. The new ones are shown only once.
     #[graphql(directive = open::apply("SIGNED_IN"), directive = shown_once::apply())]
     async fn regenerate_recovery_codes(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "A code of the app, or a recovery code.", directive = bounds::apply(length(1, 40)))]
+        #[graphql(desc = "A code from the app, or a recovery code.", directive = bounds::apply(length(1, 40)))]
         code: SecretText,
     ) -> Answer<Vec<String>> {
         answer(async { super::regenerate(ctx.request(), ctx.admit()?.person()?, &code.0).await }).await
     }
 
-    /// Makes whoever holds an invitation's link a member. Who has an account for the invited address is signed in to it,
-    /// or sends its password along; who has none sends a name and a password, and has one from then on.
+    /// Makes the holder of an invitation's link a member. If the invited address has an account, sign in to it
+    /// first or send its password. Otherwise send a name and a password for a new account.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn accept_invitation(
         &self,

@@ -1,14 +1,16 @@
 //! Sessions: how a person stays signed in.
 //!
-//! Signing in opens a session with two tokens. The access token is a JWT of a few minutes. The refresh token is used
-//! once: it opens the next generation of the same family, with a refresh token of its own. A refresh token that comes
-//! a second time was stolen, or its answer was; nobody can say which of the two holders is the thief, so the
-//! whole family ends, and the person is told. That is why used generations are kept until they would have expired.
+//! Signing in opens a session with two tokens. The access token is a JWT that lasts a few minutes. The refresh
+//! token works once: using it opens the next generation of the same family, with its own refresh token. If a
+//! refresh token is used a second time, either it or the answer was stolen. Nobody can tell which of the two
+//! holders is the thief, so the whole family ends, and the person is told. That is why used generations are
+//! kept until they would have expired.
 //!
-//! For [`GRACE`] after its use the same client may use a token again: an answer got lost, or several tabs refreshed at
-//! once. Each time it gets the same heir, so that of one token there are never two. The heir's token is kept nowhere: it is
-//! derived from the used one and the key file, and can be made again by nobody who lacks either. If the answer was not lost
-//! but stolen, two have the heir; the one who uses it second, later than that, ends the family.
+//! For [`GRACE`] after its use the same client may use a token again, in case an answer was lost or several
+//! tabs refreshed at once. It gets the same heir each time, so one token never has two. The heir's token isn't
+//! stored anywhere: it is derived from the used token and the key file, and nobody without both can derive it
+//! again. If the answer was stolen rather than lost, two parties have the heir, and the one who uses it second,
+//! after the grace period, ends the family.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -45,42 +47,42 @@ use crate::{
     },
 };
 
-/// For how long a used refresh token is taken again.
+/// How long a used refresh token is accepted again.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Where a sign-in comes from: what the person sees in the list of their sessions.
+/// Where a sign-in came from, as shown in the person's list of sessions.
 #[derive(Clone, Debug, Default)]
-pub struct Client {
-    /// The address.
+pub struct SignInOrigin {
+    /// The IP address.
     pub ip: Option<IpAddr>,
-    /// What the browser calls itself.
+    /// The browser's User-Agent.
     pub user_agent: Option<String>,
-    /// The request, as the response and the log name it.
+    /// The request id, as in the response and the log.
     pub request_id: String,
 }
 
-impl Client {
-    /// Where a request comes from.
+impl SignInOrigin {
+    /// The origin of a request.
     #[must_use]
     pub fn of(request: &Request) -> Self {
         Self { ip: request.ip, user_agent: request.user_agent.clone(), request_id: request.id.clone() }
     }
 }
 
-/// The tokens of a session, shown this once.
+/// The tokens of a session. Shown only once.
 #[derive(Debug)]
 pub struct SignedIn {
-    /// Whose session it is.
+    /// The person who signed in.
     pub user: UserId,
     /// The session.
     pub session: SessionId,
-    /// What requests carry.
+    /// The token that requests carry.
     pub access_token: SecretString,
-    /// Until when.
+    /// When it expires.
     pub access_token_expires_at: Timestamp,
-    /// What renews it, once.
+    /// The token that renews the session, once.
     pub refresh_token: SecretString,
-    /// Until when.
+    /// When it expires.
     pub refresh_token_expires_at: Timestamp,
 }
 
@@ -88,29 +90,29 @@ pub struct SignedIn {
 #[derive(Clone, Debug, SimpleObject, Serialize)]
 #[graphql(name = "Session")]
 pub struct OpenSession {
-    /// Identifies the session until it is refreshed.
+    /// The session's id. It changes when the session is refreshed.
     pub id: SessionId,
-    /// Whether it is the one that asks.
+    /// Whether it is the current session.
     #[serde(skip)]
     pub current: bool,
-    /// What the browser calls itself.
+    /// The browser's User-Agent.
     pub user_agent: Option<String>,
-    /// The address that it was last refreshed from.
+    /// The IP address it was last refreshed from.
     pub ip: Option<String>,
-    /// When it was last refreshed, or opened.
+    /// When it was opened or last refreshed.
     pub refreshed_at: Timestamp,
     /// When it was last used.
     pub last_used_at: Option<Timestamp>,
-    /// When it ends unless it is refreshed.
+    /// When it expires unless it is refreshed.
     pub expires_at: Timestamp,
 }
 
-/// Opens a session for a person as they were when they showed who they are.
+/// Opens a session, if the person's credentials are still those that they proved.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for an account that is disabled, or that has another password or second factor by now.
+/// `SIGN_IN_FAILED` for a disabled account, or one whose password or second factor has changed since.
 pub(super) async fn open_for(request: &Request, known: &users::Model) -> Result<SignedIn> {
-    let (core, client) = (&request.core, Client::of(request));
+    let (core, client) = (&request.core, SignInOrigin::of(request));
     let tx = request.begin().await?;
     let (user, signed_in) = opened(core, &tx, known, &client).await?;
     note(core, &tx, "signIn", &user, signed_in.session, &client);
@@ -118,11 +120,11 @@ pub(super) async fn open_for(request: &Request, known: &users::Model) -> Result<
     Ok(signed_in)
 }
 
-/// A session that the operator opens for a person who has shown nothing: the log says whose doing it is.
+/// Opens a session on the operator's behalf, for a person who has proved nothing. The audit log says so.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for an account that is disabled.
-pub async fn create_session(core: &Core, user: UserId, client: Client) -> Result<SignedIn> {
+/// `SIGN_IN_FAILED` for a disabled account.
+pub async fn create_session(core: &Core, user: UserId, client: SignInOrigin) -> Result<SignedIn> {
     let known = by_id(core.db.read(), user).await?;
     let tx = core.db.begin().await?;
     let (user, signed_in) = opened(core, &tx, &known, &client).await?;
@@ -136,7 +138,7 @@ async fn opened(
     core: &Core,
     tx: &Transaction,
     known: &users::Model,
-    client: &Client,
+    client: &SignInOrigin,
 ) -> Result<(users::Model, SignedIn)> {
     let user = hold_unchanged(tx, known).await?;
     if user.disabled_at.is_some() {
@@ -148,30 +150,30 @@ async fn opened(
     Ok((user, signed_in))
 }
 
-/// The person, held until the transaction ends, if what they sign in with is what it was when they showed it. Somebody
-/// whose password is replaced while it is compared (which takes its time) does not get in with the old one.
+/// Locks the person until the transaction ends, if their credentials are still those they proved. Comparing a
+/// password takes a while, and one that is replaced meanwhile must not let anyone in.
 pub(super) async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
     let user = hold(tx, known.id).await?;
     let credentials = |user: &users::Model| (user.password_hash.clone(), user.totp_confirmed_at);
     if credentials(&user) == credentials(known) {
         return Ok(user);
     }
-    Err(Problem::new(Code::SignInFailed, "The account was changed meanwhile; sign in again."))
+    Err(Problem::new(Code::SignInFailed, "The account has changed in the meantime. Sign in again."))
 }
 
-/// Renews a session by its refresh token.
+/// Renews a session with its refresh token.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for a token that is unknown, revoked or used; `TOKEN_EXPIRED` for one that came too late.
+/// `UNAUTHENTICATED` for an unknown, revoked, or used token; `TOKEN_EXPIRED` for one that came too late.
 pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn> {
-    let (core, client) = (&request.core, Client::of(request));
-    let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
+    let (core, client) = (&request.core, SignInOrigin::of(request));
+    let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used, or revoked.");
     let text = Zeroizing::new(token.to_owned());
     let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
     let tx = request.begin().await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
-    // Whoever opens or ends sessions holds the person until the end: of two who refresh at a time the second sees the first,
-    // and who ends a session ends what is just being made of it as well.
+    // Everyone who opens or ends sessions locks the person until the end. So of two concurrent refreshes the
+    // second sees the first, and ending a session also ends its newest generation.
     let user = hold(&tx, session.user_id).await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
     if user.disabled_at.is_some() {
@@ -194,7 +196,7 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
         return Err(unknown());
     }
     if session.expires_at <= core.clock.now() {
-        return Err(Problem::new(Code::TokenExpired, "The session has ended; sign in again."));
+        return Err(Problem::new(Code::TokenExpired, "The session has ended. Sign in again."));
     }
     let generation = session.generation + 1;
     let heir = heir_tokens(core, &text, &session.family, generation).next();
@@ -205,7 +207,7 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     Ok(signed_in)
 }
 
-/// The tokens that may come of a used one: one for each key of the key file, the active one's first.
+/// The tokens that can follow a used one: one for each key in the key file, the active key's first.
 fn heir_tokens(
     core: &Core,
     used: &str,
@@ -217,20 +219,25 @@ fn heir_tokens(
     secrets.into_iter().map(|secret| Token::of_secret(TokenKind::Refresh, secret))
 }
 
-/// The token of an heir that is there, made again of the used one.
+/// Derives the token of an existing heir again from the used one.
 fn heir_again(core: &Core, used: &str, heir: &sessions::Model) -> Option<SecretString> {
     let known = TokenHash::from_slice(&heir.refresh_token_hash)?;
     let mut tokens = heir_tokens(core, used, &heir.family, heir.generation);
     tokens.find(|(_, hash)| *hash == known).map(|(token, _)| token)
 }
 
-/// Whether another use may be that of somebody to whom the answer to the first one got lost, or of another tab.
-fn is_same_use(core: &Core, session: &sessions::Model, heir: &sessions::Model, client: &Client) -> bool {
+/// Whether a repeated use is likely the same client, whose first answer was lost or that refreshed in two tabs.
+fn is_same_use(
+    core: &Core,
+    session: &sessions::Model,
+    heir: &sessions::Model,
+    client: &SignInOrigin,
+) -> bool {
     heir.created_at.plus(GRACE) > core.clock.now()
         && session.user_agent == shortened(client.user_agent.as_deref())
 }
 
-/// A used token has come again: ends the family, and says so, once.
+/// Handles the reuse of a token: ends the family and tells the person, once.
 async fn reused(
     request: &Request,
     tx: Transaction,
@@ -238,15 +245,15 @@ async fn reused(
     (session, later): (&sessions::Model, &[sessions::Model]),
 ) -> Result<Problem> {
     let core = &request.core;
-    let refused = Problem::new(Code::Unauthenticated, "The refresh token is unknown, used or revoked.");
+    let refused = Problem::new(Code::Unauthenticated, "The refresh token is unknown, used, or revoked.");
     if later.iter().all(|heir| heir.revoked_at.is_some()) {
-        // The family has ended before, or its owner has signed out.
+        // The family had already ended, or its owner had signed out.
         tx.rollback().await?;
         return Ok(refused);
     }
     tracing::warn!(user = session.user_id.0, "session.refresh_token_reused");
     revoke(core, &tx, session.user_id, &session.family).await?;
-    notify(core, &tx, user, &user.email, Notice::RefreshTokenReused, &Client::of(request));
+    notify(core, &tx, user, &user.email, Notice::RefreshTokenReused, &SignInOrigin::of(request));
     let entry = PersonalEntry::done("refreshTokenReused", user.id, json!({ "sessions": "revoked" }));
     record_personal(&tx, request, entry.by(&user.name).through(session.id));
     core.access.cache.invalidate_after(&tx);
@@ -254,18 +261,18 @@ async fn reused(
     Ok(refused)
 }
 
-/// Ends the session that asks.
+/// Ends the current session.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn sign_out(request: &Request, person: &Person) -> Result<()> {
     end_one(request, person, person.session, "signOut").await
 }
 
-/// Ends one of a person's own sessions, with every generation.
+/// Ends one of a person's own sessions with all its generations.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for somebody else's.
+/// `NOT_FOUND`, also for another person's session.
 pub async fn revoke_session(request: &Request, person: &Person, id: SessionId) -> Result<()> {
     end_one(request, person, id, "revokeSession").await
 }
@@ -285,14 +292,14 @@ async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &
     Ok(())
 }
 
-/// A line for a session that was opened or renewed.
+/// Writes the audit entry for a session opened or renewed.
 fn note(
     core: &Core,
     tx: &Transaction,
     operation: &'static str,
     user: &users::Model,
     session: SessionId,
-    client: &Client,
+    client: &SignInOrigin,
 ) {
     let origin =
         Origin { core, caller: &Caller::Anonymous, ip: client.ip, request_id: client.request_id.as_str() };
@@ -300,10 +307,10 @@ fn note(
     record_personal(tx, origin, entry);
 }
 
-/// Ends a person's other sessions; how many there were is not told.
+/// Ends a person's other sessions. Doesn't reveal how many there were.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result<()> {
     let core = &request.core;
     let tx = request.begin().await?;
@@ -319,18 +326,18 @@ pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result
     Ok(())
 }
 
-/// A person's open sessions, the newest first: the last generation of each family.
+/// A person's open sessions, newest first: the last generation of each family.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn open_sessions(core: &Core, person: &Person) -> Result<Vec<OpenSession>> {
     open_of(core, person.id, Some(person.session)).await
 }
 
-/// How many open sessions are shown.
+/// The most sessions shown.
 const MOST_SHOWN: u64 = 1_000;
 
-/// The same of anybody, where `asking` is the session that asks.
+/// [`open_sessions`] for any user. `asking` is the current session.
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
 pub(super) async fn open_of(
     core: &Core,
@@ -359,7 +366,7 @@ pub(super) async fn open_of(
     Ok(open.collect())
 }
 
-/// Writes one generation of a family, and clears away the person's expired ones.
+/// Inserts a generation of a family and removes the person's expired ones.
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
 async fn open(
     core: &Core,
@@ -367,7 +374,7 @@ async fn open(
     user: UserId,
     (family, generation): (String, i64),
     (refresh_token, hash): (SecretString, TokenHash),
-    client: &Client,
+    client: &SignInOrigin,
 ) -> Result<SignedIn> {
     let now = core.clock.now();
     sessions::Entity::delete_many()
@@ -393,7 +400,7 @@ async fn open(
     signed_in(core, &row.insert(db).await?, refresh_token)
 }
 
-/// What the person gets: the session's refresh token, and an access token of this moment.
+/// The person's tokens: the session's refresh token and a new access token.
 fn signed_in(core: &Core, session: &sessions::Model, refresh_token: SecretString) -> Result<SignedIn> {
     let (now, ttl) = (core.clock.now(), core.config.sessions.access_token_ttl());
     let access_token =
@@ -414,7 +421,7 @@ async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<s
     Ok(sessions::Entity::find().filter(same).one(db).await?)
 }
 
-/// The generations that came of it, the first one first.
+/// The later generations of the session's family, oldest first.
 #[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
 async fn later(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<Vec<sessions::Model>> {
     let later = sessions::Entity::find()

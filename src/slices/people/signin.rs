@@ -1,8 +1,8 @@
 //! Signing in: password, then second factor.
 //!
-//! Every attempt is charged first (`throttle.rs`). Somebody who does not exist is refused after as long a time, and by
-//! as many statements, as somebody who does. A person with a second factor gets a challenge in place of a session: a
-//! token of five minutes that is good for nothing but to be completed with a code.
+//! Every attempt is charged first (`throttle.rs`). An unknown address is refused after as long a time, and with
+//! as many statements, as a known one. A person with a second factor gets a challenge instead of a session: a
+//! token, valid for five minutes, whose only use is to be completed with a code.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use super::{
-    Client, SignedIn,
+    SignInOrigin, SignedIn,
     entity::users,
     factor,
     letters::{Notice, notify},
@@ -33,30 +33,30 @@ use crate::{
     },
 };
 
-/// How long a challenge waits for its code.
+/// How long a challenge is valid.
 const CHALLENGE_TTL: Duration = Duration::from_mins(5);
-/// How long a sign-in elsewhere waits to be exchanged for a session.
+/// How long the code from a provider's sign-in is valid.
 const CODE_TTL: Duration = Duration::from_mins(1);
 
-/// What a right password leads to.
+/// The result of a correct password.
 #[derive(Debug)]
 pub enum Step {
     /// A session.
     Session(SignedIn),
-    /// A second factor is awaited.
+    /// A second factor is required.
     Challenge(Challenge),
 }
 
-/// A sign-in that awaits its second factor.
+/// A sign-in waiting for its second factor.
 #[derive(Debug)]
 pub struct Challenge {
-    /// What the code is sent along with. It is shown this once.
+    /// The token to send with the code. Shown only once.
     pub token: SecretString,
-    /// Until when.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// What a challenge's row is for.
+/// What a challenge row waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     SecondFactor,
@@ -72,13 +72,13 @@ impl Awaited {
     }
 }
 
-/// How many requests comparing a password counts as, where an address or an account is put off.
+/// How many requests a password comparison counts as while an IP address or account is throttled.
 const COMPARING: u32 = 10;
 
 /// Signs a person in, or asks for their second factor.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED`, whatever is wrong; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED`, whatever the reason; `RATE_LIMITED`.
 pub async fn sign_in(request: &Request, email: &str, password: &SecretString) -> Result<Step> {
     let core = &request.core;
     let user = by_email(core.db.read(), email).await?;
@@ -110,8 +110,8 @@ pub async fn sign_in(request: &Request, email: &str, password: &SecretString) ->
     admit(request, &user).await
 }
 
-/// Comparing a password costs as much as many requests. Where an address or an account is put off, hardly anybody gets in, so it
-/// is compared for that price alone: of whoever asks, known or not.
+/// Comparing a password is as expensive as many requests. While an IP address or account is throttled, hardly
+/// anyone gets in, so a comparison costs that price from everyone who asks, known or not.
 fn may_be_compared(request: &Request) -> bool {
     let notes = RequestNotes::default();
     let Some(limits) = &request.core.limits else { return true };
@@ -119,10 +119,10 @@ fn may_be_compared(request: &Request) -> bool {
 }
 
 fn refused() -> Problem {
-    Problem::new(Code::SignInFailed, "The e-mail address or the password is wrong.")
+    Problem::new(Code::SignInFailed, "The e-mail address or password is incorrect.")
 }
 
-/// Whether the account has a session from there.
+/// Whether the account has had a session from this IP address.
 async fn has_been_here(request: &Request, user: Option<&users::Model>) -> Result<bool> {
     let ip = request.ip.map(|ip| ip.to_string()).unwrap_or_default();
     let id = user.map_or(0, |user| user.id.0);
@@ -130,7 +130,7 @@ async fn has_been_here(request: &Request, user: Option<&users::Model>) -> Result
     Ok(request.core.db.one(sql.to_owned(), vec![id.into(), ip.into()]).await?.is_some())
 }
 
-/// A line for a failed attempt. The log tells who was made to wait.
+/// Writes the audit entry for a failed attempt. The log says who had to wait.
 fn note_failure(request: &Request, user: Option<UserId>, operation: &'static str, wait: Duration) {
     if let Some(user) = user.filter(|_| !wait.is_zero()) {
         tracing::warn!(user = user.0, wait_seconds = wait.as_secs(), operation, "sign_in.throttled");
@@ -139,7 +139,7 @@ fn note_failure(request: &Request, user: Option<UserId>, operation: &'static str
     audit::refused_account(&request.core, operation, user, Code::SignInFailed, from);
 }
 
-/// Stores the password at today's cost, unless another has taken its place meanwhile.
+/// Stores the password again at today's cost, unless it has been replaced in the meantime.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 async fn rehash(core: &Core, user: &mut users::Model, password: &SecretString) -> Result<()> {
     let hash = core.access.passwords.hash(password).await.map_err(Problem::internal)?;
@@ -155,7 +155,7 @@ async fn rehash(core: &Core, user: &mut users::Model, password: &SecretString) -
     Ok(())
 }
 
-/// A session for a person whose first factor is known, or a challenge if they have a second one.
+/// Opens a session for a person whose first factor is proven, or a challenge if they have a second one.
 async fn admit(request: &Request, user: &users::Model) -> Result<Step> {
     let core = &request.core;
     if user.totp_confirmed_at.is_some() {
@@ -168,10 +168,10 @@ async fn admit(request: &Request, user: &users::Model) -> Result<Step> {
     Ok(Step::Session(open_for(request, user).await?))
 }
 
-/// Completes a sign-in by the code of the second factor, or by a recovery code.
+/// Completes a sign-in with a code from the second factor or a recovery code.
 ///
 /// # Errors
-/// `LINK_INVALID` for a challenge that is over; `SIGN_IN_FAILED` for a wrong code; `RATE_LIMITED`.
+/// `LINK_INVALID` for a challenge that has ended; `SIGN_IN_FAILED` for a wrong code; `RATE_LIMITED`.
 pub async fn complete_sign_in(
     request: &Request,
     challenge: &SecretString,
@@ -186,11 +186,11 @@ pub async fn complete_sign_in(
     let Some(proof) = factor::check(core, &tx, &user, code).await? else {
         tx.rollback().await?;
         note_failure(request, Some(user.id), "completeSignIn", wait);
-        return Err(Problem::new(Code::SignInFailed, "The code is wrong, or was used before."));
+        return Err(Problem::new(Code::SignInFailed, "The code is incorrect or was already used."));
     };
     use_up(core, &tx, hash).await?;
     throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
-    let client = Client::of(request);
+    let client = SignInOrigin::of(request);
     let changes = if proof == factor::Proof::RecoveryCode {
         notify(core, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client);
         json!({ "recovery_code": "used" })
@@ -203,12 +203,12 @@ pub async fn complete_sign_in(
     open_for(request, &user).await
 }
 
-/// A code that [`exchange`] takes once, for a person who has shown elsewhere who they are.
+/// Issues a code for a person who signed in at a provider. [`exchange`] accepts it once.
 pub(super) async fn issue_code(core: &Core, user: UserId) -> Result<SecretString> {
     Ok(challenge(core, core.db.writer(), user, Awaited::Exchange).await?.0)
 }
 
-/// A session, or a challenge, for the code with which a sign-in elsewhere has ended.
+/// Exchanges the code from a provider's sign-in for a session or a challenge.
 ///
 /// # Errors
 /// `LINK_INVALID`; `RATE_LIMITED`.
@@ -249,7 +249,7 @@ fn hash_of(token: &SecretString, awaited: Awaited) -> Result<TokenHash> {
     Ok(token.ok_or_else(over)?.hash)
 }
 
-/// Whose sign-in this is, if it is still awaited.
+/// The person whose sign-in this is, if it is still open.
 async fn awaiting(
     core: &Core,
     db: &impl ConnectionTrait,
@@ -263,7 +263,7 @@ async fn awaiting(
     if user.disabled_at.is_some() { Err(over()) } else { Ok(user) }
 }
 
-/// Of two who use one at a time, one comes too late.
+/// If two requests use one at once, only one succeeds.
 async fn use_up(core: &Core, db: &impl ConnectionTrait, hash: TokenHash) -> Result<()> {
     let sql = "UPDATE sign_in_challenges SET used_at = $1 WHERE token_hash = $2 AND used_at IS NULL";
     let values = [core.clock.now().0.into(), hash.as_bytes().to_vec().into()];
@@ -272,5 +272,5 @@ async fn use_up(core: &Core, db: &impl ConnectionTrait, hash: TokenHash) -> Resu
 }
 
 fn over() -> Problem {
-    Problem::new(Code::LinkInvalid, "This sign-in is over; begin again.")
+    Problem::new(Code::LinkInvalid, "This sign-in has ended. Start again.")
 }

@@ -1,14 +1,15 @@
-//! Throttling of credentials: guessing gets slower with each wrong guess, on all replicas alike.
+//! Throttling of sign-in attempts: guessing gets slower with each wrong guess, across all replicas.
 //!
-//! An attempt is charged before it is looked at, in the database: a hundred attempts at a time are counted as a
-//! hundred. After a few free ones each further attempt puts the next one off for twice as long, up to a limit of
-//! minutes: nobody is ever locked out for good. Success wipes the slate.
+//! An attempt is charged in the database before it is looked at, so a hundred concurrent attempts count as a
+//! hundred. After a few free attempts, each further one doubles the delay before the next, up to a limit of
+//! minutes: nobody is locked out for good. A success resets the counter.
 //!
-//! Three counters watch a sign-in: the account from this address, the address, and the account from everywhere. Where
-//! the account has signed in from the address before, the right password gets in although the last two put everybody off,
-//! so that a stranger who hammers an account from elsewhere, or other accounts from behind the same proxy, can't keep its
-//! owner out; and a new password set by mail resets the account's. A wrong password is answered, charged and counted the
-//! same way whether there is such an account, and whether it was here before or not: nobody learns either by guessing.
+//! Three counters watch a sign-in: the account from this IP address, the IP address, and the account from
+//! anywhere. If the account has signed in from the address before, the right password gets in even while the
+//! last two throttle everyone else. So a stranger who hammers an account from elsewhere, or other accounts from
+//! behind the same proxy, can't keep its owner out. A new password set by mail resets the account's counter. A
+//! wrong password is answered, charged, and counted the same way whether or not the account exists and has been
+//! here before, so guessing reveals neither.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -26,17 +27,17 @@ use crate::{
     core::{Core, store::Transaction},
 };
 
-/// Failures are forgotten after so long without one; `rounds/kept.rs` removes them then.
+/// Failures are forgotten after this long without another one; `rounds/kept.rs` then removes them.
 const FORGOTTEN: Duration = Duration::from_hours(12);
 
-/// How a counter slows attempts down.
+/// How a counter slows down attempts.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
-    /// Attempts that cost nothing.
+    /// The number of free attempts.
     free: i64,
-    /// What the first one after them costs; each further one twice as much.
+    /// The delay after the first attempt beyond those. Each further one doubles it.
     first: Duration,
-    /// The most that one costs.
+    /// The longest delay.
     most: Duration,
 }
 
@@ -70,43 +71,44 @@ impl Key {
         Self { hash: digest.finalize().to_vec(), kind }
     }
 
-    /// Tries of one account's password from one address.
+    /// Attempts at one account's password from one IP address.
     pub(super) fn pair(email: &str, ip: Option<IpAddr>) -> Self {
         Self::new("pair", &format!("{} {}", network(ip), folded(email)))
     }
 
-    /// Tries of one account's password from anywhere.
+    /// Attempts at one account's password from anywhere.
     pub(super) fn account(email: &str) -> Self {
         Self::new("account", &folded(email))
     }
 
-    /// Tries from one address, whatever is tried.
+    /// Attempts from one IP address, at anything.
     pub(super) fn address(ip: Option<IpAddr>) -> Self {
         Self::new("address", &network(ip))
     }
 
-    /// Tries of one person's second factor.
+    /// Attempts at one person's second factor.
     pub(super) fn second_factor(user: UserId) -> Self {
         Self::new("factor", &user.to_string())
     }
 
-    /// Tries of the password of somebody who is signed in.
+    /// Attempts at the password of a person who is signed in.
     pub(super) fn password(user: UserId) -> Self {
         Self::new("password", &user.to_string())
     }
 
-    /// Sign-ins elsewhere from one address.
+    /// Sign-ins through a provider from one IP address.
     pub(super) fn elsewhere(ip: Option<IpAddr>) -> Self {
         Self::new("elsewhere", &network(ip))
     }
 
-    /// Mails that somebody has sent to an address.
+    /// Mails that callers have sent to an e-mail address.
     pub(super) fn mail(email: &str) -> Self {
         Self::new("mail", &folded(email))
     }
 
-    /// Mails that lead to a new password of the account with an address. Apart from others: who invites an address, or wants
-    /// it for themselves, is charged even where no mail leaves, and must not keep its owner from getting in again.
+    /// Mails with a password link for an e-mail address. Counted apart from other mails: inviting an address,
+    /// or asking to change to it, is charged even if no mail is sent, and must not keep its owner from getting
+    /// back in.
     pub(super) fn reset(email: &str) -> Self {
         Self::new("reset", &folded(email))
     }
@@ -118,26 +120,27 @@ impl Key {
             "mail" | "reset" => {
                 Rule { free: 3, first: Duration::from_mins(1), most: Duration::from_hours(1) }
             }
-            // Six digits: at this pace a year of guessing finds a code with a chance of about one in forty.
+            // Six digits: at this pace a year of guessing finds a code with a probability of about one in
+            // forty.
             "factor" => Rule { free: 5, first: SECOND, most: Duration::from_hours(1) },
             _ => Rule { free: 5, first: SECOND, most: QUARTER },
         }
     }
 }
 
-/// The address as it is counted.
+/// The IP address as it is counted.
 fn network(ip: Option<IpAddr>) -> String {
     ip.map_or_else(|| "none".to_owned(), |ip| network::network(ip).to_string())
 }
 
-/// Charges an attempt to these counters; how long the next one has to wait.
+/// Charges an attempt to these counters. Returns how long the next one has to wait.
 ///
 /// # Errors
-/// `RATE_LIMITED`, with `details.retry_after` in seconds; then nothing is charged.
+/// `RATE_LIMITED`, with `details.retry_after` in seconds, in which case nothing is charged.
 pub(super) async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
     let now = core.clock.now();
     let mut keys: Vec<&Key> = keys.iter().collect();
-    // One order for all: two who charge the same counters don't wait for each other in a circle.
+    // Always lock in the same order, so that two requests with the same counters can't deadlock.
     keys.sort();
     let tx = core.db.begin().await?;
     let (mut waits, mut next) = (0, Duration::ZERO);
@@ -154,21 +157,21 @@ pub(super) async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
     Ok(next)
 }
 
-/// What charging a sign-in has come to.
+/// A charged sign-in attempt.
 #[derive(Debug)]
 pub(super) struct Attempt {
     /// How long the next one has to wait.
     pub wait: Duration,
-    /// What everybody is answered but whoever has been here before and has the right password: the address, or the account
-    /// from everywhere, is put off.
+    /// The answer for everyone except a person who has been here before and has the right password. Set while
+    /// the IP address, or the account from anywhere, is throttled.
     pub put_off: Option<Problem>,
 }
 
-/// Charges a sign-in to its three counters. Where the address or the account is put off, to that of the two together alone:
-/// the attempt is looked at all the same, and must not be free.
+/// Charges a sign-in to its three counters. While the IP address or the account is throttled, charges only the
+/// counter for the two together: the attempt is still looked at, and must not be free.
 ///
 /// # Errors
-/// `RATE_LIMITED` where the account is put off at this address; then nothing is charged.
+/// `RATE_LIMITED` if the account is throttled at this IP address, in which case nothing is charged.
 pub(super) async fn charge_sign_in(core: &Core, email: &str, ip: Option<IpAddr>) -> Result<Attempt> {
     let now = core.clock.now();
     let pair = Key::pair(email, ip);
@@ -200,7 +203,7 @@ pub(super) async fn charge_sign_in(core: &Core, email: &str, ip: Option<IpAddr>)
     Ok(Attempt { wait, put_off })
 }
 
-/// Writes how many failures a counter has now; how long the next attempt has to wait for it.
+/// Updates a counter's failures. Returns how long the next attempt has to wait for it.
 async fn count(core: &Core, tx: &Transaction, key: &Key, failures: i64) -> Result<Duration> {
     let (now, delay) = (core.clock.now(), key.rule().delay(failures));
     let sql =
@@ -210,10 +213,11 @@ async fn count(core: &Core, tx: &Transaction, key: &Key, failures: i64) -> Resul
     Ok(delay)
 }
 
-/// A counter, held until the transaction ends: failures, and until when it blocks.
+/// Locks a counter until the transaction ends. Returns its failures and until when it blocks.
 async fn held(core: &Core, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
     let now = core.clock.now();
-    // Made or held by one statement: between two, somebody who is forgiven would take it away, and this attempt be free.
+    // One statement inserts or locks. With two, a concurrent reset could delete the row in between, and this
+    // attempt would be free.
     let sql = "INSERT INTO sign_in_throttle (key_hash, failures, blocked_until, updated_at) VALUES ($1, 0, 0, $2) \
                ON CONFLICT (key_hash) DO UPDATE SET failures = sign_in_throttle.failures \
                RETURNING failures, blocked_until, updated_at";
@@ -235,7 +239,7 @@ fn refusal(millis: i64) -> Problem {
     .with("retry_after", seconds)
 }
 
-/// Wipes these counters: the person has shown who they are.
+/// Resets these counters: the person has proved who they are.
 pub(super) async fn forgive(core: &Core, db: &impl ConnectionTrait, keys: &[Key]) -> Result<()> {
     for key in keys {
         let sql = "DELETE FROM sign_in_throttle WHERE key_hash = $1";
@@ -245,7 +249,7 @@ pub(super) async fn forgive(core: &Core, db: &impl ConnectionTrait, keys: &[Key]
     Ok(())
 }
 
-/// Takes one charge back: the attempt was none. Other people's failures from the same address stay.
+/// Refunds one charge, because nothing was guessed. Other people's failures from the same IP address stay.
 pub(super) async fn refund(core: &Core, db: &impl ConnectionTrait, key: &Key) -> Result<()> {
     let sql = "UPDATE sign_in_throttle SET failures = failures - 1, blocked_until = 0 WHERE key_hash = $1 AND failures > 0";
     db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [key.hash.clone().into()])).await?;
@@ -257,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_and_end() {
+    fn delays_double_up_to_a_limit() {
         let rule = Rule { free: 5, first: SECOND, most: QUARTER };
         let seconds = |failures| rule.delay(failures).as_secs();
         assert_eq!([1, 4, 5, 6, 7, 10].map(seconds), [0, 0, 1, 2, 4, 32]);
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_a_customer() {
+    fn one_customer_is_one_address() {
         let of = |ip: &str| network(Some(ip.parse().unwrap()));
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:2:ffff::1"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));

@@ -1,8 +1,8 @@
-//! Service tokens: credentials of an organization for integrations.
+//! Service tokens: an organization's credentials for integrations.
 //!
-//! A token never carries more than its issuer may do, nor more than the policy's cap allows any token; the cap is
-//! applied again each time that the token is used. Whoever replaces a token's secret holds that token afterwards, and
-//! whoever prolongs one grants it anew: both need everything that the token may do. Only hashes are kept.
+//! A token never has more permissions than its issuer, nor more than the policy's cap allows any token; the cap
+//! is applied again on every use. Whoever rotates a token holds it afterwards, and whoever extends one grants
+//! it again, so both need every permission the token has. Only hashes are stored.
 
 use std::time::Duration;
 
@@ -32,44 +32,44 @@ use crate::{
     slices::orgs::{self, Limit},
 };
 
-/// How long the replaced secret of a token works if nobody says otherwise.
+/// How long the old secret works after a rotation by default.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest overlap: thirty days.
 pub const MAX_OVERLAP_SECONDS: i64 = 30 * 24 * 60 * 60;
 
-/// What a new service token is given.
+/// A new service token.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// What it is for.
+    /// What the token is for.
     pub name: String,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Vec<Permission>,
-    /// When it ends. Null: when it is revoked. Undefined: after the lifetime of the settings.
+    /// When it expires. Null: never. Undefined: after the configured lifetime.
     pub expires_at: MaybeUndefined<Timestamp>,
 }
 
-/// What an edit of a service token changes.
+/// Changes to a service token.
 #[derive(Clone, Debug)]
 pub struct EditToken {
-    /// What it is for.
+    /// What the token is for.
     pub name: Option<String>,
-    /// What it may do from now on: the whole list.
+    /// The complete new list of permissions.
     pub permissions: Option<Vec<Permission>>,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: MaybeUndefined<Timestamp>,
 }
 
-/// Issues a service token. The text in the answer is shown this once.
+/// Issues a service token. The secret in the answer is shown only once.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a permission that the caller lacks or that no token may carry, or for an end that has
+/// `VALIDATION_FAILED` for a permission that the caller lacks or no token may have, or an expiry that has
 /// passed or is beyond the longest lifetime; `PLAN_LIMIT_REACHED`.
 pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretString)> {
     let tx = scope.begin().await?;
     let mut violations = Vec::new();
     let name = new.name.trim().to_owned();
     if name.is_empty() || name.chars().count() > 80 {
-        violations.push(Violation::at("/name", "NOT_ALLOWED", "A name has 1 to 80 characters."));
+        violations.push(Violation::at("/name", "NOT_ALLOWED", "A name must have 1 to 80 characters."));
     }
     check_permissions(&tx, &new.permissions, PermissionSet::default(), &mut violations);
     let expires_at = match new.expires_at {
@@ -83,7 +83,7 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
     Problem::refuse(violations)?;
     let kept = scope.find::<service_tokens::Entity>().filter(service_tokens::Column::RevokedAt.is_null());
     orgs::check_limit(&tx, Limit::ServiceTokens, kept).await?;
-    // As a set: each once, and in the order of the policy.
+    // As a set: without duplicates and in the policy's order.
     let permissions: PermissionSet = new.permissions.iter().copied().collect();
     let (token, hash) = Token::generate(TokenKind::Service);
     let row = service_tokens::ActiveModel {
@@ -113,12 +113,12 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
     Ok((row.id, token))
 }
 
-/// Gives a service token a new secret, shown this once; the old one works for as long as `overlap`. A token that
-/// ends gets the lifetime that it had anew.
+/// Issues a new secret for a service token, shown only once. The old one works for `overlap`. A token that
+/// expires starts its full lifetime again.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` for one that was revoked; `PERMISSION_DENIED` where the token may do what the caller may
-/// not.
+/// `NOT_FOUND`; `CONFLICT` for a revoked token; `PERMISSION_DENIED` if the token has a permission that the
+/// caller lacks.
 pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Result<SecretString> {
     let tx = scope.begin().await?;
     let row = live(&tx, id).await?;
@@ -145,7 +145,7 @@ pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Resu
     row.rotated_at = Set(Some(tx.now));
     row.previous_token_hash = Set(Some(old_hash));
     row.previous_hint = Set(Some(old_hint));
-    // The old secret does not outlive the end that it was issued with.
+    // The old secret never outlives the expiry it was issued with.
     row.previous_expires_at = Set(Some(ends));
     row.previous_last_used_at = Set(old_use);
     row.update(tx.connection()).await?;
@@ -155,11 +155,11 @@ pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Resu
     Ok(token)
 }
 
-/// Changes what a service token is called, may do, or when it ends.
+/// Changes a service token's name, permissions, or expiry.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` for one that was revoked; `VALIDATION_FAILED` for what could not be issued either;
-/// `PERMISSION_DENIED` for prolonging a token that may do what the caller may not.
+/// `NOT_FOUND`; `CONFLICT` for a revoked token; `VALIDATION_FAILED` for what couldn't be issued either;
+/// `PERMISSION_DENIED` when extending a token that has a permission the caller lacks.
 pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
     let tx = scope.begin().await?;
     let row = live(&tx, id).await?;
@@ -198,7 +198,7 @@ pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result
     Ok(())
 }
 
-/// Revokes a service token, at once and for good, with the secret that it had before.
+/// Revokes a service token at once and for good, including its previous secret.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -217,10 +217,10 @@ pub async fn revoke_token(scope: &Scope, id: TokenId) -> Result<()> {
     Ok(())
 }
 
-/// The organization's tokens that were not revoked, the newest first: for the command line.
+/// The organization's unrevoked tokens, newest first, for the command line.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn tokens(scope: &Scope) -> Result<Vec<serde_json::Value>> {
     use sea_orm::QueryOrder;
     let rows = scope
@@ -243,7 +243,8 @@ pub async fn tokens(scope: &Scope) -> Result<Vec<serde_json::Value>> {
         .collect())
 }
 
-/// The row, held until the transaction ends: of two who rotate at a time, the second replaces the first's secret.
+/// Locks the row until the transaction ends, so that of two concurrent rotations the second replaces the first
+/// one's secret.
 async fn find(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
     let found = tx.scope.find::<service_tokens::Entity>().filter(service_tokens::Column::Id.eq(id));
     let row = held(found).one(tx.connection()).await?;
@@ -253,7 +254,7 @@ async fn find(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
 async fn live(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
     let row = find(tx, id).await?;
     if row.revoked_at.is_some() {
-        return Err(Problem::new(Code::Conflict, "The service token was revoked; issue a new one."));
+        return Err(Problem::new(Code::Conflict, "The service token was revoked. Issue a new one."));
     }
     Ok(row)
 }
@@ -263,25 +264,29 @@ fn permissions_of(row: &service_tokens::Model) -> Result<PermissionSet> {
     Ok(names.iter().filter_map(|name| name.parse::<Permission>().ok()).collect())
 }
 
-/// Refuses a caller who may not do everything that the token may.
+/// Refuses a caller who lacks a permission that the token has.
 fn require_all_of(tx: &Tx, row: &service_tokens::Model) -> Result<()> {
     let usable = permissions_of(row)?.intersection(tx.scope.core.policy.token_cap());
     usable.iter().try_for_each(|permission| tx.scope.require(permission))
 }
 
-/// What may newly be given to a token; what it has already is not given.
+/// Checks the permissions to be added. Those the token already has are not checked again.
 fn check_permissions(tx: &Tx, wanted: &[Permission], has: PermissionSet, violations: &mut Vec<Violation>) {
     let cap = tx.scope.core.policy.token_cap();
     if wanted.is_empty() {
-        violations.push(Violation::at("/permissions", "TOO_SHORT", "A token needs at least one permission."));
+        violations.push(Violation::at(
+            "/permissions",
+            "TOO_SHORT",
+            "A service token needs at least one permission.",
+        ));
     }
     for (n, permission) in wanted.iter().enumerate() {
         let detail = if has.contains(*permission) {
             continue;
         } else if !cap.contains(*permission) {
-            format!("No service token may carry {permission}.")
+            format!("No service token can have {permission}.")
         } else if !tx.scope.may(*permission) {
-            format!("You lack {permission} yourself.")
+            format!("You don't have {permission} yourself.")
         } else {
             continue;
         };
@@ -291,12 +296,13 @@ fn check_permissions(tx: &Tx, wanted: &[Permission], has: PermissionSet, violati
 
 fn check_end(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Violation>) {
     if expires_at.is_some_and(|at| at <= tx.now) {
-        violations.push(Violation::at("/expires_at", "TOO_SMALL", "`expires_at` has passed."));
+        violations.push(Violation::at("/expires_at", "TOO_SMALL", "`expires_at` is in the past."));
     }
     let Some(longest) = tx.scope.core.config.service_tokens.max_lifetime() else { return };
     if expires_at.is_none_or(|at| tx.now.plus(longest) < at) {
         let days = tx.scope.core.config.service_tokens.max_days;
-        let detail = format!("A service token of this installation lasts {} at most.", counted(days, "day"));
+        let detail =
+            format!("A service token of this installation can last at most {}.", counted(days, "day"));
         violations.push(Violation::at("/expires_at", "TOO_LARGE", detail));
     }
 }

@@ -1,4 +1,4 @@
-//! Users: persons who can sign in, of no organization.
+//! Users: people who can sign in. A user belongs to no organization.
 
 use async_graphql::SimpleObject;
 use sea_orm::{
@@ -30,16 +30,16 @@ use crate::{
     },
 };
 
-/// What a new user is given.
+/// A new user.
 #[derive(Clone, Debug)]
 pub struct NewUser {
-    /// The address to sign in with, unique in whatever case.
+    /// The e-mail address used to sign in. Unique regardless of case.
     pub email: String,
-    /// The name, as it is shown.
+    /// The display name.
     pub name: String,
     /// The password.
     pub password: SecretString,
-    /// Whether the address is known to be theirs.
+    /// Whether the address has been confirmed.
     pub confirmed: bool,
 }
 
@@ -52,13 +52,13 @@ pub struct User {
     pub name: String,
     /// The e-mail address.
     pub email: String,
-    /// Whether the address is known to be theirs.
+    /// Whether the address has been confirmed.
     pub email_confirmed: bool,
-    /// Whether signing in takes a second factor.
+    /// Whether signing in requires a second factor.
     pub has_second_factor: bool,
-    /// The picture: a path.
+    /// The path of the person's picture.
     pub avatar_url: Option<String>,
-    /// Since when they have an account.
+    /// When the account was created.
     pub created_at: Timestamp,
 }
 
@@ -77,25 +77,25 @@ impl From<users::Model> for User {
     }
 }
 
-/// An organization of a person, and what they are in it.
+/// One of a person's organizations, and their role in it.
 #[derive(Clone, Debug, SimpleObject, Serialize)]
 pub struct Membership {
     /// The organization.
     pub organization_id: OrgId,
     /// The organization's name.
     pub organization_name: String,
-    /// What the person is in it.
+    /// The person's role in it.
     pub role: Role,
-    /// Since when.
+    /// When the person became a member.
     pub created_at: Timestamp,
-    /// Whether the organization lets in only members with a second factor.
+    /// Whether the organization requires its members to have a second factor.
     pub requires_second_factor: bool,
 }
 
-/// Makes a user, or gives one who was only named so far ([`invite_user`]) a name and a password.
+/// Creates a user, or gives one created by [`invite_user`] a name and a password.
 ///
 /// # Errors
-/// `VALIDATION_FAILED`; `NAME_TAKEN` for an address that somebody has.
+/// `VALIDATION_FAILED`; `NAME_TAKEN` for an address already in use.
 pub async fn create_user(core: &Core, new: NewUser) -> Result<UserId> {
     let (email, name) = (new.email.trim(), new.name.trim());
     check(email, name, Some(&new.password))?;
@@ -123,11 +123,11 @@ pub async fn create_user(core: &Core, new: NewUser) -> Result<UserId> {
     Ok(row.id)
 }
 
-/// The user with this address; made without a password, and named by the address, if there is none. Such a user can't
-/// sign in with a password until [`create_user`] has set one.
+/// Finds the user with this address, or creates one without a password, named after the address. Such a user
+/// can't sign in with a password until [`create_user`] sets one.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an address that is none.
+/// `VALIDATION_FAILED` for an invalid address.
 pub async fn invite_user(core: &Core, email: &str) -> Result<UserId> {
     let email = email.trim();
     let name = email.split('@').next().unwrap_or(email);
@@ -147,7 +147,7 @@ pub async fn invite_user(core: &Core, email: &str) -> Result<UserId> {
     Ok(id)
 }
 
-/// The user with this address.
+/// Finds the user with this address.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -155,16 +155,16 @@ pub async fn find_user(core: &Core, email: &str) -> Result<UserId> {
     find_user_in(&core.db, email).await
 }
 
-/// The same where there is a database and no service.
+/// [`find_user`] without a running service.
 ///
 /// # Errors
-/// The same.
+/// As [`find_user`].
 pub async fn find_user_in(db: &Db, email: &str) -> Result<UserId> {
     let found = by_email(db.read(), email).await?;
     Ok(found.ok_or_else(|| nobody(email))?.id)
 }
 
-/// The user whom the operator means: by id or by address.
+/// Finds the user the operator means, by id or address.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -176,14 +176,14 @@ pub async fn find_user_by(db: &Db, reference: &str) -> Result<UserId> {
 }
 
 fn nobody(reference: &str) -> Problem {
-    let detail = format!("There is no user `{}`; `muster user list` shows who there is.", reference.trim());
+    let detail = format!("There is no user `{}`. `muster user list` shows all users.", reference.trim());
     Problem::new(Code::NotFound, detail)
 }
 
-/// What somebody is in an organization; none if no member.
+/// A person's role in an organization. None for a person who isn't a member.
 ///
 /// # Errors
-/// `NOT_FOUND` for an address that nobody has.
+/// `NOT_FOUND` for an unknown address.
 pub async fn find_role_in(db: &Db, org: OrgId, email: &str) -> Result<Option<Role>> {
     let user = find_user_in(db, email).await?;
     let sql = "SELECT role FROM members WHERE organization_id = $1 AND user_id = $2";
@@ -199,7 +199,7 @@ pub async fn user(core: &Core, id: UserId) -> Result<User> {
     Ok(by_id(core.db.read(), id).await?.into())
 }
 
-/// Whether signing in takes a second factor.
+/// Whether signing in requires a second factor.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -207,7 +207,7 @@ pub async fn has_second_factor(connection: &impl ConnectionTrait, id: UserId) ->
     Ok(by_id(connection, id).await?.totp_confirmed_at.is_some())
 }
 
-/// Notes a person's picture.
+/// Records the version of a person's picture.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -224,10 +224,10 @@ pub async fn set_avatar(
     Ok(())
 }
 
-/// The organizations that a person belongs to, by id.
+/// The organizations a person belongs to, ordered by id.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn memberships(core: &Core, id: UserId) -> Result<Vec<Membership>> {
     let found = directory::memberships(&core.db, Whose::One(id)).await?;
     Ok(found.into_iter().map(|(_, membership)| membership).collect())
@@ -239,22 +239,22 @@ pub(super) async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users
     users::Entity::find_by_id(id).one(db).await?.ok_or_else(gone)
 }
 
-/// The same, held until the transaction ends.
+/// The row with this id, locked until the transaction ends.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 pub(super) async fn hold(tx: &Transaction, id: UserId) -> Result<users::Model> {
     held(users::Entity::find_by_id(id)).one(tx).await?.ok_or_else(gone)
 }
 
 fn gone() -> Problem {
-    Problem::new(Code::NotFound, "The user is gone.")
+    Problem::new(Code::NotFound, "The user no longer exists.")
 }
 
-/// Whether it is an address, and one to which mail can be sent.
+/// Whether it is a valid address that mail can be sent to.
 pub(super) fn is_email(email: &str) -> bool {
     email.len() <= 254 && email_address::EmailAddress::is_valid(email) && mail::can_be_sent_to(email)
 }
 
-/// The row with this address, in whatever case.
+/// The row with this address, regardless of case.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 pub(super) async fn by_email(db: &impl ConnectionTrait, email: &str) -> Result<Option<users::Model>> {
     let lower = Func::lower(Expr::col(users::Column::Email));
@@ -263,8 +263,9 @@ pub(super) async fn by_email(db: &impl ConnectionTrait, email: &str) -> Result<O
     Ok(found.filter(|user| folded(&user.email) == folded(email)))
 }
 
-/// An address without its case. Letters that only a database takes for a plain one stay what they are: a locale's `lower`
-/// makes `i` of `İ` (U+0130) and `k` of `K` (U+212A), and whoever has the mailbox of the one would be the other.
+/// An address in lower case. Letters that only some databases fold to a plain one stay as they are: a locale's
+/// `lower` turns `İ` (U+0130) into `i` and `K` (U+212A) into `k`, and the owner of one mailbox would become the
+/// other.
 pub(super) fn folded(email: &str) -> String {
     let mut out = String::with_capacity(email.len());
     for letter in email.trim().chars() {
@@ -290,16 +291,16 @@ pub(super) fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
 fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()> {
     let mut violations = Vec::new();
     if !is_email(email) {
-        let detail = format!("`{email}` is no e-mail address.");
+        let detail = format!("`{email}` is not a valid e-mail address.");
         violations.push(Violation::at("/email", "NOT_ALLOWED", detail));
     }
     if name.is_empty() || name.chars().count() > 120 {
-        violations.push(Violation::at("/name", "NOT_ALLOWED", "A name has 1 to 120 characters."));
+        violations.push(Violation::at("/name", "NOT_ALLOWED", "A name must have 1 to 120 characters."));
     } else if !is_name(name) {
         violations.push(Violation::at("/name", "NOT_ALLOWED", NAME_RULE));
     }
     if let Some(Err(rule)) = password.map(|password| password::check_rules(password, email)) {
-        violations.push(Violation::at("/password", "NOT_ALLOWED", format!("Refused: {rule}.")));
+        violations.push(Violation::at("/password", "NOT_ALLOWED", format!("Password refused: {rule}.")));
     }
     Problem::refuse(violations)
 }
@@ -309,7 +310,7 @@ mod tests {
     use super::folded;
 
     #[test]
-    fn no_letter_passes_for_a_plain_one() {
+    fn lookalike_letters_stay_distinct() {
         assert_eq!(folded(" Élise@Example.COM"), "élise@example.com");
         assert_eq!(folded("ΟΔΟΣ@example.org"), folded("οδοσ@example.org"));
         for (strange, plain) in [("vİctim@example.org", "victim@example.org"), ("a@\u{212a}.org", "a@k.org")]

@@ -1,7 +1,8 @@
-//! The way back in, on the machine itself: when nobody in an organization can edit its policy any more.
+//! Break glass: the way back in, on the machine itself, when nobody in an organization can edit its policy any
+//! more.
 //!
-//! It goes past the policy, so it is loud: a warning in the log, a line in the organization's audit log. No request leads
-//! here. Whatever the rules are, an OWNER can edit them: none that takes this from an OWNER comes into force.
+//! It bypasses the policy, so it is loud: a warning in the log and an entry in the organization's audit log. No
+//! request leads here. An OWNER can always edit the rules: rules that take this away never come into force.
 
 use std::sync::Arc;
 
@@ -19,24 +20,24 @@ use crate::{
     slices::{orgs, people},
 };
 
-/// What breaking the glass came to.
+/// The result of breaking the glass.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Broken {
     /// The organization.
     pub organization_id: OrgId,
-    /// Who is its OWNER now.
+    /// The new OWNER.
     pub user_id: UserId,
-    /// What the person was before; none if no member.
+    /// The person's previous role. None if they weren't a member.
     pub was: Option<Role>,
-    /// Whether the organization's rules in the database were taken out of force.
+    /// Whether the organization's own rules in the database were dropped.
     pub rules_dropped: bool,
 }
 
-/// Makes a user OWNER of an organization and, if `drop_rules`, stores a version without any rules of its own: both or
-/// neither. A file of the organization is left alone, like every file.
+/// Makes a user OWNER of an organization and, if `drop_rules`, stores a version without any rules: both or
+/// neither. The organization's file, like every file, is left alone.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn break_glass(
     core: &Arc<Core>,
     org: OrgId,

@@ -1,8 +1,8 @@
-//! Editing an organization's own rules: against a version, checked like a saved file, never into a lock-out.
+//! Edits an organization's own rules: based on a version, linted like a file, and never into a lockout.
 //!
-//! A text is judged before the organization is held, since casbin takes its time; if another edit was faster, it is
-//! judged again. Through the schema, rules that a file has are not edited. The operator's own commands store a version
-//! beside the file, which is in force when the file is gone.
+//! A text is checked before the organization is locked, because casbin is slow; if another edit came first, it
+//! is checked again. Rules in a file can't be edited through the schema. The operator's own commands store a
+//! version next to the file, which takes effect once the file is gone.
 
 use std::sync::Arc;
 
@@ -31,31 +31,31 @@ use crate::{
 /// An edit of the organization's own rules.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// The version that the editor has seen; another one refuses the edit. None: whatever it is.
+    /// The version the edit is based on; it fails if that isn't the newest. None accepts any version.
     pub version: Option<String>,
-    /// The whole text; blank: no rules of its own.
+    /// The complete text. Blank means no rules of its own.
     pub text: String,
-    /// Why.
+    /// The reason for the edit.
     pub reason: String,
 }
 
-/// Where a caller has said what is refused.
+/// Which part of the caller's input an error points to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ErrorPlace {
-    /// Under this pointer in the field's input.
+    /// A pointer into the field's input.
     Input(&'static str),
-    /// In this argument of the field.
+    /// An argument of the field.
     Argument(&'static str),
 }
 
-/// How often an edit is judged again because another one was faster.
+/// How often an edit is checked again because another one came first.
 const TRIES: usize = 20;
 
-/// Puts another text in force: whether it is another than the one that was.
+/// Puts a new text in force. Returns whether it differs from the old one.
 ///
 /// # Errors
-/// `CONFLICT` for an edit of another version than the newest; `VALIDATION_FAILED` with everything that is wrong with the
-/// text; `POLICY_LOCKS_OUT`; `POLICY_OWNED_BY_FILE`. Nothing is changed then.
+/// `CONFLICT` if the edit isn't based on the newest version; `VALIDATION_FAILED` with every problem in the
+/// text; `POLICY_LOCKS_OUT`; `POLICY_OWNED_BY_FILE`. In each case nothing changes.
 pub async fn edit(scope: &Scope, edit: Edit) -> Result<bool> {
     let (reason, text) = (checked_reason(&edit.reason)?, some(edit.text));
     change(scope, ("editPolicy", ErrorPlace::Input("/text"), &reason), |before| {
@@ -68,11 +68,11 @@ pub async fn edit(scope: &Scope, edit: Edit) -> Result<bool> {
     .await
 }
 
-/// Says that a role may, or may not, do something in the organization: one line is put in or takes another's place;
-/// without an effect, the line about it is taken out. Whether that has changed anything.
+/// Allows or denies a role something in the organization by inserting or replacing one line; without an effect,
+/// removes the line. Returns whether anything changed.
 ///
 /// # Errors
-/// As [`edit`]; `CONFLICT` if the line does not come to what was asked for, saying why.
+/// As [`edit`]; `CONFLICT`, with the reason, if the line wouldn't have the requested effect.
 pub async fn set_permission(
     scope: &Scope,
     role: Role,
@@ -93,7 +93,8 @@ pub async fn set_permission(
     .await
 }
 
-/// Makes an earlier text the newest again: a new version, checked like any edit. Whether it was not the newest.
+/// Restores an earlier text as a new version, checked like any edit. Returns whether it wasn't already the
+/// newest.
 ///
 /// # Errors
 /// `NOT_FOUND` for a version that this organization never had; otherwise as [`edit`].
@@ -106,16 +107,16 @@ pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<
     .await
 }
 
-/// The text that takes the newest one's place.
+/// The text that replaces the newest one.
 #[derive(Default)]
 struct Next {
     text: Option<String>,
     reverts_to: Option<PolicyVersionId>,
-    /// What it is asked to come to.
+    /// The effect it must have.
     comes_to: Option<(Role, Permission, bool)>,
 }
 
-/// Makes the next text of the newest one: whether it is another.
+/// Derives the next text from the newest one and stores it. Returns whether it differs.
 async fn change(
     scope: &Scope,
     (operation, place, reason): (&'static str, ErrorPlace, &str),
@@ -146,13 +147,13 @@ async fn change(
         }
         require_editor(&tx, &candidate).await?;
         store(tx, (operation, reason), before.as_deref(), next).await?;
-        // The version stands, whatever comes now; then the next round puts it in force.
+        // The version is stored, whatever happens now. If this fails, the next round puts it in force.
         if let Err(problem) = rules::follow(&scope.core).await {
             tracing::error!(organization = scope.org.0, %problem, "policy.not_in_force_yet");
         }
         return Ok(true);
     }
-    Err(Problem::new(Code::Conflict, "Others edit this policy at the same moment; try again."))
+    Err(Problem::new(Code::Conflict, "Others are editing this policy at the same time. Try again."))
 }
 
 async fn store(
@@ -175,7 +176,7 @@ async fn store(
     tx.commit().await
 }
 
-/// What the policy would be with this text; everything that is wrong with it otherwise.
+/// Compiles the policy with this text, or lists everything that is wrong with it.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
@@ -202,7 +203,7 @@ fn refused(problems: &[LintProblem], place: ErrorPlace) -> Problem {
     )
 }
 
-/// One line alone may be beaten by another.
+/// A single line can be overruled by another.
 fn require_result(
     org: OrgId,
     candidate: &Compiled,
@@ -213,24 +214,24 @@ fn require_result(
     if why.allowed == allow {
         return Ok(());
     }
-    Err(Problem::new(Code::Conflict, format!("That line would change nothing. {}", why.reason)))
+    Err(Problem::new(Code::Conflict, format!("That line would have no effect. {}", why.reason)))
 }
 
-/// Somebody has to be able to take it back: a member who can sign in, and who may edit the policy under the candidate.
+/// Someone must be able to undo the edit: a member who can sign in and may edit the policy under the candidate.
 async fn require_editor(tx: &Tx, candidate: &Compiled) -> Result<()> {
     let editors: Vec<Role> = candidate.roles(tx.scope.org, Permission::PolicyEdit).collect();
     if people::has_member_with(tx, &editors).await? {
         return Ok(());
     }
-    let detail = "After this edit no member of the organization could edit its policy.";
+    let detail = "After this edit, no member of the organization could edit its policy.";
     Err(Problem::new(Code::PolicyLocksOut, detail))
 }
 
-/// Rules that are in a file are not the database's.
+/// Rules in a file are not the database's to change.
 async fn require_no_file(scope: &Scope) -> Result<()> {
-    // A file may have been saved or deleted a moment ago; before it was deleted, its text was published.
+    // A file may have been saved or deleted a moment ago; its text was published before it was deleted.
     rules::follow(&scope.core).await?;
-    // Problems in the folder are logged by the watcher.
+    // The watcher logs problems in the folder.
     let worker = Arc::clone(&scope.core);
     tokio::task::spawn_blocking(move || drop(worker.policy.reload())).await.map_err(Problem::internal)?;
     if !scope.core.policy.has_file(scope.org) {
@@ -238,7 +239,7 @@ async fn require_no_file(scope: &Scope) -> Result<()> {
     }
     let (file, org) = (org_file(scope.org), scope.org);
     let detail = format!(
-        "The file {file} in the policy folder has this organization's rules, so they can't be edited here. The operator edits \
+        "The file {file} in the policy folder contains this organization's rules, so they can't be edited here. The operator edits \
          the file, or runs `muster policy publish --org {org}` and deletes the file."
     );
     Err(Problem::new(Code::PolicyOwnedByFile, detail).with("file", file))
@@ -246,7 +247,7 @@ async fn require_no_file(scope: &Scope) -> Result<()> {
 
 fn stale(seen: &str, newest: &str) -> Problem {
     let detail = format!(
-        "The organization's policy is version `{newest}` by now, not `{seen}`: read it again, and make the change to that."
+        "The organization's policy is now version `{newest}`, not `{seen}`. Read it again and base your change on that."
     );
     Problem::new(Code::Conflict, detail).with("version", newest)
 }
@@ -254,16 +255,20 @@ fn stale(seen: &str, newest: &str) -> Problem {
 fn checked_reason(reason: &str) -> Result<String> {
     let reason = reason.trim();
     if reason.is_empty() {
-        return Err(Problem::invalid_at("/reason", "REQUIRED", "Say why: the history shows it."));
+        return Err(Problem::invalid_at(
+            "/reason",
+            "REQUIRED",
+            "A reason is required. The history shows it.",
+        ));
     }
     if !plain::is_line(reason) {
-        let detail = "A reason is one line, without control characters.";
+        let detail = "The reason must be a single line without control characters.";
         return Err(Problem::invalid_at("/reason", "NOT_ALLOWED", detail));
     }
     Ok(reason.to_owned())
 }
 
-/// A blank text is none.
+/// Blank text means no rules.
 pub(super) fn some(text: String) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }

@@ -1,4 +1,4 @@
-//! Rows of policy versions, as the migrations lay them out. Private to this slice.
+//! Database rows for policy versions. Private to this slice.
 
 /// Every text that an organization's own rules have had in the database.
 pub mod policy_versions {
@@ -19,13 +19,13 @@ pub mod policy_versions {
         pub organization_id: OrgId,
         /// Null: no rules of its own.
         pub text: Option<String>,
-        /// Identifies the text: what an edit is made against.
+        /// Identifies the text. An edit names the version it is based on.
         pub version: String,
         pub author_kind: PolicyAuthor,
         pub author_id: Option<i64>,
         pub author_name: Option<String>,
         pub reason: String,
-        /// The earlier version whose text this is again.
+        /// The earlier version whose text this one restores.
         pub reverts_to: Option<PolicyVersionId>,
         pub at: Timestamp,
     }

@@ -1,7 +1,7 @@
-//! Policies in the schema: reading, asking why, trying, editing, taking back.
+//! Policies in the GraphQL schema: read, explain, simulate, edit, revert.
 //!
-//! What a panel shows of the policy in force is no stored record but what the process decides by; the history is stored,
-//! and is a record like any other.
+//! The policy in force isn't a stored record but what this process decides by. The history is stored, and is a
+//! record like any other.
 
 use async_graphql::{Context, Object};
 
@@ -39,22 +39,22 @@ pub struct PolicyQuery;
 
 #[Object]
 impl PolicyQuery {
-    /// The policy that is in force in the organization, with the texts that it comes of.
+    /// The policy in force in the organization, with the texts it comes from.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn policy(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<OrganizationPolicy> {
         answer(async { Ok(in_force(&ctx.enter(org_id).await?)) }).await
     }
 
-    /// Who may do something in the organization, and through which line; why not, and what would allow it. About a
-    /// role, about a member, or, without either, about what a service token may carry at most.
+    /// Who may do something in the organization and through which line, or why not and what would allow it. Ask
+    /// about a role or a member; without either, the answer is about the most a service token can be permitted.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn explain_permission(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
         permission: Permission,
-        #[graphql(desc = "The role in question.")] role: Option<Role>,
-        #[graphql(desc = "The member in question, in place of a role.")] user_id: Option<UserId>,
+        #[graphql(desc = "The role to ask about.")] role: Option<Role>,
+        #[graphql(desc = "The member to ask about, instead of a role.")] user_id: Option<UserId>,
     ) -> Answer<Explanation> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
@@ -74,27 +74,27 @@ impl PolicyQuery {
         .await
     }
 
-    /// What another text of the organization's own rules would come to. Nothing is changed.
+    /// The effect of another text for the organization's own rules. Nothing is changed.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn propose_policy(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "The whole text; blank: no rules of its own.", directive = bounds::apply(length(0, MAX_TEXT)))]
+        #[graphql(desc = "The complete text. Blank means no rules of its own.", directive = bounds::apply(length(0, MAX_TEXT)))]
         text: String,
     ) -> Answer<PolicyProposal> {
         answer(async { propose(&ctx.enter(org_id).await?, text).await }).await
     }
 
-    /// What another text of the organization's own rules would have changed in the calls of the last days.
+    /// What another text of the organization's own rules would have changed in the calls of recent days.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn simulate_policy(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "The whole text; blank: no rules of its own.", directive = bounds::apply(length(0, MAX_TEXT)))]
+        #[graphql(desc = "The complete text. Blank means no rules of its own.", directive = bounds::apply(length(0, MAX_TEXT)))]
         text: String,
-        #[graphql(desc = "How many days, this one included.", directive = bounds::apply(range(1, 90)))]
+        #[graphql(desc = "The number of days, including today.", directive = bounds::apply(range(1, 90)))]
         days: i64,
     ) -> Answer<Simulation> {
         answer(async {
@@ -106,7 +106,8 @@ impl PolicyQuery {
         .await
     }
 
-    /// The versions of the organization's own rules, the newest first. Rules in a file of the operator's have none.
+    /// The versions of the organization's own rules, newest first. Rules in the operator's files have no
+    /// versions.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn policy_history(
         &self,
@@ -133,7 +134,7 @@ impl PolicyQuery {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
 
-    /// What the caller may do in the organization, and why: the same for each of its records.
+    /// The caller's permissions in the organization, with reasons. They are the same for each of its records.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn viewer_can(
         &self,
@@ -155,7 +156,7 @@ pub struct PolicyMutation;
 
 #[Object]
 impl PolicyMutation {
-    /// Gives the organization's own rules another text, if they are still the version that the edit was made against.
+    /// Replaces the text of the organization's own rules, if the edit is based on the current version.
     #[graphql(directive = permit::apply(Permission::PolicyEdit))]
     async fn edit_policy(
         &self,
@@ -172,7 +173,7 @@ impl PolicyMutation {
         .await
     }
 
-    /// Lets a role do something in this organization, by one line; what stands above the role may then do it as well.
+    /// Allows a role something in this organization, with one line. Roles above it are then allowed too.
     #[graphql(directive = permit::apply(Permission::PolicyEdit))]
     async fn allow_permission(
         &self,
@@ -183,7 +184,7 @@ impl PolicyMutation {
         answer(async { set(&ctx.enter(org_id).await?, input, Some(true)).await }).await
     }
 
-    /// Keeps a role from something in this organization, by one line, and with it what stands below the role.
+    /// Denies a role something in this organization, with one line. Roles below it are then denied too.
     #[graphql(directive = permit::apply(Permission::PolicyEdit))]
     async fn deny_permission(
         &self,
@@ -194,7 +195,8 @@ impl PolicyMutation {
         answer(async { set(&ctx.enter(org_id).await?, input, Some(false)).await }).await
     }
 
-    /// Takes the organization's own line about a role and a permission out, so that what holds everywhere holds again.
+    /// Removes the organization's own line about a role and a permission, so that the general rule applies
+    /// again.
     #[graphql(directive = permit::apply(Permission::PolicyEdit))]
     async fn reset_permission(
         &self,
@@ -205,7 +207,7 @@ impl PolicyMutation {
         answer(async { set(&ctx.enter(org_id).await?, input, None).await }).await
     }
 
-    /// Puts an earlier text in force again, as a new version.
+    /// Restores an earlier text as a new version.
     #[graphql(directive = permit::apply(Permission::PolicyEdit))]
     async fn revert_policy(
         &self,

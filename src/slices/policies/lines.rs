@@ -1,12 +1,12 @@
-//! Editing one line of a file and leaving every other as it is, comments included.
+//! Edits one line of a text and leaves all others as they are, including comments.
 
 use crate::base::{
     ids::OrgId,
     permission::{Permission, Role},
 };
 
-/// The text with one line about this role and permission: in the place of the line that was there, or at the end.
-/// Without an effect, the line that was there is taken out.
+/// The text with one line about this role and permission, replacing an existing one or at the end. Without an
+/// effect, an existing line is removed.
 pub(super) fn set(text: &str, org: OrgId, role: Role, permission: Permission, allow: Option<bool>) -> String {
     let line = allow.map(|allow| {
         let effect = if allow { "allow" } else { "deny" };
@@ -33,7 +33,7 @@ pub(super) fn set(text: &str, org: OrgId, role: Role, permission: Permission, al
     if let (None, Some(line)) = (found, line) {
         out.extend([&line, end]);
     }
-    // A file of which only comments are left says nothing.
+    // A text with only comments left contains no rules.
     let says = out.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
     if says { out } else { String::new() }
 }

@@ -1,9 +1,10 @@
-//! Organizations' own rules as records: who gives them which text; and trying another one before it decides.
+//! Organizations' own rules as records: who changes them, and trying out a text before it decides.
 //!
-//! What decides is `core/policy`. A text has one owner. `policy.csv` and the expectations are the operator's files; the
-//! service only reads them. An organization's own rules belong to its file where the policy folder has one, and otherwise
-//! to the newest row of `policy_versions`: only then can they be changed through the schema. Who may: `policy.view`,
-//! `policy.edit`; nobody edits the members of an organization out of its policy.
+//! `core/policy` makes the decisions. A text has one owner. `policy.csv` and the expectations are the
+//! operator's files, which the service only reads. An organization's own rules belong to its file if the policy
+//! folder has one, and otherwise to the newest row of `policy_versions`; only then can they be changed through
+//! the schema. Permissions: `policy.view`, `policy.edit`. Nobody can lock an organization's members out of its
+//! policy.
 
 mod break_glass;
 mod edit;

@@ -1,4 +1,4 @@
-//! The policy as the schema shows it, and what it takes.
+//! The policy's objects in the schema, and its input objects.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,7 +21,8 @@ use crate::{
     read::{Record, Spec},
 };
 
-/// The longest text of an organization's own rules: 38 permissions by four roles take a tenth of it, comments aside.
+/// The longest text of an organization's own rules. 38 permissions for four roles take a tenth of it, without
+/// comments.
 pub(super) const MAX_TEXT: i64 = 100_000;
 /// The longest reason.
 const MAX_REASON: i64 = 1_000;
@@ -35,19 +36,19 @@ impl Record for PolicyVersion {
             let about = "A version of the organization's own rules.";
             Spec::new("PolicyVersion", "policy_versions t", about)
                 .permission(Permission::PolicyView)
-                .column::<PolicyVersionId>("id", "Identifies the version: what `revertPolicy` takes.")
+                .column::<PolicyVersionId>("id", "Identifies the version, for `revertPolicy`.")
                 .column::<OrgId>("organization_id", "The organization.")
-                .column::<Option<String>>("text", "The text; null: no rules of its own.")
-                .column::<String>("version", "Identifies the text: what an edit is made against.")
-                .column::<PolicyAuthor>("author_kind", "Whether a member wrote it, or the operator.")
-                .column::<Option<UserId>>("author_id", "The member.")
-                .column::<Option<String>>("author_name", "The author's name at that time.")
+                .column::<Option<String>>("text", "The text. Null means no rules of its own.")
+                .column::<String>("version", "Identifies the text. An edit names the version it is based on.")
+                .column::<PolicyAuthor>("author_kind", "Whether a member or the operator wrote it.")
+                .column::<Option<UserId>>("author_id", "The member who wrote it.")
+                .column::<Option<String>>("author_name", "The author's name at the time.")
                 .column::<String>("reason", "Why it was changed.")
                 .column::<Option<PolicyVersionId>>(
                     "reverts_to",
-                    "The earlier version whose text this is again.",
+                    "The earlier version whose text this one restores.",
                 )
-                .column::<Timestamp>("at", "Since when.")
+                .column::<Timestamp>("at", "When it was created.")
         });
         &SPEC
     }
@@ -56,35 +57,35 @@ impl Record for PolicyVersion {
 /// A text of the policy.
 #[derive(SimpleObject)]
 pub struct PolicyFile {
-    /// Its name, from the policy folder on. The organization's own rules have this name also where they are not in a file.
+    /// Its path in the policy folder. The organization's own rules have a path even if they are stored in the database.
     pub file: String,
-    /// Identifies the text; `none` if there is none.
+    /// Identifies the text, or `none` if there is no text.
     pub version: String,
-    /// The text; null if there is none.
+    /// The text, if there is one.
     pub text: Option<String>,
-    /// Whether the organization may edit it. Its own rules are the operator's as well while they are in a file.
+    /// Whether the organization may edit it. While its own rules are in a file, only the operator may.
     pub editable: bool,
 }
 
-/// The policy that is in force in an organization.
+/// The policy in force in an organization.
 #[derive(SimpleObject)]
 pub struct OrganizationPolicy {
     /// The organization.
     pub organization_id: OrgId,
-    /// Identifies the organization's own rules: what an edit is made against.
+    /// Identifies the organization's own rules. An edit names the version it is based on.
     pub version: String,
-    /// The text of the organization's own rules; null if it has none.
+    /// The text of the organization's own rules, if it has any.
     pub text: Option<String>,
-    /// Every text that has a say in the organization, its own rules first.
+    /// All texts that apply in the organization, its own rules first.
     pub files: Vec<PolicyFile>,
     /// What each role may do.
     pub roles: Vec<RolePermissions>,
-    /// What a service token may carry at most.
+    /// The most that a service token can be permitted.
     pub token_cap: Vec<Permission>,
-    /// Since when the policy is in force as it is.
+    /// Since when this policy has been in force.
     pub in_force_since: Timestamp,
-    /// What is wrong with the texts as they are now. Of the operator's, the last good ones are in force then; of the
-    /// organization's own rules the last good file, or else only what they deny.
+    /// Problems in the current texts. While a text of the operator's has problems, the last good one stays in
+    /// force; for the organization's own rules it is the last good file, or else only what they deny.
     pub problems: Vec<PolicyProblem>,
 }
 
@@ -97,12 +98,12 @@ pub struct RolePermissions {
     pub permissions: Vec<Permission>,
 }
 
-/// Something that is wrong with a policy file.
+/// A problem in a policy file.
 #[derive(SimpleObject)]
 pub struct PolicyProblem {
-    /// The file, from the policy folder on.
+    /// The file's path in the policy folder.
     pub file: String,
-    /// The line, from 1 on; null if it is about the file as a whole.
+    /// The line number, starting at 1. Null if the problem concerns the whole file.
     pub line: Option<i64>,
     /// What is wrong with it.
     pub reason: String,
@@ -115,46 +116,46 @@ impl From<LintProblem> for PolicyProblem {
     }
 }
 
-/// What an edit would come to.
+/// The effect that an edit would have.
 #[derive(SimpleObject)]
 pub struct PolicyProposal {
-    /// Whether the edit would be taken.
+    /// Whether the edit would be accepted.
     pub ok: bool,
     /// Everything that is wrong with it.
     pub problems: Vec<PolicyProblem>,
-    /// The cells that it changes: who gains and loses what.
+    /// The cells of the permission matrix that it changes: who gains or loses what.
     pub changes: Vec<CellChange>,
-    /// The lines that it changes: `-` before what goes, `+` before what comes.
+    /// The lines that it changes, as a diff: `-` for removed, `+` for added.
     pub lines: Vec<String>,
-    /// The version that it is compared with, and has to be made against.
+    /// The version it was compared with. An edit must be based on it.
     pub version: String,
 }
 
-/// Whether the caller may do something, and why.
+/// Whether the caller has a permission, and why.
 #[derive(SimpleObject)]
 pub struct ViewerPermission {
     /// The permission.
     pub permission: Permission,
-    /// Whether the caller holds it here.
+    /// Whether the caller has it here.
     pub allowed: bool,
-    /// Why, in a sentence.
+    /// The reason, in one sentence.
     pub reason: String,
-    /// The line that decides; null for callers who may not see the policy.
+    /// The line that decides. Null for callers who may not see the policy.
     pub decided_by: Option<Line>,
-    /// What would allow it; null for callers who may not see the policy.
+    /// What would allow it. Null for callers who may not see the policy.
     pub remedy: Option<Remedy>,
 }
 
 /// A new text of the organization's own rules.
 #[derive(InputObject)]
 pub struct EditPolicyInput {
-    /// The version that the edit is made against; another one is refused.
+    /// The version the edit is based on. The edit fails if it isn't the current one.
     #[graphql(directive = bounds::apply(length(1, 64)))]
     pub version: String,
-    /// The whole text, comments and all; blank: no rules of its own.
+    /// The complete text, including comments. Blank means no rules of its own.
     #[graphql(directive = bounds::apply(length(0, MAX_TEXT)))]
     pub text: String,
-    /// Why: the history shows it.
+    /// The reason, shown in the history.
     #[graphql(directive = bounds::apply(name(MAX_REASON)))]
     pub reason: String,
 }
@@ -162,21 +163,21 @@ pub struct EditPolicyInput {
 /// One line of the organization's own rules.
 #[derive(InputObject)]
 pub struct PolicyLineInput {
-    /// The role that it is about.
+    /// The role it concerns.
     pub role: Role,
-    /// What the role may or may not do.
+    /// The permission to allow, deny, or reset.
     pub permission: Permission,
-    /// Why: the history shows it.
+    /// The reason, shown in the history.
     #[graphql(directive = bounds::apply(name(MAX_REASON)))]
     pub reason: String,
 }
 
-/// An earlier version to go back to.
+/// An earlier version to restore.
 #[derive(InputObject)]
 pub struct RevertPolicyInput {
-    /// The version whose text is to be in force again.
+    /// The version whose text to restore.
     pub version_id: PolicyVersionId,
-    /// Why: the history shows it.
+    /// The reason, shown in the history.
     #[graphql(directive = bounds::apply(name(MAX_REASON)))]
     pub reason: String,
 }
@@ -219,7 +220,7 @@ pub(super) fn in_force(scope: &Scope) -> OrganizationPolicy {
     }
 }
 
-/// Expectations without the lines that name other organizations.
+/// The expectations without the lines that name other organizations.
 fn concerning(org: OrgId, text: &str) -> String {
     let others = |line: &&str| {
         let place = line.split(',').nth(1).and_then(|place| place.trim().parse::<i64>().ok());
@@ -228,8 +229,8 @@ fn concerning(org: OrgId, text: &str) -> String {
     text.lines().filter(|line| !others(line)).map(|line| format!("{line}\n")).collect()
 }
 
-/// What is wrong with the organization's own rules; of the operator's files only that there is something, since those may
-/// name other organizations.
+/// Problems in the organization's own rules. For the operator's files only says that there are some, because
+/// they may name other organizations.
 fn own_problems(org: OrgId, problems: Vec<LintProblem>) -> Vec<PolicyProblem> {
     let is_refused = problems.iter().any(|problem| problem.org.is_none());
     let own = problems.into_iter().filter(|problem| problem.org == Some(org));
@@ -261,7 +262,7 @@ pub(super) async fn propose(scope: &Scope, text: String) -> Result<PolicyProposa
     Ok(PolicyProposal { ok: problems.is_empty(), problems, changes, lines, version })
 }
 
-/// Whether the caller of a scope may do something, and why.
+/// Whether the caller has a permission, and why.
 pub(super) fn viewer_permission(scope: &Scope, permission: Permission) -> ViewerPermission {
     let allowed = scope.may(permission);
     let why = scope.why(permission).filter(|_| scope.may(Permission::PolicyView));

@@ -1,5 +1,5 @@
-//! A candidate tried on what really happened: which calls of the last days would have ended otherwise, and which of
-//! its lines nothing ever asked for.
+//! Tries a candidate on what really happened: which calls of recent days would have ended differently, and
+//! which of its lines no call ever needed.
 
 use std::collections::BTreeSet;
 
@@ -19,41 +19,41 @@ use crate::{
     },
 };
 
-/// Calls that would end otherwise.
+/// Calls whose outcome would change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicyFlip")]
 pub struct Flip {
-    /// In which organization.
+    /// The organization they were made in.
     pub organization_id: OrgId,
     /// A role, or `service_token`.
     pub subject: String,
-    /// Which service token.
+    /// The service token, if one made the calls.
     pub token_id: Option<Id>,
     /// The root field that was called.
     pub operation: String,
-    /// What it needs.
+    /// The permission it requires.
     pub permission: Permission,
-    /// Whether the candidate allows it; until now it was the other way round.
+    /// Whether the candidate allows them. The policy in force does the opposite.
     pub allowed: bool,
-    /// How often it was called.
+    /// The number of calls.
     pub count: i64,
     /// The candidate's line that decides.
     pub decided_by: Option<Line>,
 }
 
-/// What a candidate would have changed.
+/// The effect a candidate would have had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
 #[graphql(name = "PolicySimulation")]
 pub struct Simulation {
-    /// How many days were looked at.
+    /// The number of days examined.
     pub days: i64,
-    /// How many calls were looked at.
+    /// The number of calls examined.
     pub calls: i64,
-    /// How many of them would end otherwise.
+    /// The number of calls whose outcome would change.
     pub flipped: i64,
-    /// Which ones, the most frequent first.
+    /// The changed calls, most frequent first.
     pub flips: Vec<Flip>,
-    /// The candidate's lines that decided none of the calls.
+    /// The candidate's lines that didn't decide any call.
     pub unused_lines: Vec<Line>,
 }
 
@@ -63,10 +63,10 @@ impl serde::Serialize for Id {
     }
 }
 
-/// Tries a candidate on the decisions of the last `days`: of one organization and its own rules, or of all.
+/// Tries a candidate on the decisions of the last `days`, for one organization and its own rules or for all.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn simulate(core: &Core, candidate: Compiled, org: Option<OrgId>, days: i64) -> Result<Simulation> {
     let recorded = decisions::recorded(core, org, days).await?;
     let replayed = tokio::task::spawn_blocking(move || replay(&candidate, &recorded));
@@ -124,7 +124,7 @@ mod tests {
     use crate::{base::permission::Role, core::policy::Policy};
 
     #[test]
-    fn only_calls_that_the_candidate_decides_otherwise_flip() {
+    fn only_calls_decided_differently_are_flipped() {
         let policy = Policy::embedded().unwrap();
         let own = "p, OPERATOR, 7, agent.create, deny\np, VIEWER, 7, contact.view, allow\n";
         let candidate = policy.now().with_org(OrgId(7), Some(own)).unwrap();

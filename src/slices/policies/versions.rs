@@ -20,10 +20,10 @@ use crate::{
     },
 };
 
-/// The version of no rules at all.
+/// The version of having no rules.
 pub const NONE: &str = "none";
 
-/// How many changed lines an audit line repeats; the versions have all of them.
+/// The most changed lines that an audit entry repeats. The versions have all of them.
 const AUDITED_LINES: usize = 200;
 
 /// Identifies a text.
@@ -33,14 +33,14 @@ pub fn version_of(text: Option<&str>) -> String {
     hex::encode(&Sha256::digest(text)[..8])
 }
 
-/// What the audit log says of a text that takes the place of another: an object with both versions and the changed lines.
+/// The audit entry for replacing a text: an object with both versions and the changed lines.
 pub(super) fn difference(before: Option<&str>, after: Option<&str>) -> serde_json::Value {
     let mut lines = changed_lines(before.unwrap_or(""), after.unwrap_or(""));
     lines.truncate(AUDITED_LINES);
     json!({ "from": version_of(before), "to": version_of(after), "lines": lines })
 }
 
-/// Who stores a version, and why.
+/// Who stores a version, and the reason.
 #[derive(Clone, Debug)]
 pub(super) struct Author {
     pub kind: PolicyAuthor,
@@ -60,24 +60,24 @@ impl Author {
     }
 }
 
-/// A version, for the operator.
+/// A version, as shown to the operator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Version {
     /// Identifies the version.
     pub id: PolicyVersionId,
     /// Identifies the text.
     pub version: String,
-    /// When it came to be.
+    /// When it was created.
     pub at: Timestamp,
-    /// Who made it.
+    /// Whether a member or the operator wrote it.
     pub author_kind: PolicyAuthor,
-    /// That person's name.
+    /// The author's name at the time.
     pub author_name: Option<String>,
-    /// Why.
+    /// The reason for the change.
     pub reason: String,
-    /// The earlier version whose text it is again.
+    /// The earlier version whose text it restores.
     pub reverts_to: Option<PolicyVersionId>,
-    /// The text; none if the organization has no rules of its own by it.
+    /// The text. None if the organization has no rules of its own.
     pub text: Option<String>,
 }
 
@@ -96,30 +96,30 @@ impl From<Model> for Version {
     }
 }
 
-/// The versions of an organization's own rules, the newest first.
+/// The versions of an organization's own rules, newest first.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn history(scope: &Scope, limit: u64) -> Result<Vec<Version>> {
     let rows =
         scope.find::<Entity>().order_by_desc(Column::Id).limit(limit).all(scope.core.db.read()).await?;
     Ok(rows.into_iter().map(Version::from).collect())
 }
 
-/// What identifies a text that is named by it, or by the number of a version.
+/// Resolves a version number or a content hash to the content hash.
 ///
 /// # Errors
-/// `NOT_FOUND` for a number that this organization never had.
+/// `NOT_FOUND` for a version number that this organization never had.
 pub async fn version_named(scope: &Scope, name: &str) -> Result<String> {
     let name = name.trim();
-    // Both are digits at times; then the length tells.
+    // A hash can consist of digits only, so the length decides.
     match name.parse().ok().filter(|_| name.len() < version_of(Some("")).len()) {
         Some(id) => Ok(load(scope, PolicyVersionId(id)).await?.version),
         None => Ok(name.to_owned()),
     }
 }
 
-/// Whose version it is, and its text.
+/// A version's organization and text.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -133,12 +133,12 @@ pub async fn text_of(db: &Db, id: PolicyVersionId) -> Result<(OrgId, Option<Stri
 /// The newest version of the organization's own rules.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn newest(scope: &Scope) -> Result<Option<Version>> {
     Ok(history(scope, 1).await?.pop())
 }
 
-/// The same, as the transaction sees it.
+/// [`newest`], as the transaction sees it.
 pub(super) async fn newest_in(tx: &Tx) -> Result<Option<Model>> {
     Ok(tx.scope.find::<Entity>().order_by_desc(Column::Id).one(tx.connection()).await?)
 }

@@ -1,4 +1,4 @@
-//! Rows of servers and images, as the migrations lay them out. Private to this slice.
+//! Database rows for servers and images. Private to this slice.
 
 /// Hosts on which agents run.
 pub mod servers {
@@ -23,7 +23,7 @@ pub mod servers {
         pub hostname: Option<String>,
         pub address: Option<String>,
         pub region: Option<String>,
-        /// An object of strings.
+        /// An object whose values are strings.
         pub labels: Json,
         pub status: ServerStatus,
         pub version: Option<String>,
@@ -43,14 +43,14 @@ pub mod servers {
         pub runtime_version: Option<String>,
         pub provisioning_token_hash: Option<Vec<u8>>,
         pub provisioning_token_expires_at: Option<Timestamp>,
-        /// What the host uses after its first connection.
+        /// The token the host uses after its first connection.
         pub host_token_hash: Option<Vec<u8>>,
         pub provisioned_at: Option<Timestamp>,
         pub last_seen_at: Option<Timestamp>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
-        /// Since when it is deleted.
+        /// When it was deleted.
         pub archived_at: Option<Timestamp>,
     }
 
@@ -75,11 +75,11 @@ pub mod images {
         #[sea_orm(primary_key)]
         pub id: ImageId,
         pub name: String,
-        /// As a registry names it: registry.example/agent:1.2
+        /// The image reference: registry.example/agent:1.2
         pub reference: String,
         pub description: Option<String>,
         pub digest: Option<String>,
-        /// The model that an agent of this image uses unless it overrides it.
+        /// The model for agents that don't override it.
         pub default_model: Option<String>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,

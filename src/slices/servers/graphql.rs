@@ -1,4 +1,4 @@
-//! Servers and images in the schema.
+//! Servers and images in the GraphQL schema.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -32,7 +32,7 @@ impl Record for Server {
     }
 }
 
-/// The fields of a server, which the answers that carry a token have as well.
+/// The fields of a server. Answers that carry a token have them too.
 fn fields(spec: Spec) -> Spec {
     spec.permission(Permission::ServerView)
         .living("t.archived_at IS NULL")
@@ -40,11 +40,14 @@ fn fields(spec: Spec) -> Spec {
         .column::<ServerId>("id", "Identifies the server.")
         .column::<OrgId>("organization_id", "The organization that the server belongs to.")
         .column::<String>("name", "The name, unique in the organization.")
-        .column::<Option<String>>("description", "For people.")
+        .column::<Option<String>>("description", "A description for people.")
         .column::<Option<String>>("hostname", "The host's name.")
         .column::<Option<String>>("address", "The host's address.")
-        .column::<Option<String>>("region", "Where it stands.")
-        .column::<Json<BTreeMap<String, String>>>("labels", "Free labels: an object of strings.")
+        .column::<Option<String>>("region", "Where it is located.")
+        .column::<Json<BTreeMap<String, String>>>(
+            "labels",
+            "Free-form labels: an object whose values are strings.",
+        )
         .column::<ServerStatus>("status", "Whether its host is connected.")
         .column::<Option<String>>("version", "The host's version.")
         .column::<Option<i64>>("protocol_version", "The version of the protocol that the host speaks.")
@@ -53,28 +56,32 @@ fn fields(spec: Spec) -> Spec {
         .column::<Option<i64>>("cpu_cores", "Processor cores.")
         .column::<Option<i64>>("memory_mb", "Memory, in MiB.")
         .column::<Option<i64>>("disk_mb", "Disk, in MiB.")
-        .column::<Option<f64>>("cpu_pct", "Processor use, in percent, as last measured.")
-        .column::<Option<f64>>("ram_pct", "Memory use, in percent, as last measured.")
-        .column::<Option<f64>>("load_1", "Load average over a minute.")
+        .column::<Option<f64>>("cpu_pct", "Processor use in percent, as last measured.")
+        .column::<Option<f64>>("ram_pct", "Memory use in percent, as last measured.")
+        .column::<Option<f64>>("load_1", "Load average over one minute.")
         .column::<Option<f64>>("load_5", "Load average over five minutes.")
         .column::<Option<f64>>("load_15", "Load average over fifteen minutes.")
-        .column::<Option<i64>>("uptime_seconds", "How long the host has been up, in seconds.")
-        .column::<Option<Runtime>>("runtime", "What runs the agents.")
-        .column::<Option<String>>("runtime_version", "Its version.")
-        .sql::<i64>("agent_count", count_agents(""), "How many agents live on it.")
-        .sql::<i64>("agents_running", count_agents(" AND a.status = 'RUNNING'"), "How many of them run.")
+        .column::<Option<i64>>("uptime_seconds", "How many seconds the host has been up.")
+        .column::<Option<Runtime>>("runtime", "The container runtime that runs the agents.")
+        .column::<Option<String>>("runtime_version", "The runtime's version.")
+        .sql::<i64>("agent_count", count_agents(""), "The number of agents on it.")
+        .sql::<i64>(
+            "agents_running",
+            count_agents(" AND a.status = 'RUNNING'"),
+            "The number of those agents that are running.",
+        )
         .sql::<bool>(
             "has_provisioning_token",
             "(t.provisioning_token_hash IS NOT NULL)",
-            "Whether there is a provisioning token.",
+            "Whether it has a provisioning token.",
         )
-        .column::<Option<Timestamp>>("provisioning_token_expires_at", "Until when it lets a host connect.")
-        .column::<Option<Timestamp>>("provisioned_at", "When a host connected for the first time.")
-        .column::<Option<Timestamp>>("last_seen_at", "When the host was last heard of.")
-        .column::<Option<UserId>>("created_by", "Who created it.")
+        .column::<Option<Timestamp>>("provisioning_token_expires_at", "When the provisioning token expires.")
+        .column::<Option<Timestamp>>("provisioned_at", "When a host first connected.")
+        .column::<Option<Timestamp>>("last_seen_at", "When the host was last heard from.")
+        .column::<Option<UserId>>("created_by", "The user who created it.")
         .column::<Timestamp>("created_at", "When it was created.")
-        .column::<Timestamp>("updated_at", "When its record last changed.")
-        .many::<Agent>("agents", Many { by: "t.server_id", ..Many::default() }, "The agents that live on it.")
+        .column::<Timestamp>("updated_at", "When it was last updated.")
+        .many::<Agent>("agents", Many { by: "t.server_id", ..Many::default() }, "The agents on it.")
 }
 
 fn count_agents(condition: &str) -> String {
@@ -84,7 +91,7 @@ fn count_agents(condition: &str) -> String {
     )
 }
 
-/// A server, and its provisioning token this once.
+/// A server together with its provisioning token, which is shown only once.
 pub struct ProvisionedServer;
 
 impl Record for ProvisionedServer {
@@ -93,36 +100,39 @@ impl Record for ProvisionedServer {
             fields(Spec::new(
                 "ProvisionedServer",
                 "servers t",
-                "A server, and its provisioning token this once.",
+                "A server together with its provisioning token, which is shown only once.",
             ))
-            .secret("provisioning_token", "Lets a host connect as this server. It is not shown again.")
+            .secret(
+                "provisioning_token",
+                "The token that lets a host connect as this server. It is not shown again.",
+            )
         });
         &SPEC
     }
 }
 
-/// An image that agents run from.
+/// A container image that agents run from.
 pub struct Image;
 
 impl Record for Image {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("Image", "images t", "An image that agents run from.")
+            Spec::new("Image", "images t", "A container image that agents run from.")
                 .permission(Permission::ImageView)
                 .column::<ImageId>("id", "Identifies the image.")
                 .column::<OrgId>("organization_id", "The organization that the image belongs to.")
                 .column::<String>("name", "The name, unique in the organization.")
-                .column::<String>("reference", "As a registry names it.")
-                .column::<Option<String>>("description", "For people.")
+                .column::<String>("reference", "The image reference, such as `registry.example/agent:1.2`.")
+                .column::<Option<String>>("description", "A description for people.")
                 .column::<Option<String>>(
                     "digest",
-                    "The content that the reference stood for when last used.",
+                    "The digest the reference pointed to when it was last used.",
                 )
-                .column::<Option<String>>("default_model", "The model of agents that choose none.")
-                .column::<Option<UserId>>("created_by", "Who created it.")
+                .column::<Option<String>>("default_model", "The model for agents that don't choose one.")
+                .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
-                .column::<Timestamp>("updated_at", "When its record last changed.")
-                .column::<Option<Timestamp>>("archived_at", "Since when it is offered no more.")
+                .column::<Timestamp>("updated_at", "When it was last updated.")
+                .column::<Option<Timestamp>>("archived_at", "When it was archived and stopped being offered.")
         });
         &SPEC
     }
@@ -134,7 +144,7 @@ pub struct ServerQuery;
 
 #[Object]
 impl ServerQuery {
-    /// The organization's servers, by id.
+    /// The organization's servers, ordered by id.
     #[graphql(directive = permit::apply(Permission::ServerView))]
     async fn servers(
         &self,
@@ -156,13 +166,13 @@ impl ServerQuery {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
 
-    /// The images that agents can run from, by id. At most 1,000.
+    /// The images that agents can run from, ordered by id. At most 1,000.
     #[graphql(directive = permit::apply(Permission::ImageView))]
     async fn images(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Whether archived images are listed as well.", default_with = "Some(false)")]
+        #[graphql(desc = "Whether to include archived images.", default_with = "Some(false)")]
         include_archived: Option<bool>,
     ) -> Answer<List<Image>> {
         answer(async {
@@ -185,7 +195,7 @@ pub struct ServerMutation;
 
 #[Object]
 impl ServerMutation {
-    /// Creates a server. The provisioning token in the answer is shown this once.
+    /// Creates a server. The provisioning token in the answer is shown only once.
     #[graphql(directive = permit::apply(Permission::ServerCreate))]
     async fn create_server(
         &self,
@@ -218,7 +228,7 @@ impl ServerMutation {
         .await
     }
 
-    /// Makes a new provisioning token; the old one, and the host that came by it, are cut off.
+    /// Issues a new provisioning token. The old token, and the host that connected with it, are cut off.
     #[graphql(directive = permit::apply(Permission::ServerEdit))]
     async fn regenerate_provisioning_token(
         &self,
@@ -234,7 +244,7 @@ impl ServerMutation {
         .await
     }
 
-    /// Deletes a server that no agent lives on; answers with its id.
+    /// Deletes a server that has no agents and returns its id.
     #[graphql(directive = permit::apply(Permission::ServerDelete))]
     async fn delete_server(&self, ctx: &Context<'_>, org_id: OrgId, id: ServerId) -> Answer<ServerId> {
         answer(async {
@@ -277,7 +287,7 @@ impl ServerMutation {
         .await
     }
 
-    /// Archives an image: it is offered no more, and agents that use it go on.
+    /// Archives an image: it is no longer offered, but agents that use it keep running.
     #[graphql(directive = permit::apply(Permission::ImageEdit))]
     async fn archive_image(&self, ctx: &Context<'_>, org_id: OrgId, id: ImageId) -> Answer<One<Image>> {
         answer(async {

@@ -1,4 +1,4 @@
-//! Images: what agents run from. An image that agents use can be archived; they go on using it.
+//! Images: what agents run from. Archiving an image doesn't affect the agents that use it.
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
@@ -33,7 +33,7 @@ pub async fn create_image(scope: &Scope, new: CreateImageInput) -> Result<ImageI
     Ok(id)
 }
 
-/// [`create_image`] as a part of something larger.
+/// [`create_image`] inside the caller's transaction.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
@@ -60,7 +60,7 @@ pub async fn add_image(tx: &Tx, new: CreateImageInput) -> Result<ImageId> {
     Ok(image.id)
 }
 
-/// Edits an image, unless nothing changes.
+/// Edits an image. An edit that changes nothing does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`.
@@ -68,7 +68,7 @@ pub async fn update_image(scope: &Scope, id: ImageId, edit: UpdateImageInput) ->
     let tx = scope.begin().await?;
     let image = load(&tx, id).await?;
     if image.archived_at.is_some() {
-        return Err(Problem::new(Code::Archived, "The image is archived; make a new one."));
+        return Err(Problem::new(Code::Archived, "The image is archived. Create a new one instead."));
     }
     let mut image = image.into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
@@ -88,7 +88,7 @@ pub async fn update_image(scope: &Scope, id: ImageId, edit: UpdateImageInput) ->
     tx.commit().await
 }
 
-/// Archives an image: it is offered no more. Twice is once.
+/// Archives an image: it is no longer offered. Archiving it again does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`; `IN_USE` for the organization's default image.
@@ -101,7 +101,7 @@ pub async fn archive_image(scope: &Scope, id: ImageId) -> Result<()> {
     if orgs::default_image(&tx).await? == Some(id) {
         return Err(Problem::new(
             Code::InUse,
-            "The image is the organization's default; choose another first.",
+            "The image is the organization's default. Choose another default first.",
         ));
     }
     let mut image = image.into_active_model();
@@ -112,10 +112,10 @@ pub async fn archive_image(scope: &Scope, id: ImageId) -> Result<()> {
     tx.commit().await
 }
 
-/// Whether the organization has this image, not archived.
+/// Whether the organization has this image and it isn't archived.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn image_is_usable(tx: &Tx, id: ImageId) -> Result<bool> {
     let found = tx
         .scope

@@ -1,4 +1,4 @@
-//! What is set: the input objects of the schema, which edits take as they are.
+//! The schema's input objects. Edits take them as they are.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use async_graphql::{InputObject, MaybeUndefined};
 
 use crate::fields::bounds::{bounds, items, length, name, not_null};
 
-/// What a new server is given.
+/// A new server.
 #[derive(InputObject)]
 pub struct CreateServerInput {
     /// The name, unique in the organization.
     #[graphql(directive = bounds::apply(name(80)))]
     pub name: String,
-    /// For people.
+    /// A description for people.
     #[graphql(directive = bounds::apply(length(0, 2000)))]
     pub description: Option<String>,
     /// The host's name.
@@ -21,21 +21,21 @@ pub struct CreateServerInput {
     /// The host's address.
     #[graphql(directive = bounds::apply(length(0, 255)))]
     pub address: Option<String>,
-    /// Where it stands.
+    /// Where it is located.
     #[graphql(directive = bounds::apply(length(0, 80)))]
     pub region: Option<String>,
-    /// Free labels: an object of strings.
+    /// Free-form labels: an object whose values are strings.
     #[graphql(directive = bounds::apply(items(50)))]
     pub labels: Option<Labels>,
 }
 
-/// What an edit of a server changes: absent is untouched, null clears.
+/// Changes to a server. Fields left out keep their value; null clears an optional field.
 #[derive(InputObject, Default)]
 pub struct UpdateServerInput {
     /// The name, unique in the organization.
     #[graphql(directive = bounds::apply(name(80).not_null()))]
     pub name: MaybeUndefined<String>,
-    /// For people.
+    /// A description for people.
     #[graphql(directive = bounds::apply(length(0, 2000)))]
     pub description: MaybeUndefined<String>,
     /// The host's name.
@@ -44,60 +44,60 @@ pub struct UpdateServerInput {
     /// The host's address.
     #[graphql(directive = bounds::apply(length(0, 255)))]
     pub address: MaybeUndefined<String>,
-    /// Where it stands.
+    /// Where it is located.
     #[graphql(directive = bounds::apply(length(0, 80)))]
     pub region: MaybeUndefined<String>,
-    /// Free labels: an object of strings; the whole set.
+    /// Free-form labels: an object whose values are strings. Replaces the whole set.
     #[graphql(directive = bounds::apply(not_null()))]
     pub labels: MaybeUndefined<Labels>,
 }
 
-/// What a new image is given.
+/// A new image.
 #[derive(InputObject)]
 pub struct CreateImageInput {
     /// The name, unique in the organization.
     #[graphql(directive = bounds::apply(name(80)))]
     pub name: String,
-    /// As a registry names it.
+    /// The image reference, such as `registry.example/agent:1.2`.
     #[graphql(directive = bounds::apply(name(500)))]
     pub reference: String,
-    /// For people.
+    /// A description for people.
     #[graphql(directive = bounds::apply(length(0, 2000)))]
     pub description: Option<String>,
-    /// The model of agents that choose none.
+    /// The model for agents that don't choose one.
     #[graphql(directive = bounds::apply(name(120)))]
     pub default_model: Option<String>,
 }
 
-/// What an edit of an image changes: absent is untouched, null clears.
+/// Changes to an image. Fields left out keep their value; null clears an optional field.
 #[derive(InputObject, Default)]
 pub struct UpdateImageInput {
     /// The name, unique in the organization.
     #[graphql(directive = bounds::apply(name(80).not_null()))]
     pub name: MaybeUndefined<String>,
-    /// As a registry names it.
+    /// The image reference, such as `registry.example/agent:1.2`.
     #[graphql(directive = bounds::apply(name(500).not_null()))]
     pub reference: MaybeUndefined<String>,
-    /// For people.
+    /// A description for people.
     #[graphql(directive = bounds::apply(length(0, 2000)))]
     pub description: MaybeUndefined<String>,
-    /// The model of agents that choose none.
+    /// The model for agents that don't choose one.
     #[graphql(directive = bounds::apply(name(120)))]
     pub default_model: MaybeUndefined<String>,
 }
 
-/// Free labels: at most fifty keys and values, each a string of at most 255 characters.
+/// Free-form labels: up to 50 pairs of strings, each at most 255 characters long.
 #[derive(Default)]
 pub struct Labels(pub BTreeMap<String, String>);
 
-/// Free labels: at most fifty keys and values, each a string of at most 255 characters.
+/// Free-form labels: up to 50 pairs of strings, each at most 255 characters long.
 #[async_graphql::Scalar]
 impl async_graphql::ScalarType for Labels {
     fn parse(value: async_graphql::Value) -> async_graphql::InputValueResult<Self> {
         let labels: BTreeMap<String, String> = async_graphql::from_value(value)?;
         let fits = |text: &String| text.chars().count() <= 255 && !text.contains('\0');
         if labels.len() > 50 || !labels.iter().all(|(key, value)| fits(key) && fits(value)) {
-            return Err("labels are at most fifty strings of at most 255 characters".into());
+            return Err("labels must be at most 50 strings of at most 255 characters each".into());
         }
         Ok(Self(labels))
     }

@@ -1,8 +1,8 @@
-//! Servers: hosts on which agents run, and the images that they run from.
+//! Servers: the hosts that agents run on, and the images they run from.
 //!
-//! States: PENDING until the host connects for the first time; then ONLINE, DEGRADED or OFFLINE, as the gateway sees
-//! it. A provisioning token lets a host connect once; it is shown when it is made and kept as a hash; making
-//! a new one cuts off the old one and the host that came by it. Who may: `server.*`, `image.*`.
+//! A server is PENDING until its host first connects, then ONLINE, DEGRADED or OFFLINE, as the gateway sees it.
+//! A provisioning token lets a host connect once. It is shown when issued and stored as a hash; issuing a new
+//! one cuts off the old one and the host that used it. Permissions: `server.*`, `image.*`.
 
 mod entity;
 pub mod graphql;
@@ -39,10 +39,10 @@ use crate::{
     slices::orgs::{self, Limit},
 };
 
-/// How long a provisioning token lets a host connect.
+/// How long a provisioning token is valid.
 const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_hours(24);
 
-/// Creates a server (specification, operation 2). The token in the answer is shown this once.
+/// Creates a server (specification, operation 2). The token in the answer is shown only once.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
@@ -76,7 +76,7 @@ pub async fn create(scope: &Scope, new: CreateServerInput) -> Result<(ServerId, 
     Ok((server.id, token))
 }
 
-/// Edits a server, unless nothing changes.
+/// Edits a server. An edit that changes nothing does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`, `NAME_TAKEN`.
@@ -102,7 +102,8 @@ pub async fn update(scope: &Scope, id: ServerId, edit: UpdateServerInput) -> Res
     tx.commit().await
 }
 
-/// Makes a new provisioning token (specification, operation 3). The old one and the host's own token are cut off.
+/// Issues a new provisioning token (specification, operation 3). The old one and the host's own token stop
+/// working.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -125,26 +126,26 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
     Ok(token)
 }
 
-/// Deletes a server that no agent lives on: nobody sees it from then on, its name is free, and its host can't come back. The
-/// row stays, because rows of deleted agents and approvals refer to it. Commands for its host are forgotten.
+/// Deletes a server that has no agents: hides it, frees its name, and locks its host out. The row stays,
+/// because deleted agents and approvals refer to it. Pending commands for its host are dropped.
 ///
 /// # Errors
 /// `NOT_FOUND`, `IN_USE`.
 pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     let tx = scope.begin().await?;
-    // Held, so that no agent moves in meanwhile: whoever comes to live here holds it as well ([`hold`]).
+    // The lock keeps agents from moving in: moving in locks the server too ([`hold`]).
     let found =
         living(scope).filter(servers::Column::Id.eq(id)).lock_exclusive().one(tx.connection()).await?;
     let server = found.ok_or_else(|| Problem::not_found("server", id))?;
     let agents = crate::slices::agents::count_on_server(&tx, id).await?;
     if agents > 0 {
-        let detail = format!("There are agents on this server ({agents}); delete or move them first.");
+        let detail = format!("This server has agents ({agents}). Delete or move them first.");
         return Err(Problem::new(Code::InUse, detail).with("agents", agents));
     }
     outbox::forget_server(&tx, id).await?;
     let name = server.name.clone();
     let mut server = server.into_active_model();
-    // Names are trimmed, so no other server is ever called this.
+    // A name that starts with a space can't clash: names given by callers are trimmed.
     server.name = Set(format!(" {id}"));
     server.provisioning_token_hash = Set(None);
     server.provisioning_token_expires_at = Set(None);
@@ -156,10 +157,10 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     tx.commit().await
 }
 
-/// Whether the organization has this server. If so it can't be deleted before the transaction ends.
+/// Whether the organization has this server. If so, it can't be deleted before the transaction ends.
 ///
 /// # Errors
-/// The database is out of reach.
+/// The database is unreachable.
 pub async fn hold(tx: &Tx, id: ServerId) -> Result<bool> {
     let found = living(&tx.scope).filter(servers::Column::Id.eq(id)).lock(LockType::KeyShare);
     Ok(found.one(tx.connection()).await?.is_some())
@@ -169,7 +170,7 @@ fn living(scope: &Scope) -> Select<servers::Entity> {
     scope.find::<servers::Entity>().filter(servers::Column::ArchivedAt.is_null())
 }
 
-/// The server, locked until the transaction ends: who waits for its deletion sees that it is gone.
+/// Loads the server and locks it until the transaction ends. A caller that waited for a deletion finds it gone.
 async fn load(tx: &Tx, id: ServerId) -> Result<servers::Model> {
     let found = held(living(&tx.scope).filter(servers::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("server", id))

@@ -1,6 +1,6 @@
-//! Rows of skills and their assignments, as the migrations lay them out. Private to this slice.
+//! Database rows for skills and their assignments. Private to this slice.
 
-/// Written know-how that is laid out as files in an agent's volume.
+/// Written know-how, stored as files in an agent's volume.
 pub mod skills {
     use sea_orm::entity::prelude::*;
 
@@ -21,7 +21,7 @@ pub mod skills {
         pub name: String,
         pub description: Option<String>,
         pub content: String,
-        /// SHA-256 of content, in hexadecimal.
+        /// SHA-256 of the content, in hexadecimal.
         pub content_hash: String,
         pub model: Option<String>,
         pub effort: Option<Effort>,

@@ -1,4 +1,4 @@
-//! Skills in the schema.
+//! Skills in the GraphQL schema.
 
 use std::sync::LazyLock;
 
@@ -31,30 +31,33 @@ pub struct Skill;
 impl Record for Skill {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("Skill", "skills t", "A skill: written know-how that agents are given as files.")
+            Spec::new("Skill", "skills t", "A skill: written know-how that agents receive as files.")
                 .permission(Permission::SkillView)
                 .viewer_can(|scope| scope.can(&["skill"]))
                 .column::<SkillId>("id", "Identifies the skill.")
-                .column::<String>("name", "The name, unique in the organization; also the folder's.")
-                .column::<Option<String>>("description", "What it is good for.")
-                .column::<String>("content", "The know-how itself.")
+                .column::<String>(
+                    "name",
+                    "The name, unique in the organization. It is also the name of the skill's folder.",
+                )
+                .column::<Option<String>>("description", "What the skill is for.")
+                .column::<String>("content", "The text of the skill.")
                 .column::<String>("content_hash", "SHA-256 of the content, in hexadecimal.")
-                .column::<Option<String>>("model", "The model that it wants.")
-                .column::<Option<Effort>>("effort", "The effort that it wants.")
+                .column::<Option<String>>("model", "The model it prefers.")
+                .column::<Option<Effort>>("effort", "The effort it prefers.")
                 .sql::<i64>(
                     "assignment_count",
                     assignment_count("skill_agents", "skill_id"),
-                    "How many agents have it.",
+                    "The number of agents that have it.",
                 )
                 .many::<AgentSummary>("agents", assigned(AGENTS, "j.skill_id"), "The agents that have it.")
-                .column::<Option<UserId>>("created_by", "Who created it.")
+                .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
-                .column::<Timestamp>("updated_at", "When its record last changed.")
-                .column::<Option<Timestamp>>("archived_at", "Since when it is archived.")
+                .column::<Timestamp>("updated_at", "When it was last updated.")
+                .column::<Option<Timestamp>>("archived_at", "When it was archived.")
                 .many::<AgentAssignment>(
                     "assignments",
                     assigned(AGENTS, "j.skill_id"),
-                    "The agents that have it, and since when.",
+                    "The agents that have it, with the time of each assignment.",
                 )
         });
         &SPEC
@@ -67,7 +70,7 @@ pub struct SkillQuery;
 
 #[Object]
 impl SkillQuery {
-    /// The organization's skills, by id.
+    /// The organization's skills, ordered by id.
     #[graphql(directive = permit::apply(Permission::SkillView))]
     async fn skills(
         &self,
@@ -75,7 +78,7 @@ impl SkillQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
-        #[graphql(desc = "Whether archived skills are listed as well.", default_with = "Some(false)")]
+        #[graphql(desc = "Whether to include archived skills.", default_with = "Some(false)")]
         include_archived: Option<bool>,
     ) -> Answer<Page<Skill>> {
         answer(async {
@@ -98,7 +101,7 @@ pub struct SkillMutation;
 
 #[Object]
 impl SkillMutation {
-    /// Creates a skill; no agent has it yet.
+    /// Creates a skill. No agent has it yet.
     #[graphql(directive = permit::apply(Permission::SkillCreate))]
     async fn create_skill(
         &self,
@@ -114,7 +117,7 @@ impl SkillMutation {
         .await
     }
 
-    /// Edits a skill; assigned agents are marked as needing synchronization.
+    /// Edits a skill. The assigned agents are marked for synchronization.
     #[graphql(directive = permit::apply(Permission::SkillEdit))]
     async fn update_skill(
         &self,
@@ -131,7 +134,7 @@ impl SkillMutation {
         .await
     }
 
-    /// Sets the agents that have a skill: those not named lose it. An unknown one refuses the whole.
+    /// Sets the agents that have a skill. Agents left out lose it. One unknown agent fails the whole call.
     #[graphql(directive = permit::apply(Permission::SkillEdit))]
     async fn set_skill_agents(
         &self,
@@ -148,7 +151,7 @@ impl SkillMutation {
         .await
     }
 
-    /// Archives a skill: it is hidden, and assigned agents lose it at once. Assignments are kept.
+    /// Archives a skill: it is hidden, and its agents lose it at once. Assignments are kept.
     #[graphql(directive = permit::apply(Permission::SkillDelete))]
     async fn archive_skill(&self, ctx: &Context<'_>, org_id: OrgId, id: SkillId) -> Answer<One<Skill>> {
         answer(async {
@@ -159,7 +162,7 @@ impl SkillMutation {
         .await
     }
 
-    /// Restores an archived skill: assigned agents regain it at once.
+    /// Restores an archived skill: its agents regain it at once.
     #[graphql(directive = permit::apply(Permission::SkillEdit))]
     async fn unarchive_skill(&self, ctx: &Context<'_>, org_id: OrgId, id: SkillId) -> Answer<One<Skill>> {
         answer(async {

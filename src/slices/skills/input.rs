@@ -1,4 +1,4 @@
-//! What is set: the input objects of the schema, which edits take as they are.
+//! The schema's input objects. Edits take them as they are.
 
 use async_graphql::{InputObject, MaybeUndefined};
 
@@ -7,42 +7,42 @@ use crate::{
     fields::bounds::{bounds, folder, length, name},
 };
 
-/// What a new skill is given.
+/// A new skill.
 #[derive(InputObject)]
 pub struct CreateSkillInput {
-    /// The name, unique in the organization. It is a folder's as well: no slashes, no dot at the beginning.
+    /// The name, unique in the organization. It is also a folder name, so it can't contain slashes or start with a dot.
     #[graphql(directive = bounds::apply(folder(80)))]
     pub name: String,
-    /// What it is good for.
+    /// What the skill is for.
     #[graphql(directive = bounds::apply(length(0, 2000)))]
     pub description: Option<String>,
-    /// The know-how itself.
+    /// The text of the skill.
     #[graphql(directive = bounds::apply(length(0, 500_000)))]
     pub content: String,
-    /// The model that it wants.
+    /// The model it prefers.
     #[graphql(directive = bounds::apply(name(120)))]
     pub model: Option<String>,
-    /// The effort that it wants.
+    /// The effort it prefers.
     pub effort: Option<Effort>,
 }
 
-/// What an edit of a skill changes: absent is untouched, null clears what may be empty.
+/// Changes to a skill. Fields left out keep their value; null clears an optional field.
 #[derive(InputObject, Default)]
 pub struct UpdateSkillInput {
-    /// The name, unique in the organization. It is a folder's as well: no slashes, no dot at the beginning.
+    /// The name, unique in the organization. It is also a folder name, so it can't contain slashes or start with a dot.
     #[graphql(directive = bounds::apply(folder(80).not_null()))]
     pub name: MaybeUndefined<String>,
-    /// What it is good for.
+    /// What the skill is for.
     #[graphql(directive = bounds::apply(length(0, 2000)))]
     pub description: MaybeUndefined<String>,
-    /// The know-how itself.
+    /// The text of the skill.
     #[graphql(directive = bounds::apply(length(0, 500_000).not_null()))]
     pub content: MaybeUndefined<String>,
-    /// The model that it wants.
+    /// The model it prefers.
     #[graphql(directive = bounds::apply(name(120)))]
     pub model: MaybeUndefined<String>,
-    /// The effort that it wants.
+    /// The effort it prefers.
     pub effort: MaybeUndefined<Effort>,
-    /// Whether the assigned agents are marked as needing synchronization although nothing changes.
+    /// Whether to mark the assigned agents for synchronization even if nothing changes.
     pub force: Option<bool>,
 }

@@ -1,8 +1,8 @@
-//! Skills: written know-how that is laid out in an agent's volume, as the file `<name>/SKILL.md`.
+//! Skills: written know-how, stored in an agent's volume as `<name>/SKILL.md`.
 //!
-//! States: active or archived; archiving keeps the assignments. Every edit that changes something, and a forced one
-//! that does not, marks the assigned agents as needing synchronization. Who may: `skill.*`. What leaves the process:
-//! the command to synchronize, for every assigned agent that runs.
+//! A skill is active or archived; archiving keeps the assignments. An edit that changes something, or is
+//! forced, marks the assigned agents for synchronization. Permissions: `skill.*`. Every running agent it is
+//! assigned to gets a command to synchronize.
 
 mod entity;
 pub mod graphql;
@@ -33,13 +33,13 @@ use crate::{
     },
 };
 
-/// The longest name in bytes: it is the name of a folder, and file systems take 255.
+/// The longest name in bytes. It names a folder, and file systems allow 255.
 const NAME_BYTES: usize = 240;
 
-/// Creates a skill that no agent has yet.
+/// Creates a skill. No agent has it yet.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a name that is no folder's, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+/// `VALIDATION_FAILED` for a name that can't be a folder name, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
     let name = folder_name(&new.name)?;
     let tx = scope.begin().await?;
@@ -72,11 +72,12 @@ pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
     Ok(skill.id)
 }
 
-/// Edits a skill (specification, operation 26); assigned agents are marked, unless nothing changes and the edit is
-/// not forced.
+/// Edits a skill (specification, operation 26). Marks the assigned agents if anything changes or the edit is
+/// forced.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `PLAN_LIMIT_REACHED`, `VALIDATION_FAILED` for a name that is no folder's.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `PLAN_LIMIT_REACHED`, `VALIDATION_FAILED` for a name that can't be a
+/// folder name.
 pub async fn update(scope: &Scope, id: SkillId, edit: UpdateSkillInput) -> Result<()> {
     let name = match edit.name {
         MaybeUndefined::Value(name) => MaybeUndefined::Value(folder_name(&name)?),
@@ -100,7 +101,8 @@ pub async fn update(scope: &Scope, id: SkillId, edit: UpdateSkillInput) -> Resul
     let mut changes = json!({ "force": edit.force.unwrap_or_default() });
     if skill.is_changed() {
         if skill.content.is_set() {
-            // Before the agents, as whoever stores a picture of one does: they never wait for each other.
+            // Locked before the agents, in the same order as when an agent's picture is stored, so that the two
+            // can't deadlock.
             orgs::lock(&tx).await?;
         }
         skill.updated_at = Set(tx.now);
@@ -115,15 +117,15 @@ pub async fn update(scope: &Scope, id: SkillId, edit: UpdateSkillInput) -> Resul
     tx.commit().await
 }
 
-/// Makes `agents` the agents that have a skill: the complete list.
+/// Sets the complete list of agents that have a skill.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent; then nothing changes.
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes.
 pub async fn set_agents(scope: &Scope, id: SkillId, agents: &[AgentId]) -> Result<()> {
     assignments::assign::<skills::Entity>(scope, id, agents, "setSkillAgents").await
 }
 
-/// Archives a skill: assigned agents lose it.
+/// Archives a skill. Its agents lose it.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -131,7 +133,7 @@ pub async fn archive(scope: &Scope, id: SkillId) -> Result<()> {
     assignments::archive::<skills::Entity>(scope, id, "archiveSkill").await
 }
 
-/// Restores a skill: assigned agents regain it.
+/// Restores a skill. Its agents regain it.
 ///
 /// # Errors
 /// `NOT_FOUND`, `NAME_TAKEN`.
@@ -139,7 +141,7 @@ pub async fn restore(scope: &Scope, id: SkillId) -> Result<()> {
     assignments::restore::<skills::Entity>(scope, id, "unarchiveSkill").await
 }
 
-/// What the audit log is told of an edit: of the content, which may be long, its new hash.
+/// The audit entry's view of an edit: for the content, which may be long, only its new hash.
 fn changed(skill: &skills::ActiveModel) -> serde_json::Value {
     let mut changes = audit::changed(skill);
     if let (Some(changes), Some(hash)) = (changes.as_object_mut(), skill.content_hash.try_as_ref())
@@ -159,15 +161,18 @@ fn content_hash(content: &str) -> String {
     hex::encode(Sha256::digest(content.as_bytes()))
 }
 
-/// The name, trimmed, if it can be a folder's, whoever gives it.
+/// Trims the name and checks that it can be a folder name.
 fn folder_name(name: &str) -> Result<String> {
     let refuse = |code, detail: &str| Err(Problem::invalid_at("/name", code, detail));
     if !is_folder(name) {
-        return refuse("NOT_ALLOWED", "A skill's name is a folder's: no slashes, no dot at the beginning.");
+        return refuse(
+            "NOT_ALLOWED",
+            "The name is also a folder name: it can't contain slashes or start with a dot.",
+        );
     }
     let name = name.trim();
     if name.len() > NAME_BYTES {
-        return refuse("TOO_LONG", "A skill's name is a folder's: at most 240 bytes.");
+        return refuse("TOO_LONG", "The name is also a folder name: it must be at most 240 bytes long.");
     }
     Ok(name.to_owned())
 }

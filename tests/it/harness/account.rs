@@ -1,4 +1,4 @@
-//! The documents by which somebody keeps, and gets back, their own account.
+//! The documents people use to manage and recover their own account.
 
 /// With the token `t` of a link.
 pub const CONFIRM: &str = "mutation($t: SecretString!) { confirmEmail(token: $t) }";

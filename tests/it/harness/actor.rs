@@ -1,15 +1,15 @@
-//! Who sends requests, and what they get back. Everything goes through a socket, as it would outside.
+//! Who sends requests, and what they get back. Everything goes through a socket, as it does in production.
 
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
-/// Somebody who uses the service: a person with a session, a service token, or nobody that it knows.
+/// A user of the service: a person with a session, a service token, or an anonymous caller.
 #[derive(Clone, Debug)]
 pub struct Actor {
     client: Client,
     base: String,
     bearer: Option<String>,
-    /// The user, where the actor is a person.
+    /// The user, if the actor is a person.
     pub user: Option<i64>,
 }
 
@@ -23,7 +23,7 @@ impl Actor {
         Self { bearer: Some(bearer.into()), user: None, ..self.clone() }
     }
 
-    /// The same client at another address.
+    /// The same client with another base URL.
     pub fn at(&self, base: &str) -> Self {
         Self { base: base.to_owned(), ..self.clone() }
     }
@@ -32,7 +32,7 @@ impl Actor {
         Self { user: Some(user), ..self.with_bearer(bearer) }
     }
 
-    /// The address of the service that they use.
+    /// The base URL of the service.
     pub fn base(&self) -> &str {
         &self.base
     }
@@ -50,22 +50,22 @@ impl Actor {
         self.send(Method::DELETE, path, &Value::Null).await
     }
 
-    /// `null` is no body.
+    /// `null` sends no body.
     pub async fn post(&self, path: &str, body: Value) -> Answer {
         self.send(Method::POST, path, &body).await
     }
 
-    /// `null` is no body.
+    /// `null` sends no body.
     pub async fn patch(&self, path: &str, body: Value) -> Answer {
         self.send(Method::PATCH, path, &body).await
     }
 
-    /// `null` is no body.
+    /// `null` sends no body.
     pub async fn put(&self, path: &str, body: Value) -> Answer {
         self.send(Method::PUT, path, &body).await
     }
 
-    /// Any method; `null` is no body.
+    /// Any method. `null` sends no body.
     pub async fn send(&self, method: Method, path: &str, body: &Value) -> Answer {
         let request = self.request(method, path);
         Answer::of(if body.is_null() { request } else { request.json(body) }).await
@@ -76,7 +76,7 @@ impl Actor {
         self.post("/graphql", json!({ "query": query, "variables": variables })).await
     }
 
-    /// A request to finish by hand: other headers, bodies that are no JSON. Send it with [`Answer::of`].
+    /// A request to customize: other headers, bodies that aren't JSON. Send it with [`Answer::of`].
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.base));
         match &self.bearer {
@@ -86,14 +86,14 @@ impl Actor {
     }
 }
 
-/// What came back.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
     pub headers: reqwest::header::HeaderMap,
-    /// The body as JSON; a string where it is none, null where there is none.
+    /// The body as JSON. A string if it isn't JSON, null if it is empty.
     pub body: Value,
-    /// The body as it came.
+    /// The raw body.
     pub text: String,
 }
 
@@ -101,7 +101,7 @@ impl Answer {
     pub async fn of(request: RequestBuilder) -> Self {
         let response = request.send().await.expect("the service answers");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let text = response.text().await.expect("a whole body");
+        let text = response.text().await.expect("a complete body");
         let body = match text.as_str() {
             "" => Value::Null,
             text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
@@ -109,15 +109,15 @@ impl Answer {
         Self { status, headers, body, text }
     }
 
-    /// Status and code of a problem document (REST). Panics where the answer is none.
+    /// The status and code of a problem document (REST). Panics if the answer isn't one.
     #[track_caller]
     pub fn problem(&self) -> (u16, &str) {
         let kind = self.headers.get("content-type").map_or("", |value| value.to_str().unwrap_or_default());
-        assert!(kind.starts_with("application/problem+json"), "no problem document: {self:#?}");
+        assert!(kind.starts_with("application/problem+json"), "not a problem document: {self:#?}");
         (self.status, self.body["code"].as_str().expect("a problem has a code"))
     }
 
-    /// The violations of a problem document: where, and which code.
+    /// The violations in a problem document: position and code.
     #[track_caller]
     pub fn violations(&self) -> Vec<(&str, &str)> {
         assert_eq!(self.problem(), (422, "VALIDATION_FAILED"), "{:#}", self.body);
@@ -132,7 +132,7 @@ impl Answer {
             .collect()
     }
 
-    /// The record of a REST answer that has to have this status.
+    /// The record of a REST answer, which must have this status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{:#}", self.body);
@@ -147,14 +147,14 @@ impl Answer {
         self.body["data"].clone()
     }
 
-    /// The code of the first error of a GraphQL answer. Panics where there is none.
+    /// The code of the first error in a GraphQL answer. Panics if there is none.
     #[track_caller]
     pub fn code(&self) -> String {
         let code = self.body["errors"][0]["extensions"]["code"].as_str();
         code.unwrap_or_else(|| panic!("no error with a code: {:#}", self.body)).to_owned()
     }
 
-    /// What is wrong with the arguments of a GraphQL operation: where, and which code.
+    /// What is wrong with the arguments of a GraphQL operation: position and code.
     #[track_caller]
     pub fn wrong_inputs(&self) -> Vec<(&str, &str)> {
         assert_eq!(self.code(), "VALIDATION_FAILED", "{:#}", self.body);
@@ -168,7 +168,7 @@ impl Answer {
             .collect()
     }
 
-    /// A header, or nothing.
+    /// A header's value, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap_or_default())
     }

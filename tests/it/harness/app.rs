@@ -27,7 +27,7 @@ use tempfile::TempDir;
 
 use super::{Actor, database, documented, fixtures};
 
-/// Panics of the service itself: its files are `src/…`, those of the tests `tests/…`.
+/// Panics in the service itself: its files are `src/…`, the tests' are `tests/…`.
 static PANICS: LazyLock<AtomicU32> = LazyLock::new(|| {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -39,26 +39,26 @@ static PANICS: LazyLock<AtomicU32> = LazyLock::new(|| {
     AtomicU32::new(0)
 });
 
-/// What the service must not answer, and has.
+/// Forbidden answers that the service gave.
 #[derive(Default)]
 struct Seen {
-    /// How many answers are failures of the service.
+    /// The number of answers that are failures of the service.
     failures: AtomicU32,
-    /// What routes have answered and the OpenAPI document does not say.
+    /// Answers from routes that the OpenAPI document doesn't list.
     undocumented: Mutex<Vec<String>>,
 }
 
-/// The service on a port of its own, with a database of its own.
+/// The service on its own port with its own database.
 pub struct TestApp {
     /// The service as a value, for what can't be seen from outside.
     pub service: Arc<Service>,
     /// Its core.
     pub core: Arc<Core>,
-    /// Time. It stands still until it is advanced.
+    /// The clock. It stands still until advanced.
     pub clock: Clock,
-    /// Where it serves: `http://127.0.0.1:…`.
+    /// The base URL: `http://127.0.0.1:…`.
     pub base: String,
-    /// The organization that everybody but the stranger is a member of; its plan is BUSINESS.
+    /// The organization that everyone except the stranger belongs to. Its plan is BUSINESS.
     pub org: i64,
     /// The stranger's organization.
     pub other_org: i64,
@@ -66,7 +66,7 @@ pub struct TestApp {
     pub admin: Actor,
     pub operator: Actor,
     pub viewer: Actor,
-    /// OWNER of [`Self::other_org`], and nothing here.
+    /// OWNER of [`Self::other_org`], and nobody here.
     pub stranger: Actor,
     pub anonymous: Actor,
     pub database: DatabaseConnection,
@@ -82,12 +82,12 @@ impl TestApp {
         Self::start_with(|_| ()).await
     }
 
-    /// A fresh service with other settings.
+    /// A fresh service with different settings.
     pub async fn start_with(configure: impl FnOnce(&mut Config)) -> Self {
         LazyLock::force(&PANICS);
-        // The client is built without a choice of its own.
+        // The HTTP client is built without a TLS provider of its own.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        // Shown where a test fails: a 5xx tells its cause only to the log.
+        // Shown if a test fails: the cause of a 5xx is only in the log.
         let _ = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_test_writer().try_init();
         let folder = tempfile::tempdir().unwrap();
         let url = database::fresh(folder.path()).await;
@@ -97,7 +97,7 @@ impl TestApp {
         let options = Options {
             clock: clock.clone(),
             password_cost: Cost::CHEAPEST,
-            // Longer than any test: how many statements a request costs must not depend on how fast the machine is.
+            // Longer than any test: the number of statements must not depend on the speed of the machine.
             credentials_kept: Duration::from_secs(3600),
             audited: true,
         };
@@ -130,27 +130,27 @@ impl TestApp {
         }
     }
 
-    /// The system's own scope in [`Self::org`]: for making what a test starts from.
+    /// The system's own scope in [`Self::org`], for creating what a test starts from.
     pub fn scope(&self) -> Scope {
         Scope::system(&self.core, OrgId(self.org))
     }
 
-    /// The same in [`Self::other_org`].
+    /// The system's own scope in [`Self::other_org`].
     pub fn other_scope(&self) -> Scope {
         Scope::system(&self.core, OrgId(self.other_org))
     }
 
-    /// Where the service keeps its files.
+    /// The folder with the service's files.
     pub fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }
 
-    /// Seals every line of the audit log that waits. In a running service a round does so, five times a second.
+    /// Seals every waiting audit entry. In a running service a round does so five times a second.
     pub async fn seal(&self) {
         while muster::core::audit::seal(&self.core).await.unwrap() > 0 {}
     }
 
-    /// How many statements the service has sent to the database so far.
+    /// The number of statements the service has sent to the database so far.
     pub fn statements(&self) -> u64 {
         self.core.db.statements()
     }
@@ -160,12 +160,12 @@ impl TestApp {
         recognize(&self.core, actor.bearer()).unwrap().caller(&self.core).await.unwrap()
     }
 
-    /// This test makes the service answer 5xx or panic, and says so.
+    /// Declares that this test makes the service answer 5xx or panic.
     pub fn expects_failures(&self) {
         self.failing_is_expected.store(true, Ordering::Relaxed);
     }
 
-    /// The page of metrics, of a service whose settings turn them on.
+    /// The metrics page, if the service's settings turn it on.
     pub async fn measured(&self) -> Actor {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let page = self.anonymous.at(&format!("http://{}", listener.local_addr().unwrap()));
@@ -174,7 +174,7 @@ impl TestApp {
         page
     }
 
-    /// Forgets what is cached of credentials and memberships, after a test has changed them behind the service's back.
+    /// Clears cached credentials and memberships, after a test has changed them behind the service's back.
     pub fn forget_sessions(&self) {
         self.core.access.cache.invalidate_all();
     }
@@ -186,7 +186,7 @@ impl Drop for TestApp {
             return;
         }
         let undocumented = self.seen.undocumented.lock().unwrap();
-        assert!(undocumented.is_empty(), "schema/openapi.json does not say: {undocumented:#?}");
+        assert!(undocumented.is_empty(), "schema/openapi.json does not document: {undocumented:#?}");
         if self.failing_is_expected.load(Ordering::Relaxed) {
             return;
         }
@@ -197,12 +197,12 @@ impl Drop for TestApp {
     }
 }
 
-/// When every test begins.
+/// The time at which every test begins.
 pub fn now() -> Timestamp {
     "2026-06-01T12:00:00.000Z".parse().unwrap()
 }
 
-/// A session's access token, valid for longer than any test moves the clock.
+/// An access token that is valid longer than any test advances the clock.
 pub(super) fn access_token(core: &Core, user: i64, session: i64) -> String {
     let year = Duration::from_secs(365 * 24 * 60 * 60);
     core.access.jwt.issue(UserId(user), SessionId(session), core.clock.now(), year).unwrap()
@@ -215,14 +215,14 @@ async fn serve(service: &Service, seen: &Arc<Seen>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let core = Arc::clone(&service.core);
-    // A service that stops is looked at, too: connections are taken until the test ends.
+    // Requests to a stopping service count too: connections are accepted until the test ends.
     let until = tokio_util::sync::CancellationToken::new();
     service.core.tasks.spawn(async move { muster::faces::edge::serve(listener, router, &core, until).await });
     format!("http://{address}")
 }
 
-/// Counts the answers that are failures of the service (GraphQL's stand in a body with the status 200), and keeps those of
-/// routes that the OpenAPI document does not know.
+/// Counts answers that are failures of the service (GraphQL reports them in a body with status 200), and
+/// collects answers that the OpenAPI document doesn't list.
 async fn watch(seen: Arc<Seen>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let (parts, body) = next.run(request).await.into_parts();

@@ -1,6 +1,6 @@
-//! A database of its own for every test: a copy of a template that is made once for each build of the tests.
+//! Every test has its own database: a copy of a template that is made once per build of the tests.
 //!
-//! SQLite by default; PostgreSQL where `MUSTER_TEST_POSTGRES` names a server on which databases may be made
+//! SQLite by default; PostgreSQL if `MUSTER_TEST_POSTGRES` names a server where databases can be created
 //! (`tests/run` starts one).
 
 use std::{
@@ -23,10 +23,10 @@ pub fn is_postgres() -> bool {
 
 fn postgres() -> Option<Url> {
     let url = std::env::var_os("MUSTER_TEST_POSTGRES").filter(|url| !url.is_empty())?;
-    Some(url.to_str().expect("an address").parse().expect("MUSTER_TEST_POSTGRES is an address"))
+    Some(url.to_str().expect("valid UTF-8").parse().expect("MUSTER_TEST_POSTGRES is a URL"))
 }
 
-/// The address of a new database with tables, people and two organizations.
+/// The URL of a new database with tables, people, and two organizations.
 pub async fn fresh(folder: &Path) -> String {
     match postgres() {
         Some(server) => fresh_postgres(&server).await,
@@ -34,7 +34,7 @@ pub async fn fresh(folder: &Path) -> String {
     }
 }
 
-/// The address of a new database with nothing in it.
+/// The URL of a new, empty database.
 pub async fn empty(folder: &Path) -> String {
     match postgres() {
         Some(server) => {
@@ -45,7 +45,7 @@ pub async fn empty(folder: &Path) -> String {
     }
 }
 
-/// A connection beside the service's own.
+/// A connection separate from the service's own.
 pub async fn connect(url: &str) -> DatabaseConnection {
     let mut options = ConnectOptions::new(url);
     options.max_connections(1).sqlx_logging(false);
@@ -69,7 +69,7 @@ async fn fresh_sqlite(folder: &Path) -> String {
             fill(&sqlite_url(&making)).await;
             let ready = templates.join("ready");
             let _ = fs::remove_file(&ready);
-            // Not a copy of the file: what was written last may still stand in the log beside it.
+            // Not a file copy: the last writes may still be in the write-ahead log.
             let connection = connect(&sqlite_url(&making)).await;
             run(&connection, &format!("VACUUM INTO '{}'", ready.display())).await;
             connection.close().await.unwrap();
@@ -91,7 +91,7 @@ async fn fresh_postgres(server: &Url) -> String {
     let exists = format!("SELECT 1 FROM pg_database WHERE datname = '{template}'");
     let exists = || async { admin.query_one_raw(raw(&exists)).await.unwrap().is_some() };
     if !exists().await {
-        // One connection, so the lock ends with it if this process dies.
+        // One connection, so that the lock ends if this process dies.
         admin.execute_unprepared("SELECT pg_advisory_lock(4711)").await.unwrap();
         if !exists().await {
             let making = format!("{template}_making");
@@ -105,8 +105,8 @@ async fn fresh_postgres(server: &Url) -> String {
     create(&admin, server, &template).await
 }
 
-/// Makes a database. Its name is that of the runner's slot, so that a run keeps no more databases than it has
-/// tests under way: who comes next in a slot drops the last one's.
+/// Creates a database. It is named after the runner's slot, so that a run keeps no more databases than it has
+/// concurrent tests: the next test in a slot drops the previous one's.
 async fn create(admin: &DatabaseConnection, server: &Url, template: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let slot = match std::env::var_os("NEXTEST_TEST_GLOBAL_SLOT") {
@@ -133,7 +133,7 @@ fn raw(sql: &str) -> sea_orm::Statement {
     sea_orm::Statement::from_string(sea_orm::DbBackend::Postgres, sql)
 }
 
-/// Tables by the service's own migrations, then what every test starts with.
+/// Creates the tables with the service's own migrations, then what every test starts with.
 async fn fill(url: &str) {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(&config(folder.path(), url).database).await.unwrap();
@@ -144,20 +144,20 @@ async fn fill(url: &str) {
     connection.close().await.unwrap();
 }
 
-/// The service's settings in a test.
+/// The service's settings in tests.
 pub fn config(folder: &Path, url: &str) -> Config {
     let variables = [
         ("MUSTER_DATA_DIR", folder.to_str().unwrap()),
         ("MUSTER_DATABASE_URL", url),
         ("MUSTER_DATABASE_MAX_CONNECTIONS", "4"),
         ("MUSTER_LISTEN", "127.0.0.1:0"),
-        // Time stands still: no allowance would ever grow again.
+        // Time stands still, so no bucket would ever refill.
         ("MUSTER_RATE_LIMITS_ENABLED", "false"),
     ];
     Config::read(None, variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()).unwrap()
 }
 
-/// Names this build of the tests: what is in the template depends on nothing else.
+/// Identifies this build of the tests, which is all the template depends on.
 fn build() -> String {
     let program: PathBuf = std::env::current_exe().unwrap();
     let about = fs::metadata(program).unwrap();

@@ -1,4 +1,4 @@
-//! What `schema/openapi.json` says that routes may answer. Every answer of every test is held against it.
+//! What routes may answer according to `schema/openapi.json`. Every answer in every test is checked against it.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../../schema/openapi.json")).unwrap());
 
-/// The codes that an operation may answer with, by status. A success has none.
+/// The codes an operation may answer with, by status. A success has none.
 pub fn documented(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
     let method = route.method.as_str().to_lowercase();
     let responses =
@@ -22,7 +22,7 @@ pub fn documented(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
     responses.iter().map(|(status, answer)| (status.parse().unwrap(), codes(answer))).collect()
 }
 
-/// What an answer of a route is and the document does not say.
+/// A route's answer that the document doesn't list.
 pub fn undocumented(method: &Method, path: &str, status: StatusCode, body: &[u8]) -> Option<String> {
     let route = ROUTES.iter().find(|route| route.method == *method && fits(route.path, path))?;
     let code = serde_json::from_slice::<Value>(body).ok().filter(|_| !status.is_success());

@@ -1,4 +1,4 @@
-//! What tests start from: the people and organizations of the template, and things made on demand.
+//! Fixtures: the people and organizations in the template, and things created on demand.
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +32,7 @@ const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: 
     accessToken accessTokenExpiresAt refreshToken refreshTokenExpiresAt user { id email name emailConfirmed } \
     challenge { token expiresAt } } }";
 
-/// Who there is: id, name, organization, role. A session has the id of its user.
+/// The people: id, name, organization, role. A session has the id of its user.
 const PEOPLE: [(i64, &str, i64, &str); 5] = [
     (OWNER, "owner", ORG, "OWNER"),
     (ADMIN, "admin", ORG, "ADMIN"),
@@ -54,7 +54,8 @@ pub(super) async fn found(db: &DatabaseConnection) {
     }
 }
 
-/// Lets every table count from somewhere else, so that an id of one kind is never by chance one of another.
+/// Starts every table's ids from a different number, so that an id of one kind is never one of another by
+/// chance.
 async fn spread_ids(db: &DatabaseConnection) {
     let postgres = db.get_database_backend() == DbBackend::Postgres;
     let tables = if postgres {
@@ -76,7 +77,7 @@ async fn spread_ids(db: &DatabaseConnection) {
     }
 }
 
-/// A user with a membership and a session. Both ids.
+/// Creates a user with a membership and a session. Returns both ids.
 async fn add_person(
     db: &DatabaseConnection,
     id: Option<i64>,
@@ -110,24 +111,24 @@ async fn add_person(
 }
 
 impl TestApp {
-    /// A text that no other fixture of this test has.
+    /// A text that no other fixture in this test has.
     pub fn name(&self, of: &str) -> String {
         format!("{of} {}", self.named.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// A member more, with a session. `role` as on the wire; the e-mail address may be unconfirmed.
+    /// Adds a member with a session. `role` as on the wire; the e-mail address may be unconfirmed.
     pub async fn person(&self, role: &str, confirmed: bool) -> Actor {
         self.person_of(self.org, role, confirmed).await
     }
 
-    /// A member more of either organization.
+    /// Adds a member to either organization.
     pub async fn person_of(&self, org: i64, role: &str, confirmed: bool) -> Actor {
         let name = self.name("person").replace(' ', "-");
         let (user, session) = add_person(&self.database, None, &name, org, role, confirmed).await;
         self.anonymous.person(user, access_token(&self.core, user, session))
     }
 
-    /// Somebody of no organization, named Someone, who signs in with `correct horse`. Their id.
+    /// A person outside all organizations, named Someone, who signs in with `correct horse`. Returns their id.
     pub async fn user(&self, email: &str, confirmed: bool) -> i64 {
         let new = NewUser {
             email: email.to_owned(),
@@ -138,7 +139,7 @@ impl TestApp {
         people::create_user(&self.core, new).await.unwrap().0
     }
 
-    /// Signs in. The answer shows a session, or the challenge of a second factor.
+    /// Signs in. The answer has a session, or the challenge for a second factor.
     pub async fn sign_in(&self, email: &str, password: &str) -> Answer {
         self.anonymous.gql(SIGN_IN, json!({ "e": email, "p": password })).await
     }
@@ -148,7 +149,7 @@ impl TestApp {
         self.session(&self.sign_in(email, "correct horse").await.data()["signIn"])
     }
 
-    /// A session as an answer shows it, and its refresh token.
+    /// A session as an actor, and its refresh token.
     pub fn session(&self, shown: &Json) -> (Actor, String) {
         let text = |key: &str| shown[key].as_str().unwrap().to_owned();
         (self.anonymous.with_bearer(text("accessToken")), text("refreshToken"))
@@ -188,7 +189,7 @@ impl TestApp {
         image(&self.scope(), self.name("image")).await.0
     }
 
-    /// A stopped agent, on a server of its own.
+    /// A stopped agent on its own server.
     pub async fn agent(&self) -> i64 {
         self.agent_in(&self.scope()).await
     }
@@ -210,7 +211,7 @@ impl TestApp {
         agents::create(scope, new).await.unwrap().0
     }
 
-    /// An open conversation of an agent, without contact, channel or messages.
+    /// An open conversation with an agent, without contact, channel, or messages.
     pub async fn conversation(&self, agent: i64) -> i64 {
         let n = self.named.fetch_add(1, Ordering::Relaxed);
         let sql = "INSERT INTO conversations (organization_id, ref, agent_id, transport, opened_at, last_activity_at, \
@@ -220,19 +221,19 @@ impl TestApp {
         self.one(sql, vec![agent.into(), format!("C{n:07}").into(), now.into()]).await
     }
 
-    /// The agents that are marked as needing synchronization; afterwards none is.
+    /// The agents marked for synchronization. Clears the marks.
     pub async fn marked_agents(&self) -> Vec<i64> {
         let marked = self.column("SELECT id FROM agents WHERE sync_pending ORDER BY id").await;
         self.execute("UPDATE agents SET sync_pending = FALSE", vec![]).await;
         marked
     }
 
-    /// Runs a statement beside the service.
+    /// Runs a statement directly on the database.
     pub async fn execute(&self, sql: &str, values: Vec<Value>) {
         execute(&self.database, sql, values).await;
     }
 
-    /// The first column of the one row that a statement gives.
+    /// The first column of a statement's only row.
     pub async fn one<T: TryGetable>(&self, sql: &str, values: Vec<Value>) -> T {
         one(&self.database, sql, values).await
     }

@@ -1,4 +1,4 @@
-//! Mail that has left: a service that puts it into a folder, and a reader of what lies there.
+//! Sent mail: a service that puts mails in a folder, and a reader for them.
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
@@ -6,23 +6,23 @@ use muster::{core::config::Config, slices::people};
 
 use super::TestApp;
 
-/// A mail, as far as tests look at it.
+/// A mail, with the parts that tests look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
     pub to: String,
     pub subject: String,
     pub text: String,
-    /// The token of its link, or nothing.
+    /// The token in its link, or an empty string.
     pub token: String,
 }
 
 impl TestApp {
-    /// A service whose mail lands in a folder.
+    /// A service whose mails end up in a folder.
     pub async fn with_mail() -> Self {
         Self::with_mail_and(|_| ()).await
     }
 
-    /// The same with other settings besides.
+    /// [`Self::with_mail`] with more settings.
     pub async fn with_mail_and(configure: impl FnOnce(&mut Config)) -> Self {
         Self::start_with(|config| {
             config.mail.url = Some(format!("file://{}", config.data_dir.join("mail").display()).into());
@@ -33,7 +33,7 @@ impl TestApp {
         .await
     }
 
-    /// Sends what is due, and takes what has left out of the folder, the oldest first.
+    /// Sends what is due and removes the sent mails from the folder, oldest first.
     pub async fn mails(&self) -> Vec<Mail> {
         people::deliver_due(&self.core).await.unwrap();
         let folder: PathBuf = self.folder().join("mail");
@@ -41,7 +41,7 @@ impl TestApp {
         for entry in std::fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
             let (path, mode) = (entry.path(), entry.metadata().unwrap().permissions().mode());
-            assert_eq!(mode & 0o077, 0, "links in letters open accounts: {mode:o}");
+            assert_eq!(mode & 0o077, 0, "links in mails open accounts: {mode:o}");
             found.push(read(&std::fs::read_to_string(&path).unwrap()));
             std::fs::remove_file(path).unwrap();
         }
@@ -49,7 +49,7 @@ impl TestApp {
         found.into_iter().map(|(_, mail)| mail).collect()
     }
 
-    /// The one mail that has left, or is about to.
+    /// The one mail that was sent, or is about to be.
     pub async fn mail(&self) -> Mail {
         for _ in 0..200 {
             let mut mails = self.mails().await;
@@ -59,7 +59,7 @@ impl TestApp {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("no mail has left");
+        panic!("no mail was sent");
     }
 }
 
@@ -78,7 +78,7 @@ fn read(eml: &str) -> (i64, Mail) {
     (id, Mail { to: header("To:"), subject: header("Subject:"), token: token.to_owned(), text })
 }
 
-/// Quoted-printable, where it is.
+/// Decodes quoted-printable if used.
 fn decoded(text: &str) -> String {
     let text = text.replace("=\n", "");
     let mut out = Vec::new();

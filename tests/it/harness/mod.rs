@@ -23,6 +23,6 @@ pub use good_calls::{Spare, good_calls, picture_input};
 pub use picture::{PNG, picture};
 pub use policies::{EDIT_POLICY, policy_folder};
 pub use populate::Population;
-pub use process::{House, Postgres, Program, Ran, Serving, muster};
+pub use process::{Postgres, Program, Ran, Serving, Tenant, muster};
 pub use schema::{Walker, named};
 pub use socket::{Socket, introduction};

@@ -1,4 +1,4 @@
-//! Policy folders, and more replicas of the service over the same database.
+//! Policy folders, and more replicas of the service on the same database.
 
 use std::{path::Path, sync::Arc};
 
@@ -20,13 +20,13 @@ pub fn policy_folder() -> TempDir {
 }
 
 impl TestApp {
-    /// A service with a policy folder of its own.
+    /// A service with its own policy folder.
     pub async fn with_policy_folder() -> (Self, TempDir) {
         let dir = policy_folder();
         (Self::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await, dir)
     }
 
-    /// Another replica over the same database, with this policy folder or with none.
+    /// Another replica on the same database, with this policy folder or none.
     pub async fn replica(&self, dir: Option<&Path>) -> Arc<Core> {
         let mut config = self.core.config.clone();
         config.policy_dir = dir.map(Path::to_owned);
@@ -38,7 +38,7 @@ impl TestApp {
 }
 
 impl Actor {
-    /// Gives an organization's own rules another text, against a version.
+    /// Replaces the text of an organization's own rules, based on a version.
     pub async fn edit_policy(&self, org: i64, version: &str, text: &str) -> Answer {
         let input = json!({ "version": version, "text": text, "reason": "because" });
         self.gql(EDIT_POLICY, json!({ "o": org, "input": input })).await

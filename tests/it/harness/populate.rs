@@ -1,5 +1,5 @@
-//! Many rows at once, related to each other, straight into the tables: for the laws, which look at every field of
-//! every record. Values differ from row to row, and what may be null is null in some.
+//! Inserts many related rows straight into the tables, for laws that look at every field of every record.
+//! Values differ from row to row, and nullable columns are null in some.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Actor, TestApp, is_postgres};
 
-/// The ids of what was made, a list a table.
+/// The ids created, one list per table.
 #[derive(Clone, Debug, Default)]
 pub struct Population {
     pub servers: Vec<i64>,
@@ -33,19 +33,19 @@ pub struct Population {
 }
 
 impl TestApp {
-    /// `n` of everything in [`TestApp::org`].
+    /// Creates `n` of everything in [`TestApp::org`].
     pub async fn populate(&self, n: usize) -> Population {
         let mut all = Population::default();
         self.grow(&mut all, n).await;
         all
     }
 
-    /// `n` more; what is related to one of the first is related to them too.
+    /// Creates `n` more. What is related to one of the first is related to them too.
     pub async fn grow(&self, all: &mut Population, n: usize) {
         Filler { app: self, org: self.org, author: &self.owner }.fill(all, n).await;
     }
 
-    /// `n` of everything in the stranger's organization.
+    /// Creates `n` of everything in the stranger's organization.
     pub async fn populate_other(&self, n: usize) -> Population {
         let mut all = Population::default();
         Filler { app: self, org: self.other_org, author: &self.stranger }.fill(&mut all, n).await;
@@ -85,13 +85,13 @@ impl Filler<'_> {
         all.agents[if i.is_multiple_of(2) { 0 } else { i }].into()
     }
 
-    /// Inserts a row of this organization and gives its id.
+    /// Inserts a row in this organization and returns its id.
     async fn insert(&self, table: &str, row: Row) -> i64 {
         let (sql, values) = self.statement(table, row);
         self.app.one(&format!("{sql} RETURNING id"), values).await
     }
 
-    /// Inserts a row that has no id.
+    /// Inserts a row without an id.
     async fn link(&self, table: &str, row: Row) {
         let (sql, values) = self.statement(table, row);
         self.app.execute(&sql, values).await;
@@ -113,7 +113,7 @@ impl Filler<'_> {
         is.then_some(self.app.clock.now().0 + number(i)).into()
     }
 
-    /// A number that no other row of this test was made with.
+    /// A number that no other row in this test has.
     fn fresh(&self) -> u32 {
         self.app.named.fetch_add(1, Ordering::Relaxed)
     }
@@ -162,7 +162,7 @@ impl Filler<'_> {
             ("expires_at", self.at(i + 604_800_000)),
         ];
         all.invitations.push(self.insert("invitations", row).await);
-        // Of a person, and no organization.
+        // For a person, outside organizations.
         let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
                    VALUES ($1, 'elsewhere', $2, $3, $4, $4)";
         let (subject, email) = (format!("somebody {n}"), format!("somebody-{n}@example.org"));
@@ -357,7 +357,7 @@ impl Filler<'_> {
         message
     }
 
-    /// Puts a message where the search looks (`migrations/README.md`).
+    /// Adds a message to the search index (`migrations/README.md`).
     async fn index(&self, message: i64, conversation: i64, seq: i64) {
         let tokens = vec!["message".to_owned(), format!("#{conversation}")];
         if is_postgres() {
@@ -465,7 +465,7 @@ impl Filler<'_> {
     }
 }
 
-/// A count as a column takes it.
+/// A count as a column value.
 fn number(n: usize) -> i64 {
     i64::try_from(n).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The real program as a process of its own, and databases that can be taken away from it.
+//! The real program as a separate process, and databases that can be taken away from it.
 
 use std::{
     ffi::OsStr,
@@ -15,22 +15,22 @@ use tempfile::TempDir;
 
 use super::{Actor, TestApp};
 
-/// What a command has said.
+/// The output of a command.
 pub struct Ran {
     pub code: Option<i32>,
-    /// Standard output as JSON; null where it is none.
+    /// Standard output as JSON. Null if it isn't JSON.
     pub out: Value,
-    /// Standard output as it came.
+    /// The raw standard output.
     pub text: String,
     pub err: String,
 }
 
-/// `muster … --json` with these variables and no others.
+/// `muster … --json` with exactly these environment variables.
 pub async fn muster<K: AsRef<OsStr>, V: AsRef<OsStr>>(arguments: &[&str], variables: &[(K, V)]) -> Ran {
     muster_told(arguments, variables, b"").await
 }
 
-/// The same with something on standard input.
+/// [`muster`] with standard input.
 async fn muster_told<K: AsRef<OsStr>, V: AsRef<OsStr>>(
     arguments: &[&str],
     variables: &[(K, V)],
@@ -42,7 +42,7 @@ async fn muster_told<K: AsRef<OsStr>, V: AsRef<OsStr>>(
     Ran::of(&tokio::process::Command::from(command).kill_on_drop(true).output().await.unwrap())
 }
 
-/// A file from which this can be read.
+/// A file with this content, for reading.
 fn on_input(input: &[u8]) -> Stdio {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(input).unwrap();
@@ -62,14 +62,14 @@ impl Ran {
         self.code == Some(0)
     }
 
-    /// What a command that has succeeded answers.
+    /// The answer of a command, which must succeed.
     #[track_caller]
     pub fn expect(self) -> Value {
         assert!(self.good(), "{:?}: {}{}", self.code, self.text, self.err);
         self.out
     }
 
-    /// The words of a command that was refused with this exit code and error code, and has answered nothing besides.
+    /// The error text of a command that must fail with this exit code and error code, without other output.
     #[track_caller]
     pub fn refused(&self, exit: i32, code: &str) -> String {
         let said = self.err.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
@@ -81,7 +81,7 @@ impl Ran {
 }
 
 impl TestApp {
-    /// The variables with which a command works on the database, and with the key file, of this service.
+    /// The environment for commands on this service's database and key file.
     pub fn variables(&self) -> Vec<(String, String)> {
         let folder = self.folder().to_str().unwrap().to_owned();
         let url = secrecy::ExposeSecret::expose_secret(&self.core.config.database.url).to_owned();
@@ -95,12 +95,12 @@ impl TestApp {
         muster(arguments, &self.variables()).await
     }
 
-    /// The same with something on standard input: a password.
+    /// [`Self::cli`] with standard input, for a password.
     pub async fn cli_told(&self, arguments: &[&str], input: &str) -> Ran {
         muster_told(arguments, &self.variables(), input.as_bytes()).await
     }
 
-    /// Such a command is refused with this exit code and error code; its words.
+    /// Such a command must fail with this exit code and error code. Returns the error text.
     pub async fn refuses(&self, arguments: &[&str], exit: i32, code: &str) -> String {
         let ran = self.cli(arguments).await;
         assert!(!ran.good(), "{arguments:?} is not refused: {}", ran.text);
@@ -108,7 +108,7 @@ impl TestApp {
     }
 }
 
-/// `muster` with a folder and settings of its own.
+/// `muster` with its own folder and settings.
 pub struct Program {
     /// Lives as long as the program.
     _folder: TempDir,
@@ -121,10 +121,10 @@ pub struct Serving {
     child: Child,
 }
 
-/// An organization to work in, made at the command line.
-pub struct House {
+/// An organization to work in, created on the command line.
+pub struct Tenant {
     pub org: i64,
-    /// A service token with everything that one may have.
+    /// A service token with every permission a token can have.
     pub token: String,
 }
 
@@ -136,7 +136,7 @@ impl Program {
             ("MUSTER_LISTEN".to_owned(), "127.0.0.1:0".to_owned()),
             ("MUSTER_RATE_LIMITS_ENABLED".to_owned(), "false".to_owned()),
         ];
-        // More than any test makes.
+        // More than any test creates.
         let plans = folder.path().join("plans.toml");
         fs::write(&plans, "[ENTERPRISE]\nmax_servers = 1000000\n").unwrap();
         all.push(("MUSTER_PLANS_FILE".to_owned(), plans.display().to_string()));
@@ -150,50 +150,51 @@ impl Program {
         command
     }
 
-    /// What a variable of its says.
+    /// The value of one of its environment variables.
     pub fn variable(&self, name: &str) -> &str {
         self.variables.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// What comes of a command.
+    /// The result of a command.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(&self.command(arguments).output().unwrap())
     }
 
-    /// What a command answers with `--json`; it has to succeed.
+    /// The answer of a command with `--json`, which must succeed.
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
         self.run(&[arguments, &["--json"]].concat()).expect()
     }
 
-    /// The same with something on standard input: a password.
+    /// [`Self::json`] with standard input, for a password.
     #[track_caller]
     pub fn json_told(&self, arguments: &[&str], input: &str) -> Value {
         let mut command = self.command(&[arguments, &["--json"]].concat());
         Ran::of(&command.stdin(on_input(input.as_bytes())).output().unwrap()).expect()
     }
 
-    pub fn house(&self) -> House {
+    pub fn tenant(&self) -> Tenant {
         let made =
             ["org", "create", "--name", "House", "--owner-email", "a@example.org", "--plan", "ENTERPRISE"];
         let org = self.json(&made)["id"].as_i64().unwrap();
         let id = org.to_string();
         let token = self.json(&["token", "create", "--org", &id, "--name", "t", "--all"]);
-        House { org, token: token["token"].as_str().unwrap().to_owned() }
+        Tenant { org, token: token["token"].as_str().unwrap().to_owned() }
     }
 
-    /// The service, when it is ready.
+    /// Starts the service and waits until it is ready.
     pub fn serve(&self) -> Serving {
         Self::ready(self.command(&["serve", "--json"]))
     }
 
-    /// The same, where no file may grow beyond so many bytes until [`Serving::lift`]: what a full disk is to a program,
-    /// without a disk of its own. Who goes beyond is told by the write's error, as the signal is ignored.
+    /// [`Self::serve`], with a limit on the size of files until [`Serving::lift`]: what a full disk looks like
+    /// to a program, without a separate disk. Writes beyond it fail with an error, because the signal is
+    /// ignored.
     pub fn serve_with_files_of(&self, bytes: u64) -> Serving {
         self.serve_within(&format!("--fsize={bytes}:"))
     }
 
-    /// The same with a limit of the system's, as `prlimit` takes it.
+    /// [`Self::serve`] with a system limit, as `prlimit` takes it.
     pub fn serve_within(&self, limit: &str) -> Serving {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", "prlimit", limit, "--"]);
@@ -215,10 +216,10 @@ impl Program {
 }
 
 impl Serving {
-    pub fn actor(&self, house: &House) -> Actor {
+    pub fn actor(&self, tenant: &Tenant) -> Actor {
         muster::core::outbound::provide_tls();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
-        Actor::anonymous(&client, &self.base).with_bearer(house.token.as_str())
+        Actor::anonymous(&client, &self.base).with_bearer(tenant.token.as_str())
     }
 
     /// Host and port.
@@ -226,7 +227,7 @@ impl Serving {
         self.base.trim_start_matches("http://")
     }
 
-    /// Lets files grow again.
+    /// Lifts the limit on the size of files.
     pub fn lift(&self) {
         let mut command = Command::new("prlimit");
         let lifted = command.args(["--pid", &self.child.id().to_string(), "--fsize=unlimited:"]).status();
@@ -237,7 +238,7 @@ impl Serving {
         signal("TERM", self.child.id());
     }
 
-    /// Waits for the end; the exit code.
+    /// Waits for the process to end and returns the exit code.
     pub async fn ended(&mut self) -> Option<i32> {
         for _ in 0..600 {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -245,7 +246,7 @@ impl Serving {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("the service does not end");
+        panic!("the service does not stop");
     }
 }
 
@@ -261,11 +262,11 @@ fn signal(name: &str, process: u32) {
     assert!(sent.success(), "kill -{name} {process}");
 }
 
-/// A PostgreSQL of the test's own, which keeps what it has acknowledged.
+/// The test's own PostgreSQL, which keeps what it has acknowledged.
 pub struct Postgres {
     folder: TempDir,
     programs: PathBuf,
-    /// Where it listens with TLS, besides its socket.
+    /// Where it listens with TLS, in addition to its socket.
     tls: Option<u16>,
 }
 
@@ -276,7 +277,8 @@ impl Postgres {
         this
     }
 
-    /// One that also listens on 127.0.0.1, with TLS; the certificate is for `localhost`, its own root, and in `cert.pem`.
+    /// One that also listens on 127.0.0.1, with TLS. The certificate, in `cert.pem`, is self-signed for
+    /// `localhost`.
     pub fn start_with_tls() -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let this = Self::new(Some(port));
@@ -307,7 +309,7 @@ impl Postgres {
         let programs =
             found.map(|version| version.path().join("bin")).find(|bin| bin.join("pg_ctl").exists());
         let programs = programs.expect("PostgreSQL's programs (apt-get install postgresql)");
-        // A short path: a socket's has to fit in 107 bytes.
+        // A short path: a socket's must fit in 107 bytes.
         let folder = tempfile::Builder::new().prefix("muster-pg").tempdir_in("/tmp").unwrap();
         let this = Self { folder, programs, tls };
         this.run_in_folder("chown", &["postgres"]);
@@ -324,7 +326,7 @@ impl Postgres {
         self.folder.path().join(name)
     }
 
-    /// Over the network, from a host that is named `host`.
+    /// The URL over the network, with the server named `host`.
     pub fn url_of(&self, host: &str, parameters: &str) -> String {
         format!("postgres://postgres@{host}:{}/postgres?{parameters}", self.tls.unwrap())
     }
@@ -353,7 +355,7 @@ impl Postgres {
         assert!(self.try_run(program, arguments), "{program} {arguments:?}");
     }
 
-    /// Starts it; after a crash, when what is left of the one before has gone.
+    /// Starts it. After a crash, waits until the old processes are gone.
     pub fn bring_up(&self) {
         let mut options = format!("-k {} -c fsync=on", self.folder.path().display());
         options += &match self.tls {
@@ -374,19 +376,19 @@ impl Postgres {
         panic!("PostgreSQL does not start: {}", fs::read_to_string(log).unwrap_or_default());
     }
 
-    /// Stops it as an operator would who does not wait for clients.
+    /// Stops it without waiting for clients.
     pub fn stop(&self) {
         self.run("pg_ctl", &["-w", "-s", "-m", "fast", "stop"]);
     }
 
-    /// Kills every process of it at once.
+    /// Kills all its processes at once.
     pub fn kill(&self) {
         for process in self.processes() {
             let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
         }
     }
 
-    /// Lets every process of it stand still, or go on.
+    /// Suspends or resumes all its processes.
     pub fn pause(&self, paused: bool) {
         let name = if paused { "-STOP" } else { "-CONT" };
         for process in self.processes() {

@@ -1,11 +1,11 @@
-//! Documents made from what the schema says about itself, for the laws that walk all of it.
+//! Documents generated from the schema, for laws that walk all of it.
 
 use std::{collections::BTreeMap, fmt::Write};
 
 use async_graphql::registry::{MetaField, MetaInputValue, MetaType};
 use muster::fields::Catalogue;
 
-/// The schema, and the values that its arguments are to have.
+/// The schema, and the values to use for its arguments.
 pub struct Walker {
     pub catalogue: Catalogue,
 }
@@ -20,7 +20,7 @@ impl Walker {
         Self { catalogue: muster::schema::catalogue().unwrap() }
     }
 
-    /// The fields of an object type; none for what has no fields.
+    /// The fields of an object type, empty for other types.
     pub fn fields(&self, ty: &str) -> Option<impl Iterator<Item = &MetaField>> {
         match self.catalogue.registry.types.get(named(ty)) {
             Some(MetaType::Object { fields, .. }) => {
@@ -34,13 +34,13 @@ impl Walker {
         self.fields(ty).is_some()
     }
 
-    /// `(orgId: 1, …)`: the arguments that have to be given, and those that `known` knows.
+    /// `(orgId: 1, …)`: the required arguments, and those in `known`.
     pub fn arguments(&self, field: &MetaField, known: &dyn Fn(&str, &str) -> Option<String>) -> String {
         let given: Vec<String> = field.args.values().filter_map(|arg| self.given(arg, known, 0)).collect();
         if given.is_empty() { String::new() } else { format!("({})", given.join(", ")) }
     }
 
-    /// `name: value`; nothing where none is needed.
+    /// `name: value`, or nothing if none is needed.
     fn given(
         &self,
         arg: &MetaInputValue,
@@ -87,7 +87,7 @@ impl Walker {
         }
     }
 
-    /// A document that calls one root field and asks for as little as it can.
+    /// A document that calls one root field and selects as little as possible.
     pub fn shortest(
         &self,
         root: &str,
@@ -99,7 +99,7 @@ impl Walker {
         format!("{kind} {{ {}{} {selection} }}", field.name, self.arguments(field, known))
     }
 
-    /// A document that calls one query and asks for everything, relations followed `depth` times.
+    /// A document that calls one query and selects everything, following relations `depth` times.
     pub fn fullest(
         &self,
         field: &MetaField,
@@ -116,8 +116,8 @@ impl Walker {
         document
     }
 
-    /// The fields of an object type that need no arguments, with how deep each may be followed. A page or another
-    /// wrapper costs no depth: what it wraps does.
+    /// The fields of an object type that need no arguments, with how deep each may be followed. A page or other
+    /// wrapper costs no depth; what it wraps does.
     pub fn children(&self, ty: &str, depth: usize) -> Option<Vec<(&MetaField, usize)>> {
         let cost = usize::from(!is_wrapper(named(ty)));
         let fields = self.fields(ty)?.filter(|field| !needs_arguments(field));
@@ -126,7 +126,7 @@ impl Walker {
         Some(fields.filter_map(|field| Some((field, below(field)?))).collect())
     }
 
-    /// The query root fields that answer with many records.
+    /// The query root fields that return many records.
     pub fn lists(&self) -> Vec<&MetaField> {
         let queries = self.catalogue.root_fields().filter(|root| root.root == "Query").map(|root| root.field);
         let is_page =
@@ -134,7 +134,7 @@ impl Walker {
         queries.filter(|field| field.ty.starts_with('[') || is_page(&field.ty)).collect()
     }
 
-    /// Whether a type is read by a plan. The few others are async-graphql's own objects, with its own quirks
+    /// Whether a type is read by a plan. The few others are async-graphql's own objects, with their own quirks
     /// (`docs/quirks.md`).
     pub fn is_planned(&self, ty: &str) -> bool {
         let found = self.catalogue.registry.types.get(named(ty));

@@ -1,4 +1,4 @@
-//! A client of the protocol `graphql-transport-ws`, as plain as it can be.
+//! A minimal client for the protocol `graphql-transport-ws`.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ pub fn introduction(actor: &Actor) -> Value {
 }
 
 impl Socket {
-    /// Connected to the service at an address, and not introduced.
+    /// Connects to a service without sending `connection_init`.
     pub async fn connect(base: &str, protocol: &'static str) -> Self {
         let mut request = format!("{}/graphql", base.replace("http", "ws")).into_client_request().unwrap();
         request.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
         Self(connect_async(request).await.unwrap().0)
     }
 
-    /// Connected and introduced as `actor`.
+    /// Connects and sends `connection_init` as `actor`.
     pub async fn of(actor: &Actor) -> Self {
         let mut client = Self::connect(actor.base(), "graphql-transport-ws").await;
         client.send(introduction(actor)).await;
@@ -44,7 +44,7 @@ impl Socket {
         self.send(json!({"type": "subscribe", "id": id, "payload": payload})).await;
     }
 
-    /// The next message; `{"closed": code}` at the end.
+    /// The next message, or `{"closed": code}` at the end.
     pub async fn next(&mut self) -> Value {
         loop {
             match timeout(Duration::from_secs(20), self.0.next()).await.expect("a message in time") {

@@ -1,5 +1,5 @@
-//! What it takes to keep a mutation's answer under an idempotency key and to give it again: its secrets are left out, and
-//! whoever asks again has to be somebody who could ask now.
+//! Keeping a mutation's answer under an idempotency key and replaying it: secrets are left out, and the caller
+//! must still be permitted to ask.
 
 use async_graphql::{Value, Variables, parser::types::Field};
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Session {
-    /// The answer as it may be kept; none for one with a refusal that may pass, or with a failure.
+    /// The answer to keep. None if it contains a temporary refusal or a failure.
     pub fn kept(&self, operation: &Operation, json: &[u8]) -> Option<Bytes> {
         let mut answer: serde_json::Value = serde_json::from_slice(json).ok()?;
         let errors = answer.get("errors").and_then(serde_json::Value::as_array);
@@ -35,13 +35,13 @@ impl Session {
         Some(if hidden { answer.to_string().into() } else { Bytes::copy_from_slice(json) })
     }
 
-    /// Refuses a caller who may not, as of now, ask for every root field of the operation. Nothing is run.
+    /// Refuses a caller who may no longer ask for every root field of the operation. Runs nothing.
     ///
     /// # Errors
-    /// `RATE_LIMITED`, and what [`authorize`] refuses.
+    /// `RATE_LIMITED`, and those of [`authorize`].
     pub async fn authorize(&self, operation: &Operation) -> Result<()> {
         self.arrival.charge(&self.graphql.core, self.caller(), Class::Writes)?;
-        let unread = |_| Problem::new(Code::ValidationFailed, "The document can't be read.");
+        let unread = |_| Problem::new(Code::ValidationFailed, "The document could not be parsed.");
         let document = self.document(operation).map_err(unread)?;
         let Some(definition) = document.operation(operation.name.as_deref()) else { return Ok(()) };
         let given = operation.variables.clone();
@@ -63,7 +63,7 @@ impl Session {
     }
 }
 
-/// The organization that a field is asked of; none that there is where the document does not say.
+/// The organization a field is called for. If the document doesn't say, one that doesn't exist.
 fn org_of(field: &Field, variables: &Variables) -> OrgId {
     OrgId(match argument(field, "orgId", variables) {
         Some(Value::Number(id)) => id.as_i64().unwrap_or_default(),

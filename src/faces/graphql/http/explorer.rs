@@ -1,4 +1,4 @@
-//! The page that a browser gets: an explorer of the schema that needs nothing from elsewhere.
+//! The page for browsers: a schema explorer that loads nothing from elsewhere.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ use http::header;
 
 use crate::faces::pages::policy_of;
 
-/// One file: markup, style and script.
+/// One file with markup, style, and script.
 const PAGE: &str = include_str!("explorer.html");
 
-/// Only this script and this style run; the page may speak with nobody but this service.
+/// Only this script and style run, and the page can only talk to this service.
 static POLICY: LazyLock<String> =
     LazyLock::new(|| policy_of(PAGE, "style-src-attr 'unsafe-inline'; img-src data:;"));
 
@@ -40,7 +40,7 @@ mod tests {
         let nothing = BASE64_STANDARD.encode(Sha256::digest(""));
         assert!(POLICY.matches("'sha256-").count() == 2 && !POLICY.contains(&nothing), "{}", *POLICY);
         for foreign in ["http://", "https://", "src=", "@import", "url("] {
-            assert!(!PAGE.contains(foreign), "the page refers to something elsewhere: {foreign}");
+            assert!(!PAGE.contains(foreign), "the page loads something from elsewhere: {foreign}");
         }
     }
 }

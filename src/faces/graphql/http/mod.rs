@@ -1,15 +1,16 @@
 //! The GraphQL endpoint: `/graphql` over HTTP.
 //!
-//! - `request.rs`: from a body or a query string to operations, and which form the caller wants the answer in.
-//! - `run.rs`: one operation from its text to its response: the same steps for every transport.
+//! - `request.rs`: parses a body or a query string into operations, and negotiates the form of the answer.
+//! - `run.rs`: runs one operation, from text to response, with the same steps for every transport.
 //! - this file: GraphQL over HTTP (POST and GET, single and batch) and its statuses.
 //! - `socket.rs`, `sse.rs`: subscriptions (and anything else) over WebSockets and server-sent events.
-//! - `again.rs`: what a kept answer takes: authorizing again, and leaving out secrets.
-//! - `explorer.rs`: the page that a browser gets.
+//! - `again.rs`: replaying a kept answer: authorizing again, and leaving out secrets.
+//! - `explorer.rs`: the page for browsers.
 //!
-//! Statuses follow the GraphQL-over-HTTP draft: with `application/json` a well-formed request is answered 200
-//! even if its document is wrong; with `application/graphql-response+json` a document that can't be run is 400.
-//! What has no GraphQL answer at all (a body that is no JSON, a bad credential) has its own status in either form.
+//! Statuses follow the GraphQL-over-HTTP draft. With `application/json`, a well-formed request is answered 200
+//! even if its document is invalid; with `application/graphql-response+json`, a document that can't be run is
+//! 400. Requests that get no GraphQL answer at all (a body that isn't JSON, a bad credential) have the same
+//! status in either form.
 
 mod again;
 mod explorer;
@@ -66,7 +67,7 @@ async fn post(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media, body: Bod
         let detail = "Send the request as `Content-Type: application/json`.";
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
-    // Whoever has no credential pays for the body until its operations are charged.
+    // An anonymous caller pays for the body until its operations are charged.
     let prepaid = session.prepay()?;
     let body = session.read(body).await?;
     let key = idempotency::key_of(&arrival.headers)?;
@@ -75,7 +76,7 @@ async fn post(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media, body: Bod
     match batch {
         Batch::Many(_) if key.is_some() => Err(Problem::new(
             Code::MalformedRequest,
-            "`Idempotency-Key` is for one operation, not for a batch.",
+            "`Idempotency-Key` applies to a single operation, not to a batch.",
         )),
         Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
             let events = sse::is_wanted(&arrival.headers);
@@ -90,7 +91,7 @@ async fn post(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media, body: Bod
     }
 }
 
-/// Runs a mutation under an idempotency key, or gives the answer that it was given before.
+/// Runs a mutation under an idempotency key, or replays the earlier answer.
 async fn under_key(
     core: &Arc<Core>,
     session: Session,
@@ -100,7 +101,7 @@ async fn under_key(
     events: bool,
 ) -> Result<Response> {
     let (asking, asked) = (session.clone(), operation.clone());
-    // A document may be about several organizations.
+    // A document may concern several organizations.
     let keyed = Keyed { caller: asking.caller(), org: OrgId(0), key, parts: &[b"graphql", body] };
     let work = move |claim| async move {
         let session = session.under(claim);
@@ -155,13 +156,13 @@ async fn connect(graphql: &Arc<Graphql>, arrival: &Arrival, handshake: WebSocket
     socket::upgrade(Arc::clone(&graphql.core), session, arrival.request_id.clone(), handshake)
 }
 
-/// GET only reads: a link that somebody follows must not change anything.
+/// GET only reads: following a link must not change anything.
 async fn ask(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media) -> Result<Response> {
     let session = Session::open(graphql, arrival).await?;
     let operation = Operation::from_query(arrival.uri.query().unwrap_or_default())?;
     let events = sse::is_wanted(&arrival.headers);
     if session.is_beyond_get(&operation, events) {
-        let detail = "GET only runs queries; send the operation with POST.";
+        let detail = "GET only runs queries. Send the operation with POST.";
         return Err(Problem::new(Code::MethodNotAllowed, detail));
     }
     if events {
@@ -194,12 +195,12 @@ fn json(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
     response
 }
 
-/// The same where nobody has looked at the request yet.
+/// [`refuse`] for a request whose `Accept` hasn't been read yet.
 pub fn refused(problem: &Problem, request_id: &str) -> Response {
     refuse(problem, Media::Json, request_id)
 }
 
-/// A problem that has no GraphQL answer beside it.
+/// Answers with a problem instead of a GraphQL response.
 fn refuse(problem: &Problem, media: Media, request_id: &str) -> Response {
     let mut response = json(problem.code.status(), media, run::failed(problem, request_id));
     let headers: &mut HeaderMap = response.headers_mut();

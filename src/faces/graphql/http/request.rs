@@ -1,4 +1,4 @@
-//! From a body or a query string to operations, and the form that the caller wants the answer in.
+//! Parses a body or a query string into operations, and negotiates the form of the answer.
 
 use std::collections::HashMap;
 
@@ -11,28 +11,28 @@ use crate::base::{
     problem::{Code, Problem, Result},
 };
 
-/// One operation, as it was sent. Keys that are not ours are ignored, as the specification asks.
+/// An operation as it was sent. Unknown keys are ignored, as the specification requires.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Operation {
     /// The document.
     pub query: String,
-    /// Which operation of the document.
+    /// The name of the operation within the document.
     #[serde(default, rename = "operationName")]
     pub name: Option<String>,
     /// The values of its variables.
     #[serde(default)]
     pub variables: Variables,
-    /// Nothing of ours; an object if it is there.
+    /// Unused, but must be an object if present.
     #[serde(default)]
     extensions: Option<HashMap<String, serde_json::Value>>,
 }
 
-/// What a body holds.
+/// The content of a body.
 #[derive(Debug)]
 pub enum Batch {
     /// An operation.
     Single(Box<Operation>),
-    /// Operations that are answered in their order.
+    /// Operations to answer in order.
     Many(Vec<Operation>),
 }
 
@@ -40,7 +40,7 @@ impl Batch {
     /// Reads a body.
     ///
     /// # Errors
-    /// `MALFORMED_REQUEST` for what is no request; `QUERY_TOO_COMPLEX` for more than `most` operations.
+    /// `MALFORMED_REQUEST` for an invalid request; `QUERY_TOO_COMPLEX` for more than `most` operations.
     pub fn read(body: &[u8], most: usize) -> Result<Self> {
         if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
             return Ok(Self::Single(serde_json::from_slice(body).map_err(malformed)?));
@@ -49,7 +49,7 @@ impl Batch {
         match operations.len() {
             0 => Err(Problem::new(Code::MalformedRequest, "The batch is empty.")),
             given if given > most => {
-                let detail = format!("A batch takes at most {}, not {given}.", counted(most, "operation"));
+                let detail = format!("A batch can have at most {}, not {given}.", counted(most, "operation"));
                 Err(Problem::new(Code::QueryTooComplex, detail))
             }
             _ => Ok(Self::Many(operations)),
@@ -58,7 +58,7 @@ impl Batch {
 }
 
 impl Operation {
-    /// An operation that came another way.
+    /// An operation from elsewhere than a body.
     pub fn new(query: String, name: Option<String>, variables: Variables) -> Self {
         Self { query, name, variables, extensions: None }
     }
@@ -89,33 +89,36 @@ impl Operation {
         if has_document {
             return Ok(operation);
         }
-        Err(Problem::new(Code::MalformedRequest, "The parameter `query` is required: a GraphQL document."))
+        Err(Problem::new(
+            Code::MalformedRequest,
+            "The parameter `query` is required. It must be a GraphQL document.",
+        ))
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn malformed(error: serde_json::Error) -> Problem {
-    Problem::new(Code::MalformedRequest, format!("The request is no GraphQL request: {error}."))
+    Problem::new(Code::MalformedRequest, format!("The body is not a GraphQL request: {error}."))
 }
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
-    /// `application/graphql-response+json`: the status tells whether the document ran.
+    /// `application/graphql-response+json`: the status says whether the document ran.
     GraphQl,
     /// `application/json`: 200 for every well-formed request.
     Json,
 }
 
 impl Media {
-    /// The form that the caller likes best. Who asks for nothing that we have gets JSON.
+    /// The form the caller prefers. JSON if none that we have is acceptable.
     pub fn wanted(headers: &HeaderMap) -> Self {
         let (graphql, json) =
             (weight(headers, "application/graphql-response+json"), weight(headers, "application/json"));
         if graphql > json || (graphql > 0 && names_first(headers)) { Self::GraphQl } else { Self::Json }
     }
 
-    /// What the response declares.
+    /// The response's content type.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::GraphQl => "application/graphql-response+json; charset=utf-8",
@@ -124,19 +127,19 @@ impl Media {
     }
 }
 
-/// How much the caller wants `media`, by its own name: in thousandths; 0 if it is not named.
+/// The caller's preference for `media` by its exact name, in thousandths. 0 if it isn't named.
 pub fn weight(headers: &HeaderMap, media: &str) -> u16 {
     ranges(headers).filter(|(name, _)| name.eq_ignore_ascii_case(media)).map(|(_, q)| q).max().unwrap_or(0)
 }
 
-/// Whether, of two forms that are wanted alike, GraphQL's own stands first.
+/// Whether GraphQL's own form comes first among equally preferred ones.
 fn names_first(headers: &HeaderMap) -> bool {
     let first = ranges(headers).find(|(name, q)| *q > 0 && name.starts_with("application/"));
     let json = weight(headers, "application/json");
     first.is_some_and(|(name, q)| name.eq_ignore_ascii_case("application/graphql-response+json") && q >= json)
 }
 
-/// The media ranges of `Accept` with their weights.
+/// The media ranges in `Accept` with their weights.
 fn ranges(headers: &HeaderMap) -> impl Iterator<Item = (&str, u16)> {
     headers
         .get_all(header::ACCEPT)
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn invalid_requests_are_refused() {
         for body in [
             "",
             "{",

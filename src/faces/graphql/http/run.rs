@@ -1,4 +1,4 @@
-//! One operation, from its text to its response: the same steps for every transport.
+//! Runs one operation, from text to response, with the same steps for every transport.
 
 use std::sync::Arc;
 
@@ -33,56 +33,57 @@ use crate::{
             validation::validate,
         },
     },
-    read::{Reading, Room, Share},
+    read::{AnswerBudget, Reading, SharedBudget},
 };
 
-/// The most operations in a batch of somebody without a credential, who has little to ask but to be let in.
+/// The most operations in an anonymous batch: without a credential there is little to do but sign in.
 const MOST_ANONYMOUS: usize = 3;
 
-/// Whose operations are run: one HTTP request, or one socket.
+/// The caller and context of operations: one HTTP request or one socket.
 #[derive(Clone)]
 pub struct Session {
     pub(super) graphql: Arc<Graphql>,
     pub(super) arrival: Arrival,
     caller: Caller,
     claim: Option<Arc<Claim>>,
-    room: Option<Arc<Room>>,
+    room: Option<Arc<SharedBudget>>,
 }
 
 /// An operation's response as JSON.
 pub struct Answered {
     /// The response.
     pub json: Vec<u8>,
-    /// Whether it was executed at all, well or badly.
+    /// Whether it was executed at all, with or without errors.
     pub executed: bool,
-    /// Whether there is nothing in it but that the caller has sent too much.
+    /// Whether it contains only rate-limit errors.
     pub limited: bool,
-    /// After how many seconds what was refused for that may be tried again.
+    /// If so, seconds until the client should retry.
     pub retry_after: Option<i64>,
 }
 
 impl Session {
-    /// The session of a request's credential.
+    /// Opens a session with the request's credential.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
     pub async fn open(graphql: &Arc<Graphql>, arrival: &Arrival) -> Result<Self> {
-        // Each operation is charged by what it is.
+        // Each operation is charged by its kind.
         let caller = arrival.caller_uncharged(&graphql.core).await?;
         Ok(Self { graphql: Arc::clone(graphql), arrival: arrival.clone(), caller, claim: None, room: None })
     }
 
-    /// Whose session it is.
+    /// The session's caller.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Who holds what the session takes.
+    /// Who holds the session's resources in the ledger.
     pub fn holder(&self) -> Holder {
         Holder::of(&self.caller, self.arrival.ip)
     }
 
-    /// Takes one from the bucket of an address without a credential, before anything is read for it.
+    /// Takes one token in advance from the address's bucket if the caller is anonymous, before anything is
+    /// read.
     ///
     /// # Errors
     /// `RATE_LIMITED`.
@@ -90,7 +91,7 @@ impl Session {
         matches!(self.caller, Caller::Anonymous).then(|| self.arrival.prepay(&self.graphql.core)).transpose()
     }
 
-    /// The body of the request.
+    /// Reads the body of the request.
     ///
     /// # Errors
     /// `PAYLOAD_TOO_LARGE`, `MALFORMED_REQUEST`, `RATE_LIMITED`, `UNAVAILABLE`.
@@ -99,17 +100,17 @@ impl Session {
         body::read(&self.graphql.core, &self.arrival, &self.caller, body, most).await
     }
 
-    /// The same, under an idempotency key that it holds.
+    /// The session with an idempotency claim.
     pub fn under(self, claim: Option<Arc<Claim>>) -> Self {
         Self { claim, ..self }
     }
 
-    /// The same for operations that are sent together: they share the room for their answers.
-    pub fn sharing(self, room: Arc<Room>) -> Self {
+    /// The session with a budget for answers that it shares with the rest of its batch.
+    pub fn sharing(self, room: Arc<SharedBudget>) -> Self {
         Self { room: Some(room), ..self }
     }
 
-    /// Whether the operation changes something.
+    /// Whether the operation is a mutation.
     pub fn is_mutation(&self, operation: &Operation) -> bool {
         let name = operation.name.as_deref();
         self.document(operation).is_ok_and(|document| {
@@ -117,7 +118,7 @@ impl Session {
         })
     }
 
-    /// The same for the credential `bearer`, which came another way than in the headers.
+    /// The session with the credential `bearer`, which didn't come in a header.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
@@ -126,7 +127,7 @@ impl Session {
         Ok(self)
     }
 
-    /// Whether the credential is good still, where the session outlives its first moment.
+    /// Checks whether the credential is still good, for sessions that last.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
@@ -134,7 +135,7 @@ impl Session {
         still_good(&self.graphql.core, &self.caller).await
     }
 
-    /// Whether the document is good but not for GET: a mutation, or a subscription without a stream of events.
+    /// Whether the document is good but not for GET: a mutation, or a subscription without an event stream.
     pub fn is_beyond_get(&self, operation: &Operation, events: bool) -> bool {
         let name = operation.name.as_deref();
         self.document(operation).is_ok_and(|document| {
@@ -148,24 +149,24 @@ impl Session {
         self.graphql.documents.get(&operation.query, self.is_known())
     }
 
-    /// Whether there is a credential.
+    /// Whether the caller has a credential.
     fn is_known(&self) -> bool {
         !matches!(self.caller, Caller::Anonymous)
     }
 
-    /// Runs the operations of a batch, one after another: they are one request, and take no more of the service at a
-    /// time than one.
+    /// Runs the operations of a batch one after another: they are one request, and take no more of the service
+    /// at a time than one.
     ///
     /// # Errors
-    /// `QUERY_TOO_COMPLEX` for more than a caller without a credential may send.
+    /// `QUERY_TOO_COMPLEX` for more operations than an anonymous caller may send.
     pub async fn run_all(self, operations: Vec<Operation>) -> Result<Vec<u8>> {
         if !self.is_known() && operations.len() > MOST_ANONYMOUS {
             let most = counted(MOST_ANONYMOUS, "operation");
             let detail =
-                format!("Without a credential a batch takes at most {most}, not {}.", operations.len());
+                format!("Without a credential, a batch can have at most {most}, not {}.", operations.len());
             return Err(Problem::new(Code::QueryTooComplex, detail));
         }
-        let session = self.sharing(Room::of_batch());
+        let session = self.sharing(SharedBudget::of_batch());
         let mut list = vec![b'['];
         for (n, operation) in operations.into_iter().enumerate() {
             if n > 0 {
@@ -195,13 +196,13 @@ impl Session {
         }
     }
 
-    /// Runs any operation; each response as JSON. A subscription has many, anything else has one.
+    /// Runs any operation. A subscription has many responses, anything else has one; each is JSON.
     pub fn stream_json(&self, operation: Operation) -> BoxStream<'static, Vec<u8>> {
         let (request, responses) = self.stream(operation, true);
         responses.map(move |response| render(&response, &request)).boxed()
     }
 
-    /// Runs any operation; each response as the executor's value, with errors as callers see them.
+    /// Runs any operation. Each response is the executor's value, with errors as callers see them.
     pub fn stream_responses(&self, operation: Operation) -> BoxStream<'static, Response> {
         let (request, responses) = self.stream(operation, false);
         let shown = move |mut response: Response| {
@@ -222,18 +223,18 @@ impl Session {
             None => stream::once(async { Response::default() }).boxed(),
         };
         let responses = responses.map(move |response| Execution::complete(&order, &known, response));
-        // Each response is an answer by itself, and goes to the client before the next one is asked for.
+        // Each response is an answer of its own, and is sent before the next one is requested.
         let responses = responses.inspect(move |_| reading.answered.give_back());
         if is_subscription {
             let open = metrics::on().map(Open::new);
             return (request, responses.inspect(move |_| _ = &open).boxed());
         }
-        // The deadline that an HTTP request has.
+        // The same deadline as an HTTP request.
         let deadline = tokio::time::sleep(self.graphql.core.config.limits.request_timeout());
         (request, responses.take_until(deadline.map(drop)).boxed())
     }
 
-    /// One request of the session's caller.
+    /// A request by the session's caller.
     pub(super) fn request(&self) -> Arc<Request> {
         let request = self.arrival.request(&self.graphql.core, self.caller.clone(), DecidedVia::Graphql);
         if let Some(claim) = &self.claim {
@@ -242,9 +243,9 @@ impl Session {
         Arc::new(request)
     }
 
-    /// What reading a document takes; root values are bytes if `raw` is wanted.
+    /// The context for reading a document. Root values are bytes if `raw` is set.
     fn reading(&self, document: &Document, raw: bool) -> Arc<Reading> {
-        Arc::new(Reading::new(document.plans.clone(), raw, Share::of(self.room.clone())))
+        Arc::new(Reading::new(document.plans.clone(), raw, AnswerBudget::of(self.room.clone())))
     }
 
     /// Charges the caller for an operation.
@@ -255,14 +256,14 @@ impl Session {
         })
     }
 
-    /// The operation as the executor takes it. A kept document is not validated again, if the values fit it.
+    /// Prepares the operation for the executor. A cached document isn't validated again if the values fit.
     ///
     /// # Errors
-    /// The response to a text that is no document, or one that is too large.
+    /// The response to a text that isn't a valid document, or to one that is too large.
     fn prepare(&self, operation: Operation, raw: bool) -> Result<Prepared, Box<Response>> {
         let document = match self.document(&operation) {
             Ok(document) => document,
-            // Reading it was work.
+            // Parsing it was work too.
             Err(error) => {
                 self.charge(Class::Reads)?;
                 return Err(Box::new(Response::from_errors(vec![error])));
@@ -284,7 +285,7 @@ impl Session {
         let refused = |errors| Box::new(Response::from_errors(errors));
         validate(&self.graphql.schema, &document, name.as_deref()).map_err(refused)?;
         let Some(definition) = document.operation(name.as_deref()) else {
-            return Err(refused(vec![ServerError::new("There is no such operation.", None)]));
+            return Err(refused(vec![ServerError::new("The operation does not exist.", None)]));
         };
         let variables = coerce(definition, variables, &self.graphql.catalogue.registry)
             .map_err(|error| refused(vec![error]))?;
@@ -308,7 +309,7 @@ impl Session {
         Ok(Prepared { graphql, request, reading, is_subscription, order: execution.order, known })
     }
 
-    /// The answers about the schema.
+    /// Answers introspection.
     fn about_schema(
         &self,
         execution: &Execution,
@@ -340,7 +341,7 @@ impl Session {
     }
 }
 
-/// An operation, ready for the executor.
+/// An operation ready for the executor.
 struct Prepared {
     /// None if nothing is left to execute.
     graphql: Option<async_graphql::Request>,
@@ -349,11 +350,11 @@ struct Prepared {
     is_subscription: bool,
     /// The response keys in the order of the answer.
     order: Vec<Name>,
-    /// The root fields that are answered already.
+    /// Root fields that are already answered.
     known: Vec<(Name, Value)>,
 }
 
-/// Counts a subscription for as long as it is open.
+/// Counts a subscription while it is open.
 struct Open(&'static metrics::Meters);
 
 impl Open {
@@ -369,12 +370,12 @@ impl Drop for Open {
     }
 }
 
-/// The response that refuses an operation before it is looked at.
+/// The response that refuses an operation before it is examined.
 pub fn refused(problem: &Problem, request_id: &str) -> Response {
     Response::from_errors(vec![error_of(problem, request_id)])
 }
 
-/// The problem of an error that says that the caller has sent too much.
+/// The problem behind an error, if it is a rate limit.
 fn limit(error: &ServerError) -> Option<&Problem> {
     error.source::<Problem>().filter(|problem| problem.code == Code::RateLimited)
 }
@@ -401,7 +402,7 @@ fn answered(response: &Response, request: &Request) -> Answered {
     answered
 }
 
-/// The response for a problem that stands alone.
+/// The response for a single problem.
 pub fn failed(problem: &Problem, request_id: &str) -> Vec<u8> {
     crate::core::telemetry::problem(problem, request_id);
     serde_json::json!({"errors": [error_of(problem, request_id)]}).to_string().into_bytes()
@@ -413,10 +414,10 @@ fn error_of(problem: &Problem, request_id: &str) -> ServerError {
     ServerError { extensions: Some(extensions), ..ServerError::new(&problem.detail, None) }
 }
 
-/// Operations that one socket or stream may not begin.
+/// The error for operations beyond the limit of one socket or stream.
 pub fn too_many(most: usize) -> Problem {
     Problem::new(
         Code::RateLimited,
-        format!("One socket runs at most {} at a time.", counted(most, "operation")),
+        format!("One socket can run at most {} at a time.", counted(most, "operation")),
     )
 }

@@ -1,8 +1,8 @@
 //! Operations over a WebSocket: the protocol `graphql-transport-ws`.
 //!
-//! async-graphql speaks the protocol's messages. Around it stands a guard for what it leaves open: deadlines,
-//! signs of life, the number of operations, ids used twice, credentials that end, and the protocol's own codes
-//! for closing (it has a few of other protocols).
+//! async-graphql speaks the protocol's messages. This guard around it adds what it leaves open: deadlines,
+//! keep-alive, the number of operations, duplicate ids, expiring credentials, and the protocol's own close
+//! codes (the library uses some from other protocols).
 //!
 //! ```text
 //! client ── read ──► async-graphql ──► write ── client
@@ -52,27 +52,28 @@ use crate::{
     },
     faces::edge::bearer_of,
     fields::RECHECK,
-    read::Room,
+    read::SharedBudget,
 };
 
 /// The one subprotocol.
 const PROTOCOL: &str = "graphql-transport-ws";
-/// How often the client is asked for a sign of life, and how long it may give none.
+/// How often the client is pinged.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENT_FOR: Duration = Duration::from_secs(65);
-/// The most operations at a time on one socket.
+/// The most concurrent operations on one socket.
 const MOST_OPERATIONS: usize = 100;
-/// The largest message of a client: what is larger is sent as a request.
+/// The largest message from a client. Anything larger must be sent as a request.
 const LARGEST_MESSAGE: usize = 256 << 10;
-/// As how much a byte of a message counts while its operation runs: variables take that much more room than their text.
-const TAKEN_APART: usize = 8;
+/// Weight of a byte of a message while its operation runs: parsed variables take that much more memory than
+/// their text.
+const PARSED_WEIGHT: usize = 8;
 /// How long a closing handshake may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Answers the handshake; the session is that of its headers until the client introduces itself.
+/// Answers the handshake. The session comes from its headers until the client sends `connection_init`.
 ///
 /// # Errors
-/// `RATE_LIMITED` for a caller who has as many sockets as they may.
+/// `RATE_LIMITED` for a caller who already has the maximum number of sockets.
 pub fn upgrade(
     core: Arc<Core>,
     session: Session,
@@ -87,7 +88,7 @@ pub fn upgrade(
         if agreed {
             serve(Arc::new(Socket::new(core, session, place, request_id)), socket).await;
         } else {
-            let frame = close(4406, "Subprotocol not acceptable: speak graphql-transport-ws");
+            let frame = close(4406, "Subprotocol not acceptable: use graphql-transport-ws");
             let _ = timeout(FAREWELL, socket.send(Message::Close(Some(frame)))).await;
         }
     }))
@@ -97,13 +98,13 @@ pub fn upgrade(
 struct Socket {
     core: Arc<Core>,
     request_id: String,
-    /// The session of the handshake's headers.
+    /// The session from the handshake's headers.
     arrived: Session,
-    /// The session since the client has introduced itself.
+    /// The session after `connection_init`.
     session: OnceLock<Session>,
-    /// Its place in the ledger: the address's at first, then the caller's.
+    /// Its place in the ledger: the IP address's at first, then the caller's.
     place: Mutex<Held>,
-    /// The operations that run, by id, and what the ledger has of those whose message was not small.
+    /// The running operations by id, with the ledger entry of any whose message wasn't small.
     running: Mutex<HashMap<String, Option<Held>>>,
     slots: Arc<Semaphore>,
 }
@@ -114,7 +115,7 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
     let Some(protocol) = protocol().await else { return };
     let (mut to_client, mut from_client) = connection.split();
     let (in_sender, in_receiver) = mpsc::channel(8);
-    // One at a time: answers are large, and nothing is worked on while one waits for the client.
+    // No buffer: answers are large, and nothing should be computed while one waits for the client.
     let (out_sender, out_receiver) = mpsc::channel(0);
     let introduced = Arc::clone(&socket);
     let library =
@@ -136,17 +137,17 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
     if let Some(frame) = ended {
         let farewell = async {
             let _ = to_client.send(Message::Close(Some(frame))).await;
-            // Until the client has closed too: it might not see the frame otherwise.
+            // Wait until the client has closed too, or it might not see the frame.
             while let Some(Ok(_)) = from_client.next().await {}
         };
         let _ = timeout(FAREWELL, farewell).await;
     } else {
-        // The client has closed; this sends our half of it.
+        // The client has closed. This closes our half.
         let _ = timeout(FAREWELL, to_client.close()).await;
     }
 }
 
-/// What the library's extractor would make of a request for our one protocol.
+/// What the library's extractor would produce for our only protocol.
 async fn protocol() -> Option<GraphQLProtocol> {
     debug_assert_eq!(WebSocketProtocols::GraphQLWS.sec_websocket_protocol(), PROTOCOL);
     let (mut parts, ()) = http::Request::new(()).into_parts();
@@ -163,7 +164,7 @@ impl Socket {
         Self {
             core,
             request_id,
-            arrived: arrived.sharing(Room::new("socket")),
+            arrived: arrived.sharing(SharedBudget::new("socket")),
             session: OnceLock::new(),
             place: Mutex::new(place),
             running: Mutex::default(),
@@ -171,8 +172,8 @@ impl Socket {
         }
     }
 
-    /// The client's first message: its payload may carry the credential that a browser can't put into a header. Without one
-    /// there is nothing to do on a socket: signing in is a request.
+    /// Handles `connection_init`. Its payload may carry the credential that a browser can't put in a header. A
+    /// socket is useless without one, because signing in is a request.
     async fn introduce(&self, payload: &serde_json::Value) -> async_graphql::Result<Data> {
         let session = self.arrived.clone();
         let given = payload.get("Authorization").or_else(|| payload.get("authorization"));
@@ -186,7 +187,7 @@ impl Socket {
         Ok(Data::default())
     }
 
-    /// From the address to the caller.
+    /// Moves the socket's place in the ledger from the address to the caller.
     fn move_place(&self, holder: Holder) -> Result<(), Problem> {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         if place.holder() != holder {
@@ -195,7 +196,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Hands the client's messages on, for as long as they keep to the protocol. Ends with how to close.
+    /// Passes on the client's messages while they follow the protocol. Returns how to close.
     async fn read(
         &self,
         from_client: &mut SplitStream<WebSocket>,
@@ -205,7 +206,7 @@ impl Socket {
         let deadline = tokio::time::Instant::now() + self.core.config.limits.socket_init();
         loop {
             let message = if introduced {
-                timeout(SILENT_FOR, from_client.next()).await.map_err(|_| close(1001, "No sign of life"))
+                timeout(SILENT_FOR, from_client.next()).await.map_err(|_| close(1001, "No response to ping"))
             } else {
                 let next = tokio::time::timeout_at(deadline, from_client.next()).await;
                 next.map_err(|_| close(4408, "Connection initialisation timeout"))
@@ -250,17 +251,17 @@ impl Socket {
         Ok(())
     }
 
-    /// Enters a message that begins an operation, for as long as that runs.
+    /// Enters a message that starts an operation into the ledger, for as long as the operation runs.
     fn received(&self, bytes: usize) -> Result<Option<Held>, CloseFrame> {
         if bytes <= SMALL {
             return Ok(None);
         }
         let holder = self.session.get().unwrap_or(&self.arrived).holder();
-        let held = self.core.ledger.line(What::Bodies).take(holder, bytes * TAKEN_APART);
+        let held = self.core.ledger.line(What::Bodies).take(holder, bytes * PARSED_WEIGHT);
         held.map(Some).map_err(|problem| close(1013, problem.code.as_str()))
     }
 
-    /// Hands the answers to the client, and asks it for signs of life.
+    /// Sends answers and pings to the client.
     async fn write(
         &self,
         to_client: &mut SplitSink<WebSocket, Message>,
@@ -276,7 +277,7 @@ impl Socket {
                 _ = ping.tick() => Message::Ping(bytes::Bytes::new()),
             };
             let message = match message {
-                // The library's code for a client that it does not let in.
+                // The library's code for a client it refuses.
                 Message::Close(Some(frame)) if frame.code == 1002 => {
                     Message::Close(Some(CloseFrame { code: 4403, ..frame }))
                 }
@@ -302,7 +303,7 @@ impl Socket {
         line.piece(holder, bytes)
     }
 
-    /// The id of a completed operation may be used again.
+    /// The id of a completed operation can be used again.
     fn note_completion(&self, text: &str) {
         #[derive(serde::Deserialize)]
         struct Complete {
@@ -315,7 +316,7 @@ impl Socket {
         }
     }
 
-    /// Waits until the credential has ended. A client that has a new one connects again.
+    /// Waits until the credential has expired. A client with a new one connects again.
     async fn outlived(&self) -> CloseFrame {
         let mut recheck = interval(RECHECK);
         let mut forgotten = self.core.access.cache.invalidated();
@@ -351,7 +352,7 @@ impl Socket {
     }
 }
 
-/// What the library runs operations with.
+/// Runs operations for the library.
 #[derive(Clone)]
 struct Operations(Arc<Socket>);
 

@@ -1,5 +1,5 @@
 //! Operations over server-sent events: the "distinct connections mode" of the GraphQL-over-SSE protocol. Each
-//! response is an event `next`; the event `complete` is the last.
+//! response is a `next` event, and a `complete` event ends the stream.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
     run::Session,
 };
 
-/// A comment this often keeps proxies from giving the stream up.
+/// A comment at this interval keeps proxies from closing the stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(12);
 
 /// Whether the caller asks for events.
@@ -31,7 +31,7 @@ pub fn respond(session: &Session, operation: Operation) -> Response {
     events(next)
 }
 
-/// An answer that is there already, as events.
+/// An existing answer, as events.
 pub fn answered(json: &[u8]) -> Response {
     let next = Event::default().event("next").data(String::from_utf8_lossy(json));
     events(stream::once(async { next }))
@@ -41,7 +41,7 @@ fn events(next: impl Stream<Item = Event> + Send + 'static) -> Response {
     let complete = stream::once(async { Event::default().event("complete").data("") });
     let events = next.chain(complete).map(Ok::<_, Infallible>);
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
-    // nginx would hold the events back.
+    // Otherwise nginx would buffer the events.
     let buffering = HeaderName::from_static("x-accel-buffering");
     response.headers_mut().insert(buffering, HeaderValue::from_static("no"));
     response

@@ -1,4 +1,4 @@
-//! Contacts and their identities in the schema.
+//! Contacts and their identities in the GraphQL schema.
 
 use std::sync::LazyLock;
 
@@ -21,21 +21,21 @@ use crate::{
     read::{Many, One, Page, Record, Rows, Spec},
 };
 
-/// A person on the far side of a channel.
+/// A person who writes to agents through channels.
 pub struct Contact;
 
 impl Record for Contact {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("Contact", "contacts t", "A person on the far side of channels.")
+            Spec::new("Contact", "contacts t", "A person who writes to agents through channels.")
                 .permission(Permission::ContactView)
                 .living("t.archived_at IS NULL")
                 .column::<ContactId>("id", "Identifies the contact.")
-                .column::<OrgId>("organization_id", "The organization that knows the contact.")
+                .column::<OrgId>("organization_id", "The organization the contact belongs to.")
                 .column::<String>("name", "The name.")
-                .column::<Option<String>>("note", "What members should know.")
-                .column::<Timestamp>("created_at", "When the contact was first heard of.")
-                .column::<Timestamp>("updated_at", "When the record last changed.")
+                .column::<Option<String>>("note", "A note for members of the organization.")
+                .column::<Timestamp>("created_at", "When the contact first appeared.")
+                .column::<Timestamp>("updated_at", "When it was last updated.")
                 .many::<Identity>(
                     "identities",
                     Many { by: "t.contact_id", ..Many::default() },
@@ -55,33 +55,33 @@ impl Record for Identity {
             Spec::new("Identity", "identities t", "A contact's address on one transport.")
                 .permission(Permission::ContactView)
                 .column::<IdentityId>("id", "Identifies the identity.")
-                .column::<OrgId>("organization_id", "The organization that knows it.")
-                .column::<ContactId>("contact_id", "Whose address it is.")
-                .column::<Option<ChannelId>>("channel_id", "Where it was first seen.")
+                .column::<OrgId>("organization_id", "The organization it belongs to.")
+                .column::<ContactId>("contact_id", "The contact whose address it is.")
+                .column::<Option<ChannelId>>("channel_id", "The channel it was first seen on.")
                 .column::<Transport>("transport", "The messaging transport.")
-                .column::<String>("origin_id", "The address, as the transport spells it.")
-                .column::<Option<String>>("display_name", "The name that the transport shows.")
+                .column::<String>("origin_id", "The address, in the transport's own notation.")
+                .column::<Option<String>>("display_name", "The display name on the transport.")
                 .column::<Timestamp>("created_at", "When it was first seen.")
-                .column::<Timestamp>("updated_at", "When the record last changed.")
+                .column::<Timestamp>("updated_at", "When it was last updated.")
                 .column::<Option<Timestamp>>("last_seen_at", "When it was last seen.")
-                .one::<Contact>("contact", "t.contact_id", "Whose address it is.")
+                .one::<Contact>("contact", "t.contact_id", "The contact whose address it is.")
                 .one::<crate::slices::channels::graphql::Channel>(
                     "channel",
                     "t.channel_id",
-                    "Where it was first seen.",
+                    "The channel it was first seen on.",
                 )
         });
         &SPEC
     }
 }
 
-/// What an edit of a contact changes: absent is untouched, null clears.
+/// Changes to a contact. Fields left out keep their value; null clears an optional field.
 #[derive(InputObject)]
 pub struct UpdateContactInput {
     /// The name.
     #[graphql(directive = bounds::apply(name(120).not_null()))]
     pub name: MaybeUndefined<String>,
-    /// What members should know.
+    /// A note for members of the organization.
     #[graphql(directive = bounds::apply(length(0, 2000)))]
     pub note: MaybeUndefined<String>,
 }
@@ -92,7 +92,7 @@ pub struct ContactQuery;
 
 #[Object]
 impl ContactQuery {
-    /// The organization's contacts, by name. `search` finds parts of names and addresses.
+    /// The organization's contacts, ordered by name. `search` matches parts of names and addresses.
     #[graphql(directive = permit::apply(Permission::ContactView))]
     async fn contacts(
         &self,
@@ -116,7 +116,7 @@ impl ContactQuery {
     }
 }
 
-/// Those whose name, or an address of whom, contains `search`.
+/// Contacts whose name or one of whose addresses contains `search`.
 fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
     let Some(search) = search.map(str::trim).filter(|search| !search.is_empty()) else { return rows };
     let word = Word::new(search);
@@ -153,7 +153,7 @@ impl ContactMutation {
         .await
     }
 
-    /// Deletes a contact who has no conversations, with all addresses; answers with its id.
+    /// Deletes a contact without conversations, including all addresses, and returns its id.
     #[graphql(directive = permit::apply(Permission::ContactEdit))]
     async fn delete_contact(&self, ctx: &Context<'_>, org_id: OrgId, id: ContactId) -> Answer<ContactId> {
         answer(async {

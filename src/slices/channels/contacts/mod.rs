@@ -1,7 +1,7 @@
-//! Contacts: people on the far side of channels, and their addresses (identities).
+//! Contacts: people on the other side of channels, and their addresses (identities).
 //!
-//! They come into being with their first message. Who may: `contact.*`. A contact who took part in a conversation
-//! stays, because the conversation names them.
+//! A contact is created by its first message. Permissions: `contact.*`. A contact who took part in a
+//! conversation can't be deleted, because the conversation names them.
 
 pub mod graphql;
 
@@ -23,16 +23,16 @@ use crate::{
     },
 };
 
-/// What an edit changes: absent is untouched, null clears what may be empty.
+/// Changes to a contact. Undefined keeps the value, null clears an optional one.
 #[derive(Debug, Default)]
 pub struct ContactEdit {
     /// The name.
     pub name: MaybeUndefined<String>,
-    /// What members should know.
+    /// A note for members of the organization.
     pub note: MaybeUndefined<String>,
 }
 
-/// Edits a contact, unless nothing changes.
+/// Edits a contact. An edit that changes nothing does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -50,7 +50,7 @@ pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<(
     finish(tx, (ChangeOp::Updated, "updateContact"), id, changes).await
 }
 
-/// Deletes a contact who has no conversations, with all addresses.
+/// Deletes a contact without conversations, including all addresses.
 ///
 /// # Errors
 /// `NOT_FOUND`, `IN_USE`.
@@ -62,11 +62,11 @@ pub async fn delete(scope: &Scope, id: ContactId) -> Result<()> {
     finish(tx, (ChangeOp::Deleted, "deleteContact"), id, json!({ "name": name })).await
 }
 
-/// The database knows best who still refers to a contact: conversations, and messages by an address.
+/// The foreign keys decide whether a contact is in use: by a conversation, or by a message through an address.
 fn in_use(error: DbErr) -> Problem {
     match error.sql_err() {
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
-            Problem::new(Code::InUse, "Conversations refer to this contact, so it can only be edited.")
+            Problem::new(Code::InUse, "The contact has conversations, so it can't be deleted.")
         }
         _ => error.into(),
     }

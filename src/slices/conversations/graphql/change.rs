@@ -1,4 +1,4 @@
-//! Changing and watching conversations.
+//! Mutations and subscriptions for conversations.
 
 use async_graphql::{Context, InputObject, MaybeUndefined, Object, Subscription};
 use base64::Engine;
@@ -23,18 +23,18 @@ use crate::{
     slices::conversations::{self, ConversationEdit, NewConversation, Post, Upload},
 };
 
-/// The most characters of a message that is written in the panel.
+/// The longest message written in the panel, in characters.
 const TEXT: i64 = 65_536;
 
-/// A conversation to be started from the panel.
+/// A conversation to start from the panel.
 #[derive(InputObject)]
 pub struct StartConversationInput {
     /// The agent.
     pub agent_id: AgentId,
-    /// What it is about.
+    /// The subject.
     #[graphql(directive = bounds::apply(name(200)))]
     pub title: Option<String>,
-    /// The first message; without one, the agent hears nothing yet.
+    /// The first message. Without one, the agent isn't contacted yet.
     #[graphql(directive = bounds::apply(said(TEXT)))]
     pub text: Option<String>,
 }
@@ -42,37 +42,37 @@ pub struct StartConversationInput {
 /// A message from the panel.
 #[derive(InputObject)]
 pub struct PostMessageInput {
-    /// What is said.
+    /// The text.
     #[graphql(directive = bounds::apply(said(TEXT)))]
     pub text: String,
-    /// How it is meant; markdown if not said.
+    /// The format of the text. Defaults to markdown.
     pub format: Option<TextFormat>,
-    /// Files that the caller has uploaded before, at most twenty.
+    /// Files the caller has uploaded, at most 20.
     #[graphql(directive = bounds::apply(items(20)))]
     pub attachment_ids: Option<Vec<AttachmentId>>,
 }
 
-/// What an edit of a conversation changes: absent is untouched, null clears what may be empty.
+/// Changes to a conversation. Fields left out keep their value; null clears an optional field.
 #[derive(InputObject)]
 pub struct UpdateConversationInput {
-    /// The state: OPEN, RESOLVED or ARCHIVED. PENDING can't be set by hand.
+    /// The new status: OPEN, RESOLVED, or ARCHIVED. PENDING can't be set.
     #[graphql(directive = bounds::apply(not_null()))]
     pub status: MaybeUndefined<ConversationStatus>,
-    /// What it is about.
+    /// The subject.
     #[graphql(directive = bounds::apply(name(200)))]
     pub title: MaybeUndefined<String>,
 }
 
-/// A file to be posted with a message.
+/// A file to post with a message.
 #[derive(InputObject)]
 pub struct UploadAttachmentInput {
     /// Its name.
     #[graphql(directive = bounds::apply(length(1, 255)))]
     pub filename: String,
-    /// Its type; unknown if not said.
+    /// Its media type. Defaults to `application/octet-stream`.
     #[graphql(directive = bounds::apply(length(1, 255)))]
     pub mime_type: Option<String>,
-    /// Its bytes in base64.
+    /// The content in base64.
     pub content_base64: String,
 }
 
@@ -82,7 +82,7 @@ pub struct ConversationMutation;
 
 #[Object]
 impl ConversationMutation {
-    /// Starts a conversation with an agent in the panel.
+    /// Starts a conversation with an agent from the panel.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn start_conversation(
         &self,
@@ -99,7 +99,7 @@ impl ConversationMutation {
         .await
     }
 
-    /// Writes to the agent of a conversation, which gets a turn.
+    /// Posts a message to a conversation. The agent gets a turn.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn post_message(
         &self,
@@ -121,7 +121,7 @@ impl ConversationMutation {
         .await
     }
 
-    /// Edits a conversation: settles it, opens it again, archives it, renames it.
+    /// Edits a conversation: resolves, reopens, archives, or renames it.
     #[graphql(directive = permit::apply(Permission::ConversationEdit))]
     async fn update_conversation(
         &self,
@@ -139,8 +139,8 @@ impl ConversationMutation {
         .await
     }
 
-    /// Keeps a small file, to be posted with a message. A larger one than a GraphQL request may be is sent as it is:
-    /// `POST /v1/org/{org_id}/attachment?filename=…`.
+    /// Uploads a small file, to be posted with a message. If the file is too large for a GraphQL request, send
+    /// its bytes to `POST /v1/org/{org_id}/attachment?filename=…` instead.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn upload_attachment(
         &self,
@@ -152,7 +152,7 @@ impl ConversationMutation {
             let scope = ctx.enter(org_id).await?;
             let content = base64::engine::general_purpose::STANDARD.decode(input.content_base64);
             let content = content.map_err(|_| {
-                Problem::invalid_at("/content_base64", "WRONG_TYPE", "`content_base64` is no base64.")
+                Problem::invalid_at("/content_base64", "WRONG_TYPE", "`content_base64` is not valid base64.")
             })?;
             let upload = Upload { filename: input.filename, mime_type: input.mime_type, content };
             let taken = conversations::upload(&scope, upload).await?;
@@ -168,18 +168,19 @@ pub struct ConversationSubscription;
 
 #[Subscription]
 impl ConversationSubscription {
-    /// The record of a conversation, each time that one begins or changes: of an agent's, or of every agent's if none is named.
+    /// Sends a conversation's record each time one begins or changes. Without `agentId`, sends those of every
+    /// agent.
     #[graphql(directive = permit::apply(Permission::ConversationView))]
     async fn conversation_changed(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Those of an agent.")] agent_id: Option<AgentId>,
+        #[graphql(desc = "Only conversations of this agent.")] agent_id: Option<AgentId>,
     ) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
         Ok(changed(&ctx.enter(org_id).await?, Permission::ConversationView, agent_id))
     }
 
-    /// The record of an agent's conversation, each time that one begins or changes.
+    /// Sends the record of an agent's conversation each time one begins or changes.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn agent_conversation_changed(
         &self,
@@ -190,7 +191,7 @@ impl ConversationSubscription {
         Ok(changed(&ctx.enter(org_id).await?, Permission::AgentOutputView, Some(agent_id)))
     }
 
-    /// Each message that is added to a conversation, or changes in it.
+    /// Sends each message that is added to a conversation or changes in it.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn message_added(
         &self,
@@ -207,7 +208,7 @@ impl ConversationSubscription {
     }
 }
 
-/// The conversations that change: of an agent, or of all.
+/// Conversations that change, of one agent or of all.
 fn changed(
     scope: &Scope,
     permission: Permission,

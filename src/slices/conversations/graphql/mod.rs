@@ -1,5 +1,5 @@
-//! Conversations in the schema: `records.rs` holds the records, `query.rs` what is read, `change.rs` what is written and
-//! watched.
+//! Conversations in the GraphQL schema: `records.rs` has the records, `query.rs` the queries, `change.rs` the
+//! mutations and subscriptions.
 
 mod change;
 mod query;

@@ -1,4 +1,4 @@
-//! Reading conversations.
+//! Queries for conversations.
 
 use async_graphql::{Context, Object, SimpleObject};
 
@@ -24,8 +24,8 @@ use crate::{
     },
 };
 
-/// How many records a page holds if nobody says. The arguments with defaults may be null as well: a variable that is not
-/// given counts as null here.
+/// The default page size. Arguments with defaults may also be null, because a variable that isn't given counts
+/// as null here.
 const PAGE: i64 = 50;
 
 /// Reading conversations.
@@ -34,42 +34,44 @@ pub struct ConversationQuery;
 
 #[Object]
 impl ConversationQuery {
-    /// The organization's conversations: of all agents, filtered, sorted.
+    /// The organization's conversations across all agents, filtered and sorted.
     #[graphql(directive = permit::apply(Permission::ConversationView))]
     #[expect(clippy::too_many_arguments, reason = "the filters of operation 11")]
     async fn conversations(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Exactly this one.")] id: Option<ConversationId>,
-        #[graphql(desc = "Those of an agent.")] agent_id: Option<AgentId>,
-        #[graphql(desc = "Those with a contact.")] contact_id: Option<ContactId>,
-        #[graphql(desc = "Those through a channel.")] channel_id: Option<ChannelId>,
-        #[graphql(desc = "Those over a transport.", directive = bounds::apply(length(1, 32)))]
+        #[graphql(desc = "Only the conversation with this id.")] id: Option<ConversationId>,
+        #[graphql(desc = "Only conversations of this agent.")] agent_id: Option<AgentId>,
+        #[graphql(desc = "Only conversations with this contact.")] contact_id: Option<ContactId>,
+        #[graphql(desc = "Only conversations through this channel.")] channel_id: Option<ChannelId>,
+        #[graphql(desc = "Only conversations over this transport.", directive = bounds::apply(length(1, 32)))]
         transport: Option<String>,
-        #[graphql(desc = "Those in a state.")] status: Option<ConversationStatus>,
-        #[graphql(desc = "Those whose model was last this one.", directive = bounds::apply(length(1, 120)))]
+        #[graphql(desc = "Only conversations with this status.")] status: Option<ConversationStatus>,
+        #[graphql(desc = "Only conversations last seen with this model.", directive = bounds::apply(length(1, 120)))]
         model: Option<String>,
         #[graphql(
             name = "ref",
-            desc = "The one with this reference, in upper or lower case.",
+            desc = "Only the conversation with this short code. Case doesn't matter.",
             directive = bounds::apply(length(1, 40))
         )]
         reference: Option<String>,
         #[graphql(
-            desc = "Those whose contact's and channel's names hold every word, in upper or lower case.",
+            desc = "Only conversations whose contact's and channel's names contain every word. Case doesn't matter.",
             directive = bounds::apply(length(1, 200))
         )]
         search: Option<String>,
         #[graphql(
-            desc = "The order; missing values come last.",
+            desc = "What to sort by. Missing values come last.",
             default_with = "Some(ConversationSort::Activity)"
         )]
         sort: Option<ConversationSort>,
-        #[graphql(desc = "Its direction.", default_with = "Some(SortOrder::Desc)")] order: Option<SortOrder>,
-        #[graphql(desc = "How many.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        #[graphql(desc = "The sort direction.", default_with = "Some(SortOrder::Desc)")] order: Option<
+            SortOrder,
+        >,
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
-        #[graphql(desc = "How many are skipped.", default_with = "Some(0)", directive = bounds::apply(from(0)))]
+        #[graphql(desc = "The number to skip.", default_with = "Some(0)", directive = bounds::apply(from(0)))]
         offset: Option<i64>,
     ) -> Answer<OffsetPage<Conversation>> {
         answer(async {
@@ -83,7 +85,8 @@ impl ConversationQuery {
         .await
     }
 
-    /// An agent's conversations, those with the newest activity first. At most 1,000; `conversations` has them all, in pages.
+    /// An agent's conversations, most recent activity first. At most 1,000; `conversations` returns all of them
+    /// in pages.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn agent_conversations(
         &self,
@@ -105,7 +108,7 @@ impl ConversationQuery {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
 
-    /// One attachment; its bytes are at its `url`.
+    /// One attachment. Its bytes are at its `url`.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn attachment(
         &self,
@@ -116,8 +119,8 @@ impl ConversationQuery {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
 
-    /// Messages of a conversation, oldest first: the newest ones, those before a seq, or those after one. `total` counts
-    /// the whole conversation.
+    /// Messages of a conversation, oldest first: the newest ones, those before a seq, or those after a seq.
+    /// `total` counts the whole conversation.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     #[expect(clippy::too_many_arguments, reason = "the parameters of operation 9")]
     async fn messages(
@@ -127,16 +130,16 @@ impl ConversationQuery {
         agent_id: AgentId,
         conversation_id: ConversationId,
         #[graphql(
-            desc = "Only messages before this seq, the newest of them: a decimal integer.",
+            desc = "Only the newest messages before this seq, a decimal integer.",
             directive = bounds::apply(digits(40))
         )]
         before_seq: Option<String>,
         #[graphql(
-            desc = "Only messages after this seq, the oldest of them: a decimal integer.",
+            desc = "Only the oldest messages after this seq, a decimal integer.",
             directive = bounds::apply(digits(40))
         )]
         after_seq: Option<String>,
-        #[graphql(desc = "How many.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
     ) -> Answer<Counted<Message>> {
         answer(async {
@@ -147,8 +150,8 @@ impl ConversationQuery {
         .await
     }
 
-    /// The messages of a conversation that hold every word of `q`, in whatever case and with or without accents: the newest
-    /// thousand, oldest first. The whole history is searched.
+    /// The messages of a conversation that contain every word of `q`, ignoring case and accents: the newest
+    /// 1,000, oldest first. Searches the whole history.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn search_messages(
         &self,
@@ -157,7 +160,7 @@ impl ConversationQuery {
         agent_id: AgentId,
         conversation_id: ConversationId,
         #[graphql(
-            desc = "The words. It is text and no query language; without a word nothing is found.",
+            desc = "The words to find. There is no query syntax. Text without any word finds nothing.",
             directive = bounds::apply(length(0, 500))
         )]
         q: Option<String>,
@@ -172,7 +175,7 @@ impl ConversationQuery {
     }
 }
 
-/// An agent's conversations; also those of an agent that was deleted, which are kept.
+/// An agent's conversations, including those of a deleted agent, which are kept.
 fn of_agent(scope: &Scope, agent: AgentId) -> Rows<Conversation> {
     Rows::of(scope)
         .parts_of(
@@ -185,30 +188,30 @@ fn of_agent(scope: &Scope, agent: AgentId) -> Rows<Conversation> {
         .order_by("t.last_activity_at DESC, t.id DESC")
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(SimpleObject)]
 pub struct MessageSearch {
     /// The messages, oldest first.
     pub data: Vec<MessageHit>,
-    /// How many they are: at most 1,000.
+    /// The number of messages found, at most 1,000.
     pub total: i64,
 }
 
-/// A message that a search has found.
+/// A message found by a search.
 #[derive(SimpleObject)]
 pub struct MessageHit {
-    /// Its place in the conversation.
+    /// Its position in the conversation.
     pub seq: i64,
     /// Identifies the message.
     pub id: MessageId,
-    /// Who speaks.
+    /// The role of the author.
     pub role: MessageRole,
-    /// What it holds.
+    /// The kind of content.
     pub kind: MessageKind,
     /// When it was written.
     pub created_at: Timestamp,
-    /// The text around the first word that was found.
+    /// The text around the first match.
     pub snippet: String,
-    /// Where the snippet holds words that were looked for: pairs of the first character and the one after the last.
+    /// The positions of matches in the snippet, in characters: pairs of start and end, where end is exclusive.
     pub ranges: Vec<Vec<i64>>,
 }

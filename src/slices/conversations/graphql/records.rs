@@ -1,4 +1,4 @@
-//! Conversations, messages and attachments as records.
+//! The records of conversations, messages, and attachments.
 
 use std::sync::LazyLock;
 
@@ -20,75 +20,79 @@ use crate::{
     },
 };
 
-/// The name of the conversation's contact: `t` is the conversation.
+/// SQL for the name of the conversation's contact. `t` is the conversation.
 pub const CONTACT_NAME: &str =
     "(SELECT n.name FROM contacts n WHERE n.organization_id = t.organization_id AND n.id = t.contact_id)";
-/// The name of the conversation's channel: `t` is the conversation.
+/// SQL for the name of the conversation's channel. `t` is the conversation.
 pub const CHANNEL_NAME: &str =
     "(SELECT n.name FROM channels n WHERE n.organization_id = t.organization_id AND n.id = t.channel_id)";
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.conversation_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
 
-/// A thread between an agent and somebody.
+/// A conversation between an agent and a person.
 pub struct Conversation;
 
 impl Record for Conversation {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("Conversation", "conversations t", "A thread between an agent and somebody.")
+            Spec::new("Conversation", "conversations t", "A conversation between an agent and a person.")
                 .permission(Permission::AgentOutputView)
                 .viewer_can(|scope| scope.can(&["conversation", "agent"]))
                 .column::<ConversationId>("id", "Identifies the conversation.")
                 .column::<OrgId>("organization_id", "The organization that the conversation belongs to.")
-                .column::<String>("ref", "An opaque reference, for people: eight characters.")
-                .column::<Option<String>>("title", "What it is about.")
+                .column::<String>("ref", "A short code for people: eight characters.")
+                .column::<Option<String>>("title", "The subject.")
                 .column::<ConversationStatus>("status", "The lifecycle state.")
                 .column::<AgentId>("agent_id", "The agent.")
-                .one::<AgentSummary>("agent", "t.agent_id", "The agent in a few words.")
-                .column::<Option<ContactId>>("contact_id", "Who talks to the agent from outside.")
+                .one::<AgentSummary>("agent", "t.agent_id", "A short form of the agent.")
+                .column::<Option<ContactId>>("contact_id", "The contact who is talking to the agent.")
                 .sql::<Option<String>>(
                     "contact_name",
                     CONTACT_NAME,
-                    "Their name: whoever may read the conversation may read it.",
+                    "The contact's name. Visible to anyone who may read the conversation.",
                 )
-                .column::<Option<ChannelId>>("channel_id", "The channel that it goes through.")
+                .column::<Option<ChannelId>>("channel_id", "The channel it uses.")
                 .sql::<Option<String>>("channel_name", CHANNEL_NAME, "The channel's name.")
-                .column::<Transport>("transport", "The channel's transport; INTERNAL for the panel.")
-                .column::<Option<String>>("model", "The model last observed.")
-                .column::<i64>("message_count", "How many messages it has.")
-                .column::<i64>("last_seq", "The seq of its last message; 0 if there is none.")
+                .column::<Transport>("transport", "The channel's transport. INTERNAL is the panel.")
+                .column::<Option<String>>("model", "The model last seen in it.")
+                .column::<i64>("message_count", "The number of messages.")
+                .column::<i64>("last_seq", "The seq of the last message, or 0 if there are no messages.")
                 .embedded::<LastMessage>(
                     "last_message",
                     "(t.last_message_seq IS NOT NULL)",
-                    "Its last message in a few words.",
+                    "A summary of the last message.",
                 )
-                .sql::<i64>("pending_approvals", PENDING_APPROVALS, "How many decisions its agent waits for.")
-                .column::<Option<i64>>("context_tokens", "How many tokens its context holds.")
+                .sql::<i64>(
+                    "pending_approvals",
+                    PENDING_APPROVALS,
+                    "The number of decisions its agent is waiting for.",
+                )
+                .column::<Option<i64>>("context_tokens", "The number of tokens in its context.")
                 .column::<Timestamp>("opened_at", "When it began.")
-                .column::<Timestamp>("last_activity_at", "When something last happened in it.")
-                .column::<Option<Timestamp>>("resolved_at", "When it was settled.")
-                .column::<Option<Timestamp>>("archived_at", "When it was put away.")
+                .column::<Timestamp>("last_activity_at", "When the last activity took place.")
+                .column::<Option<Timestamp>>("resolved_at", "When it was resolved.")
+                .column::<Option<Timestamp>>("archived_at", "When it was archived.")
                 .column::<Timestamp>("created_at", "When it was created.")
-                .column::<Timestamp>("updated_at", "When its record last changed.")
-                .one::<Agent>("agent_details", "t.agent_id", "The agent's whole record.")
-                .one::<Channel>("channel", "t.channel_id", "The channel that it goes through.")
-                .one::<Contact>("contact", "t.contact_id", "Who talks to the agent from outside.")
+                .column::<Timestamp>("updated_at", "When it was last updated.")
+                .one::<Agent>("agent_details", "t.agent_id", "The agent's full record.")
+                .one::<Channel>("channel", "t.channel_id", "The channel it uses.")
+                .one::<Contact>("contact", "t.contact_id", "The contact who is talking to the agent.")
         });
         &SPEC
     }
 }
 
-const PREVIEW: &str = "How it begins; null for a caller who may not read messages (agent.output.view).";
+const PREVIEW: &str = "How the text begins. Null if the caller may not read messages (`agent.output.view`).";
 
-/// The last message of a conversation, as its list shows it.
+/// The last message of a conversation, as shown in lists.
 pub struct LastMessage;
 
 impl Record for LastMessage {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("LastMessage", "conversations t", "The last message of a conversation.")
-                .sql::<i64>("seq", "t.last_message_seq", "Its place in the conversation.")
-                .sql::<MessageRole>("role", "t.last_message_role", "Who spoke.")
-                .sql::<MessageKind>("kind", "t.last_message_kind", "What it holds.")
+                .sql::<i64>("seq", "t.last_message_seq", "Its position in the conversation.")
+                .sql::<MessageRole>("role", "t.last_message_role", "The role of its author.")
+                .sql::<MessageKind>("kind", "t.last_message_kind", "The kind of content.")
                 .sql::<Option<String>>("preview", "t.last_message_preview", PREVIEW)
                 .needs(Permission::AgentOutputView)
                 .sql::<Timestamp>("created_at", "t.last_message_created_at", "When it was written.")
@@ -97,34 +101,37 @@ impl Record for LastMessage {
     }
 }
 
-/// Something said in a conversation.
+/// A message in a conversation.
 pub struct Message;
 
 impl Record for Message {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("Message", "messages t", "Something said in a conversation.")
+            Spec::new("Message", "messages t", "A message in a conversation.")
                 .permission(Permission::AgentOutputView)
                 .column::<MessageId>("id", "Identifies the message.")
-                .column::<ConversationId>("conversation_id", "The conversation that it belongs to.")
-                .column::<i64>("seq", "Its place in the conversation, counted from 1: the cursor of pages.")
-                .column::<MessageRole>("role", "Who speaks.")
-                .column::<MessageKind>("kind", "What it holds.")
-                .column::<Option<ChannelId>>("via_channel_id", "The channel that it came or went through.")
+                .column::<ConversationId>("conversation_id", "The conversation it belongs to.")
+                .column::<i64>(
+                    "seq",
+                    "Its position in the conversation, starting at 1. Used as the cursor for paging.",
+                )
+                .column::<MessageRole>("role", "The role of the author.")
+                .column::<MessageKind>("kind", "The kind of content.")
+                .column::<Option<ChannelId>>("via_channel_id", "The channel it came in or went out through.")
                 .column::<Option<IdentityId>>("via_identity_id", "The address on that channel.")
                 .column::<Option<UserId>>("author_user_id", "The member who wrote it.")
-                .column::<Option<String>>("author_name", "The author's name, as it is shown.")
-                .column::<MessageStatus>("status", "Whether it reached the agent or the conversation.")
+                .column::<Option<String>>("author_name", "The author's display name.")
+                .column::<MessageStatus>("status", "Whether it has reached the agent or the conversation.")
                 .embedded::<MessageDelivery>(
                     "delivery",
                     "(t.delivery_status IS NOT NULL)",
-                    "Its way to the outside; null where it has none.",
+                    "Its delivery through a channel. Null if it isn't sent outside.",
                 )
                 .column::<Json<serde_json::Value>>("content", CONTENT)
                 .many::<Attachment>(
                     "attachments",
                     Many { by: "t.message_id", ..Many::default() },
-                    "The files that came along.",
+                    "The attached files.",
                 )
                 .column::<Timestamp>("created_at", "When it was written.")
                 .one::<Conversation>("conversation", "t.conversation_id", "The conversation.")
@@ -135,40 +142,40 @@ impl Record for Message {
 
 const CONTENT: &str = "What was said, by kind. TEXT: {text, format: markdown or plain}; THINKING: {text}; TOOL_CALL: {tool, call_id, input}; TOOL_RESULT: {call_id, output, is_error}; FILE: {caption}; VOICE: {transcript}; APPROVAL: {approval_id}; EVENT: {event, text}; ERROR: {code, text}.";
 
-/// A message's way to the outside.
+/// A message's delivery through a channel.
 pub struct MessageDelivery;
 
 impl Record for MessageDelivery {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("MessageDelivery", "messages t", "A message's way to the outside.")
-                .sql::<DeliveryStatus>("status", "t.delivery_status", "How far it got.")
-                .sql::<i64>("attempts", "t.delivery_attempts", "How often it was tried.")
-                .sql::<Option<String>>("error", "t.delivery_error", "Why the last try failed.")
-                .sql::<Option<Timestamp>>("sent_at", "t.delivery_sent_at", "When the vendor took it.")
+            Spec::new("MessageDelivery", "messages t", "A message's delivery through a channel.")
+                .sql::<DeliveryStatus>("status", "t.delivery_status", "The state of the delivery.")
+                .sql::<i64>("attempts", "t.delivery_attempts", "The number of attempts.")
+                .sql::<Option<String>>("error", "t.delivery_error", "Why the last attempt failed.")
+                .sql::<Option<Timestamp>>("sent_at", "t.delivery_sent_at", "When the vendor accepted it.")
         });
         &SPEC
     }
 }
 
-/// A file sent along with a message.
+/// A file attached to a message.
 pub struct Attachment;
 
 impl Record for Attachment {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("Attachment", "attachments t", "A file sent along with a message.")
+            Spec::new("Attachment", "attachments t", "A file attached to a message.")
                 .permission(Permission::AgentOutputView)
                 .column::<AttachmentId>("id", "Identifies the attachment.")
                 .column::<String>("filename", "The file's name.")
-                .column::<String>("mime_type", "The file's type, as its sender named it.")
-                .column::<i64>("size_bytes", "How long it is, in bytes.")
+                .column::<String>("mime_type", "The file's media type, as given by the sender.")
+                .column::<i64>("size_bytes", "The size in bytes.")
                 .sql::<String>(
                     "url",
                     "'/v1/org/' || t.organization_id || '/attachment/' || t.id",
-                    "Where it is downloaded: a path relative to the base.",
+                    "The download path, relative to the base URL.",
                 )
-                .column::<Option<AgentId>>("uploaded_by_agent_id", "The agent that sent it, if one did.")
+                .column::<Option<AgentId>>("uploaded_by_agent_id", "The agent that sent it, if any.")
         });
         &SPEC
     }

@@ -1,16 +1,16 @@
-//! Whose account a sign-in elsewhere opens.
+//! Decides which account a sign-in at a provider opens.
 //!
-//! An account that was linked before: that one. Otherwise the account of the address that the provider vouches for, and
-//! only if the address is known to be its owner's here as well: somebody who had made an account for another's
-//! address, with a password of their own, would otherwise share it from then on. Where there is none, an invitation
-//! makes one, if the provider's settings let it.
+//! If the provider's account was linked before, it opens that account. Otherwise it opens the account with the
+//! address that the provider vouches for, but only if that address is confirmed here too: someone who had
+//! registered another person's address with their own password would otherwise share the account. If there is
+//! no account, an invitation creates one, if the provider's settings allow it.
 
 use std::sync::Arc;
 
 use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
 use serde_json::json;
 
-use super::provider::{Provider, Somebody};
+use super::provider::{Provider, ProviderUser};
 use crate::{
     base::{
         ids::UserId,
@@ -22,7 +22,7 @@ use crate::{
         audit::{PersonalEntry, record_personal},
     },
     slices::people::{
-        Client,
+        SignInOrigin,
         entity::users,
         invitations,
         letters::{Notice, notify},
@@ -30,20 +30,20 @@ use crate::{
     },
 };
 
-/// Why a sign-in elsewhere opens no account, as the panel is told.
+/// Why a sign-in at a provider opens no account, as a code for the panel.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The visit was begun by another browser, or too long ago.
+    /// The visit was started in another browser, or too long ago.
     State,
-    /// The provider refused, or what it said does not hold.
+    /// The provider refused, or its answer failed verification.
     Provider,
-    /// The provider does not say that the address is theirs.
+    /// The provider doesn't confirm that the address belongs to the person.
     EmailNotVerified,
-    /// There is an account for the address, which nobody has confirmed yet.
+    /// The account with this address hasn't been confirmed yet.
     EmailNotConfirmed,
-    /// There is no account, and no invitation.
+    /// There is no account and no invitation.
     NoAccount,
-    /// It is our own failure, or too many tries.
+    /// Our own failure, or too many attempts.
     Failed(Problem),
 }
 
@@ -73,23 +73,23 @@ impl From<sea_orm::DbErr> for Refusal {
     }
 }
 
-/// The account of whoever came back.
+/// Opens the account of the person who came back.
 pub(super) async fn open(
     request: &Arc<Request>,
     provider: &Provider,
-    somebody: &Somebody,
+    provider_user: &ProviderUser,
 ) -> Result<UserId, Refusal> {
     let core = &request.core;
-    let known = linked(core, provider, somebody).await?;
+    let known = linked(core, provider, provider_user).await?;
     let user = match known {
         Some(user) => user,
-        None => link(request, provider, somebody).await?,
+        None => link(request, provider, provider_user).await?,
     };
     if provider.settings.join_by_invitation
-        && let Some(email) = &somebody.email
+        && let Some(email) = &provider_user.email
     {
         for invitation in invitations::open_for(core, email).await? {
-            // One that does not hold any more is no reason to refuse the sign-in.
+            // An invitation that is no longer valid doesn't fail the sign-in.
             if let Err(problem) = invitations::accept_vouched(request, &invitation, user).await {
                 tracing::info!(%problem, invitation = invitation.id.0, "oidc.invitation_not_accepted");
             }
@@ -98,10 +98,14 @@ pub(super) async fn open(
     Ok(user)
 }
 
-/// The account that was linked before, with its use noted.
-async fn linked(core: &Core, provider: &Provider, somebody: &Somebody) -> Result<Option<UserId>, Refusal> {
+/// The account linked before. Records its use.
+async fn linked(
+    core: &Core,
+    provider: &Provider,
+    provider_user: &ProviderUser,
+) -> Result<Option<UserId>, Refusal> {
     let sql = "SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2";
-    let values = vec![provider.name.as_str().into(), somebody.subject.as_str().into()];
+    let values = vec![provider.name.as_str().into(), provider_user.subject.as_str().into()];
     let Some(row) = core.db.one(sql.to_owned(), values).await? else { return Ok(None) };
     let user = by_id(core.db.read(), row.try_get_by(0)?).await?;
     if user.disabled_at.is_some() {
@@ -109,15 +113,20 @@ async fn linked(core: &Core, provider: &Provider, somebody: &Somebody) -> Result
     }
     let sql = "UPDATE user_identities SET last_used_at = $1 WHERE provider = $2 AND subject = $3";
     let values =
-        vec![core.clock.now().0.into(), provider.name.as_str().into(), somebody.subject.as_str().into()];
+        vec![core.clock.now().0.into(), provider.name.as_str().into(), provider_user.subject.as_str().into()];
     core.db.execute(sql, values).await?;
     Ok(Some(user.id))
 }
 
-/// Links the account of the address, or a new one.
-async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Result<UserId, Refusal> {
+/// Links the account with this address, or a new one.
+async fn link(
+    request: &Request,
+    provider: &Provider,
+    provider_user: &ProviderUser,
+) -> Result<UserId, Refusal> {
     let core = &request.core;
-    let email = somebody.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
+    let email =
+        provider_user.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
     let invited =
         provider.settings.join_by_invitation && !invitations::open_for(core, email).await?.is_empty();
     let tx = core.db.begin().await?;
@@ -130,7 +139,7 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
         None if invited => {
             let local = email.split('@').next().unwrap_or(email);
             let name =
-                somebody.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && is_name(name));
+                provider_user.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && is_name(name));
             let now = core.clock.now();
             let row = users::ActiveModel {
                 name: Set(name.unwrap_or(local).chars().take(120).collect()),
@@ -147,12 +156,12 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
     let values = [
         user.id.0.into(),
         provider.name.as_str().into(),
-        somebody.subject.as_str().into(),
+        provider_user.subject.as_str().into(),
         email.into(),
         now.into(),
     ];
     tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    notify(core, &tx, &user, &user.email, Notice::AccountLinked, &Client::of(request));
+    notify(core, &tx, &user, &user.email, Notice::AccountLinked, &SignInOrigin::of(request));
     let entry =
         PersonalEntry::done("linkAccount", user.id, json!({ "provider": provider.name, "email": email }))
             .by(&user.name);
@@ -162,7 +171,7 @@ async fn link(request: &Request, provider: &Provider, somebody: &Somebody) -> Re
     Ok(user.id)
 }
 
-/// Somebody vouches for the address of an account that nobody could sign in to.
+/// Confirms the address of an account that nobody could sign in to, on the provider's word.
 async fn confirmed(
     core: &Core,
     db: &impl ConnectionTrait,

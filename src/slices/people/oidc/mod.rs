@@ -1,13 +1,14 @@
-//! Signing in with an account elsewhere: OpenID Connect, code flow with PKCE.
+//! Signing in with an account at another provider: OpenID Connect, code flow with PKCE.
 //!
-//! - `provider.rs`: a provider of the configuration: what it says of itself, and the two calls to it.
-//! - `faces/pages/oidc.rs`: `/auth/oidc/{provider}/start` and `/callback`, which a browser visits.
-//! - `account.rs`: whose account a sign-in elsewhere opens.
+//! - `provider.rs`: a configured provider, its metadata, and the two calls to it.
+//! - `faces/pages/oidc.rs`: the pages the browser visits, `/auth/oidc/{provider}/start` and `/callback`.
+//! - `account.rs`: which account a sign-in opens.
 //!
-//! What has to be remembered between the two visits (state, nonce, PKCE verifier) travels sealed in a cookie of the
-//! browser that began, so that nobody can fill a table, and a callback that another browser began is worth nothing. The
-//! visit ends at the panel with a one-time code of a minute behind `#`, which the panel exchanges over GraphQL
-//! (`exchangeSignInCode`): no token is ever in an address. A second factor is asked for then, as after a password.
+//! Everything that must be remembered between the two visits (state, nonce, PKCE verifier) travels sealed in a
+//! cookie of the browser that started, so nobody can fill a table, and a callback started in another browser is
+//! worthless. The visit ends at the panel with a one-time code, valid for a minute, after the `#`. The panel
+//! exchanges it over GraphQL (`exchangeSignInCode`), so no token ever appears in a URL. The second factor comes
+//! then, as after a password.
 
 mod account;
 mod provider;
@@ -32,10 +33,11 @@ use crate::{
     slices::people::{self, LinkedAccount},
 };
 
-/// Ends a visit to a provider, which has sent the browser back with `code`: a one-time code for the panel.
+/// Ends the visit to a provider, which has sent the browser back with `code`. Returns a one-time code for the
+/// panel.
 ///
 /// # Errors
-/// Why nobody was signed in.
+/// The reason nobody was signed in.
 pub async fn complete(
     request: &Arc<Request>,
     provider: &Provider,
@@ -46,11 +48,11 @@ pub async fn complete(
     let address = Key::elsewhere(request.ip);
     throttle::charge(core, std::slice::from_ref(&address)).await?;
     let found = provider.finish(core.clock.now(), memory, code).await;
-    let somebody = found.map_err(|error| {
+    let provider_user = found.map_err(|error| {
         tracing::warn!(provider = provider.name, error = format!("{error:#}"), "oidc.not_verified");
         Refusal::Provider
     })?;
-    let user = account::open(request, provider, &somebody).await?;
+    let user = account::open(request, provider, &provider_user).await?;
     throttle::forgive(core, core.db.writer(), &[address]).await?;
     Ok(issue_code(core, user).await?)
 }
@@ -58,21 +60,21 @@ pub async fn complete(
 /// A provider that people may sign in with.
 #[derive(SimpleObject)]
 pub struct SignInProvider {
-    /// Its name in addresses.
+    /// Its name in URLs.
     pub name: String,
-    /// What the button says.
+    /// The label of its sign-in button.
     pub label: String,
-    /// Where a browser begins: a path. A `state` of the panel's own may be added: it comes back with the code.
+    /// The path where a browser starts. The panel may add a `state` of its own, which comes back with the code.
     pub start_path: String,
 }
 
-/// Reading what one may sign in with.
+/// Queries for sign-in providers and linked accounts.
 #[derive(Default)]
 pub struct OidcQuery;
 
 #[Object]
 impl OidcQuery {
-    /// The providers that people may sign in with, by name.
+    /// The providers people can sign in with, ordered by name.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn sign_in_providers(&self, ctx: &Context<'_>) -> Answer<Vec<SignInProvider>> {
         answer(async {
@@ -87,7 +89,7 @@ impl OidcQuery {
         .await
     }
 
-    /// The caller's accounts elsewhere by which they sign in, the oldest first.
+    /// The caller's accounts at other providers, oldest first.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn linked_accounts(&self, ctx: &Context<'_>) -> Answer<Vec<LinkedAccount>> {
         answer(async {
@@ -100,14 +102,15 @@ impl OidcQuery {
     }
 }
 
-/// Changing what one may sign in with.
+/// Mutations for linked accounts.
 #[derive(Default)]
 pub struct OidcMutation;
 
 #[Object]
 impl OidcMutation {
-    /// Unlinks one of the caller's accounts elsewhere, unless they could not sign in any more; answers with its id.
-    /// A later sign-in there links it again while the provider vouches for the caller's address.
+    /// Unlinks one of the caller's accounts at another provider and returns its id. Fails if the caller could
+    /// no longer sign in. Signing in there later links it again, as long as the provider vouches for the
+    /// caller's address.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn unlink_account(&self, ctx: &Context<'_>, id: LinkedAccountId) -> Answer<LinkedAccountId> {
         answer(async {

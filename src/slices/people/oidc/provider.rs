@@ -1,4 +1,4 @@
-//! A provider: what it says of itself, where a browser is sent, and who it says came back.
+//! A provider: its metadata, where it sends a browser, and who it says came back.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -22,9 +22,9 @@ use crate::{
     },
 };
 
-/// How long what a provider says of itself is believed.
+/// How long a provider's metadata is cached.
 const KEPT: Duration = Duration::from_mins(10);
-/// The largest answer of a provider.
+/// The largest response accepted from a provider, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
 type Client = CoreClient<
@@ -36,13 +36,13 @@ type Client = CoreClient<
     EndpointMaybeSet,
 >;
 
-/// The providers of the configuration.
+/// The configured providers.
 #[derive(Debug)]
 pub struct Providers(Vec<Provider>);
 
 /// One provider.
 pub struct Provider {
-    /// Its name in addresses.
+    /// Its name in URLs.
     pub name: String,
     pub(super) settings: OidcProvider,
     redirect: String,
@@ -56,37 +56,37 @@ impl std::fmt::Debug for Provider {
     }
 }
 
-/// What is remembered while a browser is at the provider.
+/// What is remembered while the browser is at the provider.
 #[derive(Serialize, Deserialize)]
 pub struct Memory {
     /// The provider's name.
     pub provider: String,
-    /// What it has to send back.
+    /// The value the provider must send back.
     pub state: String,
-    /// What it has to sign.
+    /// The value the provider must sign.
     pub nonce: String,
-    /// What proves to it who has begun (PKCE).
+    /// Proves to the provider that the same party started the sign-in (PKCE).
     pub verifier: String,
-    /// What the panel wants to have back.
+    /// The panel's own state, returned to it at the end.
     pub panel_state: Option<String>,
     /// In milliseconds since 1970.
     pub expires_at: i64,
 }
 
-/// Who came back, as the provider says.
+/// The person who came back, according to the provider.
 #[derive(Clone, Debug)]
-pub(super) struct Somebody {
+pub(super) struct ProviderUser {
     pub subject: String,
-    /// The address, if the provider says that it is theirs.
+    /// The address, if the provider confirms that it belongs to the person.
     pub email: Option<String>,
     pub name: Option<String>,
 }
 
 impl Providers {
-    /// Reads the providers. Connects to none yet.
+    /// Reads the providers' configuration. Doesn't connect to them yet.
     ///
     /// # Errors
-    /// Names every mistake of their file.
+    /// Names every mistake in the file.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
         let settings = config.oidc()?;
         if settings.is_empty() {
@@ -104,12 +104,12 @@ impl Providers {
         Ok(Self(providers.collect()))
     }
 
-    /// By name.
+    /// In order of name.
     pub fn iter(&self) -> impl Iterator<Item = &Provider> {
         self.0.iter()
     }
 
-    /// The one of this name.
+    /// The provider with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.iter().find(|provider| provider.name == name)
@@ -117,24 +117,24 @@ impl Providers {
 }
 
 impl Provider {
-    /// What the button says.
+    /// The label of its sign-in button.
     #[must_use]
     pub fn label(&self) -> &str {
         self.settings.label.as_deref().unwrap_or(&self.name)
     }
 
-    /// Whether the provider answers.
+    /// Checks that the provider answers.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the provider.
     pub async fn check(&self, now: Timestamp) -> anyhow::Result<()> {
         self.client(now, true).await.map(drop)
     }
 
-    /// What the provider says of itself, asked anew now and then, and where `anew` wants it.
-    async fn client(&self, now: Timestamp, anew: bool) -> anyhow::Result<Client> {
+    /// A client with the provider's metadata, which is fetched when the cache is stale or `refresh` asks for it.
+    async fn client(&self, now: Timestamp, refresh: bool) -> anyhow::Result<Client> {
         let mut kept = self.metadata.lock().await;
-        let fresh = kept.as_ref().filter(|(at, _)| !anew && at.plus(KEPT) > now);
+        let fresh = kept.as_ref().filter(|(at, _)| !refresh && at.plus(KEPT) > now);
         let metadata = match fresh {
             Some((_, metadata)) => metadata.clone(),
             None => {
@@ -151,7 +151,7 @@ impl Provider {
         Ok(CoreClient::from_provider_metadata(metadata, id, secret).set_redirect_uri(redirect))
     }
 
-    /// Where the browser goes, and what has to be remembered until it is back.
+    /// Where to send the browser, and what to remember until it is back.
     pub async fn begin(&self, now: Timestamp, expires_at: Timestamp) -> anyhow::Result<(Url, Memory)> {
         let client = self.client(now, false).await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -174,25 +174,25 @@ impl Provider {
         Ok((url, memory))
     }
 
-    /// Who came back with `code`.
+    /// Exchanges `code` and verifies who came back.
     pub(super) async fn finish(
         &self,
         now: Timestamp,
         memory: &Memory,
         code: SecretString,
-    ) -> anyhow::Result<Somebody> {
+    ) -> anyhow::Result<ProviderUser> {
         let client = self.client(now, false).await?;
         let answer = client
             .exchange_code(AuthorizationCode::new(code.expose_secret().to_owned()))?
             .set_pkce_verifier(PkceCodeVerifier::new(memory.verifier.clone()))
             .request_async(&self.http)
             .await
-            .context("the provider does not take the code")?;
+            .context("the provider rejected the code")?;
         let token = answer.id_token().context("the provider sent no ID token")?;
         let nonce = Nonce::new(memory.nonce.clone());
         let claims = match token.claims(&client.id_token_verifier(), &nonce) {
             Ok(claims) => claims.clone(),
-            // Its keys may be newer than what we know of them.
+            // The provider may have rotated its keys since we fetched them.
             Err(_) => {
                 let client = self.client(now, true).await?;
                 token.claims(&client.id_token_verifier(), &nonce).context("ID token")?.clone()
@@ -202,7 +202,7 @@ impl Provider {
             let verifier = client.id_token_verifier();
             let (algorithm, key) = (token.signing_alg()?, token.signing_key(&verifier)?);
             let actual = openidconnect::AccessTokenHash::from_token(answer.access_token(), algorithm, key)?;
-            ensure!(actual == *expected, "the access token is not the ID token's");
+            ensure!(actual == *expected, "the access token does not belong to the ID token");
         }
         let subject = claims.subject().clone();
         let vouched =
@@ -211,15 +211,15 @@ impl Provider {
         let name = claims.name().and_then(|name| name.get(None)).map(|name| name.as_str().to_owned());
         if email.is_some() || client.user_info_url().is_none() {
             let email = vouched(claims.email_verified(), email);
-            return Ok(Somebody { subject: subject.to_string(), email, name });
+            return Ok(ProviderUser { subject: subject.to_string(), email, name });
         }
         let said = self.user_info(&client, answer.access_token().clone(), subject.clone()).await?;
         let email = said.email().map(|email| email.as_str().to_owned());
         let name = name.or_else(|| said.name().and_then(|name| name.get(None)).map(|name| name.to_string()));
-        Ok(Somebody { subject: subject.to_string(), email: vouched(said.email_verified(), email), name })
+        Ok(ProviderUser { subject: subject.to_string(), email: vouched(said.email_verified(), email), name })
     }
 
-    /// Many providers tell the address only there.
+    /// Many providers reveal the address only here.
     async fn user_info(
         &self,
         client: &Client,
@@ -230,7 +230,7 @@ impl Provider {
     }
 }
 
-/// Our client for other people's servers, as the library wants to see it.
+/// Adapts our client for external servers to the library's interface.
 #[derive(Clone, Debug)]
 struct Http(outbound::Client);
 
@@ -257,22 +257,22 @@ impl<'c> openidconnect::AsyncHttpClient<'c> for Http {
     }
 }
 
-/// Why a provider could not be asked.
+/// Why a call to a provider failed.
 #[derive(Debug, thiserror::Error)]
 enum HttpError {
     #[error("{}", without_url(.0))]
     Reqwest(#[from] reqwest::Error),
-    #[error("the answer is too large")]
+    #[error("the response is too large")]
     TooLarge,
 }
 
-/// The address may hold what is nobody's business.
+/// The URL may contain secrets.
 fn without_url(error: &reqwest::Error) -> String {
     if error.is_timeout() {
-        "the provider does not answer in time".to_owned()
+        "the provider did not answer in time".to_owned()
     } else if error.is_connect() {
-        "the provider can't be reached".to_owned()
+        "the provider is unreachable".to_owned()
     } else {
-        "the exchange with the provider broke off".to_owned()
+        "the connection to the provider was interrupted".to_owned()
     }
 }
