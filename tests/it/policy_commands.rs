@@ -236,7 +236,12 @@ async fn diff_compares_folders_and_versions_with_what_is_in_force() {
 
     house.refused(&["diff"], 2, "USAGE", "--dir");
     house.refused(&["diff", "--version", "1", "--against", "x"], 2, "USAGE", "cannot be used with");
-    house.refused(&["diff", "--version", "999999"], 1, "NOT_FOUND", "There is no policy version 999999");
+    house.refused(
+        &["diff", "--version", "999999"],
+        1,
+        "NOT_FOUND",
+        "This organization has no policy version with id 999999",
+    );
     house.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
     house.refused(
         &["diff", "--dir", &candidate, "--against", "nowhere"],
@@ -294,7 +299,7 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
     house.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "read it again");
     let by_number = ["publish", "--org", "House", "--dir", &second, "--reason", "because", "--version"];
     let unknown = [&by_number[..], &["999999"]].concat();
-    house.refused(&unknown, 1, "NOT_FOUND", "There is no policy version 999999");
+    house.refused(&unknown, 1, "NOT_FOUND", "This organization has no policy version with id 999999");
     let number = published["id"].to_string();
     assert_eq!(house.json(&[&by_number[..], &[&number]].concat())["changed"], true);
     assert_eq!(house.publish(&second)["changed"], false, "it is the newest already");
@@ -341,7 +346,7 @@ async fn a_candidate_is_published_against_a_version_and_taken_back() {
         &["revert", "999999", "--reason", "x"],
         1,
         "NOT_FOUND",
-        "There is no policy version 999999",
+        "This organization has no policy version with id 999999",
     );
     house.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "Say why");
     house.refused(&["revert", "one", "--reason", "x"], 2, "USAGE", "one");
