@@ -62,21 +62,21 @@ codes! {
     TokenExpired = "TOKEN_EXPIRED", UNAUTHORIZED, "Token expired",
         "The credential has expired. Refresh the session, or issue a new service token.";
     SignInFailed = "SIGN_IN_FAILED", UNAUTHORIZED, "Sign-in failed",
-        "The e-mail address or the password is wrong. The answer does not say which.";
+        "The e-mail address or the password is wrong. The response does not say which.";
     SecondFactorRequired = "SECOND_FACTOR_REQUIRED", FORBIDDEN, "Second factor required",
         "The organization requires a second factor. Set one up (`beginTotp`), then try again.";
     PermissionDenied = "PERMISSION_DENIED", FORBIDDEN, "Permission denied",
         "The caller is a member but lacks the permission that `details.permission` names.";
     NotAMember = "NOT_A_MEMBER", FORBIDDEN, "Not a member",
-        "The caller is not a member of this organization, or the organization does not exist. The answer does not say which.";
+        "The caller is not a member of this organization, or the organization does not exist. The response does not say which.";
     EmailNotConfirmed = "EMAIL_NOT_CONFIRMED", FORBIDDEN, "E-mail not confirmed",
-        "Connecting or editing a channel needs a confirmed e-mail address.";
+        "Connecting or editing a channel requires a confirmed e-mail address.";
     PlanLimitReached = "PLAN_LIMIT_REACHED", FORBIDDEN, "Plan limit reached",
         "The organization's plan does not allow any more of these. `details` gives the limit, its maximum and the current usage.";
     NotFound = "NOT_FOUND", NOT_FOUND, "Not found",
         "The organization has no such record, or the route does not exist.";
     MethodNotAllowed = "METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED, "Method not allowed",
-        "The path exists, but does not support this method. `Allow` lists the methods that it does.";
+        "The path exists, but does not support this method. `Allow` lists the supported methods.";
     Conflict = "CONFLICT", CONFLICT, "Conflict",
         "Someone else changed the same record at the same time. Read it again and retry.";
     AgentAlreadyRunning = "AGENT_ALREADY_RUNNING", CONFLICT, "Agent already running",
@@ -93,7 +93,7 @@ codes! {
         "The record is archived. Restore it before changing it.";
     InUse = "IN_USE", CONFLICT, "In use",
         "Other records refer to this one. Remove them first.";
-    PolicyLocksOut = "POLICY_LOCKS_OUT", CONFLICT, "Policy locks out",
+    PolicyLocksOut = "POLICY_LOCKS_OUT", CONFLICT, "Policy locks everyone out",
         "The change would leave nobody in the organization able to edit its policy, so nobody could undo it.";
     PolicyOwnedByFile = "POLICY_OWNED_BY_FILE", CONFLICT, "Policy owned by a file",
         "The organization's rules are in the policy file that `details.file` names. The operator edits the file, \
@@ -103,7 +103,7 @@ codes! {
     IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS", CONFLICT, "Idempotency key in progress",
         "The first request with this `Idempotency-Key` is still in progress. `Retry-After` says when to try again.";
     IdempotencyInDoubt = "IDEMPOTENCY_IN_DOUBT", CONFLICT, "Idempotency key in doubt",
-        "The change for this `Idempotency-Key` was made, but its answer was lost or not kept. It will not be made again: read the record.";
+        "The change for this `Idempotency-Key` was made, but its response was lost or not kept. It will not be made again: read the record.";
     LinkInvalid = "LINK_INVALID", GONE, "Link invalid",
         "The link or code has been used, has expired, or has been replaced by a newer one. Request a new one.";
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED, "Precondition failed",

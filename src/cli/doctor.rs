@@ -457,7 +457,7 @@ async fn others(config: &Config) -> Vec<Finding> {
             named.extend(providers.into_values().map(|provider| ("identity provider", provider.issuer)));
         }
         Err(error) => {
-            findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"))
+            findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"));
         }
     }
     for (check, url) in named {

@@ -4,7 +4,7 @@
 //! - [`store`]: the database, always in the scope of one organization
 //! - [`policy`]: who may do what, as casbin reads it from the policy files
 //! - [`access`]: who is asking, and what they may do · [`replicas`]: the other serving processes and their policy
-//! folders
+//!   folders
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
 //! - [`events`], [`outbox`], [`mail`]: what a change causes: news for subscribers, work for others, letters

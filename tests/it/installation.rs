@@ -189,7 +189,7 @@ async fn a_database_problem_is_reported_once_with_the_next_step() {
     );
     let unwritable = [("MUSTER_DATA_DIR", "/proc/x"), ("MUSTER_LISTEN", "127.0.0.1:0")];
     let said = muster(&["serve"], &unwritable).await.refused(1, "FAILED");
-    assert!(said.starts_with("The data folder /proc/x can't be made"), "{said}");
+    assert!(said.starts_with("The data folder /proc/x can't be created"), "{said}");
     // Nobody is listening.
     let keys = folder.path().join("keys.toml");
     muster::core::sealing::KeyFile::load_or_create(&keys).unwrap();

@@ -96,9 +96,9 @@ async fn a_backup_made_during_writes_is_restored_in_full() {
     assert_eq!(count(&format!("SELECT COUNT(*) FROM agents WHERE id = {agent}")).await, 1);
     // Nothing is overwritten, in either direction.
     let again = muster(&["restore", path], &there).await;
-    assert!(!again.good() && again.err.contains("exists already"), "{}", again.err);
+    assert!(!again.good() && again.err.contains("already exists"), "{}", again.err);
     let again = muster(&["backup", "--out", path], &app.variables()).await;
-    assert!(!again.good() && again.err.contains("exists already"), "{}", again.err);
+    assert!(!again.good() && again.err.contains("already exists"), "{}", again.err);
     assert_eq!(fs::read(&out).unwrap(), bytes);
 }
 

@@ -140,7 +140,7 @@ async fn a_forgotten_password_is_replaced_through_the_pages() {
     let opened = page(&app, &link, &nothing, &json!([])).await;
     assert_eq!((&opened["address"], &opened["said"]), (&json!("/reset-password"), &json!("")));
     let weak = page(&app, &link, &nothing, &set("short")).await;
-    assert_eq!(weak["said"], "Password refused: a password has at least 8 characters.");
+    assert_eq!(weak["said"], "Password refused: a password must have at least 8 characters.");
     assert!(visible(&weak, "form") && !visible(&weak, "again"), "{weak:#}");
     let done = page(&app, &link, &nothing, &set("battery staple")).await;
     assert_eq!(done["said"], "Your new password is set. You can now sign in with it.");

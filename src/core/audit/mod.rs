@@ -1,7 +1,7 @@
 //! The audit log: who did what, or was refused what, with which credential, to which record.
 //!
 //! - this file: a line for a change, written in the transaction of the change, so that neither exists without the
-//! other.
+//!   other.
 //! - `line.rs`: what a line contains, and how it is written.
 //! - `changes.rs`: what an edit changed. Secrets never get here; the log only says that they changed.
 //! - `refusals.rs`: lines for refusals, collected in memory and written in the background.

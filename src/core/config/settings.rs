@@ -265,7 +265,7 @@ fn check_table(name: &str, section: &str, table: &Table, mistakes: &mut Vec<Stri
             }
             (None, Value::Table(inner)) if is_section => check_table(name, &key, inner, mistakes),
             (None, _) if is_section => {
-                mistakes.push(format!("{name}: {key} must be a section: write [{key}]"))
+                mistakes.push(format!("{name}: {key} must be a section: write [{key}]"));
             }
             (None, _) => {
                 let nearest = nearest(&key, SETTINGS.iter().map(|setting| setting.key));

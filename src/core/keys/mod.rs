@@ -3,11 +3,11 @@
 //! There are two kinds, in two places:
 //!
 //! - *sealing keys* (in the key file) wrap the data keys of everything that is sealed in the database. A running
-//! service notices a changed file within a second (`watch.rs`); `file.rs` changes it, one process at a time; [`rewrap`]
-//! reseals everything with the active key, and [`retire`] removes a key that nothing is wrapped with any more.
-//! `columns.rs` lists where sealed values are.
+//!   service notices a changed file within a second (`watch.rs`); `file.rs` changes it, one process at a time; [`rewrap`]
+//!   reseals everything with the active key, and [`retire`] removes a key that nothing is wrapped with any more.
+//!   `columns.rs` lists where sealed values are.
 //! - *signing keys* (in the table `signing_keys`, with the private half sealed) sign access tokens (`signing.rs`). All
-//! replicas read the table; `jwks.rs` publishes the public halves.
+//!   replicas read the table; `faces/files/jwks.rs` publishes the public halves.
 //!
 //! Only the operator can change them, at the command line (`cli/key.rs`); no root field does.
 

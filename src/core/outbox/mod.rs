@@ -4,8 +4,8 @@
 //! A row holds ids and never a secret; its sender reads the rest when sending. There are two kinds of entries:
 //! - **Claimed** work (mail) is taken by the worker of any replica, retried, and finally given up: `worker.rs`.
 //! - **Commands** for a server's host are neither claimed nor given up. The gateway, a later part of the product, sends
-//! what is [waiting](waiting) for a server in the order of ids until the host acknowledges it or its deadline has
-//! passed.
+//!   what is [waiting](waiting) for a server in the order of ids until the host acknowledges it or its deadline has
+//!   passed.
 //!
 //! Rows with the same `order_key` are sent in the order of their ids: an agent's commands share a key, mails have none.
 //! A commit [wakes](wake) the sender in its own process. The rounds cover other replicas and crashes.

@@ -5,12 +5,12 @@
 //! compares the result with an enforcer over all lines, cell by cell:
 //!
 //! - `r.act == p.act`: a line does not affect other permissions. So casbin is asked about one permission at a time,
-//! with only the lines that name it.
+//!   with only the lines that name it.
 //! - `p.dom == "*" || p.dom == r.dom`: a line does not affect other organizations. So an organization is asked only
-//! about the permissions that its own rules name; for all others it has the answers of `*`.
+//!   about the permissions that its own rules name; for all others it has the answers of `*`.
 //! - The matcher only compares domains for equality: two organizations whose files say the same about a permission get
-//! the same answer, and casbin is asked for the first of them. So however many organizations there are, there are at
-//! most 81 questions per permission (each role allowed, denied or not named).
+//!   the same answer, and casbin is asked for the first of them. So however many organizations there are, there are at
+//!   most 81 questions per permission (each role allowed, denied or not named).
 //!
 //! One enforcer serves for all of this: role links are built once, and only the `p` lines change. When a policy is read
 //! again, it reuses the rows of organizations whose rules did not change.

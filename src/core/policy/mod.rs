@@ -5,11 +5,11 @@
 //! policy goes through four stages, without exception:
 //!
 //! 1. `source` and `folder`: the texts of all files at one moment, and their hash; plus the rules of organizations that
-//! are kept elsewhere, which the caller gives.
+//!    are kept elsewhere, which the caller gives.
 //! 2. `reader` and `lint`: texts become typed lines, or problems with file and line. *All* problems of all files are
-//! found in one pass.
+//!    found in one pass.
 //! 3. `compile`: casbin is asked once for every cell (organization, role, permission) and for the cap of service
-//! tokens. The answers are bit sets: the [`Table`].
+//!    tokens. The answers are bit sets: the [`Table`].
 //! 4. `live`: swaps the table in behind an atomic pointer. A check is an array index and an AND.
 //!
 //! A problem in the files for every organization makes all of them invalid, and the last valid policy stays in force. A
