@@ -282,7 +282,7 @@ async fn a_candidate_is_published_against_a_version_and_reverted() {
         (&json!(site.org), &Value::Null)
     );
     let stale = against(&second, "none");
-    site.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "read it again");
+    site.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "Read it again");
     let by_number = ["publish", "--org", "House", "--dir", &second, "--reason", "because", "--version"];
     let unknown = [&by_number[..], &["999999"]].concat();
     site.refused(&unknown, 1, "NOT_FOUND", "There is no policy version 999999");
