@@ -379,7 +379,7 @@ async fn an_account_can_be_disabled_while_the_policy_is_broken() {
     assert_eq!(done["organizations_without_owner"][0]["name"], "House");
     let text = broken.command(&["user", "disable", "a@example.org"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("WARNING: organization Tenant") && text.contains("muster member add"), "{text}");
+    assert!(text.contains("WARNING: organization House") && text.contains("muster member add"), "{text}");
     // The stranger's organization isn't mentioned.
     broken.json(&["user", "enable", "a@example.org"]);
 }

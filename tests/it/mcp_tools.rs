@@ -61,7 +61,7 @@ async fn every_route_is_a_tool() {
     for (ToolRoute { tool, operation, .. }, route) in all.all().iter().zip(ROUTES) {
         assert_eq!(operation.name, route.operation);
         assert!(tool.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}", tool.name);
-        assert!(tool.description.as_ref().unwrap().contains("Needs the permission"), "{}", tool.name);
+        assert!(tool.description.as_ref().unwrap().contains("Requires the permission"), "{}", tool.name);
         let described = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
         let mut expected: BTreeSet<String> = described["parameters"]
             .as_array()

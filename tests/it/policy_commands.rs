@@ -236,7 +236,7 @@ async fn diff_compares_folders_and_versions_with_the_policy_in_force() {
         &["diff", "--version", "999999"],
         1,
         "NOT_FOUND",
-        "This organization has no policy version with id 999999",
+        "There is no policy version 999999",
     );
     site.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
     site.refused(
@@ -292,10 +292,10 @@ async fn a_candidate_is_published_against_a_version_and_reverted() {
         (&json!(site.org), &Value::Null)
     );
     let stale = against(&second, "none");
-    site.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "read it again");
+    site.refused(&stale.each_ref().map(String::as_str), 1, "CONFLICT", "Read it again");
     let by_number = ["publish", "--org", "House", "--dir", &second, "--reason", "because", "--version"];
     let unknown = [&by_number[..], &["999999"]].concat();
-    site.refused(&unknown, 1, "NOT_FOUND", "This organization has no policy version with id 999999");
+    site.refused(&unknown, 1, "NOT_FOUND", "There is no policy version 999999");
     let number = published["id"].to_string();
     assert_eq!(site.json(&[&by_number[..], &[&number]].concat())["changed"], true);
     assert_eq!(site.publish(&second)["changed"], false, "it is already the newest");
@@ -342,7 +342,7 @@ async fn a_candidate_is_published_against_a_version_and_reverted() {
         &["revert", "999999", "--reason", "x"],
         1,
         "NOT_FOUND",
-        "This organization has no policy version with id 999999",
+        "There is no policy version 999999",
     );
     site.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "Say why");
     site.refused(&["revert", "one", "--reason", "x"], 2, "USAGE", "one");

@@ -152,7 +152,7 @@ pub struct UpdateAgentInput {
     /// Whether it has a cost guard of its own. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub cost_guard_mode: MaybeUndefined<OverrideMode>,
-    /// The number of tokens per hour at which the cost guard acts. Not applied yet.
+    /// Tokens per hour at which the cost guard acts. Not applied yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
     /// What the cost guard does. Not applied yet.
@@ -160,7 +160,7 @@ pub struct UpdateAgentInput {
     /// Whether it has a session limit of its own. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub session_reset_mode: MaybeUndefined<OverrideMode>,
-    /// The number of tokens at which a session starts over. Not applied yet.
+    /// Tokens at which a session starts over. Not applied yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
 }

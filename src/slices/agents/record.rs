@@ -109,13 +109,10 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<i64>>("backup_retention", "The number of backups to keep.")
         .column::<bool>("backup_freeze", "Whether to keep every backup, whatever the retention.")
         .column::<OverrideMode>("cost_guard_mode", "Whether it has a cost guard of its own.")
-        .column::<Option<i64>>(
-            "cost_guard_tokens_per_hour",
-            "The number of tokens per hour at which the cost guard acts.",
-        )
+        .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens per hour at which the cost guard acts.")
         .column::<Option<CostGuardAction>>("cost_guard_action", "What the cost guard does.")
         .column::<OverrideMode>("session_reset_mode", "Whether it has a session limit of its own.")
-        .column::<Option<i64>>("session_reset_tokens", "The number of tokens at which a session starts over.")
+        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
 }
 
 fn usage(spec: Spec) -> Spec {
@@ -204,7 +201,7 @@ pub struct AgentSummary;
 impl Record for AgentSummary {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("AgentSummary", "agents t", "A short form of an agent, for use in other records.")
+            Spec::new("AgentSummary", "agents t", "A short form of an agent.")
                 .column::<AgentId>("id", "Identifies the agent.")
                 .column::<String>("name", "The name.")
                 .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")

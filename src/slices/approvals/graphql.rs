@@ -98,11 +98,7 @@ impl Record for ApprovalDecider {
                     overdue("'system'", "decided_by_name"),
                     "The name at the time.",
                 )
-                .sql::<ActorKind>(
-                    "kind",
-                    overdue("'SYSTEM'", "decided_by_kind"),
-                    "Whether the decider is a person, a service token, or the service itself.",
-                )
+                .sql::<ActorKind>("kind", overdue("'SYSTEM'", "decided_by_kind"), "The kind of decider.")
         });
         &SPEC
     }

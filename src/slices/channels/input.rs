@@ -86,12 +86,12 @@ pub struct UpdateChannelInput {
     /// Instructions for the agent about this channel.
     #[graphql(directive = bounds::apply(length(0, 8000)))]
     pub instructions: MaybeUndefined<String>,
-    /// The conversation that is notified of incoming messages.
+    /// The conversation notified of incoming messages.
     pub notify_conversation_id: MaybeUndefined<ConversationId>,
     /// The members to alert when it fails. Replaces the whole list.
     #[graphql(directive = bounds::apply(items(100).not_null()))]
     pub alert_recipient_user_ids: MaybeUndefined<Vec<UserId>>,
-    /// Whether it is active, so that messages pass through it.
+    /// Whether messages pass through it.
     #[graphql(directive = bounds::apply(not_null()))]
     pub is_active: MaybeUndefined<bool>,
 }
@@ -108,7 +108,7 @@ pub struct ChannelWebhookInput {
     /// The secret that verifies inbound messages, which must be signed once it is set. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(name(500)))]
     pub inbound_secret: MaybeUndefined<SecretText>,
-    /// A header that carries the signature in addition to the standard ones.
+    /// An additional header that carries the signature.
     #[graphql(directive = bounds::apply(name(100)))]
     pub signature_header: MaybeUndefined<String>,
     /// How the channel recognizes its own messages.
@@ -129,13 +129,13 @@ pub struct ChannelEchoFilterInput {
 /// Settings for a mailbox.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelEmailInput {
-    /// The IMAP server that mail is fetched from.
+    /// The IMAP server.
     pub imap: MaybeUndefined<ChannelImapInput>,
-    /// The SMTP server that mail is sent through.
+    /// The SMTP server.
     pub smtp: MaybeUndefined<ChannelSmtpInput>,
 }
 
-/// The IMAP server that mail is fetched from.
+/// The IMAP server.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelImapInput {
     /// The host. Changing it requires the password again.
@@ -155,7 +155,7 @@ pub struct ChannelImapInput {
     pub tls: MaybeUndefined<bool>,
 }
 
-/// The SMTP server that mail is sent through.
+/// The SMTP server.
 #[derive(InputObject, Debug, Default)]
 pub struct ChannelSmtpInput {
     /// The host. Changing it requires the password again.

@@ -58,15 +58,15 @@ fn identity(spec: Spec) -> Spec {
             "whitelist",
             WHITELIST_SQLITE,
             WHITELIST_POSTGRES,
-            "The ids of origins that may write to it, in the order they were added.",
+            "The origins that may write to it, in the order added.",
         )
         .column::<Vec<String>>("label_whitelist", "The labels that let a message in.")
         .column::<Vec<String>>("mention_off", "Where the agent answers without being mentioned.")
-        .column::<bool>("webhook_registered", "Whether the webhook is registered with the transport.")
+        .column::<bool>("webhook_registered", "Whether its webhook is registered.")
         .sql::<Option<String>>(
             "inbound_path",
             "'/webhooks/webhook/' || t.inbound_slug",
-            "The path that receives a webhook's inbound messages.",
+            "The path for a webhook's inbound messages.",
         )
         .column::<Option<String>>("invite_url", "The URL that adds the bot to a chat server.")
 }
@@ -78,7 +78,7 @@ fn transports(spec: Spec) -> Spec {
         .embedded::<ProviderAccount>(
             "provider_account",
             "(t.transport IN ('DRIVE', 'CALENDAR'))",
-            "The provider account used to access a drive or calendar.",
+            "The provider account of a drive or calendar.",
         )
         .embedded::<Drive>("drive", "(t.transport = 'DRIVE')", "The settings of a shared drive.")
         .embedded::<Calendar>("calendar", "(t.transport = 'CALENDAR')", "The settings of a calendar.")
@@ -88,14 +88,14 @@ fn state(spec: Spec) -> Spec {
     spec.column::<Option<String>>("instructions", "Instructions for the agent about this channel.")
         .column::<Option<ConversationId>>(
             "notify_conversation_id",
-            "The conversation that is notified of incoming messages.",
+            "The conversation notified of incoming messages.",
         )
         .one::<NotifyConversation>(
             "notify_conversation",
             "t.notify_conversation_id",
-            "A short form of the conversation that is notified of incoming messages.",
+            "A short form of that conversation.",
         )
-        .column::<bool>("is_active", "Whether it is active, so that messages pass through it.")
+        .column::<bool>("is_active", "Whether messages pass through it.")
         .column::<Option<InactiveReason>>("inactive_reason", "Why it is inactive.")
         .column::<Option<UserId>>("created_by", "The user who connected it.")
         .column::<Timestamp>("created_at", "When it was connected.")
@@ -123,7 +123,7 @@ macro_rules! embedded {
 
 embedded!(
     /// The settings of a webhook.
-    Webhook, "ChannelWebhook", "A webhook: where messages go, and how both directions are signed.",
+    Webhook, "ChannelWebhook", "A webhook: its URL and signatures.",
     |spec: Spec| {
         spec.sql::<Option<String>>("outbound_url", "t.webhook_outbound_url", "The URL that outbound messages are sent to.")
             .sql::<bool>(
@@ -139,7 +139,7 @@ embedded!(
             .sql::<Option<String>>(
                 "signature_header",
                 "t.webhook_signature_header",
-                "A header that carries the signature in addition to the standard ones.",
+                "An additional header that carries the signature.",
             )
             .embedded::<EchoFilter>(
                 "echo_filter",
@@ -151,7 +151,7 @@ embedded!(
 
 embedded!(
     /// How a webhook recognizes its own messages.
-    EchoFilter, "ChannelEchoFilter", "An inbound message with one of these ids at one of these paths is the channel's own.",
+    EchoFilter, "ChannelEchoFilter", "The ids and paths that mark the channel's own messages.",
     |spec: Spec| {
         spec.sql::<Vec<String>>("actor_paths", "t.webhook_actor_paths", "Dotted paths into the body.")
             .sql::<Vec<String>>("self_ids", "t.webhook_self_ids", "Ids of the channel itself.")
@@ -160,17 +160,17 @@ embedded!(
 
 embedded!(
     /// The settings of a code host.
-    CodeHost, "ChannelCodeHost", "A code host: the repositories and events that reach the agent.",
+    CodeHost, "ChannelCodeHost", "A code host: repositories and events for the agent.",
     |spec: Spec| {
         spec.sql::<Option<Id>>("installation_id", "t.code_host_installation_id", "The id of the app's installation.")
             .sql::<Vec<String>>("repos", "t.code_host_repos", "Repositories, as `owner/name`.")
             .sql::<Vec<String>>("events", "t.code_host_events", "Event names.")
             .sql::<ListenScope>("listen_scope", "t.code_host_listen_scope", "Which events reach the agent.")
-            .sql::<bool>("raw_payload", "t.code_host_raw_payload", "Whether the agent receives the complete payload of events.")
+            .sql::<bool>("raw_payload", "t.code_host_raw_payload", "Whether the agent gets the complete payload of events.")
             .embedded::<CodeHostOauth>(
                 "oauth",
                 "(t.code_host_oauth_authorized OR t.code_host_oauth_user_login IS NOT NULL)",
-                "A person's OAuth authorization. Null if there never was one.",
+                "A person's OAuth authorization. Null if never granted.",
             )
     }
 );
@@ -187,16 +187,16 @@ embedded!(
 
 embedded!(
     /// The settings of a mailbox.
-    Mail, "ChannelEmail", "A mailbox: the servers that mail is fetched from and sent through.",
+    Mail, "ChannelEmail", "A mailbox: its IMAP and SMTP servers.",
     |spec: Spec| {
-        spec.embedded::<Imap>("imap", "(t.email_imap_host IS NOT NULL)", "The IMAP server that mail is fetched from.")
-            .embedded::<Smtp>("smtp", "(t.email_smtp_host IS NOT NULL)", "The SMTP server that mail is sent through.")
+        spec.embedded::<Imap>("imap", "(t.email_imap_host IS NOT NULL)", "The IMAP server.")
+            .embedded::<Smtp>("smtp", "(t.email_smtp_host IS NOT NULL)", "The SMTP server.")
     }
 );
 
 embedded!(
-    /// The IMAP server that mail is fetched from.
-    Imap, "ChannelImap", "The IMAP server that mail is fetched from.",
+    /// The IMAP server.
+    Imap, "ChannelImap", "The IMAP server.",
     |spec: Spec| {
         spec.sql::<String>("host", "t.email_imap_host", "The host.")
             .sql::<i64>("port", "t.email_imap_port", "The port.")
@@ -207,8 +207,8 @@ embedded!(
 );
 
 embedded!(
-    /// The SMTP server that mail is sent through.
-    Smtp, "ChannelSmtp", "The SMTP server that mail is sent through.",
+    /// The SMTP server.
+    Smtp, "ChannelSmtp", "The SMTP server.",
     |spec: Spec| {
         spec.sql::<String>("host", "t.email_smtp_host", "The host.")
             .sql::<i64>("port", "t.email_smtp_port", "The port.")
@@ -219,8 +219,8 @@ embedded!(
 );
 
 embedded!(
-    /// The provider account used to access a drive or calendar.
-    ProviderAccount, "ChannelProviderAccount", "The provider account used to access a drive or calendar.",
+    /// The provider account of a drive or calendar.
+    ProviderAccount, "ChannelProviderAccount", "The provider account of a drive or calendar.",
     |spec: Spec| {
         spec.sql::<bool>("connected", "t.provider_connected", "Whether it is connected.")
             .sql::<Option<String>>("provider_email", "t.provider_email", "The account's e-mail address.")
@@ -238,7 +238,7 @@ embedded!(
 
 embedded!(
     /// The settings of a calendar.
-    Calendar, "ChannelCalendar", "The calendars the agent can see, and when it is reminded of events.",
+    Calendar, "ChannelCalendar", "The agent's calendars and reminders.",
     |spec: Spec| {
         spec.parts::<Vec<CalendarChoice>>(
             "calendar_whitelist",
@@ -248,7 +248,7 @@ embedded!(
         .sql::<Option<i64>>(
             "reminder_lead_minutes",
             "t.calendar_reminder_lead_minutes",
-            "How many minutes before an event the agent is reminded.",
+            "Minutes between a reminder and its event.",
         )
     }
 );

@@ -104,12 +104,9 @@ fn tax(spec: Spec) -> Spec {
 fn settings(spec: Spec) -> Spec {
     spec.column::<Option<i64>>("backup_retention", "The number of backups to keep per agent.")
         .column::<Option<String>>("backup_cron", "When agents are backed up, as a cron expression.")
-        .column::<Option<i64>>(
-            "cost_guard_tokens_per_hour",
-            "The number of tokens per hour at which the cost guard acts.",
-        )
+        .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens per hour at which the cost guard acts.")
         .column::<CostGuardAction>("cost_guard_action", "What the cost guard does.")
-        .column::<Option<i64>>("session_reset_tokens", "The number of tokens at which a session starts over.")
+        .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
         .column::<Option<i64>>("transcript_retention_days", "How many days transcripts are kept.")
         .column::<Option<i64>>(
             "contracted_agents",

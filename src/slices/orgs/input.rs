@@ -68,13 +68,13 @@ pub struct UpdateOrganizationInput {
     /// When agents are backed up, as a cron expression with five fields. Not applied yet.
     #[graphql(directive = bounds::apply(length(1, 120)))]
     pub backup_cron: MaybeUndefined<String>,
-    /// The number of tokens per hour at which the cost guard acts. Not applied yet.
+    /// Tokens per hour at which the cost guard acts. Not applied yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
     /// What the cost guard does. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
-    /// The number of tokens at which a session starts over. Not applied yet.
+    /// Tokens at which a session starts over. Not applied yet.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
     /// How many days transcripts are kept; null keeps them forever. Not applied yet.
