@@ -6,6 +6,7 @@ CREATE TABLE agents (
     server_id BIGINT NOT NULL,
     image_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     role TEXT,
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
@@ -333,6 +334,7 @@ CREATE TABLE channels (
     scope TEXT NOT NULL DEFAULT 'EXTERNAL' CHECK (scope IN ('EXTERNAL', 'INTERNAL')),
     direction TEXT NOT NULL DEFAULT 'BIDIRECTIONAL' CHECK (direction IN ('INBOUND', 'OUTBOUND', 'BIDIRECTIONAL')),
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     target TEXT, -- A bot's handle, or a destination.
     bot_username TEXT,
     bot_token_sealed BLOB,
@@ -394,7 +396,7 @@ CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
 
 CREATE UNIQUE INDEX channels_inbound_slug ON channels (inbound_slug);
 
-CREATE INDEX channels_name ON channels (organization_id, name, id);
+CREATE INDEX channels_name ON channels (organization_id, name_folded, id);
 
 CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
 
@@ -402,6 +404,7 @@ CREATE TABLE contacts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     note TEXT,
     avatar_version BIGINT,
     created_at BIGINT NOT NULL,
@@ -411,7 +414,7 @@ CREATE TABLE contacts (
     CONSTRAINT contacts_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
 
-CREATE INDEX contacts_name ON contacts (organization_id, name, id);
+CREATE INDEX contacts_name ON contacts (organization_id, name_folded, id);
 
 CREATE TABLE conversations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -581,7 +584,9 @@ CREATE TABLE identities (
     channel_id BIGINT, -- Where the address was first seen.
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
     origin_id TEXT NOT NULL,
+    origin_id_folded TEXT NOT NULL,
     display_name TEXT,
+    display_name_folded TEXT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     last_seen_at BIGINT,
@@ -620,6 +625,7 @@ CREATE TABLE invitations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     email TEXT NOT NULL,
+    email_folded TEXT NOT NULL,
     role TEXT NOT NULL CHECK (role IN ('OWNER', 'ADMIN', 'OPERATOR', 'VIEWER')),
     token_hash BLOB NOT NULL,
     invited_by BIGINT,
@@ -635,7 +641,7 @@ CREATE TABLE invitations (
     CONSTRAINT invitations_accepted_by_fk FOREIGN KEY (accepted_by) REFERENCES users (id)
 );
 
-CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, lower(email)) WHERE accepted_at IS NULL AND revoked_at IS NULL;
+CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, email_folded) WHERE accepted_at IS NULL AND revoked_at IS NULL;
 
 CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
 
@@ -1078,7 +1084,8 @@ CREATE INDEX user_identities_user ON user_identities (user_id);
 
 CREATE TABLE users (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    email TEXT NOT NULL, -- As typed; unique in lower case.
+    email TEXT NOT NULL, -- As typed.
+    email_folded TEXT NOT NULL, -- In lower case.
     name TEXT NOT NULL,
     password_hash TEXT, -- Argon2id in PHC form; null until the person has set a password.
     email_confirmed_at BIGINT,
@@ -1091,4 +1098,4 @@ CREATE TABLE users (
     updated_at BIGINT NOT NULL
 );
 
-CREATE UNIQUE INDEX users_email ON users (lower(email));
+CREATE UNIQUE INDEX users_email ON users (email_folded);

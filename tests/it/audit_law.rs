@@ -25,7 +25,10 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use totp_rs::Totp;
 
-use crate::harness::{Actor, Answer, Population, TestApp, Walker};
+use crate::{
+    folding,
+    harness::{Actor, Answer, Population, TestApp, Walker},
+};
 
 /// Mutations whose line names nobody, and why. The list only shrinks.
 const BY_NOBODY: &[(&str, &str)] = &[(
@@ -98,6 +101,7 @@ impl Law {
                 assert!(!again.text.contains(secret), "{name} needs `shown_once`: {}", again.text);
             }
         }
+        folding::is_kept(app, name).await;
         self.done.insert(name.to_owned());
         answer.body["data"][name].clone()
     }
@@ -245,7 +249,7 @@ async fn of_organization(app: &TestApp, all: &Population) -> Vec<(&'static str, 
         ("updateImage", edit(image, json!({ "description": "edited" }))),
         ("archiveImage", id(image)),
         ("createAgent", new(json!({ "name": "law", "serverId": all.servers[0], "imageId": all.images[0] }))),
-        ("updateAgent", edit(agent, json!({ "role": "edited" }))),
+        ("updateAgent", edit(agent, json!({ "name": "Édited" }))),
         ("setAgentAvatar", edit(agent, picture())),
         ("deleteAgent", id(agent)),
         ("startAgent", id(all.agents[0])),
@@ -258,11 +262,11 @@ async fn of_organization(app: &TestApp, all: &Population) -> Vec<(&'static str, 
                 json!({ "name": "law", "transport": "WEBHOOK", "agentId": all.agents[0], "webhook": webhook }),
             ),
         ),
-        ("updateChannel", edit(all.channels[0], json!({ "name": "edited" }))),
+        ("updateChannel", edit(all.channels[0], json!({ "name": "Édited" }))),
         ("addWhitelistOrigin", edit(all.channels[0], json!({ "originId": "a new one" }))),
         ("removeWhitelistOrigin", json!({ "id": all.channels[0], "originId": "origin-0" })),
         ("deleteChannel", id(all.channels[3])),
-        ("updateContact", edit(all.contacts[0], json!({ "name": "edited" }))),
+        ("updateContact", edit(all.contacts[0], json!({ "name": "Édited" }))),
         ("deleteContact", id(all.contacts[2])),
         ("startConversation", new(json!({ "agentId": all.agents[0], "title": "law" }))),
         ("postMessage", json!({ "conversationId": conversation, "input": { "text": "hello" } })),
@@ -367,7 +371,7 @@ async fn account(law: &mut Law) {
     law.run(&app, (&ann, by), "setViewerAvatar", json!({ "input": picture() })).await;
     let passwords = json!({ "currentPassword": "correct horse", "newPassword": "another horse" });
     law.run(&app, (&ann, by), "changePassword", passwords).await;
-    let email = json!({ "email": "anna@example.org", "password": "another horse" });
+    let email = json!({ "email": "Anna@example.org", "password": "another horse" });
     law.run(&app, (&ann, by), "changeEmail", email).await;
     let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
                VALUES ($1, 'elsewhere', 'ann', 'ann@example.org', $2, $2) RETURNING id";

@@ -24,6 +24,8 @@ pub mod channels {
         pub scope: ChannelScope,
         pub direction: ChannelDirection,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         /// A bot's handle, or a destination.
         pub target: Option<String>,
         pub bot_username: Option<String>,
@@ -78,7 +80,7 @@ pub mod channels {
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }
 
 /// Who may write to a channel. An empty list admits nobody where senders assert themselves.
@@ -124,6 +126,8 @@ pub mod contacts {
         #[sea_orm(primary_key)]
         pub id: ContactId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         pub note: Option<String>,
         pub avatar_version: Option<i64>,
         pub created_at: Timestamp,
@@ -131,5 +135,5 @@ pub mod contacts {
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }

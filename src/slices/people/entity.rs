@@ -13,8 +13,10 @@ pub mod users {
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: UserId,
-        /// As typed; unique in lower case.
+        /// As typed.
         pub email: String,
+        /// Written with the address; unique.
+        pub email_folded: String,
         pub name: String,
         /// Argon2id in PHC form; null until the person has set a password.
         pub password_hash: Option<String>,
@@ -30,7 +32,7 @@ pub mod users {
         pub updated_at: Timestamp,
     }
 
-    crate::core::store::entity!();
+    crate::core::store::entity!(email_folded = folding::address(email));
 }
 
 /// Who belongs to which organization, and as what.
@@ -174,6 +176,8 @@ pub mod invitations {
         #[sea_orm(primary_key)]
         pub id: InvitationId,
         pub email: String,
+        /// Written with the address.
+        pub email_folded: String,
         pub role: Role,
         pub token_hash: Vec<u8>,
         pub invited_by: Option<UserId>,
@@ -186,5 +190,5 @@ pub mod invitations {
         pub sent_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(email_folded = folding::address(email));
 }

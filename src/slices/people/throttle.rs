@@ -15,9 +15,9 @@ use std::{net::IpAddr, time::Duration};
 use sea_orm::{ConnectionTrait, Statement};
 use sha2::{Digest, Sha256};
 
-use super::users::folded;
 use crate::{
     base::{
+        folding,
         ids::UserId,
         network,
         numerals::counted,
@@ -72,12 +72,12 @@ impl Key {
 
     /// Tries of one account's password from one address.
     pub(super) fn pair(email: &str, ip: Option<IpAddr>) -> Self {
-        Self::new("pair", &format!("{} {}", network(ip), folded(email)))
+        Self::new("pair", &format!("{} {}", network(ip), folding::address(email)))
     }
 
     /// Tries of one account's password from anywhere.
     pub(super) fn account(email: &str) -> Self {
-        Self::new("account", &folded(email))
+        Self::new("account", &folding::address(email))
     }
 
     /// Tries from one address, whatever is tried.
@@ -102,13 +102,13 @@ impl Key {
 
     /// Mails that somebody has sent to an address.
     pub(super) fn mail(email: &str) -> Self {
-        Self::new("mail", &folded(email))
+        Self::new("mail", &folding::address(email))
     }
 
     /// Mails that lead to a new password of the account with an address. Apart from others: who invites an address, or wants
     /// it for themselves, is charged even where no mail leaves, and must not keep its owner from getting in again.
     pub(super) fn reset(email: &str) -> Self {
-        Self::new("reset", &folded(email))
+        Self::new("reset", &folding::address(email))
     }
 
     fn rule(&self) -> Rule {
