@@ -12,7 +12,7 @@ CREATE TABLE conversations (
     contact_id BIGINT,
     channel_id BIGINT,
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
-    model TEXT, -- The last model observed.
+    model TEXT COLLATE "C", -- The last model observed. Sorted by bytes, as on SQLite.
     message_count BIGINT NOT NULL DEFAULT 0,
     last_seq BIGINT NOT NULL DEFAULT 0,
     last_message_seq BIGINT,

@@ -34,7 +34,8 @@ INSERT INTO plans (plan, max_agents, max_servers, channels_per_agent, min_cron_i
 -- People who can sign in. A person can belong to several organizations.
 CREATE TABLE users (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    email TEXT NOT NULL, -- As entered; unique in lower case.
+    email TEXT NOT NULL, -- As entered.
+    email_folded TEXT NOT NULL, -- In lower case. Unique.
     name TEXT NOT NULL,
     password_hash TEXT, -- Argon2id in PHC form; null until a password is set.
     email_confirmed_at BIGINT,
@@ -46,7 +47,7 @@ CREATE TABLE users (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
-CREATE UNIQUE INDEX users_email ON users (lower(email));
+CREATE UNIQUE INDEX users_email ON users (email_folded);
 
 -- The tenants. Every other tenant table leads with organization_id.
 CREATE TABLE organizations (
@@ -164,6 +165,7 @@ CREATE TABLE invitations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     email TEXT NOT NULL,
+    email_folded TEXT NOT NULL,
     role TEXT NOT NULL CHECK (role IN ('OWNER', 'ADMIN', 'OPERATOR', 'VIEWER')),
     token_hash BLOB NOT NULL,
     invited_by BIGINT,
@@ -179,7 +181,7 @@ CREATE TABLE invitations (
     CONSTRAINT invitations_accepted_by_fk FOREIGN KEY (accepted_by) REFERENCES users (id)
 );
 CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
-CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, lower(email)) WHERE accepted_at IS NULL AND revoked_at IS NULL;
+CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, email_folded) WHERE accepted_at IS NULL AND revoked_at IS NULL;
 
 -- Links sent by mail: for confirming an address or setting a new password.
 CREATE TABLE email_tokens (

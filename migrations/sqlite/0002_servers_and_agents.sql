@@ -69,6 +69,7 @@ CREATE TABLE agents (
     server_id BIGINT NOT NULL,
     image_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     role TEXT,
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),

@@ -9,6 +9,7 @@ CREATE TABLE channels (
     scope TEXT NOT NULL DEFAULT 'EXTERNAL' CHECK (scope IN ('EXTERNAL', 'INTERNAL')),
     direction TEXT NOT NULL DEFAULT 'BIDIRECTIONAL' CHECK (direction IN ('INBOUND', 'OUTBOUND', 'BIDIRECTIONAL')),
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     target TEXT, -- A bot's handle, or a destination.
     bot_username TEXT,
     bot_token_sealed BLOB,
@@ -67,7 +68,7 @@ CREATE TABLE channels (
 );
 CREATE UNIQUE INDEX channels_inbound_slug ON channels (inbound_slug);
 CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
-CREATE INDEX channels_name ON channels (organization_id, name, id);
+CREATE INDEX channels_name ON channels (organization_id, name_folded, id);
 CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
 
 -- Who may write to a channel. If senders name themselves, an empty list admits nobody.
@@ -86,6 +87,7 @@ CREATE TABLE contacts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     note TEXT,
     avatar_version BIGINT,
     created_at BIGINT NOT NULL,
@@ -94,7 +96,7 @@ CREATE TABLE contacts (
     UNIQUE (organization_id, id),
     CONSTRAINT contacts_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
-CREATE INDEX contacts_name ON contacts (organization_id, name, id);
+CREATE INDEX contacts_name ON contacts (organization_id, name_folded, id);
 
 -- A contact's address on one transport.
 CREATE TABLE identities (
@@ -104,7 +106,9 @@ CREATE TABLE identities (
     channel_id BIGINT, -- The channel where the address was first seen.
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
     origin_id TEXT NOT NULL,
+    origin_id_folded TEXT NOT NULL,
     display_name TEXT,
+    display_name_folded TEXT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     last_seen_at BIGINT,

@@ -6,8 +6,9 @@ use super::{
     Volume,
     bulk::{Bulk, Cell, Sheet},
 };
-use crate::base::ids::OrgId;
 use muster_corpus::{Random, TOPICS, Topic, person};
+
+use crate::base::{folding, ids::OrgId};
 
 /// What conversations need: the agents, channels and contacts to choose from.
 pub struct Fleet {
@@ -234,6 +235,7 @@ const AGENT: &[&str] = &[
     "server_id",
     "image_id",
     "name",
+    "name_folded",
     "description",
     "role",
     "status",
@@ -308,7 +310,7 @@ fn agent_row(
     agent: &Agent,
     (name, image): (String, i64),
     random: &mut Random,
-) -> [Cell; 49] {
+) -> [Cell; 50] {
     let now = volume.until.0;
     let status = random.weighted(&[(12, "RUNNING"), (5, "STOPPED"), (2, "PAUSED"), (1, "ERROR")]);
     let up = matches!(status, "RUNNING" | "PAUSED");
@@ -329,7 +331,8 @@ fn agent_row(
         agent.id.into(),
         agent.server.into(),
         image.into(),
-        name.into(),
+        name.clone().into(),
+        folding::name(&name).into(),
         agent.topic.about.into(),
         agent.topic.role.into(),
         status.into(),
@@ -397,6 +400,7 @@ async fn channels(
             "transport",
             "scope",
             "name",
+            "name_folded",
             "target",
             "bot_username",
             "email_imap_host",
@@ -428,13 +432,15 @@ async fn channels(
         let bot = matches!(transport, "TELEGRAM" | "DISCORD" | "SLACK").then(|| format!("{place}_{id}_bot"));
         let address = format!("{place}-{id}@example.org");
         let at = volume.until.0 - random.between(40 * DAY, 300 * DAY);
+        let name = format!("{place} {}", transport.to_lowercase().replace('_', " "));
         sheet.push([
             org.0.into(),
             id.into(),
             agents[agent].id.into(),
             transport.into(),
             random.weighted(&[(4, "EXTERNAL"), (1, "INTERNAL")]).into(),
-            format!("{place} {}", transport.to_lowercase().replace('_', " ")).into(),
+            name.clone().into(),
+            folding::name(&name).into(),
             bot.clone().map(|bot| format!("@{bot}")).into(),
             bot.into(),
             mail.then_some("imap.example.org").into(),
@@ -472,7 +478,8 @@ async fn contacts(
     let count = (volume.conversations.div_ceil(2) as usize).max(1);
     let ids = bulk.ids("contacts", count).await?;
     let identities = bulk.ids("identities", count).await?;
-    let mut people = Sheet::new("contacts", &["organization_id", "id", "name", "created_at", "updated_at"]);
+    let mut people =
+        Sheet::new("contacts", &["organization_id", "id", "name", "name_folded", "created_at", "updated_at"]);
     let mut addresses = Sheet::new(
         "identities",
         &[
@@ -482,7 +489,9 @@ async fn contacts(
             "channel_id",
             "transport",
             "origin_id",
+            "origin_id_folded",
             "display_name",
+            "display_name_folded",
             "created_at",
             "updated_at",
             "last_seen_at",
@@ -500,7 +509,15 @@ async fn contacts(
             "TELEGRAM" => format!("{}", 500_000_000 + id),
             _ => format!("U{id:09}"),
         };
-        people.push([org.0.into(), id.into(), name.clone().into(), at.into(), at.into()]);
+        let folded = folding::name(&name);
+        people.push([
+            org.0.into(),
+            id.into(),
+            name.clone().into(),
+            folded.clone().into(),
+            at.into(),
+            at.into(),
+        ]);
         addresses.push([
             org.0.into(),
             identity.into(),
@@ -508,7 +525,9 @@ async fn contacts(
             channel.id.into(),
             channel.transport.into(),
             origin.clone().into(),
+            folding::name(&origin).into(),
             name.clone().into(),
+            folded.into(),
             at.into(),
             at.into(),
             (volume.until.0 - random.between(0, 20 * DAY)).into(),

@@ -50,8 +50,7 @@ async fn the_notified_conversation_shows_in_short_form() {
     let agent = app.agent().await;
     let channel = connect(&app, bot(agent)).await;
     let conversation = app.conversation(agent).await;
-    let sql = "INSERT INTO contacts (organization_id, name, created_at, updated_at) VALUES ($1, 'Ada', 0, 0) RETURNING id";
-    let contact: i64 = app.one(sql, vec![app.org.into()]).await;
+    let contact = app.contact("Ada").await;
     let sql = "UPDATE conversations SET title = 'Invoices', contact_id = $2 WHERE id = $1";
     app.execute(sql, vec![conversation.into(), contact.into()]).await;
     let shown = sets(&app, &channel, json!({"notify_conversation_id": conversation})).await;

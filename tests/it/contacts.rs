@@ -1,5 +1,6 @@
 //! Contacts and their addresses.
 
+use muster::base::folding;
 use serde_json::{Value, json};
 
 use crate::harness::TestApp;
@@ -13,12 +14,15 @@ const UPDATE: &str = "mutation($o: Id!, $c: Id!, $i: UpdateContactInput!) {
 const DELETE: &str = "mutation($o: Id!, $c: Id!) { deleteContact(orgId: $o, id: $c) }";
 
 async fn contact(app: &TestApp, name: &str, origin: &str) -> i64 {
-    let sql = "INSERT INTO contacts (organization_id, name, created_at, updated_at) VALUES ($1, $2, 0, 0) RETURNING id";
-    let id: i64 = app.one(sql, vec![app.org.into(), name.into()]).await;
-    let sql = "INSERT INTO identities (organization_id, contact_id, transport, origin_id, display_name, created_at, \
-               updated_at) VALUES ($1, $2, 'EMAIL', $3, $4, 0, 0)";
+    let id = app.contact(name).await;
+    let sql = "INSERT INTO identities (organization_id, contact_id, transport, origin_id, origin_id_folded, display_name, \
+               display_name_folded, created_at, updated_at) VALUES ($1, $2, 'EMAIL', $3, $4, $5, $6, 0, 0)";
     let display = format!("{name} at work");
-    app.execute(sql, vec![app.org.into(), id.into(), origin.into(), display.into()]).await;
+    let folded = [folding::name(origin), folding::name(&display)];
+    let [origin_folded, display_folded] = folded.map(Into::into);
+    let values =
+        vec![app.org.into(), id.into(), origin.into(), origin_folded, display.into(), display_folded];
+    app.execute(sql, values).await;
     id
 }
 

@@ -285,8 +285,8 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
 /// descriptions multiplies. Answers with one of them.
 async fn multiplying(app: &TestApp, bytes: usize) -> i64 {
     let agent = app.agent().await;
-    let more = "INSERT INTO agents (organization_id, server_id, image_id, name, created_at, updated_at) \
-                SELECT organization_id, server_id, image_id, name || $2, created_at, updated_at FROM agents WHERE id = $1";
+    let more = "INSERT INTO agents (organization_id, server_id, image_id, name, name_folded, created_at, updated_at) \
+                SELECT organization_id, server_id, image_id, name || $2, name_folded || $2, created_at, updated_at FROM agents WHERE id = $1";
     for n in 1..20 {
         app.execute(more, vec![agent.into(), format!(" {n}").into()]).await;
     }

@@ -39,6 +39,7 @@ mod events;
 mod faults_clients;
 mod faults_database;
 mod faults_locks;
+mod folding;
 mod graphql_documents;
 mod graphql_http;
 mod graphql_peers;

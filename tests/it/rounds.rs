@@ -92,8 +92,8 @@ async fn expired_rows_are_removed_and_nothing_else_is() {
                SELECT $1, 'ACTION', 'x', 'RESOLVED', 'APPROVED', id, 0, 0 FROM service_tokens WHERE name = '0'";
     app.execute(sql, vec![org.into()]).await;
     for (n, end) in [now - 91 * DAY, now - DAY].into_iter().enumerate() {
-        let sql = "INSERT INTO invitations (organization_id, email, role, token_hash, created_at, expires_at) \
-                   VALUES ($1, $2, 'VIEWER', $3, 0, $4)";
+        let sql = "INSERT INTO invitations (organization_id, email, email_folded, role, token_hash, created_at, expires_at) \
+                   VALUES ($1, $2, $2, 'VIEWER', $3, 0, $4)";
         let (email, hash) = (format!("{n}@example.org"), vec![200 + u8::try_from(n).unwrap(); 32]);
         app.execute(sql, vec![org.into(), email.into(), hash.into(), end.into()]).await;
     }
@@ -153,8 +153,7 @@ async fn a_page_computes_nothing_for_skipped_rows() {
         app.conversation(agent).await;
     }
     // Counts how often a conversation's contact is looked up.
-    let sql = "INSERT INTO contacts (organization_id, name, created_at, updated_at) VALUES ($1, 'Ann', 0, 0)";
-    app.execute(sql, vec![app.org.into()]).await;
+    app.contact("Ann").await;
     for sql in [
         "UPDATE conversations SET contact_id = (SELECT id FROM contacts)",
         "CREATE SEQUENCE looks",

@@ -6,7 +6,7 @@ use muster::{
 };
 use serde_json::json;
 
-use crate::harness::TestApp;
+use crate::{folding, harness::TestApp};
 
 const VOLUME: Volume = Volume {
     agents: 12,
@@ -92,6 +92,7 @@ async fn a_second_run_adds_to_the_first() {
     assert_eq!(count(&app, "SELECT COUNT(*) FROM agents").await, 24);
     assert_eq!(count(&app, "SELECT COUNT(DISTINCT name) FROM agents").await, 24);
     assert_eq!(count(&app, "SELECT COUNT(*) FROM messages").await, 1_800);
+    folding::is_kept(&app, "seeding").await;
     // Records created by operations afterwards don't collide with seeded ids.
     app.agent().await;
 }

@@ -301,8 +301,8 @@ async fn conversations_are_seen_over_server_sent_events() {
 async fn a_sockets_operations_share_one_budget_and_return_it() {
     let app = TestApp::start().await;
     let first = app.agent().await;
-    let more = "INSERT INTO agents (organization_id, server_id, image_id, name, created_at, updated_at) \
-                SELECT organization_id, server_id, image_id, name || $2, created_at, updated_at FROM agents WHERE id = $1";
+    let more = "INSERT INTO agents (organization_id, server_id, image_id, name, name_folded, created_at, updated_at) \
+                SELECT organization_id, server_id, image_id, name || $2, name_folded || $2, created_at, updated_at FROM agents WHERE id = $1";
     for n in 1..20 {
         app.execute(more, vec![first.into(), format!(" {n}").into()]).await;
     }

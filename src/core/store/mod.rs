@@ -7,8 +7,8 @@
 pub mod backup;
 mod connections;
 mod db;
+mod folded;
 mod links;
-mod names;
 mod owner;
 mod patch;
 mod scoped;
@@ -19,8 +19,8 @@ mod words;
 
 pub use connections::{Connections, Driver};
 pub use db::Db;
+pub use folded::{holding, holds};
 pub use links::{Link, Relinked, linked, relink};
-pub use names::Word;
 pub use owner::Owner;
 pub(crate) use patch::patch_all;
 pub use patch::{patch, patch_required};

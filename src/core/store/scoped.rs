@@ -24,21 +24,43 @@ pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
     found.lock(LockType::NoKeyUpdate)
 }
 
-/// What sea-orm requires of an entity apart from its columns.
+/// What sea-orm requires of an entity apart from its columns, and which of them are the folded form of another
+/// (`email_folded = folding::address(email)`). Those are written here, together with the column they are made from.
 macro_rules! entity {
     () => {
+        $crate::core::store::entity!(@relations);
+
+        impl sea_orm::ActiveModelBehavior for ActiveModel {}
+    };
+    (@relations) => {
         /// Relations are loaded by the read path, never through sea-orm.
         #[derive(Clone, Copy, Debug, sea_orm::EnumIter, sea_orm::DeriveRelation)]
         pub enum Relation {}
+    };
+    ($($folded:ident = folding::$fold:ident($from:ident)),+) => {
+        $crate::core::store::entity!(@relations);
 
-        impl sea_orm::ActiveModelBehavior for ActiveModel {}
+        #[sea_orm::prelude::async_trait::async_trait]
+        impl sea_orm::ActiveModelBehavior for ActiveModel {
+            async fn before_save<C>(mut self, _: &C, _: bool) -> Result<Self, sea_orm::DbErr>
+            where
+                C: sea_orm::ConnectionTrait,
+            {
+                $(
+                    if let sea_orm::Set(from) = &self.$from {
+                        self.$folded = sea_orm::Set($crate::base::folding::$fold(from));
+                    }
+                )+
+                Ok(self)
+            }
+        }
     };
 }
 
 /// The same for an entity with a column `organization_id`.
 macro_rules! tenant_entity {
-    () => {
-        $crate::core::store::entity!();
+    ($($folded:tt)*) => {
+        $crate::core::store::entity!($($folded)*);
 
         impl $crate::core::store::TenantEntity for Entity {
             const ORG: Column = Column::OrganizationId;

@@ -24,6 +24,8 @@ pub mod agents {
         pub server_id: ServerId,
         pub image_id: ImageId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         pub description: Option<String>,
         pub role: Option<String>,
         pub status: AgentStatus,
@@ -99,5 +101,5 @@ pub mod agents {
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }

@@ -80,6 +80,7 @@ fn empty(tx: &Tx, agent_id: AgentId, transport: Transport) -> Model {
         scope: ChannelScope::External,
         direction: ChannelDirection::Bidirectional,
         name: String::new(),
+        name_folded: String::new(),
         target: None,
         bot_username: None,
         bot_token_sealed: None,

@@ -24,6 +24,8 @@ pub mod channels {
         pub scope: ChannelScope,
         pub direction: ChannelDirection,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         /// The bot's handle, or the label of a destination.
         pub target: Option<String>,
         pub bot_username: Option<String>,
@@ -80,7 +82,7 @@ pub mod channels {
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }
 
 /// Who may write to a channel. Where senders merely claim an identity, an empty list admits nobody.
@@ -126,6 +128,8 @@ pub mod contacts {
         #[sea_orm(primary_key)]
         pub id: ContactId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         pub note: Option<String>,
         pub avatar_version: Option<i64>,
         pub created_at: Timestamp,
@@ -133,5 +137,5 @@ pub mod contacts {
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }

@@ -1,12 +1,15 @@
 //! Lists of conversations: filters and order (specification, operation 11).
 
-use super::graphql::{CHANNEL_NAME, CONTACT_NAME, Conversation};
+use super::graphql::Conversation;
 use crate::{
     base::{
         enums::{ConversationSort, ConversationStatus, SortOrder},
         ids::{AgentId, ChannelId, ContactId, ConversationId},
     },
-    core::{access::Scope, store::Word},
+    core::{
+        access::Scope,
+        store::{holding, holds},
+    },
     read::Rows,
 };
 
@@ -64,23 +67,27 @@ fn order_by(sort: ConversationSort, order: SortOrder) -> String {
         ConversationSort::Created => format!("t.created_at {way}"),
         ConversationSort::Status => format!("t.status {way}"),
         ConversationSort::Model => format!("t.model {way} NULLS LAST"),
-        ConversationSort::Contact => format!("lower({CONTACT_NAME}) {way} NULLS LAST"),
-        ConversationSort::Channel => format!("lower({CHANNEL_NAME}) {way} NULLS LAST"),
-        ConversationSort::Agent => format!(
-            "(SELECT lower(n.name) FROM agents n WHERE n.organization_id = t.organization_id AND n.id = t.agent_id) {way}"
-        ),
+        ConversationSort::Contact => by_name("contacts", "t.contact_id", way),
+        ConversationSort::Channel => by_name("channels", "t.channel_id", way),
+        ConversationSort::Agent => by_name("agents", "t.agent_id", way),
     };
     format!("{by}, t.id {way}")
+}
+
+/// Sorts by the name of the record that `id` names.
+fn by_name(table: &str, id: &str, way: &str) -> String {
+    format!(
+        "(SELECT n.name_folded FROM {table} n WHERE n.organization_id = t.organization_id AND n.id = {id}) {way} NULLS LAST"
+    )
 }
 
 /// Only conversations whose contact's or channel's name contains `word`. Each name is searched once, because a
 /// contact has many conversations.
 fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
-    let word = Word::new(word);
-    let holds = word.in_name("n.name");
+    let (holds, word) = (holds("n.name_folded"), holding(word));
     let condition = format!(
         "(t.contact_id IN (SELECT n.id FROM contacts n WHERE n.organization_id = $1 AND {holds}) \
          OR t.channel_id IN (SELECT n.id FROM channels n WHERE n.organization_id = $1 AND {holds}))"
     );
-    rows.filter(&condition, word.values(2))
+    rows.filter(&condition, [word.clone().into(), word.into()])
 }

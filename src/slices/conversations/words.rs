@@ -1,8 +1,7 @@
 //! Words: turns the text of a message into tokens for the search index.
 //!
-//! Text is folded here and nowhere else, so that SQLite and PostgreSQL find the same. A token consists of
-//! letters and digits (with vowel signs, in scripts that have them), so it can't contain a space, a quote, or
-//! an operator of either query language.
+//! Words are folded (`src/base/folding.rs`). A token consists of letters and digits (with vowel signs, in scripts that
+//! have them), so it can't contain a space, a quote, or an operator of either query language.
 //!
 //! Scripts without spaces between words (Chinese, Japanese, Thai) are cut into single characters. Adjacent
 //! tokens are therefore also indexed as pairs, so that a search for two characters finds them only side by
@@ -14,10 +13,13 @@ use std::{
 };
 
 use serde_json::Value;
-use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::base::{enums::MessageKind, ids::ConversationId};
+use crate::base::{
+    enums::MessageKind,
+    folding::{Folded, fold},
+    ids::ConversationId,
+};
 
 /// The most characters of a word that the index stores. Longer words are told apart when a hit is highlighted.
 const TOKEN_CHARS: usize = 64;
@@ -76,9 +78,9 @@ pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> Con
         for (at, c) in word.char_indices() {
             let range = start + at..start + at + c.len_utf8();
             fold(c, |folded| match folded {
-                Folded::Part(part) => token.push(part, &range),
+                Folded::Letter(letter) => token.push(letter, &range),
                 Folded::Silent => token.extend(&range),
-                Folded::Gap => token.flush(&mut found),
+                Folded::Other(_) => token.flush(&mut found),
             });
         }
         token.flush(&mut found);
@@ -117,58 +119,6 @@ impl Token {
         }
         self.text.clear();
     }
-}
-
-/// What a character means for a token.
-enum Folded {
-    /// Part of it: a letter or digit.
-    Part(char),
-    /// Skipped: an accent on the letter before.
-    Silent,
-    /// Its end.
-    Gap,
-}
-
-fn fold(c: char, mut emit: impl FnMut(Folded)) {
-    for decomposed in std::iter::once(c).nfkd() {
-        for lower in decomposed.to_lowercase() {
-            // Letters that don't decompose, written the way people without them on their keyboard write them.
-            let plain = match lower {
-                'ß' => "ss",
-                'æ' => "ae",
-                'œ' => "oe",
-                'ø' => "o",
-                'đ' | 'ð' => "d",
-                'ł' => "l",
-                'þ' => "th",
-                'ı' => "i",
-                'ς' => "σ",
-                _ if is_accent(lower) => {
-                    emit(Folded::Silent);
-                    continue;
-                }
-                _ if lower.is_alphanumeric() || unicode_normalization::char::is_combining_mark(lower) => {
-                    emit(Folded::Part(lower));
-                    continue;
-                }
-                _ => {
-                    emit(Folded::Gap);
-                    continue;
-                }
-            };
-            plain.chars().for_each(|c| emit(Folded::Part(c)));
-        }
-    }
-}
-
-/// Marks that change how a letter sounds, not which letter it is. Vowel signs of Indic scripts and voiced marks
-/// of kana are excluded, because without them words would become other words.
-fn is_accent(c: char) -> bool {
-    matches!(c,
-        '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}'..='\u{5c2}'
-        | '\u{5c4}'..='\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}' | '\u{670}'
-        | '\u{6d6}'..='\u{6dc}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{200c}'..='\u{200d}' | '\u{ad}')
 }
 
 /// The text of a message, for reading and for search.

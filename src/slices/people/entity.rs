@@ -12,8 +12,10 @@ pub mod users {
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: UserId,
-        /// As typed. Unique regardless of case.
+        /// As typed.
         pub email: String,
+        /// Written with the address; unique.
+        pub email_folded: String,
         pub name: String,
         /// Argon2id in PHC format. Null until the person sets a password.
         pub password_hash: Option<String>,
@@ -29,7 +31,7 @@ pub mod users {
         pub updated_at: Timestamp,
     }
 
-    crate::core::store::entity!();
+    crate::core::store::entity!(email_folded = folding::address(email));
 }
 
 /// Memberships: which user belongs to which organization, in which role.
@@ -173,6 +175,8 @@ pub mod invitations {
         #[sea_orm(primary_key)]
         pub id: InvitationId,
         pub email: String,
+        /// Written with the address.
+        pub email_folded: String,
         pub role: Role,
         pub token_hash: Vec<u8>,
         pub invited_by: Option<UserId>,
@@ -185,5 +189,5 @@ pub mod invitations {
         pub sent_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(email_folded = folding::address(email));
 }

@@ -21,11 +21,12 @@ use super::{
     links,
     members::{add_to, require_reach},
     throttle::{self, Key},
-    users::{blank, by_email, by_id, folded, is_email},
+    users::{blank, by_email, by_id, is_email},
 };
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
+        folding,
         ids::{InvitationId, OrgId, UserId},
         permission::Role,
         plain::{NAME_RULE, is_name},
@@ -91,6 +92,7 @@ pub async fn invite(
         organization_id: Set(scope.org),
         id: NotSet,
         email: Set(email.to_owned()),
+        email_folded: NotSet,
         role: Set(role),
         token_hash: Set(hash.as_bytes().to_vec()),
         invited_by: Set(scope.request.caller.user()),
@@ -120,7 +122,7 @@ async fn check_new(tx: &Tx, email: &str) -> Result<()> {
     for row in open_ones(tx).await? {
         if row.expires_at <= tx.now {
             end(tx, row).await?;
-        } else if folded(&row.email) == folded(email) {
+        } else if row.email_folded == folding::address(email) {
             let detail = "This address already has an open invitation. Send that one again.";
             return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
         }
@@ -411,15 +413,12 @@ async fn take(tx: &Tx, id: InvitationId, token: &SecretString, user: UserId) -> 
 /// them.
 #[expect(clippy::disallowed_methods, reason = "an address may be invited to several organizations")]
 pub(super) async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model>> {
-    use sea_orm::{ExprTrait, sea_query::Func};
-    let lower = Func::lower(Expr::col(invitations::Column::Email));
-    let found = invitations::Entity::find()
-        .filter(Expr::expr(lower).eq(Func::lower(Expr::val(email.trim()))))
+    Ok(invitations::Entity::find()
+        .filter(invitations::Column::EmailFolded.eq(folding::address(email)))
         .filter(invitations::Column::ExpiresAt.gt(core.clock.now()))
         .filter(is_open())
         .all(core.db.read())
-        .await?;
-    Ok(found.into_iter().filter(|invitation| folded(&invitation.email) == folded(email)).collect())
+        .await?)
 }
 
 /// Accepts an invitation for a person whose address a provider vouches for.

@@ -16,9 +16,9 @@ use std::{net::IpAddr, time::Duration};
 use sea_orm::{ConnectionTrait, Statement};
 use sha2::{Digest, Sha256};
 
-use super::users::folded;
 use crate::{
     base::{
+        folding,
         ids::UserId,
         network,
         numerals::counted,
@@ -73,12 +73,12 @@ impl Key {
 
     /// Attempts at one account's password from one IP address.
     pub(super) fn pair(email: &str, ip: Option<IpAddr>) -> Self {
-        Self::new("pair", &format!("{} {}", network(ip), folded(email)))
+        Self::new("pair", &format!("{} {}", network(ip), folding::address(email)))
     }
 
     /// Attempts at one account's password from anywhere.
     pub(super) fn account(email: &str) -> Self {
-        Self::new("account", &folded(email))
+        Self::new("account", &folding::address(email))
     }
 
     /// Attempts from one IP address, at anything.
@@ -103,14 +103,14 @@ impl Key {
 
     /// Mails that callers have sent to an e-mail address.
     pub(super) fn mail(email: &str) -> Self {
-        Self::new("mail", &folded(email))
+        Self::new("mail", &folding::address(email))
     }
 
     /// Mails with a password link for an e-mail address. Counted apart from other mails: inviting an address,
     /// or asking to change to it, is charged even if no mail is sent, and must not keep its owner from getting
     /// back in.
     pub(super) fn reset(email: &str) -> Self {
-        Self::new("reset", &folded(email))
+        Self::new("reset", &folding::address(email))
     }
 
     fn rule(&self) -> Rule {

@@ -3,7 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use muster::{
-    base::ids::{ImageId, ServerId},
+    base::{
+        folding,
+        ids::{ImageId, ServerId},
+    },
     core::access::token::{Token, TokenKind},
     slices::{
         agents::{self, CreateAgentInput},
@@ -91,8 +94,8 @@ async fn add_person(
     let email = format!("{name}@example.com");
     let (column, place) = if id.is_some() { ("id, ", "$5, ") } else { ("", "") };
     let sql = format!(
-        "INSERT INTO users ({column}email, name, email_confirmed_at, created_at, updated_at) \
-         VALUES ({place}$1, $2, $3, $4, $4) RETURNING id"
+        "INSERT INTO users ({column}email, email_folded, name, email_confirmed_at, created_at, updated_at) \
+         VALUES ({place}$1, $1, $2, $3, $4, $4) RETURNING id"
     );
     let mut values = vec![text(&email), text(name), confirmed.then_some(now).into(), now.into()];
     values.extend(id.map(Value::from));
@@ -209,6 +212,15 @@ impl TestApp {
             model_override: None,
         };
         agents::create(scope, new).await.unwrap().0
+    }
+
+    /// A contact without an identity.
+    pub async fn contact(&self, name: &str) -> i64 {
+        let sql = "INSERT INTO contacts (organization_id, name, name_folded, created_at, updated_at) \
+                   VALUES ($1, $2, $3, $4, $4) RETURNING id";
+        let (name, now) = (name.to_owned(), self.clock.now().0);
+        let values = vec![self.org.into(), name.clone().into(), folding::name(&name).into(), now.into()];
+        self.one(sql, values).await
     }
 
     /// An open conversation with an agent, without contact, channel, or messages.

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
+use muster::base::folding;
 use sea_orm::Value;
 use serde_json::{Value as Json, json};
 
@@ -62,6 +63,16 @@ struct Filler<'a> {
 /// A row to insert: columns and values.
 type Row = Vec<(&'static str, Value)>;
 
+/// What is kept folded as well: table, column, its folded form, and how it is folded.
+const FOLDED: [(&str, &str, &str, fn(&str) -> String); 6] = [
+    ("agents", "name", "name_folded", folding::name),
+    ("channels", "name", "name_folded", folding::name),
+    ("contacts", "name", "name_folded", folding::name),
+    ("identities", "origin_id", "origin_id_folded", folding::name),
+    ("identities", "display_name", "display_name_folded", folding::name),
+    ("invitations", "email", "email_folded", folding::address),
+];
+
 fn text(text: impl Into<String>) -> Value {
     text.into().into()
 }
@@ -99,6 +110,12 @@ impl Filler<'_> {
 
     fn statement(&self, table: &str, mut row: Row) -> (String, Vec<Value>) {
         row.push(("organization_id", self.org.into()));
+        for (_, column, folded, fold) in FOLDED.iter().filter(|(of, ..)| *of == table) {
+            let given = row.iter().find(|(name, _)| name == column).map(|(_, value)| value.clone());
+            if let Some(Value::String(Some(given))) = given {
+                row.push((folded, fold(&given).into()));
+            }
+        }
         let columns: Vec<&str> = row.iter().map(|(column, _)| *column).collect();
         let places: Vec<String> = (1..=row.len()).map(|place| format!("${place}")).collect();
         let sql = format!("INSERT INTO {table} ({}) VALUES ({})", columns.join(", "), places.join(", "));

@@ -12,7 +12,7 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    core::store::Word,
+    core::store::{holding, holds},
     fields::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, name, range},
@@ -104,7 +104,7 @@ impl ContactQuery {
     ) -> Answer<Page<Contact>> {
         answer(async {
             let rows = matching(Rows::of(&ctx.enter(org_id).await?), search.as_deref());
-            Ok(Page::numbered(rows.order_by("t.name, t.id"), page, limit))
+            Ok(Page::numbered(rows.order_by("t.name_folded, t.id"), page, limit))
         })
         .await
     }
@@ -119,15 +119,15 @@ impl ContactQuery {
 /// Contacts whose name or one of whose addresses contains `search`.
 fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
     let Some(search) = search.map(str::trim).filter(|search| !search.is_empty()) else { return rows };
-    let word = Word::new(search);
+    let word = holding(search);
     let condition = format!(
         "({} OR EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = t.organization_id AND i.contact_id = t.id \
          AND ({} OR {})))",
-        word.in_name("t.name"),
-        word.in_name("i.origin_id"),
-        word.in_name("i.display_name"),
+        holds("t.name_folded"),
+        holds("i.origin_id_folded"),
+        holds("i.display_name_folded"),
     );
-    rows.filter(&condition, word.values(3))
+    rows.filter(&condition, [word.clone().into(), word.clone().into(), word.into()])
 }
 
 /// Changing contacts.

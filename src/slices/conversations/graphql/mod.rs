@@ -11,5 +11,5 @@ pub use self::{
         UpdateConversationInput, UploadAttachmentInput,
     },
     query::{ConversationQuery, MessageHit, MessageSearch},
-    records::{Attachment, CHANNEL_NAME, CONTACT_NAME, Conversation, LastMessage, Message, MessageDelivery},
+    records::{Attachment, Conversation, LastMessage, Message, MessageDelivery},
 };

@@ -21,10 +21,10 @@ use crate::{
 };
 
 /// SQL for the name of the conversation's contact. `t` is the conversation.
-pub const CONTACT_NAME: &str =
+const CONTACT_NAME: &str =
     "(SELECT n.name FROM contacts n WHERE n.organization_id = t.organization_id AND n.id = t.contact_id)";
 /// SQL for the name of the conversation's channel. `t` is the conversation.
-pub const CHANNEL_NAME: &str =
+const CHANNEL_NAME: &str =
     "(SELECT n.name FROM channels n WHERE n.organization_id = t.organization_id AND n.id = t.channel_id)";
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.conversation_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
 
