@@ -10,9 +10,10 @@ use crate::fields::Catalogue;
 #[derive(MergedObject, Default)]
 pub struct Query(
     crate::slices::orgs::graphql::OrganizationQuery,
-    crate::slices::people::graphql::PeopleQuery,
-    crate::slices::people::account::AccountQuery,
+    crate::slices::people::graphql::MembershipQuery,
+    crate::slices::people::session::SessionQuery,
     crate::slices::people::oidc::OidcQuery,
+    crate::slices::service_tokens::graphql::ServiceTokenQuery,
     crate::slices::servers::graphql::ServerQuery,
     crate::slices::agents::graphql::AgentQuery,
     crate::slices::channels::graphql::ChannelQuery,
@@ -30,10 +31,11 @@ pub struct Query(
 #[derive(MergedObject, Default)]
 pub struct Mutation(
     crate::slices::orgs::graphql::OrganizationMutation,
-    crate::slices::people::graphql::PeopleMutation,
+    crate::slices::people::graphql::MembershipMutation,
+    crate::slices::people::session::SessionMutation,
     crate::slices::people::account::AccountMutation,
-    crate::slices::people::own::OwnMutation,
     crate::slices::people::oidc::OidcMutation,
+    crate::slices::service_tokens::graphql::ServiceTokenMutation,
     crate::slices::servers::graphql::ServerMutation,
     crate::slices::agents::graphql::AgentMutation,
     crate::slices::channels::graphql::ChannelMutation,

@@ -13,7 +13,7 @@ use crate::{
     core::access::Scope,
     slices::{
         orgs,
-        people::{self, NewToken, OVERLAP},
+        service_tokens::{self, NewToken, OVERLAP},
     },
 };
 
@@ -102,7 +102,7 @@ impl Create {
         let permissions = if self.all { core.policy.token_cap().iter().collect() } else { self.permission };
         let expires_at = self.expires_at.map_or(MaybeUndefined::Undefined, MaybeUndefined::Value);
         let new = NewToken { name: self.name, permissions, expires_at };
-        let (id, token) = people::create_token(&Scope::system(&core, org), new).await?;
+        let (id, token) = service_tokens::create(&Scope::system(&core, org), new).await?;
         core.shut_down().await;
         Ok(Output::of(json!({ "token": token.expose_secret(), "id": id, "organization_id": org })))
     }
@@ -112,7 +112,7 @@ impl List {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open().await?;
         let org = orgs::find(&core, &self.org).await?;
-        let tokens = people::tokens(&Scope::system(&core, org)).await?;
+        let tokens = service_tokens::list(&Scope::system(&core, org)).await?;
         core.shut_down().await;
         let mut text: String = tokens.iter().map(in_words).collect();
         if text.is_empty() {
@@ -146,7 +146,7 @@ impl Rotate {
         let core = cli.open().await?;
         let org = orgs::find(&core, &self.org).await?;
         let (scope, overlap) = (Scope::system(&core, org), Duration::from_secs(self.overlap));
-        let token = people::rotate_token(&scope, TokenId(self.id), overlap).await?;
+        let token = service_tokens::rotate(&scope, TokenId(self.id), overlap).await?;
         core.shut_down().await;
         Ok(Output::of(json!({ "token": token.expose_secret(), "id": self.id, "organization_id": org })))
     }
@@ -156,7 +156,7 @@ impl Revoke {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open().await?;
         let org = orgs::find(&core, &self.org).await?;
-        people::revoke_token(&Scope::system(&core, org), TokenId(self.id)).await?;
+        service_tokens::revoke(&Scope::system(&core, org), TokenId(self.id)).await?;
         core.shut_down().await;
         Ok(Output::of(json!({ "id": self.id, "organization_id": org, "revoked": true })))
     }

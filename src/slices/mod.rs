@@ -17,4 +17,5 @@ pub mod orgs;
 pub mod people;
 pub mod policies;
 pub mod servers;
+pub mod service_tokens;
 pub mod skills;

@@ -209,11 +209,9 @@ async fn with_replica(app: &TestApp, work: impl AsyncFnOnce(&Arc<Core>)) {
     }
 }
 
+/// SQLite really deletes.
 #[tokio::test]
-async fn a_sealer_does_not_rescan_rows_kept_by_a_long_snapshot() {
-    if !is_postgres() {
-        return; // SQLite really deletes.
-    }
+async fn postgres_a_sealer_does_not_rescan_rows_kept_by_a_long_snapshot() {
     let app = TestApp::start().await;
     let backup = connect(app.core.config.database.url.expose_secret()).await;
     let backup = backup.begin().await.unwrap();

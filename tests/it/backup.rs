@@ -10,13 +10,10 @@ use std::{
 
 use muster::core::store::backup::{backup, restore};
 
-use crate::harness::{TestApp, config, is_postgres};
+use crate::harness::{TestApp, config};
 
 #[tokio::test]
-async fn a_policy_file_replaced_during_a_backup_does_not_spoil_it() {
-    if is_postgres() {
-        return;
-    }
+async fn sqlite_a_policy_file_replaced_during_a_backup_does_not_spoil_it() {
     let (app, policies) = TestApp::with_policy_folder().await;
     let orgs = policies.path().join("orgs");
     fs::create_dir_all(&orgs).unwrap();

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use muster::core::audit;
 use serde_json::{Value, json};
 
-use crate::harness::{TestApp, is_postgres, muster};
+use crate::harness::{TestApp, muster};
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -166,10 +166,7 @@ async fn a_refused_command_writes_and_replaces_no_file() {
 }
 
 #[tokio::test]
-async fn failed_backups_and_restores_leave_nothing_behind() {
-    if is_postgres() {
-        return;
-    }
+async fn sqlite_failed_backups_and_restores_leave_nothing_behind() {
     let app = TestApp::start().await;
     let names = |folder: &Path| -> Vec<_> {
         let mut names: Vec<_> =

@@ -2,7 +2,7 @@
 
 use muster::core::store::Db;
 
-use crate::harness::{Postgres, config, is_postgres};
+use crate::harness::{Postgres, config};
 
 /// Whether the connection is encrypted, according to the server.
 async fn is_encrypted(url: &str) -> anyhow::Result<bool> {
@@ -14,10 +14,7 @@ async fn is_encrypted(url: &str) -> anyhow::Result<bool> {
 }
 
 #[tokio::test]
-async fn the_database_is_reached_over_tls_and_must_prove_its_identity() {
-    if is_postgres() {
-        return; // It starts its own server; once is enough.
-    }
+async fn once_the_database_is_reached_over_tls_and_must_prove_its_identity() {
     let (postgres, other) = (Postgres::start_with_tls(), Postgres::start_with_tls());
     let root = |of: &Postgres| format!("sslrootcert={}", of.certificate().display());
     let verified = format!("sslmode=verify-full&{}", root(&postgres));

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, TestApp, is_postgres};
+use crate::harness::{Answer, TestApp};
 
 #[tokio::test]
 async fn every_answer_carries_a_request_id_and_a_good_one_is_kept() {
@@ -54,11 +54,9 @@ async fn a_body_over_the_limit_is_refused_on_either_face() {
     assert_eq!((answer.status, answer.code().as_str()), (413, "PAYLOAD_TOO_LARGE"));
 }
 
+/// SQLite has no server that could hang up.
 #[tokio::test]
-async fn a_read_on_a_dead_connection_retries_on_a_new_one() {
-    if !is_postgres() {
-        return; // SQLite has no server that could hang up.
-    }
+async fn postgres_a_read_on_a_dead_connection_retries_on_a_new_one() {
     let app = TestApp::start().await;
     let path = format!("/v1/org/{}", app.org);
     app.owner.get(&path).await.expect(200);

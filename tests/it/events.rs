@@ -16,7 +16,7 @@ use muster::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::harness::{Actor, Program, Socket, TestApp, empty_database, is_postgres};
+use crate::harness::{Actor, Program, Socket, TestApp, empty_database};
 
 const CHANGES: &str =
     "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { kind id op } }";
@@ -164,12 +164,9 @@ fn every_kind_of_record_names_its_view_permission() {
     }
 }
 
+/// An SQLite database has one process.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_on_one_replica_is_heard_on_the_other() {
-    if !is_postgres() {
-        // An SQLite database has one process.
-        return;
-    }
+async fn postgres_a_change_on_one_replica_is_heard_on_the_other() {
     let shared = tempfile::tempdir().unwrap();
     let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));
     let program = || {

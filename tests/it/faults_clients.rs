@@ -41,10 +41,7 @@ async fn rest(stream: &mut TcpStream, seconds: u64) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_silent_connections_keep_nobody_out() {
-    if is_postgres() {
-        return;
-    }
+async fn once_ten_thousand_silent_connections_keep_nobody_out() {
     let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
     let mut silent = Vec::new();
     for _ in 0..10_000 {
@@ -64,10 +61,7 @@ async fn ten_thousand_silent_connections_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_are_limited_by_the_settings() {
-    if is_postgres() {
-        return;
-    }
+async fn once_connections_are_limited_by_the_settings() {
     let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_CONNECTIONS", "4")]);
     let mut silent = Vec::new();
     for _ in 0..4 {
@@ -84,10 +78,7 @@ async fn connections_are_limited_by_the_settings() {
 
 /// With fewer descriptors than allowed connections, the service accepts fewer and stays alive.
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_never_take_the_last_descriptors() {
-    if is_postgres() {
-        return;
-    }
+async fn once_connections_never_take_the_last_descriptors() {
     let (program, tenant, _) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
     let serving = program.serve_within("--nofile=400");
     let mut silent = Vec::new();
@@ -103,10 +94,7 @@ async fn connections_never_take_the_last_descriptors() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dripping_clients_are_cut_off_and_others_are_answered() {
-    if is_postgres() {
-        return;
-    }
+async fn once_dripping_clients_are_cut_off_and_others_are_answered() {
     let (_program, tenant, serving) = impatient(&[]);
     let mut heads = TcpStream::connect(serving.address()).await.unwrap();
     heads.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n").await.unwrap();
@@ -186,10 +174,7 @@ fn a_transaction_dropped_at_the_very_end_closes_its_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopping_service_finishes_what_it_began() {
-    if is_postgres() {
-        return;
-    }
+async fn once_a_stopping_service_finishes_what_it_began() {
     let (program, tenant, mut serving) = impatient(&[("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "10")]);
     let body = r#"{"name":"begun before"}"#;
     let mut client = TcpStream::connect(serving.address()).await.unwrap();

@@ -14,7 +14,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{Answer, TestApp, connect, is_postgres};
+use crate::harness::{Answer, TestApp, connect};
 
 /// The new description of a skill makes the database raise the error it names.
 const SAYS: &str = "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
@@ -23,11 +23,9 @@ const SAYS: &str = "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $
                     RETURN NEW; END $$; \
                     CREATE TRIGGER says BEFORE UPDATE ON skills FOR EACH ROW EXECUTE FUNCTION says()";
 
+/// SQLite has a single writer, so there are no deadlocks.
 #[tokio::test]
-async fn temporary_database_refusals_are_not_service_failures() {
-    if !is_postgres() {
-        return; // SQLite has a single writer, so there are no deadlocks.
-    }
+async fn postgres_temporary_database_refusals_are_not_service_failures() {
     let app = TestApp::start().await;
     app.expects_failures();
     let path = format!("/v1/org/{}/skill/{}", app.org, app.populate(1).await.skills[0]);
@@ -50,10 +48,7 @@ async fn temporary_database_refusals_are_not_service_failures() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_locked_forever_blocks_nobody_elsewhere() {
-    if !is_postgres() {
-        return;
-    }
+async fn postgres_a_row_locked_forever_blocks_nobody_elsewhere() {
     let app = TestApp::start().await;
     app.expects_failures();
     let skills = app.populate(2).await.skills;
@@ -78,11 +73,9 @@ async fn a_row_locked_forever_blocks_nobody_elsewhere() {
     assert_eq!((again.status, again.header("idempotent-replayed")), (200, ""), "{:#}", again.body);
 }
 
+/// Nothing blocks readers of SQLite.
 #[tokio::test]
-async fn an_organization_has_one_export_at_a_time() {
-    if !is_postgres() {
-        return; // Nothing blocks readers of SQLite.
-    }
+async fn postgres_an_organization_has_one_export_at_a_time() {
     let app = TestApp::start().await;
     let holder = connect(app.core.config.database.url.expose_secret()).await;
     let holder = holder.begin().await.unwrap();

@@ -205,10 +205,7 @@ async fn a_database_problem_is_reported_once_with_the_next_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_refusals_come_with_the_command_that_fixes_them() {
-    if !is_postgres() {
-        return;
-    }
+async fn postgres_postgres_refusals_come_with_the_command_that_fixes_them() {
     let server = Postgres::start();
     let program = |url: &str| Program::new(&[("MUSTER_DATABASE_URL", url), ("MUSTER_LOG", "off")]);
     let migrate = |url: &str| -> String {

@@ -112,12 +112,9 @@ async fn a_database_with_a_changed_migration_is_refused() {
     db.close().await;
 }
 
+/// SQLite has one process.
 #[tokio::test]
-async fn replicas_starting_together_migrate_once() {
-    if !is_postgres() {
-        // SQLite has one process.
-        return;
-    }
+async fn postgres_replicas_starting_together_migrate_once() {
     let place = tempfile::tempdir().unwrap();
     let url = empty_database(place.path()).await;
     let settings = config(place.path(), &url).database;
@@ -135,12 +132,9 @@ async fn replicas_starting_together_migrate_once() {
     }
 }
 
+/// SQLite has one process, which doesn't serve while it migrates.
 #[tokio::test]
-async fn a_migration_that_cannot_lock_its_table_gives_up_and_says_so() {
-    if !is_postgres() {
-        // SQLite has one process, which doesn't serve while it migrates.
-        return;
-    }
+async fn postgres_a_migration_that_cannot_lock_its_table_gives_up_and_says_so() {
     let place = tempfile::tempdir().unwrap();
     let url = empty_database(place.path()).await;
     let writer = connect(&url).await;

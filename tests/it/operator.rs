@@ -107,10 +107,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_modified_backup_is_not_restored() {
-    if is_postgres() {
-        return;
-    }
+async fn sqlite_a_modified_backup_is_not_restored() {
     let app = TestApp::start().await;
     let out = app.folder().join("muster.backup");
     assert!(muster(&["backup", "--out", out.to_str().unwrap()], &app.variables()).await.good());
@@ -260,11 +257,8 @@ async fn a_restore_plan_changes_nothing() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_new_installations_files_are_private_to_their_owner() {
+async fn sqlite_a_new_installations_files_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt;
-    if is_postgres() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let create = ["org", "create", "--name", "House", "--owner-email", "a@example.org", "--plan", "FREE"];

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::harness::{Actor, Program, empty_database, is_postgres};
+use crate::harness::{Actor, Program, empty_database};
 
 const LINE: &str = "mutation($o: Id!, $allow: Boolean!) { \
     allowPermission(orgId: $o, input: { role: OPERATOR, permission: \"conversation.view\", reason: \"on call\" }) \
@@ -28,12 +28,9 @@ async fn until(actor: &Actor, path: &str, status: u16) -> Duration {
     panic!("{path} is never answered {status}");
 }
 
+/// An SQLite database has one owner (`installation.rs`).
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_are_live_on_every_replica_from_database_or_folders() {
-    if !is_postgres() {
-        // An SQLite database has one owner (`installation.rs`).
-        return;
-    }
+async fn postgres_rules_are_live_on_every_replica_from_database_or_folders() {
     let shared = tempfile::tempdir().unwrap();
     let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));
     let folders = ["one", "two"].map(|name| shared.path().join(name));

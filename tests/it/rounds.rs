@@ -15,10 +15,7 @@ use crate::harness::{TestApp, is_postgres};
 const DAY: i64 = 86_400_000;
 
 #[tokio::test]
-async fn writers_wait_in_one_queue() {
-    if is_postgres() {
-        return;
-    }
+async fn sqlite_writers_wait_in_one_queue() {
     let app = TestApp::start().await;
     let held = app.scope().begin().await.unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -143,10 +140,7 @@ async fn a_list_without_pages_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_page_computes_nothing_for_skipped_rows() {
-    if !is_postgres() {
-        return;
-    }
+async fn postgres_a_page_computes_nothing_for_skipped_rows() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     for _ in 0..30 {

@@ -1,7 +1,7 @@
 //! The hand-written service that `docs/performance.md` compares with returns exactly the same JSON as `/v1`. If
 //! it returned less, the comparison would be worthless.
 
-#[path = "../../crates/bench/src/bin/baseline/rows.rs"]
+#[path = "../../crates/bench/src/rows.rs"]
 #[expect(dead_code, reason = "attachments are read by the example alone")]
 mod rows;
 

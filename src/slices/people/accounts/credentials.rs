@@ -9,12 +9,8 @@ use secrecy::SecretString;
 use serde_json::json;
 
 use super::{
-    SignInOrigin,
-    entity::users,
     letters::{Notice, notify},
     links::{self, Purpose},
-    sessions::hold_unchanged,
-    throttle::{self, Key},
     users::{by_email, by_id, is_email},
 };
 use crate::{
@@ -28,6 +24,14 @@ use crate::{
         access::{Person, password},
         audit::{PersonalEntry, record_personal},
         store::Transaction,
+    },
+    slices::people::{
+        SignInOrigin,
+        entity::users,
+        signing_in::{
+            sessions::hold_unchanged,
+            throttle::{self, Key},
+        },
     },
 };
 
@@ -205,7 +209,7 @@ async fn set_password(
 
 /// Ends the person's sessions, except that of `keep`, and the links that could set a password or change the
 /// address.
-pub(super) async fn end_ways_in(
+pub async fn end_ways_in(
     core: &Core,
     tx: &Transaction,
     user: &users::Model,
@@ -217,7 +221,7 @@ pub(super) async fn end_ways_in(
 }
 
 /// Ends the person's sessions, except all generations of `keep`'s.
-pub(super) async fn end_sessions(
+pub async fn end_sessions(
     core: &Core,
     db: &impl ConnectionTrait,
     user: UserId,
@@ -291,7 +295,7 @@ pub async fn change_name(request: &Request, person: &Person, name: &str) -> Resu
 
 /// Checks the person's password, if they have one: a session left open must not be enough to take over the
 /// account. Returns the person as they were when the check began, because comparing takes a while.
-pub(super) async fn require_password(
+pub async fn require_password(
     request: &Request,
     user: UserId,
     password: Option<&SecretString>,
@@ -310,7 +314,7 @@ pub(super) async fn require_password(
     Ok(user)
 }
 
-pub(super) fn check_password(new: &SecretString, email: &str, argument: &str) -> Result<()> {
+pub fn check_password(new: &SecretString, email: &str, argument: &str) -> Result<()> {
     password::check_rules(new, email).map_err(|rule| {
         let detail = format!("Password refused: {rule}.");
         Problem::invalid_parameter(argument, "NOT_ALLOWED", detail)

@@ -21,9 +21,9 @@ use http::header;
 use super::policy_of;
 
 /// Markup, style, and script of the pages for mailed links.
-const LINKS: &str = concat!(include_str!("people/head.html"), include_str!("people/page.html"));
+const LINKS: &str = concat!(include_str!("head.html"), include_str!("page.html"));
 /// Markup, style, and script of the sign-in page.
-const SIGN_IN: &str = concat!(include_str!("people/head.html"), include_str!("people/sign-in.html"));
+const SIGN_IN: &str = concat!(include_str!("head.html"), include_str!("sign-in.html"));
 
 /// Only this script and style run.
 static LINKS_POLICY: LazyLock<String> = LazyLock::new(|| policy_of(LINKS, ""));

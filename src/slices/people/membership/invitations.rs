@@ -14,15 +14,7 @@ use sea_orm::{
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::{
-    credentials::check_password,
-    entity::{invitations, members, users},
-    letters::with_link,
-    links,
-    members::{add_to, require_reach},
-    throttle::{self, Key},
-    users::{blank, by_email, by_id, is_email},
-};
+use super::members::{add_to, require_reach};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -44,7 +36,22 @@ use crate::{
         sealing::random_bytes,
         store::Tx,
     },
-    slices::orgs::{self, Limit},
+    slices::{
+        orgs::{self, Limit},
+        people::{
+            accounts::{
+                credentials::check_password,
+                letters::with_link,
+                links,
+                users::{blank, by_email, by_id, is_email},
+            },
+            entity::{invitations, members, users},
+            signing_in::{
+                identities,
+                throttle::{self, Key},
+            },
+        },
+    },
 };
 
 /// How long an invitation is valid.
@@ -203,7 +210,7 @@ fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: InvitationId, 
 /// Writes the mail for an invitation with a new token, at the moment of sending. Returns it with its recipient,
 /// or None if the invitation has ended.
 #[expect(clippy::disallowed_methods, reason = "the outbox names one invitation of any organization")]
-pub(super) async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Letter)>> {
+pub async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);
     let now = core.clock.now().0;
     let minted = invitations::Entity::update_many()
@@ -330,7 +337,7 @@ async fn prove(
             Ok(None)
         }
         // The account signs in through a provider.
-        Some(user) if super::identities::has(core, user.id).await? => Err(theirs()),
+        Some(user) if identities::has(core, user.id).await? => Err(theirs()),
         _ => {
             let needed = |name: &str| {
                 let detail = format!("A new account requires `{name}`.");
@@ -412,7 +419,7 @@ async fn take(tx: &Tx, id: InvitationId, token: &SecretString, user: UserId) -> 
 /// All open invitations for an address, in any organization. A provider that vouches for the address may accept
 /// them.
 #[expect(clippy::disallowed_methods, reason = "an address may be invited to several organizations")]
-pub(super) async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model>> {
+pub async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model>> {
     Ok(invitations::Entity::find()
         .filter(invitations::Column::EmailFolded.eq(folding::address(email)))
         .filter(invitations::Column::ExpiresAt.gt(core.clock.now()))
@@ -422,11 +429,7 @@ pub(super) async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations
 }
 
 /// Accepts an invitation for a person whose address a provider vouches for.
-pub(super) async fn accept_vouched(
-    request: &Arc<Request>,
-    row: &invitations::Model,
-    user: UserId,
-) -> Result<()> {
+pub async fn accept_vouched(request: &Arc<Request>, row: &invitations::Model, user: UserId) -> Result<()> {
     let scope = Scope::system_for(request, row.organization_id);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;

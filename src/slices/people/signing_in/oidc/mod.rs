@@ -23,7 +23,7 @@ pub use self::{
     provider::{Memory, Provider, Providers},
 };
 use super::{
-    signin::issue_code,
+    sign_in::issue_code,
     throttle::{self, Key},
 };
 use crate::{

@@ -57,7 +57,7 @@ const QUARTER: Duration = Duration::from_mins(15);
 
 /// One counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub struct Key {
     hash: Vec<u8>,
     kind: &'static str,
 }
@@ -72,44 +72,44 @@ impl Key {
     }
 
     /// Attempts at one account's password from one IP address.
-    pub(super) fn pair(email: &str, ip: Option<IpAddr>) -> Self {
+    pub fn pair(email: &str, ip: Option<IpAddr>) -> Self {
         Self::new("pair", &format!("{} {}", network(ip), folding::address(email)))
     }
 
     /// Attempts at one account's password from anywhere.
-    pub(super) fn account(email: &str) -> Self {
+    pub fn account(email: &str) -> Self {
         Self::new("account", &folding::address(email))
     }
 
     /// Attempts from one IP address, at anything.
-    pub(super) fn address(ip: Option<IpAddr>) -> Self {
+    pub fn address(ip: Option<IpAddr>) -> Self {
         Self::new("address", &network(ip))
     }
 
     /// Attempts at one person's second factor.
-    pub(super) fn second_factor(user: UserId) -> Self {
+    pub fn second_factor(user: UserId) -> Self {
         Self::new("factor", &user.to_string())
     }
 
     /// Attempts at the password of a person who is signed in.
-    pub(super) fn password(user: UserId) -> Self {
+    pub fn password(user: UserId) -> Self {
         Self::new("password", &user.to_string())
     }
 
     /// Sign-ins through a provider from one IP address.
-    pub(super) fn elsewhere(ip: Option<IpAddr>) -> Self {
+    pub fn elsewhere(ip: Option<IpAddr>) -> Self {
         Self::new("elsewhere", &network(ip))
     }
 
     /// Mails that callers have sent to an e-mail address.
-    pub(super) fn mail(email: &str) -> Self {
+    pub fn mail(email: &str) -> Self {
         Self::new("mail", &folding::address(email))
     }
 
     /// Mails with a password link for an e-mail address. Counted apart from other mails: inviting an address,
     /// or asking to change to it, is charged even if no mail is sent, and must not keep its owner from getting
     /// back in.
-    pub(super) fn reset(email: &str) -> Self {
+    pub fn reset(email: &str) -> Self {
         Self::new("reset", &folding::address(email))
     }
 
@@ -137,7 +137,7 @@ fn network(ip: Option<IpAddr>) -> String {
 ///
 /// # Errors
 /// `RATE_LIMITED`, with `details.retry_after` in seconds, in which case nothing is charged.
-pub(super) async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
+pub async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
     let now = core.clock.now();
     let mut keys: Vec<&Key> = keys.iter().collect();
     // Always lock in the same order, so that two requests with the same counters can't deadlock.
@@ -159,7 +159,7 @@ pub(super) async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
 
 /// A charged sign-in attempt.
 #[derive(Debug)]
-pub(super) struct Attempt {
+pub struct Attempt {
     /// How long the next one has to wait.
     pub wait: Duration,
     /// The answer for everyone except a person who has been here before and has the right password. Set while
@@ -172,7 +172,7 @@ pub(super) struct Attempt {
 ///
 /// # Errors
 /// `RATE_LIMITED` if the account is throttled at this IP address, in which case nothing is charged.
-pub(super) async fn charge_sign_in(core: &Core, email: &str, ip: Option<IpAddr>) -> Result<Attempt> {
+pub async fn charge_sign_in(core: &Core, email: &str, ip: Option<IpAddr>) -> Result<Attempt> {
     let now = core.clock.now();
     let pair = Key::pair(email, ip);
     let mut keys = [pair.clone(), Key::address(ip), Key::account(email)];
@@ -240,7 +240,7 @@ fn refusal(millis: i64) -> Problem {
 }
 
 /// Resets these counters: the person has proved who they are.
-pub(super) async fn forgive(core: &Core, db: &impl ConnectionTrait, keys: &[Key]) -> Result<()> {
+pub async fn forgive(core: &Core, db: &impl ConnectionTrait, keys: &[Key]) -> Result<()> {
     for key in keys {
         let sql = "DELETE FROM sign_in_throttle WHERE key_hash = $1";
         db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [key.hash.clone().into()]))
@@ -250,7 +250,7 @@ pub(super) async fn forgive(core: &Core, db: &impl ConnectionTrait, keys: &[Key]
 }
 
 /// Refunds one charge, because nothing was guessed. Other people's failures from the same IP address stay.
-pub(super) async fn refund(core: &Core, db: &impl ConnectionTrait, key: &Key) -> Result<()> {
+pub async fn refund(core: &Core, db: &impl ConnectionTrait, key: &Key) -> Result<()> {
     let sql = "UPDATE sign_in_throttle SET failures = failures - 1, blocked_until = 0 WHERE key_hash = $1 AND failures > 0";
     db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [key.hash.clone().into()])).await?;
     Ok(())

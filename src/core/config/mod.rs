@@ -29,7 +29,7 @@ pub use plans::{PlanLimits, Plans};
 pub use settings::{Kind, SETTINGS, Setting, listed};
 
 /// The lowest layer, and the documentation.
-pub const DEFAULT: &str = include_str!("config/default.toml");
+pub const DEFAULT: &str = include_str!("default.toml");
 
 /// Everything that is wrong with a configuration, one line per mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

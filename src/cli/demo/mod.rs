@@ -28,7 +28,8 @@ use crate::{
     seed::{self, Volume},
     slices::{
         orgs::{self, NewOrganization},
-        people::{self, NewToken, NewUser},
+        people::{self, NewUser},
+        service_tokens::{self, NewToken},
     },
 };
 
@@ -165,7 +166,7 @@ async fn token(scope: &Scope) -> std::result::Result<SecretString, Failure> {
     let permissions = scope.core.policy.token_cap().iter().collect();
     let new =
         NewToken { name: "Demonstration".to_owned(), permissions, expires_at: MaybeUndefined::Undefined };
-    let token = people::create_token(scope, new).await?.1;
+    let token = service_tokens::create(scope, new).await?.1;
     let _ = std::fs::remove_file(&file);
     files::create_private(&file)?.write_all(token.expose_secret().as_bytes())?;
     Ok(token)

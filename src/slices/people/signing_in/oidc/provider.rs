@@ -44,7 +44,7 @@ pub struct Providers(Vec<Provider>);
 pub struct Provider {
     /// Its name in URLs.
     pub name: String,
-    pub(super) settings: OidcProvider,
+    pub settings: OidcProvider,
     redirect: String,
     http: Http,
     metadata: Mutex<Option<(Timestamp, CoreProviderMetadata)>>,
@@ -75,7 +75,7 @@ pub struct Memory {
 
 /// The person who came back, according to the provider.
 #[derive(Clone, Debug)]
-pub(super) struct ProviderUser {
+pub struct ProviderUser {
     pub subject: String,
     /// The address, if the provider confirms that it belongs to the person.
     pub email: Option<String>,
@@ -175,7 +175,7 @@ impl Provider {
     }
 
     /// Exchanges `code` and verifies who came back.
-    pub(super) async fn finish(
+    pub async fn finish(
         &self,
         now: Timestamp,
         memory: &Memory,

@@ -4,12 +4,7 @@
 use sea_orm::Value;
 use serde::Serialize;
 
-use super::oidc::Providers;
-use super::{
-    identities::{self, LinkedAccount},
-    sessions::{self, OpenSession},
-    users::Membership,
-};
+use super::users::Membership;
 use crate::{
     base::{
         ids::{OrgId, TokenId, UserId},
@@ -17,6 +12,11 @@ use crate::{
         time::Timestamp,
     },
     core::{Core, store::Db},
+    slices::people::signing_in::{
+        identities::{self, LinkedAccount},
+        oidc::Providers,
+        sessions::{self, OpenSession},
+    },
 };
 
 /// Which accounts to list.
@@ -145,7 +145,7 @@ pub async fn details(core: &Core, providers: &Providers, user: UserId) -> Result
 }
 
 /// Memberships, ordered by person and organization.
-pub(super) async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Membership)>> {
+pub async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Membership)>> {
     let (condition, values) = whose.condition("m.user_id");
     let sql = format!(
         "SELECT m.user_id, m.organization_id, o.name, m.role, m.created_at, o.require_second_factor FROM members m \
@@ -165,7 +165,7 @@ pub(super) async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Me
 }
 
 /// The active service tokens that a person created. They belong to organizations and outlive the account.
-pub(super) async fn made_tokens(core: &Core, user: UserId) -> Result<Vec<MadeToken>> {
+pub async fn made_tokens(core: &Core, user: UserId) -> Result<Vec<MadeToken>> {
     let sql = "SELECT organization_id, id, name FROM service_tokens WHERE created_by = $1 AND revoked_at IS NULL \
                AND (expires_at IS NULL OR expires_at > $2) ORDER BY organization_id, id";
     let rows = core.db.all(sql.to_owned(), vec![user.0.into(), core.clock.now().0.into()]).await?;

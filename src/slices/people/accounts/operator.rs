@@ -13,11 +13,8 @@ use serde_json::json;
 use super::{
     credentials::{end_sessions, end_ways_in},
     directory::{MadeToken, made_tokens},
-    entity::users,
-    factor,
     letters::{Notice, notify_by_operator},
     links::{self, Purpose},
-    throttle::{self, Key},
     users::hold,
 };
 use crate::{
@@ -30,6 +27,13 @@ use crate::{
         Core,
         audit::{Origin, PersonalEntry, record_personal},
         store::Transaction,
+    },
+    slices::people::{
+        entity::users,
+        signing_in::{
+            factor,
+            throttle::{self, Key},
+        },
     },
 };
 

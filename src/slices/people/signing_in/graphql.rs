@@ -6,7 +6,6 @@
 use async_graphql::{Context, Object, SimpleObject};
 use secrecy::ExposeSecret;
 
-use super::{Membership, OpenSession, SignedIn, Step, User};
 use crate::{
     base::{
         ids::SessionId,
@@ -20,6 +19,7 @@ use crate::{
         bounds::{bounds, length},
         permit::open,
     },
+    slices::people::{self, Membership, OpenSession, SignedIn, Step, User},
 };
 
 /// The result of signing in: either a session or a challenge. Tokens are shown only once.
@@ -62,17 +62,17 @@ pub struct Viewer {
 
 /// Reading one's own account.
 #[derive(Default)]
-pub struct AccountQuery;
+pub struct SessionQuery;
 
 #[Object]
-impl AccountQuery {
+impl SessionQuery {
     /// The caller's own account and organizations. For people only: a service token reads `organization`.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn viewer(&self, ctx: &Context<'_>) -> Answer<Viewer> {
         answer(async {
             let (core, person) = (&ctx.request().core, ctx.admit()?.person()?);
-            let user = super::user(core, person.id).await?;
-            Ok(Viewer { user, memberships: super::memberships(core, person.id).await? })
+            let user = people::user(core, person.id).await?;
+            Ok(Viewer { user, memberships: people::memberships(core, person.id).await? })
         })
         .await
     }
@@ -80,16 +80,16 @@ impl AccountQuery {
     /// The caller's open sessions, newest first. At most 1,000.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn sessions(&self, ctx: &Context<'_>) -> Answer<Vec<OpenSession>> {
-        answer(async { super::open_sessions(&ctx.request().core, ctx.admit()?.person()?).await }).await
+        answer(async { people::open_sessions(&ctx.request().core, ctx.admit()?.person()?).await }).await
     }
 }
 
 /// Changing one's own account.
 #[derive(Default)]
-pub struct AccountMutation;
+pub struct SessionMutation;
 
 #[Object]
-impl AccountMutation {
+impl SessionMutation {
     /// Opens a session, or asks for the second factor if the account has one.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn sign_in(
@@ -101,7 +101,7 @@ impl AccountMutation {
         answer(async {
             ctx.admit()?;
             let request = ctx.request();
-            step(request, super::sign_in(request, &email, &password.0).await?).await
+            step(request, people::sign_in(request, &email, &password.0).await?).await
         })
         .await
     }
@@ -123,7 +123,7 @@ impl AccountMutation {
                 let detail = "Send either `code` or `recoveryCode`.";
                 return Err(Problem::invalid_parameter("code", "REQUIRED", detail));
             };
-            shown(request, super::complete_sign_in(request, &challenge.0, &code.0).await?).await
+            shown(request, people::complete_sign_in(request, &challenge.0, &code.0).await?).await
         })
         .await
     }
@@ -138,7 +138,7 @@ impl AccountMutation {
         answer(async {
             ctx.admit()?;
             let request = ctx.request();
-            step(request, super::exchange(request, &code.0).await?).await
+            step(request, people::exchange(request, &code.0).await?).await
         })
         .await
     }
@@ -154,7 +154,7 @@ impl AccountMutation {
         answer(async {
             ctx.admit()?;
             let (request, token) = (ctx.request(), refresh_token.0.expose_secret());
-            shown(request, super::refresh_session(request, token).await?).await
+            shown(request, people::refresh_session(request, token).await?).await
         })
         .await
     }
@@ -163,7 +163,7 @@ impl AccountMutation {
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn sign_out(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {
-            super::sign_out(ctx.request(), ctx.admit()?.person()?).await?;
+            people::sign_out(ctx.request(), ctx.admit()?.person()?).await?;
             Ok(true)
         })
         .await
@@ -173,7 +173,7 @@ impl AccountMutation {
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn revoke_session(&self, ctx: &Context<'_>, id: SessionId) -> Answer<SessionId> {
         answer(async {
-            super::revoke_session(ctx.request(), ctx.admit()?.person()?, id).await?;
+            people::revoke_session(ctx.request(), ctx.admit()?.person()?, id).await?;
             Ok(id)
         })
         .await
@@ -183,7 +183,7 @@ impl AccountMutation {
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn revoke_other_sessions(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {
-            super::revoke_other_sessions(ctx.request(), ctx.admit()?.person()?).await?;
+            people::revoke_other_sessions(ctx.request(), ctx.admit()?.person()?).await?;
             Ok(true)
         })
         .await
@@ -207,7 +207,7 @@ async fn shown(request: &Request, signed_in: SignedIn) -> Result<SignIn> {
         access_token_expires_at: Some(signed_in.access_token_expires_at),
         refresh_token: Some(signed_in.refresh_token.expose_secret().to_owned()),
         refresh_token_expires_at: Some(signed_in.refresh_token_expires_at),
-        user: Some(super::user(&request.core, signed_in.user).await?),
+        user: Some(people::user(&request.core, signed_in.user).await?),
         challenge: None,
     })
 }

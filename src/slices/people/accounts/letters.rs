@@ -5,7 +5,7 @@
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{SignInOrigin, entity::users, invitations, links, users::by_id};
+use super::{links, users::by_id};
 use crate::{
     base::{enums::OutboxKind, problem::Result, time::Timestamp},
     core::{
@@ -14,9 +14,10 @@ use crate::{
         outbox::{self, Claim, Mail, Outcome},
         store::Transaction,
     },
+    slices::people::{SignInOrigin, entity::users, membership::invitations},
 };
 
-pub(super) use crate::core::outbox::Notice;
+pub use crate::core::outbox::Notice;
 
 /// How long a notice is still worth sending.
 const NOTICE_LIFETIME: std::time::Duration = std::time::Duration::from_hours(72);
@@ -57,7 +58,7 @@ fn write(core: &Core, template: Template, values: &[(&str, &str)]) -> Letter {
 }
 
 /// A letter with a link to a page of the panel.
-pub(super) fn with_link(
+pub fn with_link(
     core: &Core,
     (template, page): (Template, &str),
     (token, expires_at): (&SecretString, Timestamp),
@@ -118,7 +119,7 @@ const fn words(what: Notice) -> (&'static str, &'static str) {
 }
 
 /// Tells a person, at `recipient`, what happened to their account.
-pub(super) fn notify(
+pub fn notify(
     core: &Core,
     tx: &Transaction,
     user: &users::Model,
@@ -131,7 +132,7 @@ pub(super) fn notify(
 }
 
 /// Tells a person what the operator did to their account.
-pub(super) fn notify_by_operator(core: &Core, tx: &Transaction, user: &users::Model, notice: Notice) {
+pub fn notify_by_operator(core: &Core, tx: &Transaction, user: &users::Model, notice: Notice) {
     post(core, tx, (user, &user.email), notice, "the operator of this installation".to_owned());
 }
 
@@ -141,7 +142,7 @@ fn post(core: &Core, tx: &Transaction, (user, recipient): (&users::Model, &str),
 }
 
 /// `2026-06-01 12:00 UTC`.
-pub(super) fn readable(at: Timestamp) -> String {
+pub fn readable(at: Timestamp) -> String {
     let text = at.to_string();
     format!("{} UTC", text.get(..16).unwrap_or(&text).replace('T', " "))
 }

@@ -24,12 +24,6 @@ use serde::Serialize;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::{
-    credentials::end_sessions,
-    entity::{sessions, users},
-    letters::{Notice, notify},
-    users::{by_id, hold},
-};
 use crate::{
     base::{
         ids::{SessionId, UserId},
@@ -44,6 +38,14 @@ use crate::{
         },
         audit::{Origin, PersonalEntry, record_personal},
         store::Transaction,
+    },
+    slices::people::{
+        accounts::{
+            credentials::end_sessions,
+            letters::{Notice, notify},
+            users::{by_id, hold},
+        },
+        entity::{sessions, users},
     },
 };
 
@@ -111,7 +113,7 @@ pub struct OpenSession {
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account, or one whose password or second factor has changed since.
-pub(super) async fn open_for(request: &Request, known: &users::Model) -> Result<SignedIn> {
+pub async fn open_for(request: &Request, known: &users::Model) -> Result<SignedIn> {
     let (core, client) = (&request.core, SignInOrigin::of(request));
     let tx = request.begin().await?;
     let (user, signed_in) = opened(core, &tx, known, &client).await?;
@@ -152,7 +154,7 @@ async fn opened(
 
 /// Locks the person until the transaction ends, if their credentials are still those they proved. Comparing a
 /// password takes a while, and one that is replaced meanwhile must not let anyone in.
-pub(super) async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
+pub async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
     let user = hold(tx, known.id).await?;
     let credentials = |user: &users::Model| (user.password_hash.clone(), user.totp_confirmed_at);
     if credentials(&user) == credentials(known) {
@@ -339,11 +341,7 @@ const MOST_SHOWN: u64 = 1_000;
 
 /// [`open_sessions`] for any user. `asking` is the current session.
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
-pub(super) async fn open_of(
-    core: &Core,
-    user: UserId,
-    asking: Option<SessionId>,
-) -> Result<Vec<OpenSession>> {
+pub async fn open_of(core: &Core, user: UserId, asking: Option<SessionId>) -> Result<Vec<OpenSession>> {
     let rows = sessions::Entity::find()
         .filter(sessions::Column::UserId.eq(user))
         .filter(sessions::Column::RevokedAt.is_null())

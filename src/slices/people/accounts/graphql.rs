@@ -6,7 +6,6 @@
 
 use async_graphql::{Context, Object, SimpleObject};
 
-use super::{Acceptance, User};
 use crate::{
     base::{
         ids::OrgId,
@@ -19,6 +18,7 @@ use crate::{
         bounds::{bounds, length, name},
         permit::open,
     },
+    slices::people::{self, Acceptance, User},
 };
 
 /// A second factor being set up. Shown only once, and not in use until `confirmTotp` has seen a code.
@@ -45,16 +45,16 @@ pub struct AcceptedInvitation {
 
 /// Changing one's own account.
 #[derive(Default)]
-pub struct OwnMutation;
+pub struct AccountMutation;
 
 #[Object]
-impl OwnMutation {
+impl AccountMutation {
     /// Mails the caller a link that confirms their address (`confirmEmail`). Does nothing if it is already
     /// confirmed.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn request_email_confirmation(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {
-            super::request_email_confirmation(ctx.request(), ctx.admit()?.person()?).await?;
+            people::request_email_confirmation(ctx.request(), ctx.admit()?.person()?).await?;
             Ok(true)
         })
         .await
@@ -69,7 +69,7 @@ impl OwnMutation {
     ) -> Answer<bool> {
         answer(async {
             ctx.admit()?;
-            super::confirm_email(ctx.request(), &token.0).await?;
+            people::confirm_email(ctx.request(), &token.0).await?;
             Ok(true)
         })
         .await
@@ -85,7 +85,7 @@ impl OwnMutation {
     ) -> Answer<bool> {
         answer(async {
             ctx.admit()?;
-            super::request_password_reset(ctx.request(), &email).await?;
+            people::request_password_reset(ctx.request(), &email).await?;
             Ok(true)
         })
         .await
@@ -101,7 +101,7 @@ impl OwnMutation {
     ) -> Answer<bool> {
         answer(async {
             ctx.admit()?;
-            super::reset_password(ctx.request(), &token.0, &new_password.0).await?;
+            people::reset_password(ctx.request(), &token.0, &new_password.0).await?;
             Ok(true)
         })
         .await
@@ -117,7 +117,7 @@ impl OwnMutation {
     ) -> Answer<bool> {
         answer(async {
             let (request, person) = (ctx.request(), ctx.admit()?.person()?);
-            super::change_password(request, person, &current_password.0, &new_password.0).await?;
+            people::change_password(request, person, &current_password.0, &new_password.0).await?;
             Ok(true)
         })
         .await
@@ -138,7 +138,7 @@ impl OwnMutation {
         answer(async {
             let (request, person) = (ctx.request(), ctx.admit()?.person()?);
             let password = password.map(|secret| secret.0);
-            super::change_email(request, person, &email, password.as_ref()).await?;
+            people::change_email(request, person, &email, password.as_ref()).await?;
             Ok(true)
         })
         .await
@@ -153,8 +153,8 @@ impl OwnMutation {
     ) -> Answer<User> {
         answer(async {
             let (request, person) = (ctx.request(), ctx.admit()?.person()?);
-            super::change_name(request, person, &name).await?;
-            super::user(&request.core, person.id).await
+            people::change_name(request, person, &name).await?;
+            people::user(&request.core, person.id).await
         })
         .await
     }
@@ -173,7 +173,7 @@ impl OwnMutation {
         answer(async {
             let (request, person) = (ctx.request(), ctx.admit()?.person()?);
             let password = password.map(|secret| secret.0);
-            let begun = super::begin_totp(request, person, password.as_ref()).await?;
+            let begun = people::begin_totp(request, person, password.as_ref()).await?;
             Ok(TotpEnrolment { secret: begun.secret, url: begun.url })
         })
         .await
@@ -186,7 +186,7 @@ impl OwnMutation {
         ctx: &Context<'_>,
         #[graphql(directive = bounds::apply(length(1, 40)))] code: SecretText,
     ) -> Answer<Vec<String>> {
-        answer(async { super::confirm_totp(ctx.request(), ctx.admit()?.person()?, &code.0).await }).await
+        answer(async { people::confirm_totp(ctx.request(), ctx.admit()?.person()?, &code.0).await }).await
     }
 
     /// Removes the second factor.
@@ -205,7 +205,7 @@ impl OwnMutation {
         answer(async {
             let (request, person) = (ctx.request(), ctx.admit()?.person()?);
             let password = password.map(|secret| secret.0);
-            super::disable_totp(request, person, password.as_ref(), &code.0).await?;
+            people::disable_totp(request, person, password.as_ref(), &code.0).await?;
             Ok(true)
         })
         .await
@@ -219,7 +219,7 @@ impl OwnMutation {
         #[graphql(desc = "A code from the app, or a recovery code.", directive = bounds::apply(length(1, 40)))]
         code: SecretText,
     ) -> Answer<Vec<String>> {
-        answer(async { super::regenerate(ctx.request(), ctx.admit()?.person()?, &code.0).await }).await
+        answer(async { people::regenerate(ctx.request(), ctx.admit()?.person()?, &code.0).await }).await
     }
 
     /// Makes the holder of an invitation's link a member. If the invited address has an account, sign in to it
@@ -236,8 +236,8 @@ impl OwnMutation {
             ctx.admit()?;
             let request = ctx.request();
             let said = Acceptance { name, password: password.map(|secret| secret.0) };
-            let accepted = super::accept_invitation(request, &token.0, &said).await?;
-            let user = super::user(&request.core, accepted.user).await?;
+            let accepted = people::accept_invitation(request, &token.0, &said).await?;
+            let user = people::user(&request.core, accepted.user).await?;
             Ok(AcceptedInvitation { organization_id: accepted.org, role: accepted.role, user })
         })
         .await

@@ -11,13 +11,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use super::{
-    SignInOrigin, SignedIn,
-    entity::users,
     factor,
-    letters::{Notice, notify},
     sessions::{hold_unchanged, open_for},
     throttle::{self, Attempt, Key},
-    users::{by_email, by_id},
 };
 use crate::{
     base::{
@@ -30,6 +26,14 @@ use crate::{
         access::token::{Token, TokenHash, TokenKind},
         audit::{self, PersonalEntry, record_personal},
         limits::RequestNotes,
+    },
+    slices::people::{
+        SignInOrigin, SignedIn,
+        accounts::{
+            letters::{Notice, notify},
+            users::{by_email, by_id},
+        },
+        entity::users,
     },
 };
 
@@ -204,7 +208,7 @@ pub async fn complete_sign_in(
 }
 
 /// Issues a code for a person who signed in at a provider. [`exchange`] accepts it once.
-pub(super) async fn issue_code(core: &Core, user: UserId) -> Result<SecretString> {
+pub async fn issue_code(core: &Core, user: UserId) -> Result<SecretString> {
     Ok(challenge(core, core.db.writer(), user, Awaited::Exchange).await?.0)
 }
 

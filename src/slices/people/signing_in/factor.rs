@@ -13,14 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use totp_rs::{Builder, Totp};
 
-use super::{
-    SignInOrigin,
-    credentials::require_password,
-    entity::users,
-    letters::{Notice, notify},
-    throttle::{self, Key},
-    users::by_id,
-};
+use super::throttle::{self, Key};
 use crate::{
     base::{
         ids::{OrgId, UserId},
@@ -31,6 +24,15 @@ use crate::{
         access::Person,
         audit::{PersonalEntry, record_personal},
         sealing::{SealContext, random_bytes},
+    },
+    slices::people::{
+        SignInOrigin,
+        accounts::{
+            credentials::require_password,
+            letters::{Notice, notify},
+            users::by_id,
+        },
+        entity::users,
     },
 };
 
@@ -50,7 +52,7 @@ pub struct Enrolment {
 
 /// What proved the second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proof {
+pub enum Proof {
     /// A code from the app.
     Totp,
     /// A recovery code, now used up.
@@ -164,7 +166,7 @@ pub async fn disable(
 }
 
 /// Removes the secret and the recovery codes.
-pub(super) async fn remove(core: &Core, db: &impl ConnectionTrait, user: &users::Model) -> Result<()> {
+pub async fn remove(core: &Core, db: &impl ConnectionTrait, user: &users::Model) -> Result<()> {
     let mut row = user.clone().into_active_model();
     row.totp_secret_sealed = Set(None);
     row.totp_confirmed_at = Set(None);
@@ -213,7 +215,7 @@ async fn prove(
 
 /// Charges an attempt. Recovery codes can't be guessed, so they are free: an attacker who hammers one way in
 /// leaves the other open.
-pub(super) async fn charge(core: &Core, user: UserId, code: &SecretString) -> Result<Duration> {
+pub async fn charge(core: &Core, user: UserId, code: &SecretString) -> Result<Duration> {
     if is_totp(code.expose_secret()) {
         return throttle::charge(core, &[Key::second_factor(user)]).await;
     }
@@ -221,7 +223,7 @@ pub(super) async fn charge(core: &Core, user: UserId, code: &SecretString) -> Re
 }
 
 /// Accepts a code of either kind and returns which it was, or None if it is wrong.
-pub(super) async fn check(
+pub async fn check(
     core: &Core,
     db: &impl ConnectionTrait,
     user: &users::Model,

@@ -13,11 +13,7 @@ use sea_orm::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{
-    entity::{email_tokens, users},
-    letters::with_link,
-    users::by_id,
-};
+use super::{letters::with_link, users::by_id};
 use crate::{
     base::{
         ids::UserId,
@@ -32,11 +28,12 @@ use crate::{
         sealing::random_bytes,
         store::Transaction,
     },
+    slices::people::entity::{email_tokens, users},
 };
 
 /// What a link does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub enum Purpose {
     /// Confirms an address.
     Confirm,
     /// Sets a new password.
@@ -60,7 +57,7 @@ impl Purpose {
 }
 
 /// Replaces the person's links of this kind with a new one, mailed to `email`.
-pub(super) async fn send(
+pub async fn send(
     core: &Core,
     tx: &Transaction,
     user: &users::Model,
@@ -74,7 +71,7 @@ pub(super) async fn send(
 
 /// Creates a link to hand over in person. Returns its token and expiry. Whoever hands it over vouches for the
 /// address.
-pub(super) async fn by_hand(
+pub async fn by_hand(
     core: &Core,
     db: &impl ConnectionTrait,
     user: &users::Model,
@@ -108,18 +105,13 @@ async fn replace(
 }
 
 /// Withdraws the person's links of this kind.
-pub(super) async fn withdraw(
-    core: &Core,
-    db: &impl ConnectionTrait,
-    user: UserId,
-    purpose: Purpose,
-) -> Result<()> {
+pub async fn withdraw(core: &Core, db: &impl ConnectionTrait, user: UserId, purpose: Purpose) -> Result<()> {
     withdrawal(core, user, purpose).exec(db).await?;
     Ok(())
 }
 
 /// Withdraws the person's links that would change their address to anything but `email`.
-pub(super) async fn withdraw_others(
+pub async fn withdraw_others(
     core: &Core,
     db: &impl ConnectionTrait,
     user: UserId,
@@ -141,7 +133,7 @@ fn withdrawal(core: &Core, user: UserId, purpose: Purpose) -> UpdateMany<email_t
 /// Writes the mail for a link with a new token, at the moment of sending. Returns it with its recipient, or
 /// None if the link has ended.
 #[expect(clippy::disallowed_methods, reason = "a link belongs to a person, and is named by the mail's row")]
-pub(super) async fn compose(core: &Core, id: i64) -> Result<Option<(String, Letter)>> {
+pub async fn compose(core: &Core, id: i64) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);
     let minted = email_tokens::Entity::update_many()
         .col_expr(email_tokens::Column::TokenHash, Expr::value(hash.as_bytes().to_vec()))
@@ -169,7 +161,7 @@ pub(super) async fn compose(core: &Core, id: i64) -> Result<Option<(String, Lett
 /// # Errors
 /// `LINK_INVALID`.
 #[expect(clippy::disallowed_methods, reason = "a link's token names one person")]
-pub(super) async fn redeem(
+pub async fn redeem(
     core: &Core,
     db: &impl ConnectionTrait,
     purpose: Purpose,
@@ -196,11 +188,11 @@ pub(super) async fn redeem(
 }
 
 /// The hash of a link's token, or None if it can't be a token.
-pub(super) fn hash_of(token: &SecretString) -> Option<TokenHash> {
+pub fn hash_of(token: &SecretString) -> Option<TokenHash> {
     Token::parse_kind(TokenKind::Link, token.expose_secret().trim()).map(|token| token.hash)
 }
 
 /// The one answer for every link that doesn't work.
-pub(super) fn invalid() -> Problem {
+pub fn invalid() -> Problem {
     Problem::new(Code::LinkInvalid, "The link was already used, has expired, or was replaced by a newer one.")
 }

@@ -4,6 +4,9 @@
 //! is applied again on every use. Whoever rotates a token holds it afterwards, and whoever extends one grants
 //! it again, so both need every permission the token has. Only hashes are stored.
 
+mod entity;
+pub mod graphql;
+
 use std::time::Duration;
 
 use async_graphql::MaybeUndefined;
@@ -11,7 +14,7 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilte
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
-use super::entity::service_tokens;
+use self::entity::service_tokens;
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -64,7 +67,7 @@ pub struct EditToken {
 /// # Errors
 /// `VALIDATION_FAILED` for a permission that the caller lacks or no token may have, or an expiry that has
 /// passed or is beyond the longest lifetime; `PLAN_LIMIT_REACHED`.
-pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretString)> {
+pub async fn create(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretString)> {
     let tx = scope.begin().await?;
     let mut violations = Vec::new();
     let name = new.name.trim().to_owned();
@@ -119,7 +122,7 @@ pub async fn create_token(scope: &Scope, new: NewToken) -> Result<(TokenId, Secr
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` for a revoked token; `PERMISSION_DENIED` if the token has a permission that the
 /// caller lacks.
-pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Result<SecretString> {
+pub async fn rotate(scope: &Scope, id: TokenId, overlap: Duration) -> Result<SecretString> {
     let tx = scope.begin().await?;
     let row = live(&tx, id).await?;
     require_all_of(&tx, &row)?;
@@ -160,7 +163,7 @@ pub async fn rotate_token(scope: &Scope, id: TokenId, overlap: Duration) -> Resu
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` for a revoked token; `VALIDATION_FAILED` for what couldn't be issued either;
 /// `PERMISSION_DENIED` when extending a token that has a permission the caller lacks.
-pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
+pub async fn update(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
     let tx = scope.begin().await?;
     let row = live(&tx, id).await?;
     let mut violations = Vec::new();
@@ -202,7 +205,7 @@ pub async fn update_token(scope: &Scope, id: TokenId, edit: EditToken) -> Result
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn revoke_token(scope: &Scope, id: TokenId) -> Result<()> {
+pub async fn revoke(scope: &Scope, id: TokenId) -> Result<()> {
     let tx = scope.begin().await?;
     let row = find(&tx, id).await?;
     if row.revoked_at.is_some() {
@@ -221,7 +224,7 @@ pub async fn revoke_token(scope: &Scope, id: TokenId) -> Result<()> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn tokens(scope: &Scope) -> Result<Vec<serde_json::Value>> {
+pub async fn list(scope: &Scope) -> Result<Vec<serde_json::Value>> {
     use sea_orm::QueryOrder;
     let rows = scope
         .find::<service_tokens::Entity>()

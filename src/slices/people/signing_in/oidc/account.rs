@@ -23,10 +23,12 @@ use crate::{
     },
     slices::people::{
         SignInOrigin,
+        accounts::{
+            letters::{Notice, notify},
+            users::{blank, by_email, by_id, is_email},
+        },
         entity::users,
-        invitations,
-        letters::{Notice, notify},
-        users::{blank, by_email, by_id, is_email},
+        membership::invitations,
     },
 };
 
@@ -74,7 +76,7 @@ impl From<sea_orm::DbErr> for Refusal {
 }
 
 /// Opens the account of the person who came back.
-pub(super) async fn open(
+pub async fn open(
     request: &Arc<Request>,
     provider: &Provider,
     provider_user: &ProviderUser,

@@ -12,7 +12,6 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 
-use super::entity::members;
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -28,6 +27,7 @@ use crate::{
     slices::{
         channels,
         orgs::{self, Limit},
+        people::entity::members,
     },
 };
 
@@ -183,7 +183,7 @@ async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Resul
 }
 
 /// Refuses a role above the caller's own. The operator is above all roles, a service token below.
-pub(super) fn require_reach(tx: &Tx, role: Role) -> Result<()> {
+pub fn require_reach(tx: &Tx, role: Role) -> Result<()> {
     let reaches = match (&tx.scope.request.caller, tx.scope.membership.role) {
         (Caller::System, _) => true,
         (_, Some(own)) => !role.is_above(own),
@@ -204,7 +204,7 @@ async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
     ))
 }
 
-pub(super) async fn find(tx: &Tx, user: UserId) -> Result<Option<members::Model>> {
+pub async fn find(tx: &Tx, user: UserId) -> Result<Option<members::Model>> {
     let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
     Ok(found.one(tx.connection()).await?)
 }

@@ -8,10 +8,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{
-    directory::{self, Whose},
-    entity::users,
-};
+use super::directory::{self, Whose};
 use crate::{
     base::{
         folding,
@@ -28,6 +25,7 @@ use crate::{
         mail,
         store::{Db, Transaction, held},
     },
+    slices::people::entity::users,
 };
 
 /// A new user.
@@ -235,13 +233,13 @@ pub async fn memberships(core: &Core, id: UserId) -> Result<Vec<Membership>> {
 
 /// The row with this id.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-pub(super) async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users::Model> {
+pub async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users::Model> {
     users::Entity::find_by_id(id).one(db).await?.ok_or_else(gone)
 }
 
 /// The row with this id, locked until the transaction ends.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-pub(super) async fn hold(tx: &Transaction, id: UserId) -> Result<users::Model> {
+pub async fn hold(tx: &Transaction, id: UserId) -> Result<users::Model> {
     held(users::Entity::find_by_id(id)).one(tx).await?.ok_or_else(gone)
 }
 
@@ -250,17 +248,17 @@ fn gone() -> Problem {
 }
 
 /// Whether it is a valid address that mail can be sent to.
-pub(super) fn is_email(email: &str) -> bool {
+pub fn is_email(email: &str) -> bool {
     email.len() <= 254 && email_address::EmailAddress::is_valid(email) && mail::can_be_sent_to(email)
 }
 
 /// The row with this address, regardless of case.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-pub(super) async fn by_email(db: &impl ConnectionTrait, email: &str) -> Result<Option<users::Model>> {
+pub async fn by_email(db: &impl ConnectionTrait, email: &str) -> Result<Option<users::Model>> {
     Ok(users::Entity::find().filter(users::Column::EmailFolded.eq(folding::address(email))).one(db).await?)
 }
 
-pub(super) fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
+pub fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
     users::ActiveModel {
         id: NotSet,
         email: Set(email.to_owned()),

@@ -10,11 +10,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::oidc::Providers;
-use super::{
-    SignInOrigin,
-    letters::{Notice, notify},
-    users::hold,
-};
 use crate::{
     base::{
         ids::{LinkedAccountId, UserId},
@@ -25,6 +20,13 @@ use crate::{
         Core, Request,
         access::Person,
         audit::{PersonalEntry, record_personal},
+    },
+    slices::people::{
+        SignInOrigin,
+        accounts::{
+            letters::{Notice, notify},
+            users::hold,
+        },
     },
 };
 
@@ -48,7 +50,7 @@ pub struct LinkedAccount {
 }
 
 /// Whether a person can sign in through a provider.
-pub(super) async fn has(core: &Core, user: UserId) -> Result<bool> {
+pub async fn has(core: &Core, user: UserId) -> Result<bool> {
     let sql = "SELECT 1 FROM user_identities WHERE user_id = $1 LIMIT 1";
     Ok(core.db.one(sql.to_owned(), vec![user.0.into()]).await?.is_some())
 }
@@ -66,7 +68,7 @@ pub async fn linked_accounts(
 }
 
 /// [`linked_accounts`] for any user.
-pub(super) async fn of(
+pub async fn of(
     core: &Core,
     providers: &Providers,
     db: &impl ConnectionTrait,

@@ -1,0 +1,13 @@
+//! Accounts: who can sign in, and what a person or the operator changes about an account.
+//!
+//! - `users.rs`: the rows and who may be found by what; `directory.rs`: the operator's view of them.
+//! - `credentials.rs`: a person's name, address and password; `links.rs`, `letters.rs`: mails and the links in them.
+//! - `operator.rs`: the operator's commands; `graphql.rs`: a person's own account in the schema.
+
+pub mod credentials;
+pub mod directory;
+pub mod graphql;
+pub mod letters;
+pub mod links;
+pub mod operator;
+pub mod users;
