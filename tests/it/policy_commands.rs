@@ -289,7 +289,7 @@ async fn a_candidate_is_published_against_a_version_and_reverted() {
     let number = published["id"].to_string();
     assert_eq!(site.json(&[&by_number[..], &[&number]].concat())["changed"], true);
     assert_eq!(site.publish(&second)["changed"], false, "it is already the newest");
-    site.refused(&[&by_number[..], &[&number]].concat(), 1, "CONFLICT", "by now");
+    site.refused(&[&by_number[..], &[&number]].concat(), 1, "CONFLICT", "is now version");
     let versions = site.versions();
     let shown: Vec<_> = versions.iter().map(|it| (it["text"].as_str().unwrap(), &it["reason"])).collect();
     assert_eq!(shown, [(&*texts[1], &json!("because")), (&*texts[0], &json!("asked for"))]);
@@ -322,14 +322,14 @@ async fn a_candidate_is_published_against_a_version_and_reverted() {
     refused(publish("Nobody", &first, "x"), "NOT_FOUND", "There is no organization `Nobody`");
     refused(publish("Elsewhere", &first, "x"), "FAILED", "publish an empty file");
     refused(publish("House", "nowhere", "x"), "FAILED", "nowhere/orgs/");
-    refused(publish("House", &second, " "), "VALIDATION_FAILED", "Say why");
+    refused(publish("House", &second, " "), "VALIDATION_FAILED", "A reason is required");
     refused(publish("House", &wrong, "x"), "VALIDATION_FAILED", "did you mean \"agent.edit\"");
     refused(publish("House", &locked, "x"), "VALIDATION_FAILED", "could edit its policy");
     site.refused(&["publish", "--org", "House", "--dir", &first], 2, "USAGE", "--reason");
     site.refused(&["history", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
     site.refused(&["history"], 2, "USAGE", "--org");
     site.refused(&["revert", "999999", "--reason", "x"], 1, "NOT_FOUND", "There is no policy version 999999");
-    site.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "Say why");
+    site.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "A reason is required");
     site.refused(&["revert", "one", "--reason", "x"], 2, "USAGE", "one");
     assert_eq!(site.versions().len(), 3, "none of that created a version");
 }
