@@ -14,22 +14,22 @@
 //! There is no second path: the plan handles aliases, fragments, `__typename`, and directives, so REST and
 //! GraphQL can't differ. A record's field is never an async function; anything that needs one is a root field.
 
+mod budget;
 mod fetch;
 mod output;
 mod plan;
 mod reading;
-mod room;
 mod schema;
 mod selection;
 mod spec;
 mod write;
 
 pub use self::{
+    budget::{AnswerBudget, SharedBudget},
     fetch::Rows,
     output::{Counted, List, OffsetPage, One, Page, Plans},
     plan::{NOW, lead},
     reading::Reading,
-    room::{AnswerBudget, SharedBudget},
     selection::{Fragments, Merged, argument, below, is_included, merged},
     spec::{Many, Record, Spec},
 };

@@ -234,7 +234,12 @@ async fn diff_compares_folders_and_versions_with_the_policy_in_force() {
     site.refused(&["diff", "--version", "1", "--against", "x"], 2, "USAGE", "cannot be used with");
     site.refused(&["diff", "--version", "999999"], 1, "NOT_FOUND", "There is no policy version 999999");
     site.refused(&["diff", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
-    site.refused(&["diff", "--dir", &candidate, "--against", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
+    site.refused(
+        &["diff", "--dir", &candidate, "--against", "nowhere"],
+        1,
+        "FAILED",
+        "nowhere: the folder does not exist",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -69,7 +69,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "schema_bytes",
-        about: "Introspection in one request (`src/read/room.rs`)",
+        about: "Introspection in one request (`src/read/budget.rs`)",
         anonymous: "2 MiB, in a batch of 3 operations",
         known: "2 MiB, in a batch of {limits.graphql_batch}",
         together: "",

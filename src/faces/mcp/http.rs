@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{
     ToolRoutes,
-    face::{McpCaller, ToolServer},
+    server::{McpCaller, ToolServer},
     tool_routes,
 };
 use crate::{

@@ -5,15 +5,15 @@
 //! after the same checks, with the same tokens. Callers don't see tools that they can't use in any
 //! organization.
 //!
-//! - `offer.rs`: the tools, derived from the routes.
-//! - `face.rs`: listing and calling tools for one caller.
+//! - `tools.rs`: the tools, derived from the routes.
+//! - `server.rs`: listing and calling tools for one caller.
 //! - `http.rs`: the endpoint. Requests are independent: there are no sessions to keep, steal, or exhaust.
 
-mod face;
 mod http;
-mod offer;
+mod server;
+mod tools;
 
 pub use self::{
     http::router,
-    offer::{ToolRoute, ToolRoutes, tool_routes},
+    tools::{ToolRoute, ToolRoutes, tool_routes},
 };

@@ -44,6 +44,7 @@ pub struct Providers(Vec<Provider>);
 pub struct Provider {
     /// Its name in URLs.
     pub name: String,
+    /// As configured.
     pub settings: OidcProvider,
     redirect: String,
     http: Http,
