@@ -1,7 +1,8 @@
-//! Conversations in the schema: `records.rs` holds the records, `query.rs` what is read, `change.rs` what is written and
-//! watched.
+//! Conversations in the schema: `records.rs` holds the records, `hits.rs` what a search finds, `query.rs` what is read,
+//! `change.rs` what is written and watched.
 
 mod change;
+mod hits;
 mod query;
 mod records;
 
@@ -10,6 +11,7 @@ pub use self::{
         ConversationMutation, ConversationSubscription, PostMessageInput, StartConversationInput,
         UpdateConversationInput, UploadAttachmentInput,
     },
-    query::{ConversationQuery, MessageHit, MessageSearch},
+    hits::{Hits, MessageHit, MessageSearch},
+    query::ConversationQuery,
     records::{Attachment, Conversation, LastMessage, Message, MessageDelivery},
 };

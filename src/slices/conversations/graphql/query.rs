@@ -1,14 +1,13 @@
 //! Reading conversations.
 
-use async_graphql::{Context, Object, SimpleObject};
+use async_graphql::{Context, Object};
 
-use super::{Attachment, Conversation, Message};
+use super::{Attachment, Conversation, Hits, Message, MessageSearch};
 use crate::{
     base::{
-        enums::{ConversationSort, ConversationStatus, MessageKind, MessageRole, SortOrder},
-        ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, MessageId, OrgId},
+        enums::{ConversationSort, ConversationStatus, SortOrder},
+        ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, OrgId},
         permission::Permission,
-        time::Timestamp,
     },
     core::access::Scope,
     fields::{
@@ -166,7 +165,7 @@ impl ConversationQuery {
             let scope = ctx.enter(org_id).await?;
             let data =
                 search::find(&scope, agent_id, conversation_id, q.as_deref().unwrap_or_default()).await?;
-            Ok(MessageSearch { total: data.len().cast_signed() as i64, data })
+            Ok(MessageSearch { total: data.len().cast_signed() as i64, data: Hits(data) })
         })
         .await
     }
@@ -183,32 +182,4 @@ fn of_agent(scope: &Scope, agent: AgentId) -> Rows<Conversation> {
         )
         .filter("t.agent_id = ?", [agent.0.into()])
         .order_by("t.last_activity_at DESC, t.id DESC")
-}
-
-/// What a search has found.
-#[derive(SimpleObject)]
-pub struct MessageSearch {
-    /// The messages, oldest first.
-    pub data: Vec<MessageHit>,
-    /// How many they are: at most 1,000.
-    pub total: i64,
-}
-
-/// A message that a search has found.
-#[derive(SimpleObject)]
-pub struct MessageHit {
-    /// Its place in the conversation.
-    pub seq: i64,
-    /// Identifies the message.
-    pub id: MessageId,
-    /// Who speaks.
-    pub role: MessageRole,
-    /// What it holds.
-    pub kind: MessageKind,
-    /// When it was written.
-    pub created_at: Timestamp,
-    /// The text around the first word that was found.
-    pub snippet: String,
-    /// Where the snippet holds words that were looked for: pairs of the first character and the one after the last.
-    pub ranges: Vec<Vec<i64>>,
 }
