@@ -1,7 +1,7 @@
 //! What a search answers with.
 //!
-//! The list is resolved here and not by the executor: that makes a future of every field and of every number of a range,
-//! which for a thousand hits costs more than finding them.
+//! The list is resolved here and not by the executor, which would make a future of every field and of every number of a
+//! range: for a thousand hits that costs more than finding them.
 
 use std::borrow::Cow;
 
