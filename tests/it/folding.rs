@@ -36,6 +36,15 @@ pub async fn is_kept(app: &TestApp, after: &str) {
     }
 }
 
+#[tokio::test]
+async fn postgres_orders_folded_columns_by_their_bytes() {
+    let app = TestApp::start().await;
+    let other = "SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'public' \
+                 AND (column_name LIKE '%\\_folded' OR (table_name, column_name) = ('conversations', 'model')) \
+                 AND collation_name IS DISTINCT FROM 'C'";
+    assert_eq!(app.column::<String>(other).await, [""; 0]);
+}
+
 /// The texts at `pointer` of the organization's conversations.
 async fn listed(app: &TestApp, query: &str, pointer: &str) -> Vec<String> {
     let page = app.admin.get(&format!("/v1/org/{}/conversation?{query}", app.org)).await.expect(200);

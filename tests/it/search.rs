@@ -88,6 +88,30 @@ async fn a_hit_shows_its_matches() {
 }
 
 #[tokio::test]
+async fn a_hit_is_what_was_selected() {
+    let app = TestApp::start().await;
+    let (agent, conversation) = thread(&app, &["An Äpfel day", "apfel"]).await;
+    let query = "query($o: Id!, $a: Id!, $c: Id!, $no: Boolean!) {
+        searchMessages(orgId: $o, agentId: $a, conversationId: $c, q: \"apfel\") {
+            found: data { kind at: seq ...Place seq @skip(if: $no) at: seq }
+            data { __typename ... on MessageHit { role @include(if: $no) id @skip(if: $no) } }
+            none: data { seq @skip(if: $no) } } }
+        fragment Place on MessageHit { where: ranges snippet }";
+    let ids = json!({ "o": app.org, "a": agent, "c": conversation, "no": true });
+    let data = app.viewer.gql(query, ids).await.data()["searchMessages"].clone();
+    let shown = |at: i64, snippet: &str, range: [i64; 2]| json!({ "kind": "TEXT", "at": at, "where": [range], "snippet": snippet });
+    let role = json!({ "__typename": "MessageHit", "role": "USER" });
+    assert_eq!(
+        data,
+        json!({
+            "found": [shown(1, "An Äpfel day", [3, 8]), shown(2, "apfel", [0, 5])],
+            "data": [role, role],
+            "none": [{}, {}],
+        })
+    );
+}
+
+#[tokio::test]
 async fn without_a_word_nothing_is_found() {
     let app = TestApp::start().await;
     let (agent, conversation) = thread(&app, &["something"]).await;

@@ -248,14 +248,15 @@ impl Question {
             if found.first().is_some_and(|first| range.start > first.end + SNIPPET * 4) {
                 return ControlFlow::Break(());
             }
-            recent.push(word, range.clone());
+            let end = range.end;
+            recent.push(word, range);
             // The longest run that ends here. Shorter ones lie inside it.
             let ending = self.runs.iter().filter(|run| recent.ends_with(run));
             if let Some(run) = ending.max_by_key(|run| run.len()) {
                 let start = recent.start_of(run.len());
                 match found.last_mut() {
-                    Some(last) if start < last.end => last.end = range.end,
-                    _ => found.push(start..range.end),
+                    Some(last) if start < last.end => last.end = end,
+                    _ => found.push(start..end),
                 }
             }
             ControlFlow::Continue(())
@@ -264,23 +265,27 @@ impl Question {
     }
 }
 
-/// The adjacent words read last, as many as the longest run has.
-struct Recent {
+/// The adjacent words of the query read last, as many as the longest run has.
+struct Recent<'a> {
+    question: &'a Question,
     longest: usize,
-    words: VecDeque<(String, Range<usize>)>,
+    words: VecDeque<(&'a str, Range<usize>)>,
 }
 
-impl Recent {
-    fn of(question: &Question) -> Self {
+impl<'a> Recent<'a> {
+    fn of(question: &'a Question) -> Self {
         let longest = question.runs.iter().map(Vec::len).max().unwrap_or(0);
-        Self { longest, words: VecDeque::with_capacity(longest + 1) }
+        Self { question, longest, words: VecDeque::with_capacity(longest + 1) }
     }
 
     fn push(&mut self, word: &str, range: Range<usize>) {
         if self.words.back().is_some_and(|(_, before)| before.end != range.start) {
             self.words.clear();
         }
-        self.words.push_back((word.to_owned(), range));
+        match self.question.runs.iter().flatten().find(|wanted| *wanted == word) {
+            Some(wanted) => self.words.push_back((wanted, range)),
+            None => self.words.clear(),
+        }
         if self.words.len() > self.longest {
             self.words.pop_front();
         }
@@ -288,7 +293,7 @@ impl Recent {
 
     fn ends_with(&self, run: &[String]) -> bool {
         run.len() <= self.words.len()
-            && self.words.iter().rev().zip(run.iter().rev()).all(|((word, _), wanted)| word == wanted)
+            && self.words.iter().rev().zip(run.iter().rev()).all(|((word, _), wanted)| *word == wanted)
     }
 
     /// The byte where the last `words` words begin.

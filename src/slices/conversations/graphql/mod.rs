@@ -1,7 +1,8 @@
-//! Conversations in the GraphQL schema: `records.rs` has the records, `query.rs` the queries, `change.rs` the
-//! mutations and subscriptions.
+//! Conversations in the GraphQL schema: `records.rs` has the records, `hits.rs` the hits of a search, `query.rs` the
+//! queries, `change.rs` the mutations and subscriptions.
 
 mod change;
+mod hits;
 mod query;
 mod records;
 
@@ -10,6 +11,7 @@ pub use self::{
         ConversationMutation, ConversationSubscription, PostMessageInput, StartConversationInput,
         UpdateConversationInput, UploadAttachmentInput,
     },
-    query::{ConversationQuery, MessageHit, MessageSearch},
+    hits::{Hits, MessageHit, MessageSearch},
+    query::ConversationQuery,
     records::{Attachment, Conversation, LastMessage, Message, MessageDelivery},
 };

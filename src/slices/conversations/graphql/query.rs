@@ -1,14 +1,13 @@
 //! Queries for conversations.
 
-use async_graphql::{Context, Object, SimpleObject};
+use async_graphql::{Context, Object};
 
-use super::{Attachment, Conversation, Message};
+use super::{Attachment, Conversation, Hits, Message, MessageSearch};
 use crate::{
     base::{
-        enums::{ConversationSort, ConversationStatus, MessageKind, MessageRole, SortOrder},
-        ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, MessageId, OrgId},
+        enums::{ConversationSort, ConversationStatus, SortOrder},
+        ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, OrgId},
         permission::Permission,
-        time::Timestamp,
     },
     core::access::Scope,
     fields::{
@@ -169,7 +168,7 @@ impl ConversationQuery {
             let scope = ctx.enter(org_id).await?;
             let data =
                 search::find(&scope, agent_id, conversation_id, q.as_deref().unwrap_or_default()).await?;
-            Ok(MessageSearch { total: data.len().cast_signed() as i64, data })
+            Ok(MessageSearch { total: data.len().cast_signed() as i64, data: Hits(data) })
         })
         .await
     }
@@ -186,32 +185,4 @@ fn of_agent(scope: &Scope, agent: AgentId) -> Rows<Conversation> {
         )
         .filter("t.agent_id = ?", [agent.0.into()])
         .order_by("t.last_activity_at DESC, t.id DESC")
-}
-
-/// The result of a search.
-#[derive(SimpleObject)]
-pub struct MessageSearch {
-    /// The messages, oldest first.
-    pub data: Vec<MessageHit>,
-    /// The number of messages found, at most 1,000.
-    pub total: i64,
-}
-
-/// A message found by a search.
-#[derive(SimpleObject)]
-pub struct MessageHit {
-    /// Its position in the conversation.
-    pub seq: i64,
-    /// Identifies the message.
-    pub id: MessageId,
-    /// The role of the author.
-    pub role: MessageRole,
-    /// The kind of content.
-    pub kind: MessageKind,
-    /// When it was written.
-    pub created_at: Timestamp,
-    /// The text around the first match.
-    pub snippet: String,
-    /// The positions of matches in the snippet, in characters: pairs of start and end, where end is exclusive.
-    pub ranges: Vec<Vec<i64>>,
 }
