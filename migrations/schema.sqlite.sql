@@ -12,8 +12,8 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
-    status_changed_at BIGINT, -- Since when the agent is in this state: what a start's deadline counts from.
-    started_at BIGINT, -- Since when the container is up; uptime is computed from it.
+    status_changed_at BIGINT, -- When the agent entered this state; a start's deadline counts from here.
+    started_at BIGINT, -- When the container started; uptime is computed from it.
     container_id TEXT,
     last_action TEXT,
     last_action_at BIGINT,
@@ -64,7 +64,7 @@ CREATE TABLE agents (
     tokens_used BIGINT NOT NULL DEFAULT 0,
     cost_micro BIGINT NOT NULL DEFAULT 0,
     usage_status TEXT CHECK (usage_status IN ('ALLOWED', 'ALLOWED_WARNING', 'REJECTED')),
-    usage_rate_limit_type TEXT, -- Kept as the agent sends it.
+    usage_rate_limit_type TEXT, -- Stored as the agent sends it.
     usage_resets_at BIGINT,
     usage_overage_status TEXT CHECK (usage_overage_status IN ('ALLOWED', 'ALLOWED_WARNING', 'REJECTED')),
     usage_overage_resets_at BIGINT,
@@ -105,8 +105,8 @@ CREATE TABLE approvals (
     category TEXT,
     risk BIGINT,
     agent_id BIGINT,
-    server_id BIGINT, -- What a SERVER_ALERT is about.
-    channel_id BIGINT, -- What a CHANNEL_ERROR or an ACCESS_REQUEST is about.
+    server_id BIGINT, -- The subject of a SERVER_ALERT.
+    channel_id BIGINT, -- The subject of a CHANNEL_ERROR or an ACCESS_REQUEST.
     conversation_id BIGINT,
     message_seq BIGINT,
     request TEXT CHECK (json_valid(request)), -- {tool, input, digest}
@@ -230,7 +230,7 @@ CREATE TABLE audit_log (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT, -- Null: concerns the whole instance.
     at BIGINT NOT NULL,
-    last_at BIGINT, -- When the last of a burst was; null for a single event.
+    last_at BIGINT, -- When the last event of a burst happened; null for a single event.
     count BIGINT NOT NULL DEFAULT 1, -- A burst of the same refusal is one line.
     actor_kind TEXT NOT NULL CHECK (actor_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
     actor_id BIGINT,
@@ -240,7 +240,7 @@ CREATE TABLE audit_log (
     credential_hint TEXT,
     operation TEXT NOT NULL,
     permission TEXT,
-    decided_by TEXT, -- The line of the policy that decided: file, line and text.
+    decided_by TEXT, -- The policy line that decided: file, line and text.
     outcome TEXT NOT NULL CHECK (outcome IN ('ALLOWED', 'REFUSED', 'FAILED')),
     code TEXT, -- The problem's code, if it was refused.
     target_kind TEXT,
@@ -249,7 +249,7 @@ CREATE TABLE audit_log (
     request_id TEXT,
     ip TEXT,
     chain_seq BIGINT NOT NULL, -- The place in the chain.
-    prev_hash BLOB NOT NULL, -- The hash of the line before.
+    prev_hash BLOB NOT NULL, -- The hash of the previous line.
     hash BLOB NOT NULL,
     UNIQUE (organization_id, id),
     CONSTRAINT audit_log_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
@@ -288,7 +288,7 @@ CREATE TABLE audit_unsealed (
 );
 
 CREATE TABLE avatars (
-    version BIGINT NOT NULL, -- Random: whoever knows a picture's address may see it.
+    version BIGINT NOT NULL, -- Random: whoever knows a picture's URL may see it.
     organization_id BIGINT, -- Null: a person's picture.
     agent_id BIGINT, -- Null: the organization's own picture, or a person's.
     user_id BIGINT,
@@ -340,7 +340,7 @@ CREATE TABLE channels (
     bot_token_sealed BLOB,
     label_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(label_whitelist)),
     mention_off TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(mention_off)),
-    -- The last part of the inbound path. Random: to know it is to know the channel, so it is unique by itself.
+    -- The last segment of the inbound path. It is random and globally unique, and acts as a secret.
     inbound_slug TEXT,
     webhook_registered BOOLEAN NOT NULL DEFAULT FALSE CHECK (webhook_registered IN (0, 1)),
     webhook_outbound_url TEXT,
@@ -384,7 +384,7 @@ CREATE TABLE channels (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     last_activity_at BIGINT,
-    archived_at BIGINT, -- Deleted: hidden, without secrets and path; kept for the conversations that refer to it.
+    archived_at BIGINT, -- Deleted: hidden, without secrets and path; the row stays for the conversations that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT channels_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
@@ -426,7 +426,7 @@ CREATE TABLE conversations (
     contact_id BIGINT,
     channel_id BIGINT,
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
-    model TEXT, -- The model last observed.
+    model TEXT, -- The last model observed.
     message_count BIGINT NOT NULL DEFAULT 0,
     last_seq BIGINT NOT NULL DEFAULT 0,
     last_message_seq BIGINT,
@@ -530,10 +530,10 @@ CREATE TABLE decisions (
     organization_id BIGINT NOT NULL,
     day BIGINT NOT NULL, -- Days since 1970.
     subject TEXT NOT NULL, -- A role, or service_token.
-    token_id BIGINT NOT NULL DEFAULT 0, -- Which service token; 0: a person.
+    token_id BIGINT NOT NULL DEFAULT 0, -- The service token; 0: a person.
     operation TEXT NOT NULL, -- The root field of the schema.
     permission TEXT NOT NULL,
-    outcome TEXT NOT NULL CHECK (outcome IN ('ALLOWED', 'REFUSED', 'NOT_ISSUED')), -- NOT_ISSUED: the token's own list lacks it.
+    outcome TEXT NOT NULL CHECK (outcome IN ('ALLOWED', 'REFUSED', 'NOT_ISSUED')), -- NOT_ISSUED: the token was not issued with it.
     count BIGINT NOT NULL,
     PRIMARY KEY (organization_id, day, subject, token_id, operation, outcome),
     CONSTRAINT decisions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
@@ -545,7 +545,7 @@ CREATE TABLE email_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('CONFIRM', 'RESET')),
-    -- Where the link was sent. Using the link proves that address, which becomes the person's own if it was not.
+    -- Where the link was sent. Using the link confirms that address, and makes it the account's.
     email TEXT,
     token_hash BLOB NOT NULL,
     created_at BIGINT NOT NULL,
@@ -559,15 +559,15 @@ CREATE UNIQUE INDEX email_tokens_hash ON email_tokens (token_hash);
 CREATE INDEX email_tokens_user ON email_tokens (user_id, kind);
 
 CREATE TABLE idempotency_keys (
-    organization_id BIGINT NOT NULL, -- 0: a GraphQL request, which may be about several.
+    organization_id BIGINT NOT NULL, -- 0: a GraphQL request, which may involve several.
     caller TEXT NOT NULL, -- `user:7` or `token:9`.
     idempotency_key TEXT NOT NULL,
-    holder TEXT NOT NULL, -- The request that may write here: random.
+    holder TEXT NOT NULL, -- The request that holds the row: random.
     request_hash BLOB NOT NULL,
     changed BOOLEAN NOT NULL DEFAULT FALSE CHECK (changed IN (0, 1)),
-    status BIGINT, -- Null until it is answered.
-    answer_sealed BLOB, -- Sealed, because an answer may show a token.
-    answer_bytes BIGINT, -- How much it takes, so that the answers of one caller can be added up.
+    status BIGINT, -- Null until there is a response.
+    answer_sealed BLOB, -- Sealed, because not everyone may read it.
+    answer_bytes BIGINT, -- Its size, so that a caller's responses can be added up.
     claimed_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (organization_id, caller, idempotency_key)
@@ -581,7 +581,7 @@ CREATE TABLE identities (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     contact_id BIGINT NOT NULL,
-    channel_id BIGINT, -- Where the address was first seen.
+    channel_id BIGINT, -- The channel where the address was first seen.
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
     origin_id TEXT NOT NULL,
     origin_id_folded TEXT NOT NULL,
@@ -606,10 +606,10 @@ CREATE TABLE images (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
-    reference TEXT NOT NULL, -- As a registry names it: registry.example/agent:1.2
+    reference TEXT NOT NULL, -- Its name in a registry: registry.example/agent:1.2
     description TEXT,
     digest TEXT,
-    default_model TEXT, -- The model that an agent of this image uses unless it overrides it.
+    default_model TEXT, -- The model of agents with this image that don't override it.
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -634,7 +634,7 @@ CREATE TABLE invitations (
     accepted_at BIGINT,
     accepted_by BIGINT,
     revoked_at BIGINT,
-    sent_at BIGINT, -- When the mail with the link last left.
+    sent_at BIGINT, -- When the mail with the link was last sent.
     UNIQUE (organization_id, id),
     CONSTRAINT invitations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT invitations_invited_by_fk FOREIGN KEY (invited_by) REFERENCES users (id),
@@ -667,7 +667,7 @@ CREATE TABLE mcp_servers (
     command TEXT,
     args TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(args)),
     url TEXT,
-    auth TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(auth)), -- The names of the secrets that it needs.
+    auth TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(auth)), -- The names of the secrets it needs.
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -695,7 +695,7 @@ CREATE TABLE messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     conversation_id BIGINT NOT NULL,
-    seq BIGINT NOT NULL, -- Counts from 1 inside the conversation.
+    seq BIGINT NOT NULL, -- Counts from 1 within the conversation.
     role TEXT NOT NULL CHECK (role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
     kind TEXT NOT NULL CHECK (kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
     via_channel_id BIGINT,
@@ -703,7 +703,7 @@ CREATE TABLE messages (
     author_user_id BIGINT,
     author_name TEXT,
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),
-    -- Null: no leg to the outside.
+    -- Null: not sent through a channel.
     delivery_status TEXT CHECK (delivery_status IN ('PENDING', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'SKIPPED')),
     delivery_attempts BIGINT NOT NULL DEFAULT 0,
     delivery_error TEXT,
@@ -739,13 +739,13 @@ CREATE TABLE organizations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
     plan TEXT NOT NULL DEFAULT 'FREE' CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
-    avatar_version BIGINT, -- Set while there is an avatar; part of its address.
+    avatar_version BIGINT, -- Set while there is an avatar; part of its URL.
     provider_oauth_client_id TEXT,
     provider_oauth_secret_sealed BLOB,
     voice_key_sealed BLOB,
     transcription_key_sealed BLOB,
     timezone TEXT NOT NULL DEFAULT 'UTC',
-    default_image_id BIGINT, -- What an agent runs from when its creator names no image.
+    default_image_id BIGINT, -- The image of agents created without one.
     trial_ends_at BIGINT,
     grace_until BIGINT,
     grace_from_plan TEXT CHECK (grace_from_plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),
@@ -779,7 +779,7 @@ CREATE TABLE organizations (
     server_alert_ram_pct BIGINT,
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
-    require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are kept out.
+    require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are refused.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
@@ -799,7 +799,7 @@ CREATE TABLE outbox (
     attempts BIGINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL,
     available_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL, -- From then on it is of no use.
+    expires_at BIGINT NOT NULL, -- From then on it is useless.
     acknowledged_at BIGINT,
     CONSTRAINT outbox_host CHECK (kind = 'MAIL' OR (organization_id IS NOT NULL AND server_id IS NOT NULL)),
     CONSTRAINT outbox_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
@@ -842,7 +842,7 @@ CREATE TABLE policy_versions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     text TEXT, -- Null: no rules of its own.
-    version TEXT NOT NULL, -- Identifies the text: what an edit is made against.
+    version TEXT NOT NULL, -- Identifies the text that an edit is based on.
     author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'OPERATOR')),
     author_id BIGINT,
     author_name TEXT,
@@ -865,8 +865,8 @@ CREATE TABLE recovery_codes (
 CREATE UNIQUE INDEX recovery_codes_code ON recovery_codes (user_id, code_hash);
 
 CREATE TABLE replicas (
-    id TEXT NOT NULL, -- Made up at the start.
-    address TEXT NOT NULL, -- The machine, and where it listens there.
+    id TEXT NOT NULL, -- Random, chosen at start.
+    address TEXT NOT NULL, -- The machine, and the address it listens on.
     started_at BIGINT NOT NULL,
     seen_at BIGINT NOT NULL,
     policy_folder TEXT NOT NULL, -- Identifies the content of its policy folder.
@@ -900,13 +900,13 @@ CREATE TABLE servers (
     runtime_version TEXT,
     provisioning_token_hash BLOB,
     provisioning_token_expires_at BIGINT,
-    host_token_hash BLOB, -- What the host uses after its first connection.
+    host_token_hash BLOB, -- The host's credential after its first connection.
     provisioned_at BIGINT,
     last_seen_at BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    archived_at BIGINT, -- Deleted: hidden from everybody. The row stays for deleted agents and approvals that refer to it.
+    archived_at BIGINT, -- Deleted: hidden. The row stays for the deleted agents and approvals that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT servers_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT servers_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
@@ -947,7 +947,7 @@ CREATE UNIQUE INDEX service_tokens_previous_hash ON service_tokens (previous_tok
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id BIGINT NOT NULL,
-    family TEXT NOT NULL, -- The sign-in that this session goes back to.
+    family TEXT NOT NULL, -- The sign-in that started this session.
     generation BIGINT NOT NULL DEFAULT 0,
     refresh_token_hash BLOB NOT NULL,
     user_agent TEXT,
@@ -1003,7 +1003,7 @@ CREATE TABLE signing_keys (
     activate_at BIGINT, -- When the next key becomes the active one.
     activated_at BIGINT,
     retired_at BIGINT,
-    verify_until BIGINT, -- How long a retired key still verifies.
+    verify_until BIGINT, -- When a retired key stops verifying.
     PRIMARY KEY (kid)
 );
 
@@ -1072,7 +1072,7 @@ CREATE TABLE user_identities (
     user_id BIGINT NOT NULL,
     provider TEXT NOT NULL, -- The provider's name in the configuration.
     subject TEXT NOT NULL, -- The account's id there.
-    email TEXT NOT NULL, -- The address there when it was last used.
+    email TEXT NOT NULL, -- Its address when it was last used.
     created_at BIGINT NOT NULL,
     last_used_at BIGINT NOT NULL,
     CONSTRAINT user_identities_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
@@ -1084,16 +1084,16 @@ CREATE INDEX user_identities_user ON user_identities (user_id);
 
 CREATE TABLE users (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    email TEXT NOT NULL, -- As typed.
-    email_folded TEXT NOT NULL, -- In lower case.
+    email TEXT NOT NULL, -- As entered.
+    email_folded TEXT NOT NULL, -- In lower case. Unique.
     name TEXT NOT NULL,
-    password_hash TEXT, -- Argon2id in PHC form; null until the person has set a password.
+    password_hash TEXT, -- Argon2id in PHC form; null until a password is set.
     email_confirmed_at BIGINT,
     avatar_version BIGINT,
     disabled_at BIGINT,
     totp_secret_sealed BLOB, -- The second factor.
-    totp_confirmed_at BIGINT, -- Null: not in force yet.
-    totp_last_step BIGINT, -- The last time step that was accepted, so that a code works once.
+    totp_confirmed_at BIGINT, -- Null: not active yet.
+    totp_last_step BIGINT, -- The last accepted time step, so that a code works only once.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
