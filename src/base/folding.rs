@@ -1,22 +1,22 @@
-//! Folding: a text as it is compared, not as it is shown.
+//! Folding: the form in which texts are compared, as opposed to shown.
 //!
-//! It is done here and nowhere else, before a text reaches the database, so that SQLite and PostgreSQL find the same and
-//! put it in the same order. Names and messages lose case and accents; addresses lose their case alone, because two that
-//! differ in an accent are two mailboxes.
+//! Texts are folded only here, before they reach the database, so that SQLite and PostgreSQL find and sort them alike.
+//! Names and messages lose case and accents. Addresses lose only their case, because two that differ in an accent are two
+//! mailboxes.
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// What one character of a text becomes.
+/// What a character is folded to.
 pub enum Folded {
     /// A letter or digit.
     Letter(char),
-    /// An accent: it belongs to the letter before it and says nothing.
+    /// An accent on the letter before it, to be skipped.
     Silent,
-    /// A character that is part of no word.
+    /// A character outside words.
     Other(char),
 }
 
-/// A name as lists order it and searches find it.
+/// A name as it is sorted and searched.
 #[must_use]
 pub fn name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
@@ -29,8 +29,8 @@ pub fn name(name: &str) -> String {
     out
 }
 
-/// An e-mail address without its case. Letters whose lower case is a plain one stay what they are: `İ` (U+0130) would become
-/// `i`, and `K` (U+212A) `k`, and whoever has the mailbox of the one would be the other.
+/// An e-mail address in lower case. Letters outside ASCII whose lower case is an ASCII letter stay as they are: `İ` (U+0130)
+/// would become `i` and `K` (U+212A) `k`, and the owner of one mailbox would become the other.
 #[must_use]
 pub fn address(email: &str) -> String {
     let mut out = String::with_capacity(email.len());
@@ -52,7 +52,7 @@ pub fn fold(c: char, mut emit: impl FnMut(Folded)) {
     }
     for decomposed in std::iter::once(c).nfkd() {
         for lower in decomposed.to_lowercase() {
-            // Letters that decomposition leaves whole, as people without them on their keyboard write them.
+            // Letters that don't decompose, written the way people without them on their keyboard write them.
             let plain = match lower {
                 'ß' => "ss",
                 'æ' => "ae",

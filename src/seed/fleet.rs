@@ -325,7 +325,7 @@ fn agent_row(
         "PAUSED" => "PAUSE",
         _ => "LAUNCH",
     };
-    let container = format!("{:016x}{:016x}", random.next(), random.next());
+    let container = format!("{:016x}{:016x}", random.number(), random.number());
     [
         org.0.into(),
         agent.id.into(),

@@ -90,7 +90,7 @@ impl Talk {
     /// A tool call and its result.
     fn call(&mut self, out: &mut Vec<Draft>, facts: &Facts) {
         let (tool, input, output) = self.random.pick(self.topic.tools);
-        let call_id = format!("call_{:012x}", self.random.next() >> 16);
+        let call_id = format!("call_{:012x}", self.random.number() >> 16);
         let call = json!({ "tool": tool, "call_id": call_id, "input": parse(&facts.fill(input)) });
         self.say(out, MessageRole::Assistant, MessageKind::ToolCall, call);
         let is_error = self.random.chance(4);

@@ -209,7 +209,7 @@ impl Writer<'_> {
             place,
             topic: self.fleet.agents[thread.agent].topic,
             outside: thread.contact.is_some(),
-            random: Random::new(&[random.clone().next(), place as u64]),
+            random: Random::new(&[random.clone().number(), place as u64]),
             seq: 0,
             at: thread.opened_at,
             until: volume.until.0,

@@ -324,7 +324,7 @@ async fn a_batch_shares_the_budget_of_one_request() {
     assert!(answer.text.len() < 65 << 20, "{}", answer.text.len());
     let refused = answers.iter().find(|answer| !answer["errors"].is_null()).unwrap();
     let told = refused["errors"][0]["message"].as_str().unwrap();
-    assert!(told.contains("one batch") && told.contains("ask for less at once"), "{told}");
+    assert!(told.contains("one batch") && told.contains("Ask for less at once"), "{told}");
     // The result of a change is always reported.
     assert_eq!(answers[9]["data"]["startAgent"]["status"], "SPAWNING");
     let theirs =

@@ -12,20 +12,20 @@ impl Random {
         let mut random = Self(0x6d75_7374_6572);
         for part in parts {
             random.0 ^= part.wrapping_mul(0xff51_afd7_ed55_8ccd);
-            random.next();
+            random.number();
         }
         random
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         scramble(self.0)
     }
 
     /// A number below `bound` (0 for a bound of 0).
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.number()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A number from `low` to `high`, inclusive.

@@ -10,9 +10,10 @@
 //! - `accounts/`: users, their names, addresses and passwords, mails and the links in them, and the operator's commands.
 //! - `signing_in/`: from password, code or another provider to a session, with rate limits.
 //! - `membership/`: members of an organization, and invitations to it.
-//! - `entity.rs`: the rows of all three.
+//! - `delivery.rs`: sends the mails of all three; `entity.rs`: their rows.
 
 mod accounts;
+mod delivery;
 mod entity;
 mod membership;
 mod signing_in;
@@ -25,7 +26,6 @@ pub use self::{
         },
         directory::{Account, Details, MadeToken, Whose, accounts, details},
         graphql as account,
-        letters::deliver_due,
         operator::{
             Disabled, Enabled, NewLink, OrganizationRef, WithoutFactor, disable as disable_user,
             enable as enable_user, reset_password as reset_user_password, reset_second_factor,
@@ -35,6 +35,7 @@ pub use self::{
             has_second_factor, invite_user, memberships, set_avatar, user,
         },
     },
+    delivery::deliver_due,
     membership::{
         graphql,
         invitations::{

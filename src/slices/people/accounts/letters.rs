@@ -5,53 +5,21 @@
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{links, users::by_id};
 use crate::{
-    base::{enums::OutboxKind, problem::Result, time::Timestamp},
+    base::time::Timestamp,
     core::{
         Core,
-        mail::{Letter, SendError, Template},
-        outbox::{self, Claim, Mail, Outcome},
+        mail::{Letter, Template},
+        outbox::{self, Mail},
         store::Transaction,
     },
-    slices::people::{SignInOrigin, entity::users, membership::invitations},
+    slices::people::{SignInOrigin, entity::users},
 };
 
 pub use crate::core::outbox::Notice;
 
 /// How long a notice is still worth sending.
 const NOTICE_LIFETIME: std::time::Duration = std::time::Duration::from_hours(72);
-
-/// Sends the mail that is due, if mail is set up. Returns how many were sent.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn deliver_due(core: &Core) -> Result<u64> {
-    if !core.mailer.is_on() {
-        return Ok(0);
-    }
-    outbox::work(core, OutboxKind::Mail, |mail| deliver(core, mail)).await
-}
-
-async fn deliver(core: &Core, mail: Claim<Mail>) -> Result<Outcome> {
-    let composed = match mail.work {
-        Mail::Link { id } => links::compose(core, id).await?,
-        Mail::Invitation { id } => invitations::compose(core, id).await?,
-        Mail::Notice { user_id, to, what, from } => {
-            let name = by_id(core.db.read(), user_id).await?.name;
-            let ((subject, what), when) = (words(what), readable(mail.created_at));
-            let values =
-                [("name", &*name), ("subject", subject), ("what", what), ("when", &when), ("from", &from)];
-            Some((to, write(core, Template::Notice, &values)))
-        }
-    };
-    let Some((to, letter)) = composed else { return Ok(Outcome::Over) };
-    Ok(match core.mailer.send(mail.id, &to, letter).await {
-        Ok(()) => Outcome::Done,
-        Err(SendError::Later(why)) => Outcome::Later(why),
-        Err(SendError::Never(why)) => Outcome::Never(why),
-    })
-}
 
 fn write(core: &Core, template: Template, values: &[(&str, &str)]) -> Letter {
     Letter::write(template, &[values, &[("site", core.mailer.site())]].concat())
@@ -66,6 +34,16 @@ pub fn with_link(
 ) -> Letter {
     let (link, expires) = (core.mailer.link(page, token.expose_secret()), readable(expires_at));
     write(core, template, &[values, &[("link", &link), ("expires", &expires)]].concat())
+}
+
+/// The letter of a notice.
+pub fn notice(core: &Core, name: &str, what: Notice, (at, from): (Timestamp, &str)) -> Letter {
+    let ((subject, what), when) = (words(what), readable(at));
+    write(
+        core,
+        Template::Notice,
+        &[("name", name), ("subject", subject), ("what", what), ("when", &when), ("from", from)],
+    )
 }
 
 /// The subject of a notice, and what happened.
