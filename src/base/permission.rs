@@ -79,7 +79,7 @@ pub enum Role {
     /// Works with agents: creates, edits and starts them, and answers for them.
     #[sea_orm(string_value = "OPERATOR")]
     Operator,
-    /// Only reads.
+    /// Has read-only access.
     #[sea_orm(string_value = "VIEWER")]
     Viewer,
 }

@@ -96,7 +96,7 @@ impl List {
                 [id, org.name.clone(), plan, at, members, owners, agents]
             })
             .collect();
-        let heading = ["id", "name", "plan", "made", "members", "owners", "agents"];
+        let heading = ["id", "name", "plan", "created", "members", "owners", "agents"];
         let text = if rows.is_empty() { "None yet.".to_owned() } else { table(heading, &rows) };
         Ok(Output::with_text(json!({ "organizations": organizations }), text))
     }

@@ -159,7 +159,7 @@ fn in_words(details: &Details) -> String {
         ("password", yes_no(account.has_password)),
         ("second factor", yes_no(account.has_second_factor)),
         ("recovery codes", details.recovery_codes.to_string()),
-        ("made", account.created_at.to_string()),
+        ("created", account.created_at.to_string()),
     ];
     let mut text: String = lines.iter().map(|(key, value)| format!("{key}: {}\n", plain(value))).collect();
     let mut part = |name: &str, lines: Vec<String>| {
@@ -234,7 +234,10 @@ async fn enable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     core.shut_down().await;
     let (id, email) = (done.id, &done.email);
     let text = if done.changed {
-        format!("{email} ({id}) can sign in again with the same credentials as before.")
+        format!(
+            "{email} ({id}) can sign in again with the credentials that are left. If the password was removed, the link from \
+             `muster user reset-password` sets a new one."
+        )
     } else {
         format!("{email} ({id}) is not disabled; nothing was changed.")
     };

@@ -143,7 +143,10 @@ pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
                 match telemetry::round(round.name, (round.run)(&worker)).await {
                     Ok(0) => {}
                     Ok(done) => tracing::info!(round = round.name, done, "round.done"),
-                    Err(problem) => tracing::error!(round = round.name, %problem, "round.failed"),
+                    Err(problem) => {
+                        let cause = problem.cause().map(|cause| format!("{cause:#}"));
+                        tracing::error!(round = round.name, %problem, cause, "round.failed");
+                    }
                 }
             }
         });

@@ -1,7 +1,7 @@
 //! The product: one folder per resource.
 //!
-//! All slices have the same files: `mod.rs` (operations and their errors, the only way in), `entity.rs` (rows,
-//! private), `graphql.rs` (objects and root fields), and `state.rs` if the resource has a lifecycle. A slice
+//! Most slices have the same files: `mod.rs` (operations and their errors, the only way in), `entity.rs` (rows,
+//! private), `input.rs` (what callers may set), `graphql.rs` (objects and root fields), and `state.rs` if the resource has a lifecycle. A slice
 //! may call another slice's `mod.rs`, never its entity.
 
 pub mod agents;

@@ -1,4 +1,4 @@
-//! The tables in the docs are generated. `UPDATE=1` writes them; a plain run compares.
+//! The tables in the docs are generated: `UPDATE=1` writes them, a plain run compares. What the docs name exists.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -89,6 +89,34 @@ fn operations_are_documented() {
             .unwrap();
     }
     check("docs/api.md", "operations", &table);
+}
+
+#[test]
+fn code_blocks_are_closed_and_named_files_exist() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["", "docs", "docs/decisions", "policies", "migrations", "tests"];
+    let mut wrong = Vec::new();
+    for file in folders.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap()) {
+        let file = file.unwrap().path();
+        if file.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (name, fences) =
+            (file.display(), text.lines().filter(|line| line.trim_start().starts_with("```")));
+        if fences.count() % 2 == 1 {
+            wrong.push(format!("{name}: a code block is not closed"));
+        }
+        // A decision names the files of its time.
+        let named =
+            text.split('`').skip(1).step_by(2).filter(|_| !file.parent().unwrap().ends_with("decisions"));
+        let is_path = |text: &&str| {
+            text.starts_with("src/") && text.chars().all(|c| c.is_ascii_alphanumeric() || "/_-.".contains(c))
+        };
+        let missing = named.filter(is_path).filter(|path| !root.join(path).exists());
+        wrong.extend(missing.map(|path| format!("{name}: there is no {path}")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// Compares the part of `file` between the marks of `name` with `table`, or writes it.

@@ -93,10 +93,10 @@ text_enum! {
     pub AgentStatus {
         Stopped = "STOPPED": "Not running.",
         Spawning = "SPAWNING": "Being launched.",
-        Running = "RUNNING": "Up and taking turns.",
+        Running = "RUNNING": "Running, and taking turns.",
         Paused = "PAUSED": "Kept in memory, but not taking turns.",
         Stopping = "STOPPING": "Being stopped.",
-        Error = "ERROR": "Failed; `last_action` says how.",
+        Error = "ERROR": "Failed; the last action says how.",
     }
 }
 
@@ -367,7 +367,7 @@ text_enum! {
         AuthRequired = "AUTH_REQUIRED": "Someone needs to sign in.",
         CostGuard = "COST_GUARD": "The agent spent too much.",
         ChannelError = "CHANNEL_ERROR": "A channel failed.",
-        AccessRequest = "ACCESS_REQUEST": "A stranger sent a message.",
+        AccessRequest = "ACCESS_REQUEST": "A message arrived from an unknown sender.",
         ServerAlert = "SERVER_ALERT": "A server is overloaded or offline.",
     }
 }

@@ -198,7 +198,14 @@ fn quick_files(config: &Config) -> Vec<Finding> {
             "correct plans_file; src/core/config/plans.toml shows the format",
         ),
     };
-    vec![data_folder(&config.data_dir), key_file(config), plans]
+    let mut findings = vec![data_folder(&config.data_dir), key_file(config), plans];
+    if let Err(error) = config.oidc() {
+        findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"));
+    }
+    if let Err(error) = Db::check_url(&config.database) {
+        findings.push(Finding::bad("database", format!("{error:#}"), "correct database_url"));
+    }
+    findings
 }
 
 fn data_folder(folder: &Path) -> Finding {
@@ -452,13 +459,8 @@ async fn others(config: &Config) -> Vec<Finding> {
     let traces = config.traces.endpoint.clone().map(|url| ("traces", url));
     let mut named: Vec<(&'static str, String)> = traces.into_iter().chain(mail).collect();
     let mut findings = Vec::new();
-    match config.oidc() {
-        Ok(providers) => {
-            named.extend(providers.into_values().map(|provider| ("identity provider", provider.issuer)));
-        }
-        Err(error) => {
-            findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"));
-        }
+    if let Ok(providers) = config.oidc() {
+        named.extend(providers.into_values().map(|provider| ("identity provider", provider.issuer)));
     }
     for (check, url) in named {
         let Ok(url) = url::Url::parse(&url) else { continue };

@@ -50,7 +50,7 @@ impl BreakGlass {
         let Some(file) = file else { return Ok(output) };
         Ok(output.and(&format!(
             "The rules are in {}, which was not changed. If they are the problem, move that file out of the policy folder of \
-             every replica now; then the first version in `muster policy history --org {org}` is in force.\n",
+             every replica now; then the newest version in `muster policy history --org {org}` is in force.\n",
             file.display()
         )))
     }

@@ -37,7 +37,11 @@ impl Candidate {
             Some(db) => rules::all_newest(db).await?,
             None => Given::new(),
         };
-        let before = Compiled::read(service, &stored).map_err(|problems| super::refused(&problems))?;
+        // With a mistake in a file, a new start would decide otherwise than the running service does.
+        let before = match service {
+            Some(dir) => whole(dir, &stored)?,
+            None => Compiled::read(None, &stored).map_err(|problems| super::refused(&problems))?,
+        };
         let after = match (&self.dir, db) {
             (Some(dir), _) => whole(dir, &stored)?,
             (None, Some(db)) => {

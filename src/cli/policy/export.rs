@@ -44,7 +44,7 @@ impl Export {
         db.close().await;
         let (org, text) = found?;
         let Some(text) = text else {
-            return Err(Failure::new(format!("organization {org} has no rules of its own there")));
+            return Err(Failure::new(format!("Organization {org} has no rules of its own.")));
         };
         if let Some(out) = &self.out {
             write(out, &text)

@@ -253,7 +253,9 @@ pub async fn retire(core: &Core, kid: &str) -> Result<()> {
     let known = rows(core, &tx).await?;
     let now = core.clock.now();
     let row = known.iter().find(|row| row.kid == kid);
-    let row = row.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no signing key {kid}.")))?;
+    let row = row.ok_or_else(|| {
+        Problem::new(Code::NotFound, format!("There is no key {kid}: `muster key list` shows them."))
+    })?;
     if row.state(now) == State::Active {
         let detail =
             format!("Signing key {kid} is the active key: run `muster key rotate --signing --now` first.");

@@ -25,7 +25,7 @@ pub struct CellChange {
     pub subject: String,
     /// The permission.
     pub permission: Permission,
-    /// Whether the candidate allows it; now it is the other way round.
+    /// Whether the candidate allows it; the policy in force does the opposite.
     pub allowed: bool,
     /// The candidate's deciding line; `null` if no line applies.
     pub decided_by: Option<Line>,

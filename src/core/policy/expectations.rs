@@ -35,7 +35,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<LintProblem>) -> Vec<Ex
             match seen.insert((one.subject, one.place, one.permission), (line, one.effect)) {
                 None => Ok(one),
                 Some((first, effect)) if effect == one.effect => {
-                    Err(vec![format!("the same as line {first}")])
+                    Err(vec![format!("duplicates line {first}")])
                 }
                 Some((first, effect)) => {
                     Err(vec![format!("contradicts line {first}, which expects {}", effect.as_str())])

@@ -56,12 +56,9 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        if empty {
-            let reason = match self.org {
-                None => "the file is empty: an empty policy lets nobody do anything",
-                Some(_) => "the file is empty: delete it if the organization has no rules of its own",
-            };
-            self.problem(None, reason);
+        // An organization's file may be empty: then it has no rules of its own.
+        if empty && self.org.is_none() {
+            self.problem(None, "the file is empty: an empty policy lets nobody do anything");
         }
     }
 
@@ -105,7 +102,7 @@ impl<'a> Reader<'a> {
             return Err(reasons);
         };
         match self.seen.get(&(subject, permission)) {
-            Some((first, seen)) if *seen == effect => return Err(vec![format!("the same as line {first}")]),
+            Some((first, seen)) if *seen == effect => return Err(vec![format!("duplicates line {first}")]),
             Some((first, seen)) => {
                 return Err(vec![format!("contradicts line {first}, which says {}", seen.as_str())]);
             }

@@ -93,7 +93,7 @@ fn a_line_that_repeats_contradicts_or_does_nothing_is_named() {
     let audit = line_of("p, ADMIN, *, audit.view, allow");
     let ceiling = line_of("p, OPERATOR, *, policy.edit, deny");
     for (line, reason) in [
-        ("p, ADMIN, *, audit.view, allow", format!("the same as line {audit}")),
+        ("p, ADMIN, *, audit.view, allow", format!("duplicates line {audit}")),
         ("p, ADMIN, *, audit.view, deny", format!("contradicts line {audit}, which says allow")),
         (
             "p, OWNER, *, audit.view, allow",
@@ -127,7 +127,6 @@ fn a_bad_file_of_an_organization_is_named() {
             "p, OWNER, 7, policy.edit, deny",
             ":1: nobody in organization 7 could edit its policy: no role keeps policy.edit",
         ),
-        ("# nothing", ": the file is empty: delete it if the organization has no rules of its own"),
         (
             "p, VIEWER, 7, agent.edit, allow\np, VIEWER, 7, agent.edit, deny",
             ":2: contradicts line 1, which says allow",

@@ -36,17 +36,9 @@ impl Db {
     /// # Errors
     /// The URL is invalid, or the database can't be reached.
     pub async fn open(settings: &Database) -> anyhow::Result<Self> {
-        let url = settings.url.expose_secret();
         let most = settings.max_connections;
-        let (reader, writer, writers) = if settings.is_sqlite() {
-            let (reader, writer) = sqlite(url)?;
-            (reader, writer, 1)
-        } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            let (reader, writer) = postgres(url)?;
-            (reader, writer, most)
-        } else {
-            anyhow::bail!("database.url must start with sqlite: or postgres:");
-        };
+        let writers = if settings.is_sqlite() { 1 } else { most };
+        let (reader, writer) = openers(settings)?;
         traces::database(if settings.is_sqlite() { "sqlite" } else { "postgresql" });
         let patience = Duration::from_secs(settings.acquire_timeout_seconds);
         let read = Connections::new(reader, Pool::Read, most, patience)?;
@@ -54,6 +46,14 @@ impl Db {
         // Fails here if the database can't be reached.
         drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
         Ok(Self { read, write })
+    }
+
+    /// Whether the URL in the settings is valid. Opens nothing.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check_url(settings: &Database) -> anyhow::Result<()> {
+        openers(settings).map(drop)
     }
 
     /// The rows of one statement outside a transaction: how requests read.
@@ -197,6 +197,18 @@ impl Db {
         self.read.close().await;
         self.write.close().await;
     }
+}
+
+/// How connections for reading and for writing are opened.
+fn openers(settings: &Database) -> anyhow::Result<(Opener, Opener)> {
+    let url = settings.url.expose_secret();
+    if settings.is_sqlite() {
+        return sqlite(url);
+    }
+    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+        return postgres(url);
+    }
+    anyhow::bail!("database.url must start with sqlite: or postgres:")
 }
 
 /// The options for reading and writing an SQLite file.

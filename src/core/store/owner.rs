@@ -92,7 +92,7 @@ fn lock(file: &mut File, database: &Path) -> anyhow::Result<()> {
             };
             bail!(
                 "{owner} owns the database {}, and SQLite allows one owner at a time: stop that process first, or use another \
-                 data_dir (MUSTER_DATA_DIR). With PostgreSQL any number of processes can serve",
+                 data folder (MUSTER_DATA_DIR; `muster demo --data-dir`). With PostgreSQL any number of processes can serve",
                 database.display()
             )
         }

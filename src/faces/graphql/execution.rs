@@ -19,7 +19,7 @@ use async_graphql::{
 use async_graphql_value::Value;
 
 use super::introspection::is_about_schema;
-use crate::base::problem::Problem;
+use crate::base::problem::{At, Problem};
 use crate::{
     fields::validate::Validator,
     read::{is_included, merged},
@@ -197,6 +197,11 @@ pub fn coerce(
             }
             (None, None) if !definition.var_type.node.nullable => validator.require(&format!("/{name}")),
             (None, None) => {}
+        }
+    }
+    for violation in &mut validator.violations {
+        if let At::Pointer(pointer) = &violation.at {
+            violation.at = At::Parameter(pointer.trim_start_matches('/').to_owned());
         }
     }
     Problem::refuse(validator.violations).map(|()| variables).map_err(|problem| {

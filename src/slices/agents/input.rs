@@ -140,7 +140,7 @@ pub struct UpdateAgentInput {
     /// The time zone of its schedules. Not applied yet.
     #[graphql(directive = bounds::apply(length(1, 64)))]
     pub timezone: MaybeUndefined<String>,
-    /// The cron expression, if `backupSchedule` is CRON. Not applied yet.
+    /// The cron expression, if the backup schedule is CRON. Not applied yet.
     #[graphql(directive = bounds::apply(length(1, 120)))]
     pub backup_cron: MaybeUndefined<String>,
     /// The number of backups to keep. Not applied yet.

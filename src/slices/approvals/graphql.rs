@@ -226,7 +226,7 @@ impl ApprovalMutation {
         .await
     }
 
-    /// Answers a question, or approves or denies an action. The agent is told.
+    /// Answers a question, or approves or denies an action. The agent is notified.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn answer_approval(
         &self,

@@ -31,13 +31,13 @@ pub struct CreateChannelInput {
     /// The bot's handle, or a label for the destination.
     #[graphql(directive = bounds::apply(length(0, 255)))]
     pub destination: Option<String>,
-    /// Settings for WEBHOOK. `outboundUrl` is required if the channel sends.
+    /// Settings for WEBHOOK. The outbound URL is required if the channel sends.
     pub webhook: Option<ChannelWebhookInput>,
     /// Settings for EMAIL. `imap` is required if the channel receives, `smtp` if it sends.
     pub email: Option<ChannelEmailInput>,
-    /// Settings for CODE_HOST. `installationId` is required.
+    /// Settings for CODE_HOST. The installation is required.
     pub code_host: Option<ChannelCodeHostInput>,
-    /// Settings for DRIVE. `folderId` is required.
+    /// Settings for DRIVE. The folder is required.
     pub drive: Option<ChannelDriveInput>,
     /// Settings for CALENDAR.
     pub calendar: Option<ChannelCalendarInput>,

@@ -81,12 +81,9 @@ fn identity(spec: Spec) -> Spec {
 }
 
 fn support(spec: Spec) -> Spec {
-    spec.column::<Option<Timestamp>>(
-        "support_access_until",
-        "Until when the operator's support staff may look in.",
-    )
-    .column::<Option<Timestamp>>("support_access_granted_at", "When that access was granted.")
-    .column::<Option<UserId>>("support_access_granted_by", "The user who granted it.")
+    spec.column::<Option<Timestamp>>("support_access_until", "When the support staff's access ends.")
+        .column::<Option<Timestamp>>("support_access_granted_at", "When that access was granted.")
+        .column::<Option<UserId>>("support_access_granted_by", "The user who granted it.")
 }
 
 fn tax(spec: Spec) -> Spec {

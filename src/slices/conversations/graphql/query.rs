@@ -56,7 +56,7 @@ impl ConversationQuery {
         )]
         reference: Option<String>,
         #[graphql(
-            desc = "Only conversations whose contact's and channel's names contain every word. Case doesn't matter.",
+            desc = "Only conversations whose contact's and channel's names contain every word. Case and accents don't matter.",
             directive = bounds::apply(length(1, 200))
         )]
         search: Option<String>,
