@@ -146,7 +146,7 @@ fn keep_house(core: &Arc<Core>) {
     core.tasks.spawn(async move {
         let _ = stopping.run_until_cancelled(keys).await;
     });
-    core.tasks.spawn(events::relay(Arc::clone(core)));
+    core.tasks.spawn_last(events::relay(Arc::clone(core)));
     if !core.mailer.is_on() {
         tracing::warn!(
             "mail.off: mail.url is not set; invitations and password resets can't be sent by mail"

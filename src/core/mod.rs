@@ -152,6 +152,7 @@ impl Core {
     /// Finishes what was started, and closes the database.
     pub async fn shut_down(&self) {
         self.tasks.finish(self.config.shutdown_grace()).await;
+        events::send_rest(self).await;
         // The last refusals; no more can follow.
         if let Err(problem) = audit::write_refusals(self, true).await {
             tracing::error!(%problem, "audit.refusals_not_written");

@@ -7,18 +7,29 @@ use tokio_util::{
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
+/// How long the last work may take after everything else has finished.
+const LAST: Duration = Duration::from_secs(2);
+
 /// A process's background work.
 #[derive(Default)]
 pub struct Tasks {
     tracker: TaskTracker,
     /// Cancelled when the service starts to shut down.
     pub stopping: CancellationToken,
+    last: TaskTracker,
+    /// Cancelled when everything else has finished.
+    pub ending: CancellationToken,
 }
 
 impl Tasks {
     /// Starts work that a shutdown waits for.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(work);
+    }
+
+    /// Starts work that goes on until everything else has finished.
+    pub fn spawn_last(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.last.spawn(work);
     }
 
     /// A shutdown waits while the token lives: for work that the HTTP server has spawned.
@@ -31,6 +42,11 @@ impl Tasks {
         self.stopping.cancel();
         self.tracker.close();
         if tokio::time::timeout(grace, self.tracker.wait()).await.is_err() {
+            tracing::warn!("shutdown.work_left_unfinished");
+        }
+        self.ending.cancel();
+        self.last.close();
+        if tokio::time::timeout(LAST, self.last.wait()).await.is_err() {
             tracing::warn!("shutdown.work_left_unfinished");
         }
     }

@@ -76,11 +76,11 @@ pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, 
     Ok(scope)
 }
 
-/// [`authorize`] for a call that continues after it was authorized. It isn't counted again.
+/// [`authorize`] for a call that continues some time after it was authorized. It isn't counted again.
 ///
 /// # Errors
 /// Those of [`authorize`].
-pub(super) async fn authorize_again(
+pub async fn authorize_again(
     request: &Arc<Request>,
     operation: &str,
     permit: Permit,

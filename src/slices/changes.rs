@@ -25,25 +25,25 @@ pub struct Change {
     pub op: ChangeOp,
 }
 
-/// The permission needed to hear about records of a kind.
+/// The permissions of which one is needed to hear about records of a kind: those for reading them.
 #[must_use]
-pub const fn needed(kind: RecordKind) -> Permission {
+pub const fn needed(kind: RecordKind) -> &'static [Permission] {
     match kind {
-        RecordKind::Agent | RecordKind::Channel => Permission::AgentView,
-        RecordKind::Approval => Permission::ApprovalView,
-        RecordKind::Attachment | RecordKind::Conversation | RecordKind::Message => {
-            Permission::ConversationView
-        }
-        RecordKind::Contact => Permission::ContactView,
-        RecordKind::Credential => Permission::CredentialView,
-        RecordKind::Image => Permission::ImageView,
-        RecordKind::Invitation | RecordKind::Member => Permission::MemberView,
-        RecordKind::McpServer => Permission::McpView,
-        RecordKind::Organization => Permission::OrganizationView,
-        RecordKind::Policy => Permission::PolicyView,
-        RecordKind::Server => Permission::ServerView,
-        RecordKind::ServiceToken => Permission::TokenView,
-        RecordKind::Skill => Permission::SkillView,
+        RecordKind::Agent | RecordKind::Channel => &[Permission::AgentView],
+        RecordKind::Approval => &[Permission::ApprovalView],
+        RecordKind::Attachment | RecordKind::Message => &[Permission::AgentOutputView],
+        // The list takes one, a single conversation the other.
+        RecordKind::Conversation => &[Permission::ConversationView, Permission::AgentOutputView],
+        RecordKind::Contact => &[Permission::ContactView],
+        RecordKind::Credential => &[Permission::CredentialView],
+        RecordKind::Image => &[Permission::ImageView],
+        RecordKind::Invitation | RecordKind::Member => &[Permission::MemberView],
+        RecordKind::McpServer => &[Permission::McpView],
+        RecordKind::Organization => &[Permission::OrganizationView],
+        RecordKind::Policy => &[Permission::PolicyView],
+        RecordKind::Server => &[Permission::ServerView],
+        RecordKind::ServiceToken => &[Permission::TokenView],
+        RecordKind::Skill => &[Permission::SkillView],
     }
 }
 
@@ -66,8 +66,9 @@ impl ChangeSubscription {
         let is_wanted = move |kind| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind));
         let told = follow(&scope, Permit::Member, move |event| is_wanted(event.kind));
         Ok(told.filter_map(async |told| match told {
-            Ok((scope, News::Changed(event))) => scope
-                .may(needed(event.kind))
+            Ok((scope, News::Changed(event))) => needed(event.kind)
+                .iter()
+                .any(|permission| scope.may(*permission))
                 .then(|| Ok(Change { kind: Some(event.kind), id: Some(Id(event.id)), op: event.op })),
             Ok((_, News::Resync | News::Recheck)) => {
                 Some(Ok(Change { kind: None, id: None, op: ChangeOp::Resync }))

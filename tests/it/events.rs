@@ -9,14 +9,14 @@ use muster::{
         enums::{ChangeOp, RecordKind},
         ids::OrgId,
     },
-    core::{Event, Request, ledger::What},
+    core::{Event, Request, access::Permit, ledger::What},
     read::Reading,
     slices::changes::needed,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::harness::{Actor, Program, Socket, TestApp, empty_database};
+use crate::harness::{Actor, Program, Socket, TestApp, Walker, empty_database};
 
 const CHANGES: &str =
     "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { kind id op } }";
@@ -156,11 +156,33 @@ async fn an_event_costs_three_statements_for_any_number_of_subscribers() {
 }
 
 #[test]
-fn every_kind_of_record_names_its_view_permission() {
-    // Without view permissions there are no events: every kind needs one.
+fn a_kind_of_record_needs_the_permission_of_the_fields_that_read_it() {
+    let catalogue = Walker::new().catalogue;
     for kind in RecordKind::ALL {
-        let (_, action) = needed(*kind).as_str().split_once('.').unwrap();
-        assert_eq!(action, "view", "{kind}");
+        let fields: &[&str] = match kind {
+            RecordKind::Agent => &["agent"],
+            RecordKind::Approval => &["approval"],
+            RecordKind::Attachment => &["attachment"],
+            RecordKind::Channel => &["channel"],
+            RecordKind::Contact => &["contact"],
+            RecordKind::Conversation => &["conversations", "conversation"],
+            RecordKind::Credential => &["credential"],
+            RecordKind::Image => &["image"],
+            RecordKind::Invitation => &["invitations"],
+            RecordKind::McpServer => &["mcpServer"],
+            RecordKind::Member => &["member"],
+            RecordKind::Message => &["messages"],
+            RecordKind::Organization => &["organization"],
+            RecordKind::Policy => &["policy"],
+            RecordKind::Server => &["server"],
+            RecordKind::ServiceToken => &["serviceTokens"],
+            RecordKind::Skill => &["skill"],
+        };
+        let permission = |field: &&str| match catalogue.root_field(field).map(|root| root.permit) {
+            Some(Permit::InOrganization { permission, .. }) => permission,
+            permit => panic!("{field}: {permit:?}"),
+        };
+        assert_eq!(needed(*kind), fields.iter().map(permission).collect::<Vec<_>>(), "{kind}");
     }
 }
 

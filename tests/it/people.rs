@@ -1,13 +1,22 @@
 //! People: signing in, sessions, members, service tokens.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
+use futures::channel::mpsc::UnboundedSender;
 use muster::{
     base::ids::UserId,
-    core::access::password::{Cost, Passwords},
+    core::{
+        access::{
+            CREDENTIALS_KEPT,
+            password::{Cost, Passwords},
+        },
+        ledger::What,
+    },
     slices::people::{self, NewUser},
 };
+use reqwest::Method;
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use crate::harness::{Actor, Answer, TestApp};
 
@@ -338,4 +347,40 @@ async fn a_service_token_has_no_more_than_its_issuer_and_the_cap() {
     assert_eq!(issue(&app, &token, &["agent.view"]).await.code(), "PERMISSION_DENIED");
     let each_once = issue(&app, &app.owner, &["agent.view", "agent.view"]).await.data();
     assert_eq!(each_once["createServiceToken"]["permissions"], json!(["agent.view"]));
+}
+
+/// A request whose body is held back, after the service has let its caller in.
+async fn held_back(
+    app: &TestApp,
+    caller: &Actor,
+) -> (UnboundedSender<Result<Vec<u8>, io::Error>>, JoinHandle<Answer>) {
+    let (body, chunks) = futures::channel::mpsc::unbounded();
+    let path = format!("/v1/org/{}/server", app.org);
+    let request = caller.request(Method::POST, &path).header("content-type", "application/json");
+    let answer = tokio::spawn(Answer::of(request.body(reqwest::Body::wrap_stream(chunks))));
+    // Large enough for the ledger, which shows that it is being read.
+    body.unbounded_send(Ok(vec![b' '; 20 << 10])).unwrap();
+    while app.core.ledger.line(What::Bodies).total() == 0 {
+        tokio::task::yield_now().await;
+    }
+    (body, answer)
+}
+
+#[tokio::test]
+async fn a_request_held_back_does_not_outlive_its_callers_rights() {
+    let app = TestApp::start().await;
+    let (body, answer) = held_back(&app, &app.admin).await;
+    remove(&app, &app.owner, &app.admin).await.data();
+    body.unbounded_send(Ok(br#"{"name": "held"}"#.to_vec())).unwrap();
+    drop(body);
+    assert_eq!(answer.await.unwrap().problem(), (403, "NOT_A_MEMBER"));
+    // A credential is checked again once its check is as old as a cached one may be.
+    let made = issue(&app, &app.owner, &["server.create"]).await.data()["createServiceToken"].clone();
+    let (body, answer) = held_back(&app, &app.anonymous.with_bearer(made["token"].as_str().unwrap())).await;
+    app.owner.gql(REVOKE_TOKEN, json!({ "o": app.org, "id": made["id"] })).await.data();
+    tokio::time::sleep(CREDENTIALS_KEPT).await;
+    body.unbounded_send(Ok(br#"{"name": "held"}"#.to_vec())).unwrap();
+    drop(body);
+    assert_eq!(answer.await.unwrap().problem(), (401, "UNAUTHENTICATED"));
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM servers WHERE name = 'held'", vec![]).await, 0);
 }

@@ -8,7 +8,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -38,6 +38,8 @@ const LARGEST: usize = 7_500;
 const EVERY: Duration = Duration::from_secs(2);
 /// When a process that has not said goodbye counts as silent.
 const SILENT: Duration = Duration::from_secs(6);
+/// When a silent process is forgotten.
+const FORGOTTEN: Duration = Duration::from_hours(1);
 /// How long to wait before reconnecting.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How many events may wait to be sent.
@@ -61,49 +63,72 @@ struct Message {
     bye: bool,
 }
 
-/// Events waiting to be relayed, if there is a relay.
-#[derive(Default)]
+/// Events waiting to be relayed.
 pub(super) struct Outgoing {
-    sender: OnceLock<mpsc::Sender<Event>>,
+    sender: mpsc::Sender<Event>,
+    /// Taken by the relay.
+    waiting: Mutex<Option<mpsc::Receiver<Event>>>,
     /// How many did not fit. Skipping a batch number tells listeners.
     lost: AtomicU64,
 }
 
+impl Default for Outgoing {
+    fn default() -> Self {
+        let (sender, waiting) = mpsc::channel(WAITING);
+        Self { sender, waiting: Mutex::new(Some(waiting)), lost: AtomicU64::new(0) }
+    }
+}
+
 impl Outgoing {
     pub fn add(&self, event: Event) {
-        if let Some(sender) = self.sender.get()
-            && sender.try_send(event).is_err()
-        {
+        if self.sender.try_send(event).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn take(&self) -> Option<mpsc::Receiver<Event>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Relays news between this process and the other replicas: hears them until the service stops, and sends until the last
+/// request has finished. Does nothing on SQLite, where there is only one process.
+pub async fn relay(core: Arc<Core>) {
+    let Some(events) = core.events.outgoing.take() else { return };
+    let Some(options) = core.db.postgres() else { return };
+    let from = u64::from_be_bytes(random_bytes());
+    let listening = core.tasks.stopping.run_until_cancelled(Box::pin(listen(&core, options, from)));
+    tokio::join!(listening, send(&core, from, events));
+}
+
+/// Sends what a process without a relay has published: a command changes something and ends.
+pub async fn send_rest(core: &Core) {
+    let Some(mut events) = core.events.outgoing.take() else { return };
+    if events.is_empty() || core.db.postgres().is_none() {
+        return;
+    }
+    let mut waiting = Vec::new();
+    events.recv_many(&mut waiting, WAITING).await;
+    for events in batches(&waiting) {
+        // Each is from somebody who has nothing more to say.
+        let message = Message { from: u64::from_be_bytes(random_bytes()), batch: 1, events, bye: true };
+        if let Err(error) = notify(core, &message).await {
+            tracing::warn!(%error, "events.not_sent");
         }
     }
 }
 
-/// Relays news between this process and the other replicas until the service stops. Does nothing on SQLite, where there
-/// is only one process.
-pub async fn relay(core: Arc<Core>) {
-    let Some(options) = core.db.postgres() else { return };
-    let (sender, events) = mpsc::channel(WAITING);
-    let _ = core.events.outgoing.sender.set(sender);
-    let from = u64::from_be_bytes(random_bytes());
-    let stopping = core.tasks.stopping.clone();
-    let work = async { tokio::join!(listen(&core, options, from), send(&core, from, events)) };
-    // Neither ends by itself.
-    let _ = stopping.run_until_cancelled(Box::pin(work)).await;
-    let bye = Message { from, batch: 0, events: Vec::new(), bye: true };
-    // A listener that misses the goodbye treats this process as silent, and reads again.
-    let _ = timeout(AGAIN, notify(&core, &bye)).await;
-}
-
-/// Sends this process's events.
+/// Sends this process's events, and a goodbye at the end.
 async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut message = Message { from, batch: 0, events: Vec::new(), bye: false };
-    let mut waiting = Vec::new();
-    loop {
+    let (mut waiting, mut is_last) = (Vec::new(), false);
+    while !is_last {
         tokio::select! {
+            biased;
             _ = events.recv_many(&mut waiting, WAITING) => {}
+            () = core.tasks.ending.cancelled() => is_last = true,
             _ = tick.tick() => {}
         }
         if core.events.outgoing.lost.swap(0, Ordering::Relaxed) > 0 {
@@ -119,6 +144,9 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
         }
         waiting.clear();
     }
+    // A listener that misses the goodbye, or a batch before it, reads again.
+    let bye = Message { events: Vec::new(), bye: true, ..message };
+    let _ = timeout(AGAIN, notify(core, &bye)).await;
 }
 
 /// Splits events into messages that are small enough; one empty message if there are no events.
@@ -156,8 +184,10 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
     listener.listen(CHANNEL).await?;
     // Whatever came before was missed.
     core.events.resync();
-    let mut peers = Peers::default();
-    loop {
+    let mut peers = Peers::new(Instant::now());
+    // Hearing nothing of oneself reveals a connection that looks alive and is not.
+    let mut heard_own = Instant::now();
+    while heard_own.elapsed() < SILENT {
         match timeout(EVERY, listener.try_recv()).await {
             Ok(Ok(Some(heard))) => {
                 let Ok(message) = serde_json::from_str::<Message>(heard.payload()) else {
@@ -165,7 +195,9 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
                     core.events.resync();
                     continue;
                 };
-                if message.from != own {
+                if message.from == own {
+                    heard_own = Instant::now();
+                } else {
                     take(&core.events, &mut peers, message);
                 }
             }
@@ -178,6 +210,7 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
             core.events.resync();
         }
     }
+    Ok(())
 }
 
 fn take(hub: &Hub, peers: &mut Peers, message: Message) {
@@ -190,26 +223,43 @@ fn take(hub: &Hub, peers: &mut Peers, message: Message) {
 }
 
 /// The positions of the other processes.
-#[derive(Default)]
-struct Peers(HashMap<u64, (u64, Instant)>);
+struct Peers {
+    /// When we began to listen.
+    since: Instant,
+    known: HashMap<u64, Peer>,
+}
+
+struct Peer {
+    batch: u64,
+    heard: Instant,
+    /// Whether it was reported as silent.
+    is_silent: bool,
+}
 
 impl Peers {
-    /// Whether anything is missing before this message.
-    fn has_gap(&mut self, message: &Message, now: Instant) -> bool {
-        if message.bye {
-            self.0.remove(&message.from);
-            return false;
-        }
-        let sent = message.batch - u64::from(!message.events.is_empty());
-        let before = self.0.insert(message.from, (message.batch, now));
-        before.is_some_and(|(known, _)| known != sent)
+    fn new(since: Instant) -> Self {
+        Self { since, known: HashMap::new() }
     }
 
-    /// Whether a process has gone silent; reports each one once.
+    /// Whether anything is missing before this message.
+    fn has_gap(&mut self, message: &Message, now: Instant) -> bool {
+        let sent = message.batch.saturating_sub(u64::from(!message.events.is_empty()));
+        let peer = Peer { batch: message.batch, heard: now, is_silent: false };
+        let before = if message.bye {
+            self.known.remove(&message.from)
+        } else {
+            self.known.insert(message.from, peer)
+        };
+        // Those that were there when we began to listen have said so by `SILENT`; a later one begins with nothing sent.
+        before.map_or(sent > 0 && now.duration_since(self.since) > SILENT, |before| before.batch != sent)
+    }
+
+    /// Whether a process has gone silent; reports each one once. Its position is kept, because it may come back.
     fn are_silent(&mut self, now: Instant) -> bool {
-        let before = self.0.len();
-        self.0.retain(|_, (_, heard)| now.duration_since(*heard) < SILENT);
-        self.0.len() < before
+        self.known.retain(|_, peer| now.duration_since(peer.heard) < FORGOTTEN);
+        let silent = self.known.values_mut().filter(|peer| !peer.is_silent);
+        let silent = silent.filter(|peer| now.duration_since(peer.heard) >= SILENT);
+        silent.map(|peer| peer.is_silent = true).count() > 0
     }
 }
 
@@ -238,7 +288,8 @@ mod tests {
 
     #[test]
     fn a_gap_is_a_batch_that_is_left_out_or_a_process_that_falls_silent() {
-        let (mut peers, mut now) = (Peers::default(), Instant::now());
+        let mut now = Instant::now();
+        let mut peers = Peers::new(now);
         assert!(!peers.has_gap(&message(3, 2), now), "batches from before we listened are not a gap");
         assert!(!peers.has_gap(&message(3, 0), now) && !peers.has_gap(&message(4, 1), now));
         assert!(peers.has_gap(&message(6, 1), now), "batch 5 is missing");
@@ -246,8 +297,12 @@ mod tests {
         assert!(!peers.are_silent(now));
         now += SILENT;
         assert!(peers.are_silent(now) && !peers.are_silent(now));
-        assert!(!peers.has_gap(&message(9, 1), now));
+        assert!(peers.has_gap(&message(9, 1), now), "it is back, and batch 8 is missing");
         assert!(!peers.has_gap(&Message { bye: true, ..message(9, 0) }, now));
         assert!(!peers.are_silent(now + SILENT), "it has said goodbye");
+        now += SILENT;
+        assert!(!peers.has_gap(&message(1, 1), now), "a new process");
+        assert!(peers.has_gap(&Message { bye: true, ..message(2, 0) }, now), "batch 2 is missing");
+        assert!(peers.has_gap(&message(2, 1), now), "nothing was heard of its first batch");
     }
 }

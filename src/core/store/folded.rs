@@ -1,27 +1,32 @@
-//! Columns that are found and ordered by their folded form ([`folding`](crate::base::folding)).
+//! Searching in columns that hold a folded form ([`folding`](crate::base::folding)).
 //!
-//! An entity names them (`tenant_entity!(name_folded = folding::name(name))`), and every row that it saves writes both.
+//! An entity names them (`tenant_entity!(name_folded = folding::name(name))`), and every row it saves writes both.
 
 use crate::base::folding;
 
-/// The condition that the folded column `column` holds a text; its value is [`holding`] of the text.
+/// The condition that the folded column `column` contains a text; its value is the text's [`holding`].
 #[must_use]
 pub fn holds(column: &str) -> String {
     format!(r"{column} LIKE ? ESCAPE '\'")
 }
 
-/// The pattern of what is looked for. All of it is text: wildcards stand for themselves.
+/// The pattern that finds `text`, in which wildcards stand for themselves. None for a text of which nothing is left, such as
+/// a lone accent: it finds nothing.
 #[must_use]
-pub fn holding(text: &str) -> String {
+pub fn holding(text: &str) -> Option<String> {
+    let folded = folding::name(text);
+    if folded.trim().is_empty() {
+        return None;
+    }
     let mut pattern = String::from("%");
-    for c in folding::name(text).chars() {
+    for c in folded.chars() {
         if matches!(c, '%' | '_' | '\\') {
             pattern.push('\\');
         }
         pattern.push(c);
     }
     pattern.push('%');
-    pattern
+    Some(pattern)
 }
 
 #[cfg(test)]
@@ -30,7 +35,8 @@ mod tests {
 
     #[test]
     fn what_is_looked_for_is_folded_and_no_pattern() {
-        assert_eq!(holding("ÉMILE"), "%emile%");
-        assert_eq!(holding(r"50%_\"), r"%50\%\_\\%");
+        assert_eq!(holding("ÉMILE").as_deref(), Some("%emile%"));
+        assert_eq!(holding(r"50%_\").as_deref(), Some(r"%50\%\_\\%"));
+        assert_eq!(holding("\u{301}"), None);
     }
 }

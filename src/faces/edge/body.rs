@@ -3,7 +3,7 @@
 //! Anonymous callers may only send little. Bodies in flight are in the ledger while they arrive and for as long
 //! as they are held.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -13,15 +13,25 @@ use super::Arrival;
 use crate::core::ledger::{Held, Holder, SMALL, What};
 use crate::{
     base::problem::{Code, Problem, Result},
-    core::{Core, access::Caller},
+    core::{
+        Core,
+        access::{CREDENTIALS_KEPT, Caller, still_good},
+    },
 };
 
-/// Reads a complete body of at most `most` bytes from `caller`.
+/// Reads a complete body of at most `most` bytes from `caller`. If it took its time, the caller's credential is checked
+/// again, but not what they may do: that is for [`authorize_again`](crate::fields::authorize_again).
 ///
 /// # Errors
-/// `PAYLOAD_TOO_LARGE`; `MALFORMED_REQUEST` if it breaks off; `RATE_LIMITED` or `UNAVAILABLE` if too much is in
+/// `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` if the credential has become invalid; `MALFORMED_REQUEST` if it breaks off; `RATE_LIMITED` or `UNAVAILABLE` if too much is in
 /// flight.
-pub async fn read(core: &Core, arrival: &Arrival, caller: &Caller, body: Body, most: usize) -> Result<Bytes> {
+pub async fn read(
+    core: &Arc<Core>,
+    arrival: &Arrival,
+    caller: &Caller,
+    body: Body,
+    most: usize,
+) -> Result<Bytes> {
     let anonymous = matches!(caller, Caller::Anonymous);
     let most = if anonymous { most.min(core.config.limits.anonymous_body_bytes) } else { most };
     let announced = usize::try_from(http_body::Body::size_hint(&body).lower()).unwrap_or(usize::MAX);
@@ -30,7 +40,11 @@ pub async fn read(core: &Core, arrival: &Arrival, caller: &Caller, body: Body, m
     }
     let mut reading =
         Reading { core, holder: Holder::of(caller, arrival.ip), held: None, bytes: Bytes::new() };
+    let began = Instant::now();
     reading.all(body, most).await?;
+    if began.elapsed() > CREDENTIALS_KEPT {
+        still_good(core, caller).await?;
+    }
     let Reading { held, bytes, .. } = reading;
     Ok(match held {
         Some(held) => Arc::new(held).with_bytes(bytes),

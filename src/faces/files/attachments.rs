@@ -28,7 +28,7 @@ use crate::{
     },
     core::{
         Core,
-        access::{Caller, Scope},
+        access::{Caller, Permit, Scope},
         ledger::{Holder, Settled, What},
     },
     faces::edge::{
@@ -38,10 +38,12 @@ use crate::{
         idempotency::{self, Answer, Claim, Keyed},
         org_in_path, problem_response, refusal,
     },
-    fields::authorize,
+    fields::{authorize, authorize_again},
     slices::conversations::{File, Upload},
 };
 
+/// The root field that says who may upload.
+const UPLOAD: &str = "uploadAttachment";
 /// The longest file name in a request, in characters.
 const NAME: usize = 255;
 
@@ -64,11 +66,13 @@ async fn on_upload(
 
 async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file: Body) -> Result<Response> {
     let asking = asking(core, arrival, path).await?;
-    let scope = enter(core, arrival, asking, "uploadAttachment").await?;
+    let mut scope = enter(core, arrival, asking, UPLOAD).await?;
     let filename = filename(arrival.uri.query().unwrap_or_default())?;
     let mime_type = arrival.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let most = core.config.limits.attachment_bytes;
     let content = body::read(core, arrival, &scope.request.caller, file, most).await?;
+    // While the file arrived, the caller may have lost the right.
+    scope = authorize_again(&scope.request, UPLOAD, permit_of(core, UPLOAD)?, scope.org).await?;
     let mime_type = mime_type.map(str::to_owned);
     let Some(key) = idempotency::key_of(&arrival.headers)? else {
         let taken = take(&scope, Upload { filename, mime_type, content: content.into() }).await?;
@@ -154,14 +158,18 @@ async fn enter(
     (caller, org): (Caller, OrgId),
     operation: &str,
 ) -> Result<Scope> {
-    let permit = core.access.permits.of(operation);
-    let permit = permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))?;
+    let permit = permit_of(core, operation)?;
     let request = Arc::new(arrival.request(core, caller, DecidedVia::Rest));
     authorize(&request, operation, permit, org).await
 }
 
 fn parameter<'a>(path: &'a RawPathParams, name: &str) -> &'a str {
     path.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+}
+
+fn permit_of(core: &Core, operation: &str) -> Result<Permit> {
+    let permit = core.access.permits.of(operation);
+    permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))
 }
 
 /// The only query parameter of an upload.

@@ -10,6 +10,7 @@ use axum::{
     routing::{MethodFilter, MethodRouter, on},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body::Body as _;
 
 use super::{Operation, Rest, etag::IfMatch, operation::Given};
 use crate::{
@@ -30,7 +31,7 @@ use crate::{
         },
         graphql::{Document, Graphql, problem_of},
     },
-    fields::authorize,
+    fields::{authorize, authorize_again},
     read::{AnswerBudget, Reading},
 };
 
@@ -81,8 +82,13 @@ async fn run(
     let request = prepared(core, caller, arrival);
     let path: Vec<(&str, &str)> = path.iter().collect();
     let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| *text);
-    let scope = authorize(&request, &operation.root, operation.permit, org_in_path(org)?).await?;
+    let mut scope = authorize(&request, &operation.root, operation.permit, org_in_path(org)?).await?;
+    let is_complete = body.is_end_stream();
     let body = &body::read(core, arrival, &request.caller, body, core.config.limits.body_bytes).await?;
+    if !is_complete {
+        // While the body arrived, the caller may have lost the right.
+        scope = authorize_again(&request, &operation.root, operation.permit, scope.org).await?;
+    }
     check_media_type(&arrival.headers, body)?;
     let given = Given { path, query: arrival.uri.query().unwrap_or_default(), body };
     let variables = operation.variables(&given, &rest.graphql.catalogue)?;

@@ -84,7 +84,8 @@ fn by_name(table: &str, id: &str, way: &str) -> String {
 /// Only conversations whose contact's or channel's name contains `word`. Each name is searched once, because a
 /// contact has many conversations.
 fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
-    let (holds, word) = (holds("n.name_folded"), holding(word));
+    let Some(word) = holding(word) else { return rows.filter("1 = 0", []) };
+    let holds = holds("n.name_folded");
     let condition = format!(
         "(t.contact_id IN (SELECT n.id FROM contacts n WHERE n.organization_id = $1 AND {holds}) \
          OR t.channel_id IN (SELECT n.id FROM channels n WHERE n.organization_id = $1 AND {holds}))"

@@ -119,7 +119,7 @@ impl ContactQuery {
 /// Contacts whose name or one of whose addresses contains `search`.
 fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
     let Some(search) = search.map(str::trim).filter(|search| !search.is_empty()) else { return rows };
-    let word = holding(search);
+    let Some(word) = holding(search) else { return rows.filter("1 = 0", []) };
     let condition = format!(
         "({} OR EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = t.organization_id AND i.contact_id = t.id \
          AND ({} OR {})))",
