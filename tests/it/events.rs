@@ -1,6 +1,6 @@
 //! The event hub: who hears about what, what an event costs, and what happens to slow subscribers.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_graphql::Request as Operation;
 use futures::{FutureExt, StreamExt, stream::BoxStream};
@@ -13,6 +13,7 @@ use muster::{
     read::Reading,
     slices::changes::needed,
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -188,6 +189,60 @@ fn a_kind_of_record_needs_the_permission_of_the_fields_that_read_it() {
 
 /// An SQLite database has one process.
 #[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_replica_that_stops_tells_the_others_everything_it_acknowledged() {
+    let shared = tempfile::tempdir().unwrap();
+    let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));
+    let program = Program::new(&[
+        ("MUSTER_DATABASE_URL", &url),
+        ("MUSTER_KEYS_FILE", keys.to_str().unwrap()),
+        ("MUSTER_LOG", "off"),
+        ("MUSTER_RATE_LIMITS_ENABLED", "false"),
+    ]);
+    let tenant = program.tenant();
+    let (first, second) = (program.serve(), program.serve());
+    let (here, there) = (first.actor(&tenant), second.actor(&tenant));
+    let mut client = Socket::of(&there).await;
+    client.subscribe("1", CHANGES, json!({ "o": tenant.org, "k": ["SERVER"] })).await;
+    settled(&mut client).await;
+    let path = format!("/v1/org/{}/server", tenant.org);
+    let write = |writer: usize| {
+        let (here, path) = (here.clone(), path.clone());
+        async move {
+            let mut acknowledged = Vec::new();
+            for n in 0.. {
+                let request =
+                    here.request(Method::POST, &path).json(&json!({ "name": format!("{writer}-{n}") }));
+                let Ok(answer) = request.send().await else { break };
+                if answer.status() != 201 {
+                    break;
+                }
+                let Ok(made) = answer.json::<Value>().await else { break };
+                acknowledged.push(made["id"].as_i64().unwrap());
+            }
+            acknowledged
+        }
+    };
+    let writers: Vec<_> = (0..4).map(|writer| tokio::spawn(write(writer))).collect();
+    let mut heard = BTreeSet::new();
+    let hear = async |client: &mut Socket, heard: &mut BTreeSet<i64>| match told(client).await {
+        (_, Some(id), _) => drop(heard.insert(id)),
+        // The second replica may only just have started listening.
+        (_, None, op) => assert!(heard.len() < 20, "{op}"),
+    };
+    while heard.len() < 40 {
+        hear(&mut client, &mut heard).await;
+    }
+    first.terminate();
+    let acknowledged = futures::future::join_all(writers).await.into_iter().flat_map(Result::unwrap);
+    for id in acknowledged {
+        while !heard.contains(&id) {
+            hear(&mut client, &mut heard).await;
+        }
+    }
+}
+
+/// An SQLite database has one process.
+#[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_change_on_one_replica_is_heard_on_the_other() {
     let shared = tempfile::tempdir().unwrap();
     let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));
@@ -222,6 +277,11 @@ async fn postgres_a_change_on_one_replica_is_heard_on_the_other() {
         }
     }
     assert!(missed <= 2, "{missed}");
+    // A command has no replica of its own.
+    let org = tenant.org.to_string();
+    one.json(&["token", "create", "--org", &org, "--name", "ci", "--permission", "agent.view"]);
+    let heard = told(&mut client).await;
+    assert_eq!((heard.0.as_str(), heard.2.as_str()), ("SERVICE_TOKEN", "CREATED"));
     // A replica that dies without a goodbye may have sent something nobody received.
     drop(first);
     assert_eq!(told(&mut client).await.2, "RESYNC");

@@ -179,9 +179,13 @@ async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64
 
 /// Listens on one connection for as long as it lasts.
 async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) -> Result<(), sqlx::Error> {
-    let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await?;
-    let mut listener = PgListener::connect_with(&pool).await?;
-    listener.listen(CHANNEL).await?;
+    let connecting = timeout(SILENT, async {
+        let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await?;
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.listen(CHANNEL).await?;
+        Ok::<_, sqlx::Error>(listener)
+    });
+    let mut listener = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     // Whatever came before was missed.
     core.events.resync();
     let mut peers = Peers::new(Instant::now());
