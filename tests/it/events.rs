@@ -189,6 +189,7 @@ fn a_kind_of_record_needs_the_permission_of_the_fields_that_read_it() {
 
 /// An SQLite database has one process.
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "not our service but clients of the test")]
 async fn postgres_a_replica_that_stops_tells_the_others_everything_it_acknowledged() {
     let shared = tempfile::tempdir().unwrap();
     let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));

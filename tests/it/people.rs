@@ -350,6 +350,7 @@ async fn a_service_token_has_no_more_than_its_issuer_and_the_cap() {
 }
 
 /// A request whose body is held back, after the service has let its caller in.
+#[expect(clippy::disallowed_methods, reason = "not our service but a client of the test")]
 async fn held_back(
     app: &TestApp,
     caller: &Actor,
