@@ -194,8 +194,7 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "mounts a disk, which only root may do"]
-async fn once_a_full_disk_is_reported_and_nothing_breaks() {
+async fn root_a_full_disk_is_reported_and_nothing_breaks() {
     let disk = SmallDisk::mount();
     let url = format!("sqlite://{}/muster.db", disk.0.path().display());
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
