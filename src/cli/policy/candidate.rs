@@ -38,12 +38,9 @@ impl Candidate {
             None => Given::new(),
         };
         // With a mistake in a file, a new start would decide otherwise than the running service does.
-        let before = match service {
-            Some(dir) => whole(dir, &stored)?,
-            None => Compiled::read(None, &stored).map_err(|problems| super::refused(&problems))?,
-        };
+        let before = whole(service, &stored)?;
         let after = match (&self.dir, db) {
-            (Some(dir), _) => whole(dir, &stored)?,
+            (Some(dir), _) => whole(Some(dir), &stored)?,
             (None, Some(db)) => {
                 let version = PolicyVersionId(self.version.unwrap_or_default());
                 let (org, text) = policies::text_of(db, version).await?;
@@ -55,8 +52,8 @@ impl Candidate {
     }
 }
 
-/// The policy in a folder, which must be valid as a whole; problems with rules in the database are reported elsewhere.
-pub(super) fn whole(dir: &Path, stored: &Given) -> Result<Compiled, Failure> {
+/// The policy in a folder, or the built-in one. The folder must be valid as a whole; problems with rules in the database are reported elsewhere.
+pub(super) fn whole(dir: Option<&Path>, stored: &Given) -> Result<Compiled, Failure> {
     let read = Compiled::read(dir, stored).map_err(|problems| super::refused(&problems))?;
     let wrong = read.problems_of_files();
     if wrong.is_empty() { Ok(read) } else { Err(super::refused(&wrong)) }

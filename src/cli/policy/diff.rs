@@ -47,7 +47,7 @@ impl Diff {
 
     async fn compared(&self, cli: &Cli) -> Result<(Compiled, Compiled), Failure> {
         if let (Some(dir), Some(against)) = (&self.candidate.dir, &self.against) {
-            return Ok((whole(against, &Given::new())?, whole(dir, &Given::new())?));
+            return Ok((whole(Some(against), &Given::new())?, whole(Some(dir), &Given::new())?));
         }
         let service = cli.settings()?.policy_dir;
         let db = super::database(cli).await?;

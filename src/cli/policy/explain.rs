@@ -48,7 +48,7 @@ impl Explain {
             _ => Subject::ServiceToken,
         };
         let policy = match &self.dir {
-            Some(dir) => whole(dir, &Given::new())?,
+            Some(dir) => whole(Some(dir), &Given::new())?,
             None => super::in_force(cli, org).await?,
         };
         let asked = match self.permission {

@@ -94,6 +94,7 @@ impl Outgoing {
 /// Relays news between this process and the other replicas: hears them until the service stops, and sends until the last
 /// request has finished. Does nothing on SQLite, where there is only one process.
 pub async fn relay(core: Arc<Core>) {
+    // Taken on SQLite too, so that nothing is kept for nobody.
     let Some(events) = core.events.outgoing.take() else { return };
     let Some(options) = core.db.postgres() else { return };
     let from = u64::from_be_bytes(random_bytes());
