@@ -146,7 +146,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         postgres::router(pool.connect_with(options).await?, permissions)
     };
     let listener = tokio::net::TcpListener::bind(address.parse::<SocketAddr>()?).await?;
-    println!("baseline serves on http://{}", listener.local_addr()?);
+    println!("baseline is serving on http://{}", listener.local_addr()?);
     axum::serve(listener, router).await?;
     Ok(())
 }

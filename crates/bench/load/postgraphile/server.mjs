@@ -19,4 +19,4 @@ server.on("error", (error) => {
 });
 const service = postgraphile(preset).createServ(grafserv);
 await service.addTo(server);
-server.listen(Number(process.env.PORT), "127.0.0.1", () => console.log("PostGraphile serves on", process.env.PORT));
+server.listen(Number(process.env.PORT), "127.0.0.1", () => console.log("PostGraphile is serving on", process.env.PORT));
