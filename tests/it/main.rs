@@ -79,6 +79,7 @@ mod record_plans;
 mod recovery;
 mod rest_parity;
 mod rounds;
+mod running;
 mod sealing_keys;
 mod search;
 mod second_factor;

@@ -1,0 +1,144 @@
+//! A machine on which agents run: `muster host` as a process of its own, in a folder of its own.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::Actor;
+
+/// A host, and the folder that it keeps.
+pub struct Machine {
+    folder: TempDir,
+    host: Option<Child>,
+    /// Variables of the host's environment, besides the path.
+    variables: Vec<(String, String)>,
+}
+
+/// A server with a machine behind it, and an agent of the reference image on it.
+pub struct Crew {
+    pub machine: Machine,
+    pub server: i64,
+    pub agent: i64,
+}
+
+impl Machine {
+    /// A machine that has not joined.
+    pub fn new() -> Self {
+        // A short path: a socket's path must fit into 107 bytes.
+        let folder = tempfile::Builder::new().prefix("mh").tempdir_in("/tmp").unwrap();
+        Self { folder, host: None, variables: Vec::new() }
+    }
+
+    /// Another variable of the host's environment.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The host's folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `muster host …` in this folder.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+        command.arg("host").args(arguments).arg("--dir").arg(self.folder()).env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Joins with a provisioning token.
+    #[track_caller]
+    pub fn join(&self, base: &str, token: &str) {
+        let mut command = self.command(&["join", "--url", base]);
+        let ran = command.env("MUSTER_HOST_TOKEN", token).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    }
+
+    /// Starts the host.
+    pub fn run(&mut self) {
+        let log = fs::File::options().append(true).create(true).open(self.folder().join("log")).unwrap();
+        let mut command = self.command(&["run"]);
+        self.host = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
+    }
+
+    /// Ends the host without warning. Its agents live on.
+    pub fn kill(&mut self) {
+        if let Some(mut host) = self.host.take() {
+            let _ = host.kill();
+            let _ = host.wait();
+        }
+    }
+
+    /// What the host has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder().join("log")).unwrap_or_default()
+    }
+
+    /// The processes that live in this machine's folder: shims and agents.
+    pub fn processes(&self) -> Vec<i32> {
+        let here = self.folder().to_str().unwrap();
+        let found = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let process: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let said = |what: &str| fs::read(format!("/proc/{process}/{what}")).unwrap_or_default();
+            let text = [said("cmdline"), said("environ")].concat();
+            let cwd = fs::read_link(format!("/proc/{process}/cwd")).unwrap_or_default();
+            let is_here = String::from_utf8_lossy(&text).contains(here) || cwd.starts_with(here);
+            (is_here && process as u32 != std::process::id()).then_some(process)
+        });
+        found.collect()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+        for process in self.processes() {
+            let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+impl Crew {
+    /// A server, its machine with a running host, and a stopped agent.
+    pub async fn hired(actor: &Actor, org: i64, name: &str) -> Self {
+        let mut machine = Machine::new();
+        let made = actor.post(&format!("/v1/org/{org}/server"), json!({ "name": name })).await;
+        let made = made.expect(201);
+        machine.join(actor.base(), made["provisioning_token"].as_str().unwrap());
+        machine.run();
+        let server = made["id"].as_i64().unwrap();
+        let agent = json!({ "name": format!("agent of {name}"), "server_id": server });
+        let agent = actor.post(&format!("/v1/org/{org}/agent"), agent).await.expect(201);
+        Self { machine, server, agent: agent["id"].as_i64().unwrap() }
+    }
+
+    /// Presses start and waits until the agent runs.
+    pub async fn started(&self, actor: &Actor, org: i64) -> &Self {
+        let start = format!("/v1/org/{org}/agent/{}/start", self.agent);
+        actor.post(&start, Value::Null).await;
+        self.until(actor, org, "RUNNING").await;
+        self
+    }
+
+    /// Waits until the agent has this status.
+    pub async fn until(&self, actor: &Actor, org: i64, status: &str) {
+        let query = "query($o: Int!, $id: Int!) { agent(orgId: $o, id: $id) { status statusReason statusDetail } }";
+        let mut last = Value::Null;
+        for _ in 0..600 {
+            last = actor.gql(query, json!({ "o": org, "id": self.agent })).await.data()["agent"].clone();
+            if last["status"] == status {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("the agent is not {status}: {last}\n{}", self.machine.log());
+    }
+}

@@ -1,0 +1,228 @@
+//! Agents that really run: the service, a host, a shim and the reference agent, each a process of its own.
+
+use std::{net::TcpListener, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, Crew, Program, Serving, Tenant, empty_database};
+
+/// A service that can die and come back under the same address, and an organization in it.
+struct House {
+    program: Program,
+    serving: Option<Serving>,
+    tenant: Tenant,
+    actor: Actor,
+    /// Lives as long as the database in it.
+    _folder: tempfile::TempDir,
+}
+
+impl House {
+    async fn open() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let listen = format!("127.0.0.1:{port}");
+        let folder = tempfile::tempdir().unwrap();
+        let url = empty_database(folder.path()).await;
+        let program = Program::new(&[("MUSTER_LISTEN", &listen), ("MUSTER_DATABASE_URL", &url)]);
+        let tenant = program.tenant();
+        let serving = program.serve();
+        let actor = serving.actor(&tenant);
+        Self { program, serving: Some(serving), tenant, actor, _folder: folder }
+    }
+
+    /// Ends the service without warning, and starts it again.
+    fn falls_and_rises(&mut self) {
+        self.serving = None;
+        self.serving = Some(self.program.serve());
+    }
+
+    async fn gql(&self, query: &str, mut variables: Value) -> Value {
+        variables["o"] = self.tenant.org.into();
+        self.actor.gql(query, variables).await.data()
+    }
+
+    async fn crew(&self, name: &str) -> Crew {
+        Crew::hired(&self.actor, self.tenant.org, name).await
+    }
+
+    /// Starts a conversation. Returns its id.
+    async fn says(&self, crew: &Crew, text: &str) -> i64 {
+        let start = "mutation($o: Id!, $a: Id!, $t: String) { startConversation(orgId: $o, input: { agentId: $a, text: $t }) { id } }";
+        let started = self.gql(start, json!({ "a": crew.agent, "t": text })).await;
+        started["startConversation"]["id"].as_i64().unwrap()
+    }
+
+    /// Writes to a conversation.
+    async fn adds(&self, conversation: i64, text: &str) {
+        let post = "mutation($o: Id!, $c: Id!, $t: String!) { postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { id } }";
+        self.gql(post, json!({ "c": conversation, "t": text })).await;
+    }
+
+    /// The messages of a conversation: role, kind, and text.
+    async fn thread(&self, crew: &Crew, conversation: i64) -> Vec<(String, String, String)> {
+        let org = self.tenant.org;
+        let path = format!(
+            "/v1/org/{org}/agent/{}/conversation/{conversation}/message?limit=200",
+            crew.agent
+        );
+        let page = self.actor.get(&path).await.expect(200);
+        let list = page.as_array().or_else(|| page["data"].as_array()).expect("a list of messages").clone();
+        let mut list: Vec<_> = list
+            .iter()
+            .map(|message| {
+                let text = message["content"]["text"].as_str().unwrap_or_default().to_owned();
+                let word = |field: &str| message[field].as_str().unwrap().to_owned();
+                (message["seq"].as_i64().unwrap(), (word("role"), word("kind"), text))
+            })
+            .collect();
+        list.sort_by_key(|(seq, _)| *seq);
+        list.into_iter().map(|(_, message)| message).collect()
+    }
+
+    /// Waits until a message of the agent contains this text, and returns the thread.
+    async fn hears(&self, crew: &Crew, conversation: i64, text: &str) -> Vec<(String, String, String)> {
+        for _ in 0..600 {
+            let thread = self.thread(crew, conversation).await;
+            if thread.iter().any(|(role, _, said)| role == "ASSISTANT" && said.contains(text)) {
+                return thread;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let thread = self.thread(crew, conversation).await;
+        panic!("nobody says {text:?}: {thread:#?}\n{:#}\n{}", self.turns(conversation).await, crew.machine.log());
+    }
+
+    async fn turns(&self, conversation: i64) -> Value {
+        let query = "query($o: Id!, $c: Id!) { turns(orgId: $o, conversationId: $c, page: 1, limit: 50) { data { id state error } } }";
+        self.gql(query, json!({ "c": conversation })).await["turns"]["data"].clone()
+    }
+
+    /// Waits until no turn of the conversation is open.
+    async fn rests(&self, conversation: i64) -> Vec<String> {
+        let mut states = Vec::new();
+        for _ in 0..600 {
+            let turns = self.turns(conversation).await;
+            states =
+                turns.as_array().unwrap().iter().map(|turn| turn["state"].as_str().unwrap().to_owned()).collect();
+            if !states.iter().any(|state| matches!(state.as_str(), "QUEUED" | "RUNNING" | "WAITING_APPROVAL")) {
+                return states;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("turns are still open: {states:?}");
+    }
+
+    /// Waits for a pending approval of the conversation. Returns its id and kind.
+    async fn asked(&self, crew: &Crew, conversation: i64) -> (i64, String) {
+        let path = format!("/v1/org/{}/approval?only_pending=true&page=1&limit=50", self.tenant.org);
+        for _ in 0..600 {
+            let page = self.actor.get(&path).await.expect(200);
+            let found = page["data"].as_array().unwrap().iter().find(|it| it["conversation_id"] == conversation).cloned();
+            if let Some(found) = found {
+                return (found["id"].as_i64().unwrap(), found["kind"].as_str().unwrap().to_owned());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("nothing is asked: {:#?}\n{}", self.thread(crew, conversation).await, crew.machine.log());
+    }
+
+    async fn answers(&self, approval: i64, answer: Value) {
+        let path = format!("/v1/org/{}/approval/{approval}/answer", self.tenant.org);
+        self.actor.patch(&path, answer).await.expect(200);
+    }
+}
+
+fn said(thread: &[(String, String, String)], text: &str) -> usize {
+    thread.iter().filter(|(role, _, said)| role == "ASSISTANT" && said.contains(text)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_answers_and_its_turn_is_recorded() {
+    let house = House::open().await;
+    let crew = house.crew("one").await;
+    crew.started(&house.actor, house.tenant.org).await;
+    let conversation = house.says(&crew, "How are the beans today?").await;
+    let thread = house.hears(&crew, conversation, "How are the beans today?").await;
+    assert_eq!(thread[0].0, "USER");
+    assert_eq!(house.rests(conversation).await, ["DONE"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_before_the_start_is_answered_after_it() {
+    let house = House::open().await;
+    let crew = house.crew("late").await;
+    let conversation = house.says(&crew, "Are you awake?").await;
+    house.adds(conversation, "Hello?").await;
+    crew.started(&house.actor, house.tenant.org).await;
+    house.hears(&crew, conversation, "Hello?").await;
+    assert_eq!(house.rests(conversation).await, ["DONE"], "both messages are one turn");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_asks_and_goes_on_after_the_answer() {
+    let house = House::open().await;
+    let crew = house.crew("asking").await;
+    crew.started(&house.actor, house.tenant.org).await;
+    let conversation = house.says(&crew, "ask Which jacket? | green | blue").await;
+    let (approval, kind) = house.asked(&crew, conversation).await;
+    assert_eq!(kind, "QUESTION");
+    house.answers(approval, json!({ "options": ["green"] })).await;
+    house.hears(&crew, conversation, "green").await;
+    house.rests(conversation).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_action_is_not_done_and_an_approved_one_is() {
+    let house = House::open().await;
+    let crew = house.crew("acting").await;
+    crew.started(&house.actor, house.tenant.org).await;
+    for verdict in ["deny", "approve"] {
+        let conversation = house.says(&crew, r#"do execute Deploy {"command":"make deploy"}"#).await;
+        let (approval, kind) = house.asked(&crew, conversation).await;
+        assert_eq!(kind, "ACTION");
+        house.answers(approval, json!({ "options": [verdict] })).await;
+        assert_eq!(house.rests(conversation).await, ["DONE"]);
+        let thread = house.thread(&crew, conversation).await;
+        let results = thread.iter().filter(|(_, kind, _)| kind == "TOOL_RESULT").count();
+        assert_eq!(results, 1, "{verdict}: {thread:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
+    let house = House::open().await;
+    let mut crew = house.crew("falling").await;
+    crew.started(&house.actor, house.tenant.org).await;
+    let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    crew.machine.kill();
+    crew.machine.run();
+    let thread = house.hears(&crew, conversation, "The end of it").await;
+    assert_eq!(said(&thread, "The end of it"), 1);
+    assert_eq!(house.rests(conversation).await, ["DONE"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
+    let mut house = House::open().await;
+    let crew = house.crew("waiting").await;
+    crew.started(&house.actor, house.tenant.org).await;
+    let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    house.falls_and_rises();
+    let thread = house.hears(&crew, conversation, "The end of it").await;
+    assert_eq!(said(&thread, "The end of it"), 1);
+    assert_eq!(house.rests(conversation).await, ["DONE"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_dies_is_an_error_with_its_reason_and_starts_again() {
+    let house = House::open().await;
+    let crew = house.crew("dying").await;
+    crew.started(&house.actor, house.tenant.org).await;
+    let conversation = house.says(&crew, "exit 7").await;
+    crew.until(&house.actor, house.tenant.org, "ERROR").await;
+    assert_eq!(house.rests(conversation).await, ["INTERRUPTED"]);
+    crew.started(&house.actor, house.tenant.org).await;
+    let next = house.says(&crew, "Back again?").await;
+    house.hears(&crew, next, "Back again?").await;
+}
