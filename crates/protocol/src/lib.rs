@@ -15,6 +15,7 @@ pub mod frame;
 pub mod join;
 pub mod plan;
 mod secret;
+pub mod token;
 
 pub use self::{
     command::Command,
