@@ -13,9 +13,11 @@
 //! - `sessions.rs`: the handshake, and sessions of conversations.
 //! - `updates.rs`: what the agent says, as messages.
 //! - `requests.rs`: what the agent asks; `forms.rs`: questions as forms.
+//! - `prompts.rs`: what people say.
 //! - `usage.rs`: what a turn has spent.
 
 mod forms;
+mod prompts;
 mod requests;
 pub mod rpc;
 mod sessions;
@@ -35,9 +37,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::{
+    prompts::blocks,
     requests::{Answered, Open, in_words},
     sessions::{Opening, render_session},
-    turns::Turn,
+    turns::{Turn, ended as turn_ended},
 };
 use self::{
     rpc::Incoming,

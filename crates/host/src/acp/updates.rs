@@ -195,6 +195,14 @@ impl Machine {
         }
     }
 
+    /// Completes what the agent has written: it has ended.
+    pub fn finish_all(&mut self, fx: &mut Effects) {
+        let all: Vec<i64> = self.conversations.keys().copied().collect();
+        for id in all {
+            self.finish_messages(id, fx);
+        }
+    }
+
     /// Completes what agents wrote outside of turns.
     pub fn settle(&mut self, fx: &mut Effects) {
         let idle = self.conversations.iter().filter(|(_, conversation)| conversation.turn.is_none());
