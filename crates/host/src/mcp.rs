@@ -164,6 +164,7 @@ struct RequestApproval {
 #[serde(deny_unknown_fields)]
 struct SendFile {
     path: Option<String>,
+    #[serde(alias = "text")]
     content: Option<String>,
     filename: Option<String>,
     caption: Option<String>,

@@ -198,6 +198,11 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// A launch that has not begun. `costs` are those of sessions that launches before it had.
+    pub fn of(generation: i64, costs: BTreeMap<String, i64>) -> Self {
+        Self { generation, costs, ..Self::default() }
+    }
+
     /// Takes a line of the agent.
     pub fn line(&mut self, seq: u64, bytes: &[u8], fx: &mut Effects) {
         if seq <= self.read {
@@ -241,11 +246,6 @@ impl Machine {
                 fx.events.push(Happening::Delivered { approval_id });
             }
         }
-    }
-
-    /// Whether lines wait that are made from the plan.
-    pub fn needs_plan(&self) -> bool {
-        self.lines.iter().any(|line| matches!(line.text, Text::Session { .. }))
     }
 
     /// Whether a turn runs or waits.

@@ -48,7 +48,7 @@ impl Record {
             agent_id: self.agent_id,
             generation,
             phase: Phase::Launching,
-            machine: Machine { generation, costs, ..Machine::default() },
+            machine: Machine::of(generation, costs),
             ..Self::default()
         };
     }
@@ -56,7 +56,7 @@ impl Record {
     /// Ends the launch, and forgets what it was in the middle of.
     pub fn end(&mut self) {
         let costs = std::mem::take(&mut self.machine.costs);
-        self.machine = Machine { generation: self.generation, costs, ..Machine::default() };
+        self.machine = Machine::of(self.generation, costs);
         self.phase = Phase::Ended;
         self.verdict = None;
     }

@@ -88,25 +88,12 @@ impl Link {
         self.to.send(text(frame)).await.map_err(|_| LinkError::Broken("it can't be written to".to_owned()))
     }
 
-    /// The next frame. Pings are answered below.
-    async fn next(&mut self) -> Result<Option<ToHost>, LinkError> {
-        match self.from.next().await {
-            Some(Ok(Message::Text(text))) => {
-                let frame = serde_json::from_str(&text);
-                frame.map(Some).map_err(|error| LinkError::Malformed(error.to_string()))
-            }
-            Some(Ok(Message::Close(_))) | None => Err(LinkError::Broken("it was closed".to_owned())),
-            Some(Ok(_)) => Ok(None),
-            Some(Err(error)) => Err(LinkError::Broken(why(&error))),
-        }
-    }
-
     /// Says HELLO, and waits for the answer.
     async fn greet(&mut self, hello: Hello) -> Result<Welcome, LinkError> {
         self.say(&FromHost::Hello(hello)).await?;
         let until = Instant::now() + PATIENCE;
         loop {
-            let frame = tokio::time::timeout_at(until, self.next()).await.map_err(|_| LinkError::Silent)??;
+            let frame = tokio::time::timeout_at(until, next(&mut self.from)).await.map_err(|_| LinkError::Silent)??;
             match frame {
                 Some(ToHost::Welcome(welcome)) => return Ok(welcome),
                 Some(ToHost::Refused { code, reason, retry_after }) => return Err(refused(code, reason, retry_after)),
@@ -114,6 +101,19 @@ impl Link {
                 None => {}
             }
         }
+    }
+}
+
+/// The next frame. Pings are answered below.
+async fn next(from: &mut SplitStream<Socket>) -> Result<Option<ToHost>, LinkError> {
+    match from.next().await {
+        Some(Ok(Message::Text(text))) => {
+            let frame = serde_json::from_str(&text);
+            frame.map(Some).map_err(|error| LinkError::Malformed(error.to_string()))
+        }
+        Some(Ok(Message::Close(_))) | None => Err(LinkError::Broken("it was closed".to_owned())),
+        Some(Ok(_)) => Ok(None),
+        Some(Err(error)) => Err(LinkError::Broken(why(&error))),
     }
 }
 
@@ -198,7 +198,8 @@ impl Gateway {
         self.wishes.send(Wish::Wanted(welcome.agents.clone())).map_err(|_| Closed)
     }
 
-    async fn talk(&mut self, mut link: Link, acknowledged: i64) -> Result<std::convert::Infallible, LinkError> {
+    async fn talk(&mut self, link: Link, acknowledged: i64) -> Result<std::convert::Infallible, LinkError> {
+        let Link { mut from, to, mut writer } = link;
         let mut standing = self.shared.journal.standing();
         standing.mark_changed();
         self.open.retain(|_, ask| !ask.told.is_closed());
@@ -221,8 +222,8 @@ impl Gateway {
             let has_something = progress.has_something();
             let is_full = standing.borrow().orders >= MOST_ORDERS;
             let step = tokio::select! {
-                frame = link.next(), if !is_full => Step::Frame(frame),
-                permit = link.to.reserve(), if has_something => match permit {
+                frame = next(&mut from), if !is_full => Step::Frame(frame),
+                permit = to.reserve(), if has_something => match permit {
                     Ok(permit) => {
                         self.say_next(permit, &mut progress);
                         Step::Said
@@ -241,7 +242,7 @@ impl Gateway {
                 }
                 Some(delta) = self.deltas.recv() => {
                     // Dropped if the connection is busy.
-                    let _ = link.to.try_send(text(&FromHost::Delta(delta)));
+                    let _ = to.try_send(text(&FromHost::Delta(delta)));
                     Step::Heard
                 }
                 _ = load.tick() => {
@@ -252,7 +253,7 @@ impl Gateway {
                     progress.is_ping_due = true;
                     Step::Heard
                 }
-                Some(Ok(error)) = link.writer.join_next() => Step::Broken(error),
+                Some(Ok(error)) = writer.join_next() => Step::Broken(error),
                 () = sleep_until(heard + SILENCE) => Step::Silent,
             };
             match step {
