@@ -1,35 +1,34 @@
-//! What the control plane and the hosts of servers say to each other.
+//! What the control plane and the hosts of servers say to each other (`docs/gateway.md`).
 //!
-//! Both sides build on this crate, so it knows neither the database nor GraphQL. Ids are the numbers that `/v1` shows.
+//! A host joins once over HTTP ([`join`]), then keeps one WebSocket open. On it both sides send JSON text frames: the
+//! host [`FromHost`], the control plane [`ToHost`]. Commands and events are numbered, kept until they are acknowledged,
+//! and take effect once; everything else may be lost.
+//!
+//! Both sides build on this crate, so it knows neither the database nor GraphQL. Ids are the numbers that `/v1` shows;
+//! times are milliseconds since 1970.
 
 #![forbid(unsafe_code)]
 
-use serde::{Deserialize, Serialize};
+pub mod command;
+pub mod event;
+pub mod frame;
+pub mod join;
+pub mod plan;
+mod secret;
+pub mod token;
 
-/// What the control plane asks of a host, about one agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Command {
-    /// Launch the agent.
-    Launch,
-    /// Stop it.
-    Stop,
-    /// Give it no more turns.
-    Pause,
-    /// Give it turns again.
-    Resume,
-    /// Give it a message to answer.
-    Turn {
-        /// The conversation of the message.
-        conversation_id: i64,
-        /// The message.
-        message_id: i64,
-    },
-    /// Give it a person's decision.
-    Answer {
-        /// The approval that was decided.
-        approval_id: i64,
-    },
-    /// Bring its skills, MCP servers and credentials up to date.
-    Sync,
-}
+pub use self::{
+    command::Command,
+    event::{Event, Happening},
+    frame::{FromHost, ToHost},
+    secret::Secret,
+};
+
+/// The versions of this protocol that this build speaks: the oldest and the newest.
+pub const VERSIONS: [u16; 2] = [1, 1];
+
+/// The largest frame, in bytes. A larger one closes the connection.
+pub const LARGEST_FRAME: usize = 1024 * 1024;
+
+/// The path of the WebSocket. A host sends `Authorization: Bearer <its token>` with the handshake.
+pub const PATH: &str = "/gateway";

@@ -499,8 +499,10 @@ text_enum! {
         Stop = "STOP": "Stop an agent.",
         Pause = "PAUSE": "Pause an agent.",
         Resume = "RESUME": "Resume an agent.",
-        Turn = "TURN": "Deliver a message to an agent.",
+        Turn = "TURN": "Give an agent a turn.",
+        Cancel = "CANCEL": "End a turn that is running.",
         Answer = "ANSWER": "Deliver a decision to an agent.",
+        Verdict = "VERDICT": "Answer a request that no person has to decide.",
         Sync = "SYNC": "Bring an agent's skills, servers and credentials up to date.",
         Mail = "MAIL": "Send an email.",
     }

@@ -9,15 +9,17 @@ use crate::base::{
 };
 
 /// The kind of the row that holds a command.
-impl From<Command> for OutboxKind {
-    fn from(command: Command) -> Self {
+impl From<&Command> for OutboxKind {
+    fn from(command: &Command) -> Self {
         match command {
             Command::Launch => Self::Launch,
             Command::Stop => Self::Stop,
             Command::Pause => Self::Pause,
             Command::Resume => Self::Resume,
             Command::Turn { .. } => Self::Turn,
+            Command::Cancel { .. } => Self::Cancel,
             Command::Answer { .. } => Self::Answer,
+            Command::Verdict { .. } => Self::Verdict,
             Command::Sync => Self::Sync,
         }
     }
@@ -75,13 +77,13 @@ mod tests {
 
     #[test]
     fn a_command_is_read_back_and_its_column_says_the_same_kind() {
-        let turn = Command::Turn { conversation_id: 1, message_id: 2 };
+        let (turn, cancel) = (Command::Turn { turn_id: 1 }, Command::Cancel { turn_id: 1 });
         let answer = Command::Answer { approval_id: 3 };
-        for command in
-            [Command::Launch, Command::Stop, Command::Pause, Command::Resume, turn, answer, Command::Sync]
-        {
-            let stored = serde_json::to_value(command).unwrap();
-            assert_eq!(stored["kind"], OutboxKind::from(command).as_str());
+        let verdict = Command::Verdict { request: "1.2".to_owned(), allowed: true };
+        let lifecycle = [Command::Launch, Command::Stop, Command::Pause, Command::Resume, Command::Sync];
+        for command in lifecycle.into_iter().chain([turn, cancel, answer, verdict]) {
+            let stored = serde_json::to_value(&command).unwrap();
+            assert_eq!(stored["kind"], OutboxKind::from(&command).as_str());
             assert_eq!(serde_json::from_value::<Command>(stored).unwrap(), command);
         }
     }

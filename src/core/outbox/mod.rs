@@ -52,7 +52,7 @@ pub struct Host {
 }
 
 /// Puts a command into the outbox when the transaction commits.
-pub fn enqueue(tx: &Tx, to: Host, command: Command) {
+pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
     let host = [tx.scope.org.0, to.server.0, to.agent.0, to.generation].map(Some);
     let (key, expires_at) = (format!("agent:{}", to.agent), tx.now.plus(COMMAND_LIFETIME));
     put(&tx.scope.core, tx.connection(), (command.into(), json!(command)), host, Some(key), expires_at);

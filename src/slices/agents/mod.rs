@@ -121,11 +121,11 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     agent.status = Set(status);
     agent.status_changed_at = Set(Some(tx.now));
     agent.launch_generation = Set(generation);
-    agent.last_action = Set(Some(OutboxKind::from(command).as_str().to_owned()));
+    agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    outbox::enqueue(&tx, Host { server, agent: id, generation }, command);
+    outbox::enqueue(&tx, Host { server, agent: id, generation }, &command);
     finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": [was, status] })).await
 }
 
@@ -181,7 +181,7 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     marked.exec(tx.connection()).await?;
     for agent in found {
         if matches!(agent.status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused) {
-            outbox::enqueue(tx, host_of(&agent), Command::Sync);
+            outbox::enqueue(tx, host_of(&agent), &Command::Sync);
         }
         announce(tx, agent.id);
     }
@@ -204,7 +204,7 @@ pub fn announce(tx: &Tx, id: AgentId) {
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn send(tx: &Tx, id: AgentId, command: Command) -> Result<bool> {
+pub async fn send(tx: &Tx, id: AgentId, command: &Command) -> Result<bool> {
     let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
     let Some(agent) = found.one(tx.connection()).await? else { return Ok(false) };
     outbox::enqueue(tx, host_of(&agent), command);

@@ -24,7 +24,7 @@ pub enum Action {
 }
 
 /// What follows from an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Already in that state: nothing to write or send.
     Stay,
@@ -88,7 +88,7 @@ mod tests {
             for action in Action::ALL {
                 let outcome = match action.apply(*from) {
                     Ok(Step::Stay) => "stays".to_owned(),
-                    Ok(Step::Move(to, command)) => format!("{to}, sends {}", OutboxKind::from(command)),
+                    Ok(Step::Move(to, command)) => format!("{to}, sends {}", OutboxKind::from(&command)),
                     Err(_) => "refused".to_owned(),
                 };
                 table.push_str(&format!("{from} {action:?}: {outcome}\n"));

@@ -168,7 +168,7 @@ pub(super) async fn follow(
     };
     audit::record(tx, entry);
     if let Some(agent) = approval.agent_id.filter(|_| is_awaited(approval.kind)) {
-        agents::send(tx, agent, Command::Answer { approval_id: approval.id.0 }).await?;
+        agents::send(tx, agent, &Command::Answer { approval_id: approval.id.0 }).await?;
     }
     if let Some(conversation) = approval.conversation_id {
         conversations::decided(tx, conversation).await?;

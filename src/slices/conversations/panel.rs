@@ -133,8 +133,8 @@ async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> 
     };
     let message = append(tx, new).await?;
     attachments::post(tx, message, &post.attachments).await?;
-    let turn = Command::Turn { conversation_id: conversation.id.0, message_id: message.0 };
-    if agents::send(tx, conversation.agent_id, turn).await? {
+    let turn = Command::Turn { turn_id: message.0 };
+    if agents::send(tx, conversation.agent_id, &turn).await? {
         return Ok(message);
     }
     let detail = "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";

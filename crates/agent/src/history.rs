@@ -1,0 +1,265 @@
+//! What of a session is kept in its file, `<home>/.muster-agent/sessions/<id>.json`, so that an agent that was killed
+//! resumes it.
+//!
+//! A file is written whole under another name, and then renamed: it is there as it was or as it is.
+
+use std::{
+    cmp::Reverse,
+    collections::VecDeque,
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::{fs, io::AsyncReadExt, io::AsyncWriteExt};
+use uuid::Uuid;
+
+/// How much of a session is remembered, in bytes of text. What is older is forgotten, turn by turn.
+const MOST_BYTES: usize = 1024 * 1024;
+/// The longest text of one entry, in bytes. What is longer is cut.
+const LONGEST_TEXT: usize = 128 * 1024;
+/// How many notes are kept.
+const MOST_NOTES: usize = 100;
+/// A larger file is none of ours.
+const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+
+/// A session as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Its name.
+    pub id: String,
+    /// The folder it works in.
+    pub cwd: PathBuf,
+    /// How many turns it has had, the running one included.
+    #[serde(default)]
+    pub turns: u64,
+    /// What it was told to remember.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// What was said and done, oldest first.
+    #[serde(default)]
+    pub entries: VecDeque<Entry>,
+}
+
+/// Something that was said or done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Entry {
+    /// The beginning of a turn: what the person said.
+    User(Said),
+    /// What the agent said.
+    Agent(Said),
+    /// What it thought.
+    Thought(Said),
+    /// A tool that it called.
+    Tool(Call),
+}
+
+/// A text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// The message's id.
+    pub id: String,
+    /// The text.
+    pub text: String,
+}
+
+/// A tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The call's id.
+    pub id: String,
+    /// The tool's name, for a model's sake without anything but letters, digits, `_` and `-`.
+    pub name: Option<String>,
+    /// What people read.
+    pub title: String,
+    /// The kind of tool, in the protocol's words.
+    pub tool: agent_client_protocol::v1::schema::ToolKind,
+    /// The input.
+    pub input: Value,
+    /// What came of it: none as long as it runs, and for ever if the agent was killed meanwhile.
+    pub result: Option<Outcome>,
+}
+
+/// What came of a tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Whether it failed.
+    pub failed: bool,
+    /// The output.
+    pub text: String,
+}
+
+impl Entry {
+    fn texts(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::User(said) | Self::Agent(said) | Self::Thought(said) => vec![&mut said.text],
+            Self::Tool(call) => call.result.iter_mut().map(|outcome| &mut outcome.text).collect(),
+        }
+    }
+
+    /// Its size in bytes of text.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::User(said) | Self::Agent(said) | Self::Thought(said) => said.text.len(),
+            Self::Tool(call) => {
+                call.input.to_string().len() + call.result.as_ref().map_or(0, |outcome| outcome.text.len())
+            }
+        }
+    }
+}
+
+/// The beginning of a text that is too long.
+pub fn cut(text: &mut String, longest: usize) {
+    if text.len() > longest {
+        text.truncate(text.floor_char_boundary(longest));
+        text.push_str(" […]");
+    }
+}
+
+impl Record {
+    /// A new session.
+    pub fn new(cwd: PathBuf) -> Self {
+        let id = Uuid::new_v4().to_string();
+        Self { id, cwd, turns: 0, notes: Vec::new(), entries: VecDeque::new() }
+    }
+
+    /// Adds an entry, and forgets the oldest turns if there is too much.
+    pub fn push(&mut self, mut entry: Entry) {
+        for text in entry.texts() {
+            cut(text, LONGEST_TEXT);
+        }
+        self.entries.push_back(entry);
+        let mut bytes = self.bytes();
+        while bytes > MOST_BYTES && self.entries.len() > 1 {
+            bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
+            // What is left begins with what a person said.
+            while self.entries.len() > 1 && !matches!(self.entries[0], Entry::User(_)) {
+                bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
+            }
+        }
+    }
+
+    /// Notes what came of a call.
+    pub fn finish(&mut self, id: &str, failed: bool, mut text: String) {
+        cut(&mut text, LONGEST_TEXT);
+        for entry in self.entries.iter_mut().rev() {
+            if let Entry::Tool(call) = entry
+                && call.id == id
+            {
+                call.result = Some(Outcome { failed, text });
+                return;
+            }
+        }
+    }
+
+    /// Adds a note, and forgets the oldest if there are too many.
+    pub fn note(&mut self, mut text: String) {
+        cut(&mut text, 1024);
+        self.notes.push(text);
+        if self.notes.len() > MOST_NOTES {
+            self.notes.remove(0);
+        }
+    }
+
+    /// The size of what is remembered, in bytes of text.
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(Entry::bytes).sum()
+    }
+}
+
+/// The folder of the sessions' files.
+#[derive(Clone)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// In a home.
+    pub fn new(home: &Path) -> Self {
+        Self(home.join(".muster-agent/sessions"))
+    }
+
+    /// Where a session is. A client's id must not lead anywhere else.
+    fn file(&self, id: &str) -> Option<PathBuf> {
+        Uuid::try_parse(id).ok().map(|id| self.0.join(format!("{id}.json")))
+    }
+
+    /// Stores a session.
+    pub async fn store(&self, record: &Record) -> io::Result<()> {
+        let Some(path) = self.file(&record.id) else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let bytes = serde_json::to_vec(record)?;
+        fs::create_dir_all(&self.0).await?;
+        let new = path.with_extension("new");
+        let mut file = fs::File::create(&new).await?;
+        file.write_all(&bytes).await?;
+        file.sync_data().await?;
+        fs::rename(new, path).await
+    }
+
+    /// Reads a session; none if there is no such.
+    pub async fn load(&self, id: &str) -> io::Result<Option<Record>> {
+        let Some(path) = self.file(id) else { return Ok(None) };
+        let file = match fs::File::open(path).await {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        file.take(LARGEST_FILE).read_to_end(&mut bytes).await?;
+        Ok(Some(serde_json::from_slice(&bytes)?))
+    }
+
+    /// All sessions, the latest first.
+    pub async fn list(&self) -> io::Result<Vec<Record>> {
+        let mut found = Vec::new();
+        let mut files = match fs::read_dir(&self.0).await {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        while let Some(file) = files.next_entry().await? {
+            let name = file.file_name();
+            let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
+            // A file that can't be read must not hide the others.
+            if let Ok(Some(record)) = self.load(id).await {
+                found.push((file.metadata().await?.modified()?, record));
+            }
+        }
+        found.sort_by_key(|(changed, _)| Reverse(*changed));
+        Ok(found.into_iter().map(|(_, record)| record).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Said {
+        Said { id: "m".to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn what_is_too_much_is_forgotten_from_the_beginning_in_whole_turns() {
+        let mut record = Record::new("/".into());
+        let long = "x".repeat(2 * LONGEST_TEXT);
+        for turn in 0..10 {
+            record.push(Entry::User(said(&format!("turn {turn}"))));
+            record.push(Entry::Agent(said(&long)));
+        }
+        assert!(record.bytes() <= MOST_BYTES);
+        assert_eq!(record.entries[0], Entry::User(said("turn 3")));
+        assert_eq!(record.entries.len(), 14);
+    }
+
+    #[tokio::test]
+    async fn an_id_that_is_a_path_names_no_session() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::new(home.path());
+        std::fs::write(home.path().join("x.json"), "{}").unwrap();
+        assert!(folder.load("../../x").await.unwrap().is_none());
+        let record = Record::new("/".into());
+        folder.store(&record).await.unwrap();
+        assert_eq!(folder.load(&record.id).await.unwrap().unwrap().id, record.id);
+        assert_eq!(folder.list().await.unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,216 @@
+//! Answers with a model: says what it says, and calls the tools that it wants to, after asking for permission.
+//!
+//! The interfaces differ in how a request looks and how an answer arrives; [`openai`] and [`anthropic`] translate.
+
+mod anthropic;
+mod call;
+mod openai;
+
+use std::collections::BTreeMap;
+
+use agent_client_protocol::v1::schema::{StopReason, ToolKind};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    history::{Entry, Outcome, Said},
+    mcp::Tool,
+    settings::Access,
+    skills::{self, Skill},
+    turn::{Spent, Stop, Turn},
+};
+
+/// How often the model is asked in one turn.
+const MOST_ROUNDS: usize = 30;
+/// How many tools are offered.
+const MOST_TOOLS: usize = 128;
+/// How many tokens the model may write in one answer.
+const MOST_OUTPUT: u64 = 8192;
+/// The tool that reads a skill.
+const READ_SKILL: &str = "read_skill";
+/// What Muster's own server offers asks a person by itself.
+const OWN_SERVER: &str = "muster";
+
+/// What the model is asked.
+struct Question<'a> {
+    model: &'a str,
+    system: String,
+    entries: Vec<Entry>,
+    tools: &'a [Offer],
+}
+
+/// A tool, as it is offered to the model.
+struct Offer {
+    name: String,
+    description: String,
+    schema: Value,
+    /// None: the tool that reads a skill.
+    tool: Option<Tool>,
+}
+
+/// What the model has answered so far.
+#[derive(Default)]
+struct Answer {
+    text: String,
+    thought: String,
+    /// The tools that it wants to call, by their place in the answer.
+    wanted: BTreeMap<u64, Wanted>,
+    spent: Option<Spent>,
+    /// Why it ended, unless that is as usual.
+    stop: Option<StopReason>,
+    /// Whether it has ended.
+    complete: bool,
+}
+
+/// A tool that the model wants to call.
+#[derive(Default)]
+struct Wanted {
+    name: String,
+    /// JSON, as the model wrote it.
+    input: String,
+}
+
+/// What arrives: pieces of text or of a thought.
+enum Piece {
+    Text(String),
+    Thought(String),
+}
+
+/// Answers what the session's last entry says.
+pub async fn answer(turn: &mut Turn, access: &Access) -> Result<(), Stop> {
+    let skills = skills::read(&turn.agent.settings.home).await;
+    let (tools, problems) = turn.unless_cancelled(turn.session.servers.tools()).await?;
+    let offers = offers(tools, &skills);
+    let system = system(&skills, &problems);
+    for _ in 0..MOST_ROUNDS {
+        let entries = turn.session.with(|record| record.entries.iter().cloned().collect());
+        let question = Question { model: &access.model, system: system.clone(), entries, tools: &offers };
+        let mut answer = Answer::default();
+        let asked = ask(turn, access, question, &mut answer).await;
+        if let Some(spent) = answer.spent {
+            *turn.spent.get_or_insert_default() += spent;
+            turn.context = Some(spent.input + spent.cache_read + spent.cache_write + spent.output);
+        }
+        asked?;
+        if let Some(reason) = answer.stop {
+            return Err(Stop::Model(reason));
+        }
+        if answer.wanted.is_empty() {
+            return Ok(());
+        }
+        for wanted in answer.wanted.into_values() {
+            use_tool(turn, &offers, &skills, wanted).await?;
+        }
+    }
+    Err(Stop::Model(StopReason::MaxTurnRequests))
+}
+
+/// Asks, tells the client what arrives, and keeps it, also when the turn is cancelled meanwhile.
+async fn ask(
+    turn: &mut Turn,
+    access: &Access,
+    question: Question<'_>,
+    answer: &mut Answer,
+) -> Result<(), Stop> {
+    let (thought, text) = (turn.new_id(), turn.new_id());
+    let heard = async {
+        let mut stream = call::stream(&turn.agent.http, access, &question).await?;
+        while let Some(event) = call::next(&mut stream).await? {
+            for piece in call::absorb(access.provider, answer, &event)? {
+                match piece {
+                    Piece::Text(piece) => turn.piece(&text, false, &piece).await?,
+                    Piece::Thought(piece) => turn.piece(&thought, true, &piece).await?,
+                }
+            }
+        }
+        if answer.complete {
+            Ok(())
+        } else {
+            Err(call::failed("The model's answer broke off.".to_owned(), None))
+        }
+    };
+    let heard = turn.unless_cancelled(heard).await;
+    if !answer.thought.is_empty() {
+        turn.keep(Entry::Thought(Said { id: thought, text: answer.thought.clone() })).await;
+    }
+    if !answer.text.is_empty() {
+        turn.keep(Entry::Agent(Said { id: text, text: answer.text.clone() })).await;
+    }
+    heard?
+}
+
+async fn use_tool(turn: &mut Turn, offers: &[Offer], skills: &[Skill], wanted: Wanted) -> Result<(), Stop> {
+    let offer = offers.iter().find(|offer| offer.name == wanted.name);
+    let input =
+        if wanted.input.trim().is_empty() { Ok(Map::new()) } else { serde_json::from_str(&wanted.input) };
+    let shown =
+        input.as_ref().map_or_else(|_| json!({ "invalid": wanted.input }), |input| input.clone().into());
+    let tool = offer.and_then(|offer| offer.tool.as_ref());
+    let title = tool.map_or_else(|| wanted.name.clone(), |tool| format!("{}: {}", tool.server, tool.name));
+    let kind = if tool.is_some() { ToolKind::Other } else { ToolKind::Read };
+    let call = turn.announce(Some(wanted.name.clone()), title, kind, shown).await?;
+    let refused = match (&input, offer) {
+        (Err(error), _) => Some(format!("The input is not a JSON object: {error}")),
+        (_, None) => Some(format!("There is no tool {}.", wanted.name)),
+        _ => None,
+    };
+    if let Some(text) = refused {
+        return turn.finish(&call, Outcome { failed: true, text }, None).await;
+    }
+    let Some(tool) = tool else {
+        return turn.finish(&call, read_skill(skills, &call.input), None).await;
+    };
+    if tool.server == OWN_SERVER || turn.permitted(&call).await? {
+        turn.call(&call, tool).await?;
+    }
+    Ok(())
+}
+
+fn read_skill(skills: &[Skill], input: &Value) -> Outcome {
+    match skills.iter().find(|skill| input["name"] == skill.name.as_str()) {
+        Some(skill) => Outcome { failed: false, text: skill.content.clone() },
+        None => Outcome { failed: true, text: format!("There is no skill {}.", input["name"]) },
+    }
+}
+
+fn offers(tools: Vec<Tool>, skills: &[Skill]) -> Vec<Offer> {
+    let mut offers = Vec::new();
+    if !skills.is_empty() {
+        offers.push(Offer {
+            name: READ_SKILL.to_owned(),
+            description: "Reads a skill: a text that says how to do something.".to_owned(),
+            schema: json!({
+                "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"],
+            }),
+            tool: None,
+        });
+    }
+    for tool in tools {
+        let name = tool.full_name();
+        // Two tools of one name would be refused; the first server wins.
+        if offers.len() < MOST_TOOLS && offers.iter().all(|offer| offer.name != name) {
+            let (description, schema) = (tool.description.clone(), Value::Object((*tool.schema).clone()));
+            offers.push(Offer { name, description, schema, tool: Some(tool) });
+        }
+    }
+    offers
+}
+
+/// What the model is told before everything else.
+fn system(skills: &[Skill], problems: &[String]) -> String {
+    let mut text = "You are an agent of an organization. People write to you, and read your answers as Markdown. \
+        Before a tool is called a person may be asked for permission; if it is denied, don't try to get the same \
+        result in another way."
+        .to_owned();
+    if !skills.is_empty() {
+        text.push_str(&format!(
+            "\n\nYour skills. Read one with {READ_SKILL} before you do what it is about:"
+        ));
+    }
+    for skill in skills {
+        text.push_str(&format!("\n- {}: {}", skill.name, skill.description));
+    }
+    for problem in problems {
+        text.push_str(&format!("\n\nNot available: {problem}"));
+    }
+    text
+}

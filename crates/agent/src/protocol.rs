@@ -1,0 +1,346 @@
+//! The methods of the protocol.
+//!
+//! The crate waits for each handler before it reads the next message. So a handler only begins what it has to do, in a
+//! task that answers when it is done; `session/cancel` takes effect at once.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
+
+use agent_client_protocol::{
+    Client, Error, Lines,
+    schema::ProtocolVersion,
+    v1::{
+        ConnectionTo, Responder,
+        schema::{
+            AgentCapabilities, CancelNotification, ClientCapabilities, CloseSessionRequest,
+            CloseSessionResponse, ContentBlock, EmbeddedResourceResource, Implementation, InitializeRequest,
+            InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
+            LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse,
+            PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse,
+            SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo, SessionListCapabilities,
+            SessionNotification, SessionResumeCapabilities, SessionUpdate,
+        },
+    },
+};
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    deterministic,
+    history::{Entry, Folder, Record, cut},
+    mcp::Servers,
+    model,
+    session::{Session, locked},
+    settings::Settings,
+    turn::{Turn, replayed},
+    wire::{self, Wire},
+};
+
+/// How long a stopping agent waits until what it has said is read, and its servers have ended.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// How long a connection to a model or a server may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a model or a server may be silent.
+const SILENCE: Duration = Duration::from_mins(10);
+
+/// Why the agent ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// No thread, or no runtime.
+    #[error("it can't start: {0}")]
+    Start(#[from] io::Error),
+    /// No client for HTTP.
+    #[error("the system's certificates can't be read: {0}")]
+    Http(#[from] reqwest::Error),
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Connection(#[from] Error),
+}
+
+/// The agent, with all of its sessions.
+pub struct Agent {
+    /// What it was given.
+    pub settings: Settings,
+    /// Standard output.
+    pub wire: Wire,
+    /// Calls models and MCP servers.
+    pub http: reqwest::Client,
+    folder: Folder,
+    client: OnceLock<ClientCapabilities>,
+    sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    tasks: TaskTracker,
+}
+
+/// Serves until standard input ends.
+pub async fn serve(settings: Settings) -> Result<(), ServeError> {
+    // Fails only if a provider is already installed, which is just as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT)
+        .read_timeout(SILENCE)
+        .build()?;
+    let wire = Wire::stdout()?;
+    let transport = Lines::new(wire.sink(), wire::stdin()?);
+    let agent = Arc::new(Agent {
+        folder: Folder::new(&settings.home),
+        settings,
+        wire,
+        http,
+        client: OnceLock::new(),
+        sessions: Mutex::default(),
+        tasks: TaskTracker::new(),
+    });
+    let served = connect(&agent, transport).await;
+    for session in locked(&agent.sessions).values() {
+        session.close();
+    }
+    let _ = timeout(FAREWELL, agent.wire.flush()).await;
+    Ok(served?)
+}
+
+async fn connect(
+    agent: &Arc<Agent>,
+    transport: impl agent_client_protocol::ConnectTo<agent_client_protocol::Agent> + 'static,
+) -> Result<(), Error> {
+    /// A handler that answers with what a method of [`Agent`] returns.
+    macro_rules! answer {
+        ($method:ident, $request:ty) => {{
+            let agent = agent.clone();
+            async move |request: $request, responder: Responder<_>, _: ConnectionTo<Client>| {
+                let answering = agent.clone();
+                agent.answer(responder, async move { answering.$method(request).await });
+                Ok(())
+            }
+        }};
+    }
+    let (initialized, prompted, cancelled) = (agent.clone(), agent.clone(), agent.clone());
+    agent_client_protocol::Agent
+        .v1()
+        .name("muster-agent")
+        .on_receive_request(
+            async move |request: InitializeRequest, responder: Responder<_>, _: ConnectionTo<Client>| {
+                responder.respond(initialized.initialize(request))
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(answer!(create, NewSessionRequest), agent_client_protocol::on_receive_request!())
+        .on_receive_request(answer!(load, LoadSessionRequest), agent_client_protocol::on_receive_request!())
+        .on_receive_request(
+            answer!(resume, ResumeSessionRequest),
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(answer!(list, ListSessionsRequest), agent_client_protocol::on_receive_request!())
+        .on_receive_request(answer!(close, CloseSessionRequest), agent_client_protocol::on_receive_request!())
+        .on_receive_request(
+            async move |request: PromptRequest,
+                        responder: Responder<PromptResponse>,
+                        cx: ConnectionTo<Client>| {
+                // Here, so that a cancel that follows at once finds the turn.
+                match prompted.begin(&request.session_id) {
+                    Ok((session, cancel)) => {
+                        let turn = prompted.clone().prompt(session, cancel, cx, request);
+                        prompted.answer(responder, turn);
+                        Ok(())
+                    }
+                    Err(error) => responder.respond_with_error(error),
+                }
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_notification(
+            async move |notification: CancelNotification, _: ConnectionTo<Client>| {
+                if let Ok(session) = cancelled.session(&notification.session_id) {
+                    session.cancel();
+                }
+                Ok(())
+            },
+            agent_client_protocol::on_receive_notification!(),
+        )
+        .connect_to(transport)
+        .await
+}
+
+impl Agent {
+    fn answer<T: agent_client_protocol::JsonRpcResponse + Send>(
+        &self,
+        responder: Responder<T>,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) {
+        self.tasks.spawn(async move {
+            // It fails only if the connection has ended.
+            let _ = responder.respond_with_result(work.await);
+        });
+    }
+
+    fn initialize(&self, request: InitializeRequest) -> InitializeResponse {
+        // A client that initializes again has the same capabilities.
+        let _ = self.client.set(request.client_capabilities);
+        let sessions = SessionCapabilities::new()
+            .list(SessionListCapabilities::new())
+            .resume(SessionResumeCapabilities::new())
+            .close(SessionCloseCapabilities::new());
+        let capabilities = AgentCapabilities::new()
+            .load_session(true)
+            .prompt_capabilities(PromptCapabilities::new().embedded_context(true))
+            .mcp_capabilities(McpCapabilities::new().http(true))
+            .session_capabilities(sessions);
+        let this = Implementation::new("muster-agent", env!("CARGO_PKG_VERSION"))
+            .title("Muster's reference agent".to_owned());
+        InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(capabilities).agent_info(this)
+    }
+
+    /// Whether the client can show a form to a person.
+    pub fn can_elicit(&self) -> bool {
+        self.client.get().and_then(|client| client.elicitation.as_ref()).is_some_and(|can| can.form.is_some())
+    }
+
+    /// Tells the client something about a session.
+    pub async fn update(&self, session: &Session, update: SessionUpdate) -> io::Result<()> {
+        let params = SessionNotification::new(session.id.clone(), update);
+        let message = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
+        self.wire.line(message.to_string()).await
+    }
+
+    async fn create(&self, request: NewSessionRequest) -> Result<NewSessionResponse, Error> {
+        let session = self.open(Record::new(request.cwd), request.mcp_servers)?;
+        if let Err(error) = session.store().await {
+            locked(&self.sessions).remove(&session.id);
+            session.close();
+            return Err(internal(format!("the session can't be stored: {error}")));
+        }
+        Ok(NewSessionResponse::new(session.id.clone()))
+    }
+
+    async fn load(&self, request: LoadSessionRequest) -> Result<LoadSessionResponse, Error> {
+        let session = self.reopen(&request.session_id, request.cwd, request.mcp_servers).await?;
+        for entry in session.with(|record| record.entries.clone()) {
+            self.update(&session, replayed(entry)).await.map_err(Error::into_internal_error)?;
+        }
+        Ok(LoadSessionResponse::new())
+    }
+
+    async fn resume(&self, request: ResumeSessionRequest) -> Result<ResumeSessionResponse, Error> {
+        self.reopen(&request.session_id, request.cwd, request.mcp_servers).await?;
+        Ok(ResumeSessionResponse::new())
+    }
+
+    async fn close(&self, request: CloseSessionRequest) -> Result<CloseSessionResponse, Error> {
+        let closed = locked(&self.sessions).remove(&request.session_id);
+        let session = closed.ok_or_else(|| not_found(&request.session_id))?;
+        session.close();
+        // A turn that is being cancelled still writes the file. One that hangs hard doesn't.
+        let _ = timeout(FAREWELL, session.idle()).await;
+        Ok(CloseSessionResponse::new())
+    }
+
+    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        let records = self.folder.list().await.map_err(Error::into_internal_error)?;
+        let here =
+            records.into_iter().filter(|record| request.cwd.as_ref().is_none_or(|cwd| *cwd == record.cwd));
+        let sessions = here.map(|record| {
+            let first = record.entries.iter().find_map(|entry| match entry {
+                Entry::User(said) => said.text.lines().next().map(str::to_owned),
+                _ => None,
+            });
+            let title = first.map(|mut title| {
+                cut(&mut title, 80);
+                title
+            });
+            SessionInfo::new(record.id, record.cwd).title(title)
+        });
+        Ok(ListSessionsResponse::new(sessions.collect()))
+    }
+
+    fn open(&self, record: Record, servers: Vec<McpServer>) -> Result<Arc<Session>, Error> {
+        if !record.cwd.is_absolute() {
+            return Err(Error::invalid_params().data("cwd must be an absolute path"));
+        }
+        let servers = Servers::connect(servers, &self.http, &self.tasks);
+        let session = Session::new(record, self.folder.clone(), servers);
+        let before = locked(&self.sessions).insert(session.id.clone(), session.clone());
+        if let Some(before) = before {
+            before.close();
+        }
+        Ok(session)
+    }
+
+    async fn reopen(
+        &self,
+        id: &SessionId,
+        cwd: PathBuf,
+        servers: Vec<McpServer>,
+    ) -> Result<Arc<Session>, Error> {
+        if self.session(id).is_ok_and(|session| session.is_busy()) {
+            return Err(Error::invalid_request().data("a turn of this session is running"));
+        }
+        let record = self.folder.load(&id.0).await;
+        let record = record.map_err(|error| internal(format!("the session can't be read: {error}")))?;
+        let record = record.ok_or_else(|| not_found(id))?;
+        self.open(Record { cwd, ..record }, servers)
+    }
+
+    fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
+        locked(&self.sessions).get(id).cloned().ok_or_else(|| not_found(id))
+    }
+
+    fn begin(&self, id: &SessionId) -> Result<(Arc<Session>, CancellationToken), Error> {
+        let session = self.session(id)?;
+        match session.begin() {
+            Some(cancel) => Ok((session, cancel)),
+            None => Err(Error::invalid_request().data("a turn of this session is running")),
+        }
+    }
+
+    async fn prompt(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        cancel: CancellationToken,
+        connection: ConnectionTo<Client>,
+        request: PromptRequest,
+    ) -> Result<PromptResponse, Error> {
+        let said = request.prompt.iter().map(text).collect::<Vec<_>>().join("\n");
+        let mut turn = Turn::begin(self.clone(), session.clone(), connection, cancel, &said).await;
+        let result = match &self.settings.model {
+            Some(access) => model::answer(&mut turn, access).await,
+            None => deterministic::answer(&mut turn, &said).await,
+        };
+        let response = turn.end(result).await;
+        session.end();
+        response
+    }
+}
+
+/// What a part of a prompt says.
+fn text(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::ResourceLink(link) => format!("[{}]({})", link.name, link.uri),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            EmbeddedResourceResource::TextResourceContents(file) => format!("[{}]\n{}", file.uri, file.text),
+            EmbeddedResourceResource::BlobResourceContents(file) => {
+                format!("[{}, {} bytes in base64]", file.uri, file.blob.len())
+            }
+            _ => "[a file]".to_owned(),
+        },
+        ContentBlock::Image(image) => format!("[an image, {}]", image.mime_type),
+        ContentBlock::Audio(audio) => format!("[a recording, {}]", audio.mime_type),
+        _ => "[something that this agent doesn't know]".to_owned(),
+    }
+}
+
+fn internal(message: String) -> Error {
+    let mut error = Error::internal_error();
+    error.message = message;
+    error
+}
+
+fn not_found(id: &SessionId) -> Error {
+    agent_client_protocol::v1::schema::Error::session_not_found(id.clone()).into()
+}

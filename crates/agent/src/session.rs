@@ -1,0 +1,110 @@
+//! A session: one conversation, with its history, its MCP servers and at most one running turn.
+
+use std::{
+    collections::HashSet,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use agent_client_protocol::v1::schema::SessionId;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    history::{Folder, Record},
+    mcp::Servers,
+};
+
+/// A session that is open.
+pub struct Session {
+    /// Its name.
+    pub id: SessionId,
+    /// Its MCP servers.
+    pub servers: Servers,
+    folder: Folder,
+    record: Mutex<Record>,
+    /// What a person has allowed until the session is closed.
+    allowed: Mutex<HashSet<String>>,
+    /// Cancels the running turn.
+    running: Mutex<Option<CancellationToken>>,
+    ended: Notify,
+}
+
+/// The content of a lock. What a panic left behind is still whole: every change is one assignment.
+pub fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// Opens a session.
+    pub fn new(record: Record, folder: Folder, servers: Servers) -> Arc<Self> {
+        let id = SessionId::new(record.id.as_str());
+        let (allowed, running, ended) = (Mutex::default(), Mutex::default(), Notify::new());
+        Arc::new(Self { id, servers, folder, record: Mutex::new(record), allowed, running, ended })
+    }
+
+    /// Begins a turn. None if one is running.
+    pub fn begin(&self) -> Option<CancellationToken> {
+        let mut running = locked(&self.running);
+        if running.is_some() {
+            return None;
+        }
+        Some(running.insert(CancellationToken::new()).clone())
+    }
+
+    /// Ends the turn.
+    pub fn end(&self) {
+        *locked(&self.running) = None;
+        self.ended.notify_waiters();
+    }
+
+    /// Waits until no turn is running.
+    pub async fn idle(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if !self.is_busy() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Whether a turn is running.
+    pub fn is_busy(&self) -> bool {
+        locked(&self.running).is_some()
+    }
+
+    /// Cancels the running turn, if there is one.
+    pub fn cancel(&self) {
+        if let Some(running) = &*locked(&self.running) {
+            running.cancel();
+        }
+    }
+
+    /// Ends what belongs to the session. Its file stays.
+    pub fn close(&self) {
+        self.cancel();
+        self.servers.close();
+    }
+
+    /// Whether a person has allowed this until the session is closed.
+    pub fn allows(&self, action: &str) -> bool {
+        locked(&self.allowed).contains(action)
+    }
+
+    /// Notes that a person has allowed this until the session is closed.
+    pub fn allow(&self, action: String) {
+        locked(&self.allowed).insert(action);
+    }
+
+    /// Reads or changes the record.
+    pub fn with<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
+        change(&mut locked(&self.record))
+    }
+
+    /// Stores the record.
+    pub async fn store(&self) -> io::Result<()> {
+        let record = self.with(|record| record.clone());
+        self.folder.store(&record).await
+    }
+}

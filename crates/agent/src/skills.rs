@@ -1,0 +1,79 @@
+//! Skills: texts that say how to do something, put by the host into `<home>/skills/<name>/SKILL.md`.
+//!
+//! A file begins with a head between two lines of `---`, in which `name` and `description` are single lines; a value in
+//! double quotes is read as JSON writes it. They are read at the beginning of each turn: a host may change them at any
+//! time.
+
+use std::path::Path;
+
+use tokio::{fs, io::AsyncReadExt};
+
+/// How many skills are read.
+const MOST: usize = 100;
+/// The largest file, in bytes. What is longer is cut.
+const LARGEST: u64 = 256 * 1024;
+
+/// A skill.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Skill {
+    /// Its name.
+    pub name: String,
+    /// When to use it.
+    pub description: String,
+    /// The text.
+    pub content: String,
+}
+
+/// The skills in a home, by name. Folders without a readable file are left out.
+pub async fn read(home: &Path) -> Vec<Skill> {
+    let mut skills = Vec::new();
+    let Ok(mut folders) = fs::read_dir(home.join("skills")).await else { return skills };
+    while let Ok(Some(folder)) = folders.next_entry().await {
+        let mut text = Vec::new();
+        let Ok(file) = fs::File::open(folder.path().join("SKILL.md")).await else { continue };
+        if file.take(LARGEST).read_to_end(&mut text).await.is_ok() {
+            skills.push(parse(&folder.file_name().to_string_lossy(), &String::from_utf8_lossy(&text)));
+        }
+        if skills.len() == MOST {
+            break;
+        }
+    }
+    skills.sort_by(|a, b| a.name.cmp(&b.name));
+    skills
+}
+
+fn parse(folder: &str, text: &str) -> Skill {
+    let (head, content) = text
+        .strip_prefix("---\n")
+        .and_then(|rest| {
+            rest.split_once("\n---\n").or_else(|| rest.strip_suffix("\n---").map(|head| (head, "")))
+        })
+        .unwrap_or(("", text));
+    let value = |key: &str| {
+        let line = head.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?.trim();
+        Some(serde_json::from_str(line).unwrap_or_else(|_| line.to_owned()))
+    };
+    Skill {
+        name: value("name").unwrap_or_else(|| folder.to_owned()),
+        description: value("description").unwrap_or_default(),
+        content: content.trim().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_names_a_skill_and_the_folder_does_where_it_is_missing() {
+        let skill =
+            parse("f", "---\nname: refunds\ndescription: \"Say \\\"no\\\": politely\"\n---\n\nText\n");
+        assert_eq!((skill.name.as_str(), skill.content.as_str()), ("refunds", "Text"));
+        assert_eq!(skill.description, "Say \"no\": politely");
+        let bare = parse("f", "Just text");
+        assert_eq!(
+            (bare.name.as_str(), bare.description.as_str(), bare.content.as_str()),
+            ("f", "", "Just text")
+        );
+    }
+}

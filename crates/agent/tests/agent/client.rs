@@ -1,0 +1,293 @@
+//! A client: JSON-RPC over the pipes of a child process. It is written without the crate that the agent uses, so that
+//! both can't be wrong in the same way.
+
+use std::{collections::HashMap, path::Path, process::Stdio, time::Duration};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
+
+/// No answer takes longer, even on a busy machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The agent, and what it has said.
+pub struct Agent {
+    /// Its folder.
+    pub home: TempDir,
+    /// Its process.
+    pub process: Child,
+    input: Option<ChildStdin>,
+    output: Lines<BufReader<ChildStdout>>,
+    next: u64,
+    /// Notifications that nobody has looked at.
+    updates: Vec<Value>,
+    /// Answers that nobody has waited for yet.
+    answers: HashMap<u64, Value>,
+    /// Requests of the agent that nobody has looked at.
+    requests: Vec<Value>,
+    /// Lines that are no messages.
+    pub garbage: Vec<String>,
+}
+
+/// How a prompt went.
+pub struct Turn {
+    /// The updates of its session.
+    pub updates: Vec<Value>,
+    /// The answer: a result or an error.
+    pub answer: Value,
+}
+
+impl Turn {
+    /// What the agent said: each message's pieces together.
+    pub fn messages(&self) -> Vec<String> {
+        self.texts("agent_message_chunk")
+    }
+
+    /// The same of other chunks.
+    pub fn texts(&self, kind: &str) -> Vec<String> {
+        let mut texts: Vec<(Value, String)> = Vec::new();
+        for update in self.updates.iter().filter(|update| update["sessionUpdate"] == kind) {
+            let (id, text) = (&update["messageId"], update["content"]["text"].as_str().unwrap());
+            assert!(id.is_string(), "a chunk names its message: {update}");
+            match texts.last_mut() {
+                Some((last, message)) if last == id => message.push_str(text),
+                _ => texts.push((id.clone(), text.to_owned())),
+            }
+        }
+        texts.into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// The last of what the agent said.
+    pub fn said(&self) -> String {
+        self.messages().pop().unwrap_or_default()
+    }
+
+    /// The tool calls: each with its last status and its content's text.
+    pub fn calls(&self) -> Vec<(String, String, String)> {
+        let mut calls: Vec<(Value, [String; 3])> = Vec::new();
+        for update in &self.updates {
+            let text = |name: &str| update[name].as_str().unwrap_or_default().to_owned();
+            let content = update["content"][0]["content"]["text"].as_str().unwrap_or_default().to_owned();
+            if update["sessionUpdate"] == "tool_call" {
+                // What has its default is left out.
+                let status = update["status"].as_str().unwrap_or("pending").to_owned();
+                calls.push((update["toolCallId"].clone(), [text("title"), status, content]));
+            } else if update["sessionUpdate"] == "tool_call_update" {
+                let call =
+                    calls.iter_mut().find(|(id, _)| *id == update["toolCallId"]).expect("it was announced");
+                (call.1[1], call.1[2]) = (text("status"), content);
+            }
+        }
+        calls.into_iter().map(|(_, [title, status, content])| (title, status, content)).collect()
+    }
+
+    /// Why it ended.
+    #[track_caller]
+    pub fn reason(&self) -> &str {
+        self.answer["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("no end: {}", self.answer))
+    }
+}
+
+impl Agent {
+    /// Starts it in a home of its own, and initializes.
+    pub async fn start() -> Self {
+        Self::start_with(&[], json!({})).await
+    }
+
+    /// The same with variables of its environment and capabilities of the client.
+    pub async fn start_with(environment: &[(&str, &str)], capabilities: Value) -> Self {
+        let mut agent = Self::spawn(tempfile::tempdir().unwrap(), environment);
+        agent.initialize(capabilities).await;
+        agent
+    }
+
+    /// Starts it in a home, and says nothing.
+    pub fn spawn(home: TempDir, environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_muster-agent"));
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home.path());
+        command.envs(environment.iter().copied()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().unwrap()).lines();
+        let (updates, requests, garbage) = (Vec::new(), Vec::new(), Vec::new());
+        Self { home, process, input, output, next: 0, updates, answers: HashMap::new(), requests, garbage }
+    }
+
+    /// Kills it, and starts it again in the same home.
+    pub async fn restarted(mut self) -> Self {
+        self.process.kill().await.unwrap();
+        let mut agent = Self::spawn(self.home, &[]);
+        agent.initialize(json!({})).await;
+        agent
+    }
+
+    async fn initialize(&mut self, capabilities: Value) -> Value {
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
+        self.call("initialize", params).await
+    }
+
+    /// Writes a line.
+    pub async fn write(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("its input is open");
+        input.write_all(line.as_bytes()).await.unwrap();
+        input.write_all(b"\n").await.unwrap();
+    }
+
+    /// Sends a request. Its id comes back.
+    pub async fn request(&mut self, method: &str, params: Value) -> u64 {
+        self.next += 1;
+        let message = json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
+        self.write(&message.to_string()).await;
+        self.next
+    }
+
+    /// Sends a notification.
+    pub async fn notify(&mut self, method: &str, params: Value) {
+        self.write(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await;
+    }
+
+    /// Reads one line. None at the end.
+    async fn read(&mut self) -> Option<()> {
+        let line = timeout(LIMIT, self.output.next_line()).await.expect("the agent says something in time");
+        let line = line.unwrap_or_else(|error| Some(error.to_string()))?;
+        let message = serde_json::from_str::<Value>(&line).ok().filter(|message| message["jsonrpc"] == "2.0");
+        match message {
+            None => self.garbage.push(line),
+            Some(message) if message["method"].is_string() && message.get("id").is_some() => {
+                self.requests.push(message);
+            }
+            Some(message) if message["method"].is_string() => self.updates.push(message["params"].clone()),
+            Some(message) => {
+                // What could not be read is answered without an id.
+                self.answers.insert(message["id"].as_u64().unwrap_or_default(), message);
+            }
+        }
+        Some(())
+    }
+
+    /// Waits for the answer to a request.
+    pub async fn answer(&mut self, id: u64) -> Value {
+        while !self.answers.contains_key(&id) {
+            self.read().await.expect("an answer before its end");
+        }
+        self.answers.remove(&id).unwrap()
+    }
+
+    /// The result of a request, or a panic.
+    pub async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.request(method, params).await;
+        let mut answer = self.answer(id).await;
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
+    /// The code and the message of a refused request.
+    pub async fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
+        let id = self.request(method, params).await;
+        refusal(&self.answer(id).await)
+    }
+
+    /// Waits for a request of the agent.
+    pub async fn asked(&mut self, method: &str) -> Value {
+        loop {
+            if let Some(at) = self.requests.iter().position(|request| request["method"] == method) {
+                return self.requests.remove(at);
+            }
+            self.read().await.expect("a request before its end");
+        }
+    }
+
+    /// Answers a request of the agent.
+    pub async fn reply(&mut self, request: &Value, result: Value) {
+        self.write(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }).to_string()).await;
+    }
+
+    /// Waits until an update says this text.
+    pub async fn hears(&mut self, text: &str) {
+        while !self.updates.iter().any(|update| update.to_string().contains(text)) {
+            self.read().await.expect("the text before its end");
+        }
+    }
+
+    /// The updates so far of a session.
+    pub fn updates(&mut self, session: &str) -> Vec<Value> {
+        let (here, others) = self.updates.drain(..).partition(|update| update["sessionId"] == session);
+        self.updates = others;
+        here.into_iter().map(|mut update: Value| update["update"].take()).collect()
+    }
+
+    /// A new session with these MCP servers.
+    pub async fn session_with(&mut self, servers: Value) -> String {
+        let new = self.call("session/new", json!({ "cwd": "/", "mcpServers": servers })).await;
+        new["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    /// A new session.
+    pub async fn session(&mut self) -> String {
+        self.session_with(json!([])).await
+    }
+
+    /// Sends a prompt, and doesn't wait.
+    pub async fn say(&mut self, session: &str, text: &str) -> u64 {
+        let prompt = json!([{ "type": "text", "text": text }]);
+        self.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await
+    }
+
+    /// Waits for the end of a prompt.
+    pub async fn end(&mut self, session: &str, id: u64) -> Turn {
+        let answer = self.answer(id).await;
+        Turn { updates: self.updates(session), answer }
+    }
+
+    /// Sends a prompt, and waits for its end.
+    pub async fn prompt(&mut self, session: &str, text: &str) -> Turn {
+        let id = self.say(session, text).await;
+        self.end(session, id).await
+    }
+
+    /// Cancels the turn of a session.
+    pub async fn cancel(&mut self, session: &str) {
+        self.notify("session/cancel", json!({ "sessionId": session })).await;
+    }
+
+    /// Closes its input.
+    pub fn hang_up(&mut self) {
+        self.input = None;
+    }
+
+    /// Waits for its end: the exit code, or the signal as a negative number.
+    pub async fn ended(&mut self) -> i32 {
+        while self.read().await.is_some() {}
+        let status = timeout(LIMIT, self.process.wait()).await.expect("it ends").unwrap();
+        status.code().unwrap_or_else(|| -std::os::unix::process::ExitStatusExt::signal(&status).unwrap())
+    }
+
+    /// Puts a skill where a host puts it.
+    pub fn skill(&self, name: &str, text: &str) {
+        let folder = self.home.path().join("skills").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    }
+}
+
+/// The code and the message of an error.
+#[track_caller]
+pub fn refusal(answer: &Value) -> (i64, String) {
+    let error = answer.get("error").unwrap_or_else(|| panic!("it was not refused: {answer}"));
+    let said = format!("{} {}", error["message"].as_str().unwrap(), error["data"]);
+    (error["code"].as_i64().unwrap(), said)
+}
+
+/// The folder of the servers that others wrote.
+pub fn peers() -> std::path::PathBuf {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/everything").canonicalize().unwrap();
+    let installed = folder.join("node_modules").is_dir();
+    assert!(installed, "the peer is not installed: npm ci --prefix tests/peers/everything");
+    folder
+}

@@ -1,0 +1,124 @@
+//! Misbehaving on purpose, and behaving when others don't.
+
+use serde_json::json;
+
+use crate::client::{Agent, refusal};
+
+#[tokio::test]
+async fn a_turn_that_hangs_ends_when_it_is_cancelled() {
+    let mut agent = Agent::start().await;
+    let session = agent.session().await;
+    let id = agent.say(&session, "hang").await;
+    agent.cancel(&session).await;
+    assert_eq!(agent.end(&session, id).await.reason(), "cancelled");
+    let id = agent.say(&session, "slowly 1000 60000").await;
+    agent.hears("1 ").await;
+    agent.cancel(&session).await;
+    let turn = agent.end(&session, id).await;
+    assert_eq!((turn.reason(), turn.said().as_str()), ("cancelled", "1 "));
+}
+
+#[tokio::test]
+async fn one_that_hangs_hard_does_not() {
+    let mut agent = Agent::start().await;
+    let (stuck, other) = (agent.session().await, agent.session().await);
+    agent.say(&stuck, "hang hard").await;
+    agent.cancel(&stuck).await;
+    // Whatever the cancel has done is done before the next answer.
+    assert_eq!(agent.prompt(&other, "Hello").await.reason(), "end_turn");
+    let refused = agent.refused("session/prompt", json!({ "sessionId": stuck, "prompt": [] })).await;
+    assert!(refused.1.contains("running"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_cancelled_turn_takes_its_request_for_permission_back() {
+    let mut agent = Agent::start().await;
+    let session = agent.session().await;
+    let id = agent.say(&session, "do execute Run").await;
+    let asked = agent.asked("session/request_permission").await;
+    agent.cancel(&session).await;
+    agent.reply(&asked, json!({ "outcome": { "outcome": "cancelled" } })).await;
+    let turn = agent.end(&session, id).await;
+    assert_eq!((turn.reason(), turn.calls()[0].1.as_str()), ("cancelled", "failed"));
+    // The same if the client answers so by itself.
+    let id = agent.say(&session, "do execute Run\nnever said").await;
+    let asked = agent.asked("session/request_permission").await;
+    agent.reply(&asked, json!({ "outcome": { "outcome": "cancelled" } })).await;
+    let turn = agent.end(&session, id).await;
+    assert_eq!((turn.reason(), turn.messages().len()), ("cancelled", 0));
+}
+
+#[tokio::test]
+async fn a_flood_is_as_much_as_was_asked_for_and_waits_for_its_reader() {
+    let mut agent = Agent::start().await;
+    let session = agent.session().await;
+    let id = agent.say(&session, "flood 2000").await;
+    // Nobody reads, and the pipe is full: the agent must not keep the other 32 MB.
+    agent.hears("agent_message_chunk").await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", agent.process.id().unwrap())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+    let peak: u64 = peak.strip_suffix(" kB").unwrap().parse().unwrap();
+    assert!(peak < 40_000, "{peak} kB at its peak");
+    let turn = agent.end(&session, id).await;
+    assert_eq!(turn.said().len(), 2000 * 16 * 1024);
+    assert!(agent.prompt(&session, "Still there?").await.said().contains("turn 2"));
+}
+
+#[tokio::test]
+async fn garbage_and_long_lines_are_no_messages() {
+    let mut agent = Agent::start().await;
+    let session = agent.session().await;
+    let turn = agent.prompt(&session, "garbage\nlongline 3000000").await;
+    assert_eq!(turn.messages().len(), 2);
+    assert_eq!(agent.garbage.len(), 6);
+    assert_eq!(agent.garbage.last().unwrap().len(), 3_000_000);
+}
+
+#[tokio::test]
+async fn it_exits_and_crashes_when_told_to() {
+    let mut agent = Agent::start().await;
+    let session = agent.session().await;
+    agent.say(&session, "Bye\nexit 3").await;
+    agent.hears("You said: Bye").await;
+    assert_eq!(agent.ended().await, 3);
+    let mut agent = Agent::start().await;
+    let session = agent.session().await;
+    agent.say(&session, "Bye\ncrash").await;
+    agent.hears("You said: Bye").await;
+    assert_eq!(agent.ended().await, -6);
+}
+
+#[tokio::test]
+async fn it_fills_its_disk() {
+    let mut agent = Agent::start().await;
+    let session = agent.session().await;
+    assert_eq!(agent.prompt(&session, "fill 3").await.said(), "I have written 3 MiB into the file fill.");
+    assert_eq!(agent.home.path().join("fill").metadata().unwrap().len(), 3 * 1024 * 1024);
+    std::fs::remove_file(agent.home.path().join("fill")).unwrap();
+    std::fs::create_dir(agent.home.path().join("fill")).unwrap();
+    assert!(agent.prompt(&session, "fill 3").await.said().starts_with("I could not write 3 MiB: "));
+}
+
+#[tokio::test]
+async fn lines_that_are_too_long_or_no_messages_do_not_disturb_it() {
+    let mut agent = Agent::start().await;
+    agent.write(&"x".repeat(9 * 1024 * 1024)).await;
+    agent.write("{\"jsonrpc\": \"2.0\", \"method\"").await;
+    assert_eq!(
+        refusal(&agent.answer(0).await).0,
+        -32700,
+        "it answers what is no message, and drops what is too long"
+    );
+    let session = agent.session().await;
+    assert_eq!(agent.prompt(&session, "Hello").await.reason(), "end_turn");
+}
+
+#[tokio::test]
+async fn a_session_whose_file_cannot_be_written_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join(".muster-agent"), "in the way").unwrap();
+    let mut agent = Agent::spawn(home, &[]);
+    agent.call("initialize", json!({ "protocolVersion": 1 })).await;
+    let refused = agent.refused("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
+    assert!(refused.0 == -32603 && refused.1.contains("can't be stored"), "{refused:?}");
+}

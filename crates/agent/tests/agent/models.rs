@@ -1,0 +1,163 @@
+//! Answers with a model, behind both interfaces.
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Agent, peers, refusal},
+    model::Model,
+};
+
+const PROVIDERS: [&str; 2] = ["openai", "anthropic"];
+
+async fn agent_with(model: &Model, provider: &str) -> Agent {
+    let openai = format!("{}/v1", model.url);
+    let environment = [
+        ("MUSTER_AGENT_PROVIDER", provider),
+        ("MUSTER_AGENT_MODEL", "fake"),
+        ("OPENAI_BASE_URL", openai.as_str()),
+        ("OPENAI_API_KEY", "sk-secret"),
+        ("ANTHROPIC_BASE_URL", model.url.as_str()),
+        ("ANTHROPIC_API_KEY", "sk-secret"),
+    ];
+    Agent::start_with(&environment, json!({})).await
+}
+
+async fn allow(agent: &mut Agent, option: &str) -> Value {
+    let asked = agent.asked("session/request_permission").await;
+    agent.reply(&asked, json!({ "outcome": { "outcome": "selected", "optionId": option } })).await;
+    asked
+}
+
+fn server() -> Value {
+    let args =
+        ["node".to_owned(), peers().join("node_modules/.bin/mcp-server-everything").display().to_string()];
+    json!([{ "name": "everything", "command": "/usr/bin/env", "args": args, "env": [] }])
+}
+
+#[tokio::test]
+async fn it_says_what_the_model_says_as_it_arrives() {
+    for provider in PROVIDERS {
+        let model = Model::start().await;
+        let mut agent = agent_with(&model, provider).await;
+        agent.skill("refunds", "---\nname: refunds\ndescription: How to refund\n---\nAsk first.");
+        let session = agent.session().await;
+        let turn = agent.prompt(&session, "think that you are free").await;
+        assert_eq!(
+            (turn.messages(), turn.reason()),
+            (vec!["think that you are free".to_owned()], "end_turn")
+        );
+        assert_eq!(turn.updates.len(), 6, "five words and the usage");
+        let usage = &turn.answer["result"]["usage"];
+        assert_eq!((&usage["inputTokens"], &usage["outputTokens"]), (&json!(8), &json!(7)), "{provider}");
+        assert_eq!((&usage["cachedReadTokens"], &usage["totalTokens"]), (&json!(3), &json!(18)));
+        assert_eq!(turn.updates.last().unwrap()["used"], 18);
+        let thought = agent.prompt(&session, "THINK twice").await;
+        assert_eq!(thought.texts("agent_thought_chunk"), ["twice"]);
+        assert_eq!(thought.said(), "I have thought.");
+
+        let asked = model.asked();
+        let first = &asked[0];
+        let (path, key) = match provider {
+            "openai" => ("/v1/chat/completions", &first.headers["authorization"]),
+            _ => ("/v1/messages", &first.headers["x-api-key"]),
+        };
+        assert_eq!((first.path.as_str(), &first.body["model"]), (path, &json!("fake")));
+        assert!(key.to_str().unwrap().ends_with("sk-secret"));
+        assert!(first.body.to_string().contains("- refunds: How to refund"), "{}", first.body);
+        let history = asked[1].body["messages"].to_string();
+        assert!(history.contains("assistant") && history.contains("THINK twice"), "{history}");
+    }
+}
+
+#[tokio::test]
+async fn tools_are_called_after_permission_and_the_model_hears_what_they_say() {
+    for provider in PROVIDERS {
+        let model = Model::start().await;
+        let mut agent = agent_with(&model, provider).await;
+        let session = agent.session_with(server()).await;
+        let prompt =
+            "USE echo {\"message\": \"a\"}\nUSE get-sum {\"a\": 1, \"b\": 2}\nUSE no_such {}\nUSE echo [1";
+        let id = agent.say(&session, prompt).await;
+        let asked = allow(&mut agent, "allow").await;
+        assert_eq!(asked["params"]["toolCall"]["title"], "everything: echo");
+        assert_eq!(asked["params"]["toolCall"]["rawInput"], json!({ "message": "a" }));
+        allow(&mut agent, "reject").await;
+        let turn = agent.end(&session, id).await;
+        let statuses: Vec<_> = turn.calls().into_iter().map(|(_, status, _)| status).collect();
+        assert_eq!(statuses, ["completed", "failed", "failed", "failed"]);
+        let said = turn.said();
+        for part in ["Echo: a", "Not permitted.", "There is no tool no_such.", "not a JSON object"] {
+            assert!(said.contains(part), "{provider}: {part}: {said}");
+        }
+        let usage = &turn.answer["result"]["usage"];
+        assert_eq!((&usage["totalTokens"], &usage["outputTokens"]), (&json!(36), &json!(14)), "both answers");
+        assert_eq!(turn.updates.last().unwrap()["used"], 18, "the context of the last one");
+    }
+}
+
+#[tokio::test]
+async fn a_skill_is_read_without_asking() {
+    let model = Model::start().await;
+    let mut agent = agent_with(&model, "anthropic").await;
+    agent.skill("refunds", "---\nname: refunds\ndescription: How to refund\n---\nAsk Anna first.");
+    let session = agent.session().await;
+    let turn = agent.prompt(&session, "USE read_skill {\"name\": \"refunds\"}").await;
+    assert_eq!(turn.said(), "The tools said: Ask Anna first.");
+}
+
+#[tokio::test]
+async fn rounds_are_bounded() {
+    let model = Model::start().await;
+    let mut agent = agent_with(&model, "openai").await;
+    let session = agent.session().await;
+    let turn = agent.prompt(&session, "ALWAYS no_such {}").await;
+    assert_eq!((turn.reason(), model.asked().len()), ("max_turn_requests", 30));
+}
+
+#[tokio::test]
+async fn what_the_service_refuses_is_said() {
+    for provider in PROVIDERS {
+        let model = Model::start().await;
+        let mut agent = agent_with(&model, provider).await;
+        let session = agent.session().await;
+        for (prompt, code, parts) in [
+            ("STATUS 401", -32000, ["refuses the key (401", "told to answer 401"]),
+            ("STATUS 403", -32000, ["refuses the key (403", "told to answer 403"]),
+            ("STATUS 429 7", -32603, ["429 Too Many Requests: told to answer 429", "again in 7 seconds"]),
+            ("STATUS 503", -32603, ["503 Service Unavailable", "told to answer 503"]),
+            ("BREAK", -32603, ["broke off", ""]),
+            ("OVERLOADED", -32603, ["The model failed", "overloaded"]),
+        ] {
+            let (said, text) = refusal(&agent.prompt(&session, prompt).await.answer);
+            assert_eq!(said, code, "{provider}: {prompt}");
+            assert!(parts.iter().all(|part| text.contains(part)), "{provider}: {prompt}: {text}");
+            assert!(!text.contains("sk-secret"));
+        }
+        let long = agent.prompt(&session, "LONG").await;
+        assert_eq!((long.reason(), long.said().as_str()), ("max_tokens", "Too long"));
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_answer_is_kept_as_far_as_it_went() {
+    let model = Model::start().await;
+    let mut agent = agent_with(&model, "anthropic").await;
+    let session = agent.session().await;
+    let id = agent.say(&session, "HOLD").await;
+    agent.hears("One").await;
+    agent.cancel(&session).await;
+    assert_eq!(agent.end(&session, id).await.reason(), "cancelled");
+    agent.prompt(&session, "Go on").await;
+    let history = model.asked()[1].body["messages"].clone();
+    assert_eq!(history[1], json!({ "role": "assistant", "content": [{ "type": "text", "text": "One" }] }));
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_there_is_said() {
+    let model = Model::start().await;
+    let mut agent = agent_with(&model, "openai").await;
+    drop(model);
+    let session = agent.session().await;
+    let (code, text) = refusal(&agent.prompt(&session, "Hello").await.answer);
+    assert!(code == -32603 && text.contains("can't be reached"), "{code} {text}");
+}

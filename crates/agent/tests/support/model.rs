@@ -1,0 +1,300 @@
+//! A model that is none: it answers as OpenAI's and Anthropic's documentation say, and what it says follows from the last
+//! thing that it was told.
+//!
+//! | The last message of the user says | It |
+//! |---|---|
+//! | `USE tool {json}`, in one or several lines | calls the tools whose names end so, then says what they answered |
+//! | `ALWAYS tool {json}` | calls the tool again and again |
+//! | `STATUS 429 7` | answers with this status, and `Retry-After: 7` if it is given |
+//! | `BREAK` | breaks off after the first word |
+//! | `HOLD` | says one word, and nothing more until it is let go |
+//! | `THINK text` | thinks first |
+//! | `LONG` | stops because it may not write more |
+//! | `OVERLOADED` | fails in the middle of its answer |
+//! | anything else | says it again, word by word |
+//!
+//! Each answer costs 11 tokens read, 3 of them from a cache, and 7 written.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::AbortHandle};
+
+/// What the model was asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The path.
+    pub path: String,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Value,
+}
+
+/// The model. It listens until it is dropped.
+pub struct Model {
+    /// Where it is: `http://127.0.0.1:PORT`. OpenAI's interface is below `/v1`.
+    pub url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    serving: AbortHandle,
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Model {
+    /// Starts it on a free port of the loopback interface.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let router = Router::new().fallback(answer).with_state(asked.clone());
+        #[expect(clippy::disallowed_methods, reason = "it belongs to no service")]
+        let serving = tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url, asked, serving: serving.abort_handle() }
+    }
+
+    /// What it was asked so far, oldest first.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+/// What it does.
+enum Act {
+    Say(String),
+    Think(String),
+    Use(Vec<(String, String)>),
+    Status(u16, Option<String>),
+    Break,
+    Hold,
+    Long,
+    Overloaded,
+}
+
+async fn answer(State(asked): State<Arc<Mutex<Vec<Asked>>>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 64 * 1024 * 1024).await.unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let path = parts.uri.path().to_owned();
+    asked.lock().unwrap().push(Asked { path: path.clone(), headers: parts.headers, body: body.clone() });
+    let openai = match path.as_str() {
+        "/v1/chat/completions" => true,
+        "/v1/messages" => false,
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    let act = act(&body);
+    if let Act::Status(status, after) = act {
+        let error = json!({ "error": { "type": "made_up", "message": format!("told to answer {status}") } });
+        let status = StatusCode::from_u16(status).unwrap();
+        let mut response = (status, axum::Json(error)).into_response();
+        if let Some(after) = after {
+            response.headers_mut().insert("retry-after", after.parse().unwrap());
+        }
+        return response;
+    }
+    let hold = matches!(act, Act::Hold);
+    let events = if openai { openai_events(act) } else { anthropic_events(act) };
+    let said = stream::iter(events).map(|event| Ok::<_, Infallible>(Bytes::from(event)));
+    let body = if hold { Body::from_stream(said.chain(stream::pending())) } else { Body::from_stream(said) };
+    ([("content-type", "text/event-stream")], body).into_response()
+}
+
+/// The texts of a message: a string, or blocks.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().map(|block| match &block["content"] {
+                Value::Null => block["text"].as_str().unwrap_or_default().to_owned(),
+                content => text(content),
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+fn act(body: &Value) -> Act {
+    let none = Vec::new();
+    let messages = body["messages"].as_array().unwrap_or(&none);
+    let is_result =
+        |message: &&Value| message["role"] == "tool" || message["content"][0]["type"] == "tool_result";
+    let user = messages.iter().rev().find(|message| message["role"] == "user" && !is_result(message));
+    let said = user.map(|message| text(&message["content"])).unwrap_or_default();
+    let results: Vec<String> =
+        messages.iter().rev().take_while(is_result).map(|result| text(&result["content"])).collect();
+    let tools: Vec<&str> = body["tools"]
+        .as_array()
+        .unwrap_or(&none)
+        .iter()
+        .filter_map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str()))
+        .collect();
+    let wanted = |line: &str| {
+        let (name, input) = line.split_once(' ').unwrap_or((line, "{}"));
+        let full = tools.iter().find(|tool| tool.ends_with(name)).map_or(name, |tool| tool);
+        (full.to_owned(), input.to_owned())
+    };
+    // The last line decides: a host may put something before it.
+    let last = said.lines().last().unwrap_or_default();
+    let (word, rest) = last.split_once(' ').unwrap_or((last, ""));
+    match word {
+        "ALWAYS" => Act::Use(vec![wanted(rest)]),
+        "USE" if results.is_empty() => {
+            Act::Use(said.lines().filter_map(|line| line.strip_prefix("USE ")).map(wanted).collect())
+        }
+        "USE" => Act::Say(format!("The tools said: {}", results.join(" and "))),
+        "STATUS" => {
+            let (status, after) =
+                rest.split_once(' ').map_or((rest, None), |(status, after)| (status, Some(after)));
+            Act::Status(status.parse().unwrap(), after.map(str::to_owned))
+        }
+        "BREAK" => Act::Break,
+        "HOLD" => Act::Hold,
+        "LONG" => Act::Long,
+        "OVERLOADED" => Act::Overloaded,
+        "THINK" => Act::Think(rest.to_owned()),
+        _ => Act::Say(said),
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(' ')
+}
+
+/// A JSON text in two pieces, as models stream it.
+fn halves(text: &str) -> [&str; 2] {
+    let (first, second) = text.split_at(text.len() / 2);
+    [first, second]
+}
+
+fn openai_events(act: Act) -> Vec<String> {
+    let event = |data: Value| format!("data: {data}\n\n");
+    let chunk = |delta: Value, reason: Value| {
+        event(json!({
+            "id": "c", "object": "chat.completion.chunk", "created": 1, "model": "fake",
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }],
+        }))
+    };
+    let say = |text: &str| {
+        words(text).map(|word| chunk(json!({ "content": word }), Value::Null)).collect::<Vec<_>>()
+    };
+    let mut events = vec![chunk(json!({ "role": "assistant", "content": "" }), Value::Null)];
+    let mut reason = "stop";
+    match act {
+        Act::Say(text) => events.extend(say(&text)),
+        Act::Think(text) => {
+            events.push(chunk(json!({ "reasoning_content": text }), Value::Null));
+            events.extend(say("I have thought."));
+        }
+        Act::Use(calls) => {
+            reason = "tool_calls";
+            for (index, (name, input)) in calls.into_iter().enumerate() {
+                let function = json!({ "name": name, "arguments": "" });
+                let call = json!({ "index": index, "id": format!("call_{index}"), "type": "function", "function": function });
+                events.push(chunk(json!({ "tool_calls": [call] }), Value::Null));
+                for half in halves(&input) {
+                    let call = json!({ "index": index, "function": { "arguments": half } });
+                    events.push(chunk(json!({ "tool_calls": [call] }), Value::Null));
+                }
+            }
+        }
+        Act::Break | Act::Hold => {
+            events.extend(say("One"));
+            return events;
+        }
+        Act::Overloaded => {
+            events.push(event(json!({ "error": { "message": "overloaded", "type": "server_error" } })));
+            return events;
+        }
+        Act::Long => {
+            reason = "length";
+            events.extend(say("Too long"));
+        }
+        Act::Status(..) => {}
+    }
+    events.push(chunk(json!({}), json!(reason)));
+    let usage = json!({
+        "prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "prompt_tokens_details": { "cached_tokens": 3 },
+    });
+    events
+        .push(event(json!({ "id": "c", "object": "chat.completion.chunk", "choices": [], "usage": usage })));
+    events.push("data: [DONE]\n\n".to_owned());
+    events
+}
+
+fn anthropic_events(act: Act) -> Vec<String> {
+    let event = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+    let usage = json!({
+        "input_tokens": 8, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 3,
+    });
+    let message = json!({ "id": "m", "type": "message", "role": "assistant", "content": [], "usage": usage });
+    let mut events =
+        vec![event(json!({ "type": "message_start", "message": message })), event(json!({ "type": "ping" }))];
+    let block = |index: usize, block: Value, deltas: Vec<Value>| {
+        let start = json!({ "type": "content_block_start", "index": index, "content_block": block });
+        let deltas = deltas
+            .into_iter()
+            .map(|delta| json!({ "type": "content_block_delta", "index": index, "delta": delta }));
+        let stop = json!({ "type": "content_block_stop", "index": index });
+        [start].into_iter().chain(deltas).chain([stop]).map(event).collect::<Vec<_>>()
+    };
+    let say = |index: usize, text: &str| {
+        let deltas = words(text).map(|word| json!({ "type": "text_delta", "text": word })).collect();
+        block(index, json!({ "type": "text", "text": "" }), deltas)
+    };
+    let mut reason = "end_turn";
+    match act {
+        Act::Say(text) => events.extend(say(0, &text)),
+        Act::Think(text) => {
+            let deltas = vec![
+                json!({ "type": "thinking_delta", "thinking": text }),
+                json!({ "type": "signature_delta", "signature": "s" }),
+            ];
+            events.extend(block(0, json!({ "type": "thinking", "thinking": "" }), deltas));
+            events.extend(say(1, "I have thought."));
+        }
+        Act::Use(calls) => {
+            reason = "tool_use";
+            for (index, (name, input)) in calls.into_iter().enumerate() {
+                let start =
+                    json!({ "type": "tool_use", "id": format!("toolu_{index}"), "name": name, "input": {} });
+                let deltas =
+                    halves(&input).map(|half| json!({ "type": "input_json_delta", "partial_json": half }));
+                events.extend(block(index, start, deltas.to_vec()));
+            }
+        }
+        Act::Break | Act::Hold => {
+            events.extend(say(0, "One"));
+            return events;
+        }
+        Act::Overloaded => {
+            let error = json!({ "type": "overloaded_error", "message": "overloaded" });
+            events.push(event(json!({ "type": "error", "error": error })));
+            return events;
+        }
+        Act::Long => {
+            reason = "max_tokens";
+            events.extend(say(0, "Too long"));
+        }
+        Act::Status(..) => {}
+    }
+    let delta = json!({ "stop_reason": reason, "stop_sequence": null });
+    events.push(event(json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 7 } })));
+    events.push(event(json!({ "type": "message_stop" })));
+    events
+}

@@ -1,0 +1,72 @@
+//! What people say, as the parts of a prompt.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use agent_client_protocol_schema::v1::{ContentBlock, ImageContent, ResourceLink, TextContent};
+use muster_protocol::plan::Part;
+
+/// The parts of a prompt. Files are kept in the agent's home and linked to, which every agent understands; pictures are
+/// also shown to agents that take them. If several people speak, each text begins with its author's name.
+pub fn blocks(parts: &[Part], takes_images: bool, keep: impl Fn(&Part) -> Option<PathBuf>) -> Vec<ContentBlock> {
+    let authors = parts.iter().filter_map(|part| match part {
+        Part::Text { author, .. } => author.as_deref(),
+        Part::File { .. } => None,
+    });
+    let is_several = authors.collect::<BTreeSet<_>>().len() > 1;
+    let mut blocks = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text { author: Some(author), text } if is_several => blocks.push(said(format!("{author}: {text}"))),
+            Part::Text { text, .. } => blocks.push(said(text.clone())),
+            Part::File { filename, mime_type, size_bytes, base64 } => {
+                let Some(path) = keep(part) else {
+                    let text = format!("[The file {filename} ({mime_type}, {size_bytes} bytes) is not available here.]");
+                    blocks.push(said(text));
+                    continue;
+                };
+                if let Some(data) = base64.as_ref().filter(|_| takes_images && mime_type.starts_with("image/")) {
+                    blocks.push(ContentBlock::Image(ImageContent::new(data.clone(), mime_type.clone())));
+                }
+                let uri = url::Url::from_file_path(&path).map_or_else(|()| path.display().to_string(), String::from);
+                let link = ResourceLink::new(filename.clone(), uri).mime_type(mime_type.clone()).size(*size_bytes);
+                blocks.push(ContentBlock::ResourceLink(link));
+            }
+        }
+    }
+    blocks
+}
+
+fn said(text: String) -> ContentBlock {
+    ContentBlock::Text(TextContent::new(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(author: &str, text: &str) -> Part {
+        Part::Text { author: Some(author.to_owned()), text: text.to_owned() }
+    }
+
+    #[test]
+    fn authors_are_named_if_there_are_several() {
+        let said = |parts: &[Part]| serde_json::to_value(blocks(parts, false, |_| None)).unwrap();
+        assert_eq!(said(&[text("Ada", "Hi")])[0]["text"], "Hi");
+        assert_eq!(said(&[text("Ada", "Hi"), text("Bob", "Ho")])[1]["text"], "Bob: Ho");
+    }
+
+    #[test]
+    fn a_file_is_linked_to_and_a_picture_is_shown_to_whom_takes_it() {
+        let file = |base64: Option<&str>| Part::File {
+            filename: "a b.png".to_owned(),
+            mime_type: "image/png".to_owned(),
+            size_bytes: 3,
+            base64: base64.map(str::to_owned),
+        };
+        let kept = |part: &Part| matches!(part, Part::File { base64: Some(_), .. }).then(|| PathBuf::from("/home/a b.png"));
+        let shown = serde_json::to_value(blocks(&[file(Some("AAAA"))], true, kept)).unwrap();
+        assert_eq!((&shown[0]["type"], &shown[1]["uri"]), (&"image".into(), &"file:///home/a%20b.png".into()));
+        let named = serde_json::to_value(blocks(&[file(None)], true, kept)).unwrap();
+        assert!(named[0]["text"].as_str().unwrap().contains("not available"));
+    }
+}

@@ -1,0 +1,266 @@
+//! What the agent asks: for permission, or a question. A request waits here until somebody decides, the turn ends, or the
+//! agent withdraws it.
+
+use agent_client_protocol_schema::v1::{
+    CreateElicitationRequest, CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction,
+    ElicitationMode, ElicitationScope, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
+};
+use muster_protocol::{
+    Happening,
+    event::{Asked, Request},
+    plan::Decision,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    Effects, MOST_OPEN, Machine, fit,
+    forms::{self, Form},
+    rpc, short,
+    updates::Mention,
+};
+
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
+const CANCELLED: i64 = -32800;
+
+/// A request that waits.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Open {
+    conversation_id: i64,
+    /// The agent's name for it.
+    id: Value,
+    waits: Waits,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Waits {
+    Permission(Vec<PermissionOption>),
+    Form(Form),
+    /// A call of Muster's own MCP server, whose caller may have gone on.
+    Own,
+}
+
+/// What became of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// A line says it to the agent.
+    Said,
+    /// A call of Muster's own MCP server may still wait for it.
+    Own,
+    /// Nothing waits.
+    NotWaiting,
+}
+
+impl Machine {
+    pub(super) fn request(&mut self, id: Value, method: &str, params: &str, fx: &mut Effects) {
+        match method {
+            "session/request_permission" => match serde_json::from_str(params) {
+                Ok(request) => self.permission(id, request, fx),
+                Err(error) => {
+                    self.reject(&id, INVALID_PARAMS, &format!("The request makes no sense: {error}."))
+                }
+            },
+            "elicitation/create" => match serde_json::from_str(params) {
+                Ok(request) => self.question(id, request, fx),
+                Err(error) => {
+                    self.reject(&id, INVALID_PARAMS, &format!("The request makes no sense: {error}."))
+                }
+            },
+            _ => {
+                self.unknown += 1;
+                self.reject(&id, METHOD_NOT_FOUND, "Muster doesn't offer this method.");
+            }
+        }
+    }
+
+    fn reject(&mut self, id: &Value, code: i64, message: &str) {
+        self.say(rpc::error(id, code, message));
+    }
+
+    fn permission(&mut self, id: Value, request: RequestPermissionRequest, fx: &mut Effects) {
+        let found = self.conversation_of(&request.session_id.0);
+        let Some((key, conversation_id)) = found.and_then(|found| self.may_wait(&id, found)) else {
+            let refused = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
+            self.say(rpc::response(&id, &refused));
+            return;
+        };
+        self.finish_messages(conversation_id, fx);
+        let name = request.tool_call.tool_call_id.0.to_string();
+        self.known_tool(conversation_id, &name, &request.tool_call.fields, Mention::Question);
+        self.tell_call(conversation_id, &name, fx);
+        let tool = self.tool(conversation_id, &name).map(|tool| tool.clone()).unwrap_or_default();
+        let asked =
+            Asked::Action { tool: tool.name, tool_kind: tool.kind, title: tool.title, input: tool.input };
+        self.ask(key, conversation_id, id, Waits::Permission(request.options), asked, fx);
+    }
+
+    fn question(&mut self, id: Value, request: CreateElicitationRequest, fx: &mut Effects) {
+        let form = match &request.mode {
+            ElicitationMode::Form(form) => match &form.scope {
+                ElicitationScope::Session(scope) => {
+                    self.conversation_of(&scope.session_id.0).map(|found| (form, found))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let asked = form.and_then(|(form, found)| {
+            let (asked, form) = forms::question(&request.message, &form.requested_schema)?;
+            Some((self.may_wait(&id, found)?, asked, form))
+        });
+        let Some(((key, conversation_id), asked, form)) = asked else {
+            self.say(rpc::response(&id, &CreateElicitationResponse::new(ElicitationAction::Decline)));
+            return;
+        };
+        self.finish_messages(conversation_id, fx);
+        self.ask(key, conversation_id, id, Waits::Form(form), asked, fx);
+    }
+
+    /// The key of a request that may be kept: it has a turn that goes on, and there is room.
+    fn may_wait(&self, id: &Value, conversation_id: i64) -> Option<(String, i64)> {
+        let key = format!("{}.{}", self.generation, rpc::name(id)?);
+        let is_fine = !self.is_cancelled(conversation_id)
+            && self.turn_of(conversation_id).is_some()
+            && self.open.len() < MOST_OPEN
+            && !self.open.contains_key(&key);
+        is_fine.then_some((key, conversation_id))
+    }
+
+    /// A call of Muster's own MCP server asks. `None` if too many wait already.
+    pub fn ask_own(&mut self, conversation_id: i64, asked: Asked, fx: &mut Effects) -> Option<String> {
+        if self.open.len() >= MOST_OPEN {
+            // Most likely nobody waits for these any more; the oldest is forgotten, and its answer becomes a turn.
+            let mut own = self.open.iter().filter(|(_, open)| matches!(open.waits, Waits::Own));
+            let oldest = own.next().map(|(key, _)| key.clone())?;
+            self.open.remove(&oldest);
+        }
+        self.finish_messages(conversation_id, fx);
+        let key = self.own_name();
+        self.ask(key.clone(), conversation_id, Value::Null, Waits::Own, asked, fx);
+        Some(key)
+    }
+
+    fn ask(
+        &mut self,
+        key: String,
+        conversation_id: i64,
+        id: Value,
+        waits: Waits,
+        asked: Asked,
+        fx: &mut Effects,
+    ) {
+        let asked = match asked {
+            Asked::Action { tool, tool_kind, title, input } => {
+                Asked::Action { tool, tool_kind, title: short(&title, 1000), input: fit(input) }
+            }
+            question @ Asked::Question { .. } => question,
+        };
+        let turn_id = self.turn_of(conversation_id);
+        fx.events.push(Happening::Asked(Request { request: key.clone(), conversation_id, turn_id, asked }));
+        self.open.insert(key, Open { conversation_id, id, waits });
+    }
+
+    /// The control plane decided by its rules.
+    pub fn verdict(&mut self, key: &str, is_allowed: bool) -> Answered {
+        let comment = None;
+        self.decide(
+            key,
+            &if is_allowed { Decision::Approved { comment } } else { Decision::Denied { comment } },
+            None,
+        )
+    }
+
+    /// A person decided.
+    pub fn decide(&mut self, key: &str, decision: &Decision, approval_id: Option<i64>) -> Answered {
+        let Some(open) = self.open.remove(key) else { return Answered::NotWaiting };
+        let line = match &open.waits {
+            Waits::Own => return Answered::Own,
+            Waits::Permission(options) => rpc::response(&open.id, &chosen(options, decision)),
+            Waits::Form(form) => rpc::response(&open.id, &filled(form, decision)),
+        };
+        self.say(line).delivers = approval_id;
+        Answered::Said
+    }
+
+    /// Nobody waits for a conversation's requests any more: its turn ends.
+    pub(super) fn withdraw_all(&mut self, conversation_id: i64, fx: &mut Effects) {
+        let mine = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.conversation_id == conversation_id && !matches!(open.waits, Waits::Own));
+        let mine: Vec<String> = mine.map(|(key, _)| key.clone()).collect();
+        for key in mine {
+            self.withdraw(&key, None, fx);
+        }
+    }
+
+    fn withdraw(&mut self, key: &str, error: Option<(i64, &str)>, fx: &mut Effects) {
+        let Some(open) = self.open.remove(key) else { return };
+        let line = match (&open.waits, error) {
+            (_, Some((code, message))) => rpc::error(&open.id, code, message),
+            (Waits::Form(_), None) => {
+                rpc::response(&open.id, &CreateElicitationResponse::new(ElicitationAction::Cancel))
+            }
+            (_, None) => {
+                rpc::response(&open.id, &RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))
+            }
+        };
+        self.say(line);
+        fx.events.push(Happening::Withdrawn { request: key.to_owned() });
+    }
+
+    pub(super) fn withdrawn_by_agent(&mut self, params: &str, fx: &mut Effects) {
+        let params: Value = serde_json::from_str(params).unwrap_or_default();
+        if let Some(name) = params.get("requestId").and_then(rpc::name) {
+            let key = format!("{}.{name}", self.generation);
+            self.withdraw(&key, Some((CANCELLED, "The agent withdrew the request.")), fx);
+        }
+    }
+}
+
+/// The first option of the kind. An option that holds for ever is never chosen for a yes, unless it is the only one; what
+/// is always allowed is decided in the control plane. Two options may have the same kind.
+fn chosen(options: &[PermissionOption], decision: &Decision) -> RequestPermissionResponse {
+    let kinds: &[PermissionOptionKind] = match decision {
+        Decision::Approved { .. } => &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways],
+        Decision::Denied { .. } | Decision::Answered { .. } | Decision::Closed { .. } => {
+            &[PermissionOptionKind::RejectOnce]
+        }
+    };
+    let first = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
+    RequestPermissionResponse::new(match first {
+        Some(option) => {
+            RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
+        }
+        None => RequestPermissionOutcome::Cancelled,
+    })
+}
+
+fn filled(form: &Form, decision: &Decision) -> CreateElicitationResponse {
+    let content = match decision {
+        Decision::Answered { options, text } => form.fill(options, text.as_deref()),
+        Decision::Denied { .. } => None,
+        Decision::Approved { .. } | Decision::Closed { .. } => {
+            return CreateElicitationResponse::new(ElicitationAction::Cancel);
+        }
+    };
+    CreateElicitationResponse::new(match content {
+        Some(content) => ElicitationAction::Accept(ElicitationAcceptAction::new().content(content)),
+        None => ElicitationAction::Decline,
+    })
+}
+
+/// The decision as the result of a call of Muster's own MCP server.
+pub fn in_words(decision: &Decision, by: Option<&str>) -> Value {
+    let by = by.map(str::to_owned);
+    match decision {
+        Decision::Approved { comment } => json!({ "decision": "approved", "comment": comment, "by": by }),
+        Decision::Denied { comment } => json!({ "decision": "denied", "comment": comment, "by": by }),
+        Decision::Answered { options, text } => {
+            json!({ "decision": "answered", "options": options, "text": text, "by": by })
+        }
+        Decision::Closed { reason } => json!({ "decision": "closed", "reason": reason }),
+    }
+}

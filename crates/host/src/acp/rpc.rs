@@ -1,0 +1,160 @@
+//! JSON-RPC, one message a line: reading what an agent wrote, and writing to it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+/// The longest name that an agent may give to a request of its own, in bytes.
+const LONGEST_ID: usize = 128;
+
+/// A line of an agent.
+#[derive(Debug)]
+pub enum Incoming<'a> {
+    /// It wants something.
+    Request {
+        /// Its name for the request.
+        id: Value,
+        /// What.
+        method: String,
+        /// With what.
+        params: &'a str,
+    },
+    /// It tells something.
+    Notification {
+        /// What.
+        method: String,
+        /// With what.
+        params: &'a str,
+    },
+    /// It answers.
+    Response {
+        /// The host's name for the request.
+        id: String,
+        /// The answer.
+        answer: Result<&'a str, Failure>,
+    },
+    /// Something else.
+    Garbage,
+}
+
+/// An error that an agent answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The code.
+    #[serde(default)]
+    pub code: i64,
+    /// The text.
+    #[serde(default)]
+    pub message: String,
+    /// More about it.
+    #[serde(default)]
+    pub data: Option<Value>,
+}
+
+impl Failure {
+    /// The agent has no access to its model.
+    pub const AUTH_REQUIRED: i64 = -32000;
+
+    /// What people should read.
+    pub fn text(&self) -> String {
+        let detail = match &self.data {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Object(fields)) => ["details", "message", "error"]
+                .iter()
+                .find_map(|name| fields.get(*name)?.as_str().map(str::to_owned)),
+            _ => None,
+        };
+        let message =
+            if self.message.is_empty() { "The agent answered with an error" } else { &self.message };
+        match detail {
+            Some(detail) if !message.contains(&detail) => super::short(&format!("{message}: {detail}"), 2000),
+            _ => super::short(message, 2000),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    id: Option<Value>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<Failure>,
+}
+
+/// Reads a line.
+pub fn read(line: &[u8]) -> Incoming<'_> {
+    let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(line) else { return Incoming::Garbage };
+    let params = envelope.params.map_or("null", RawValue::get);
+    match (envelope.method, envelope.id) {
+        (Some(method), Some(id)) if name(&id).is_some() => Incoming::Request { id, method, params },
+        (Some(method), None) => Incoming::Notification { method, params },
+        (None, Some(Value::String(id))) => {
+            let result = envelope.result.map_or("null", RawValue::get);
+            Incoming::Response { id, answer: envelope.error.map_or(Ok(result), Err) }
+        }
+        _ => Incoming::Garbage,
+    }
+}
+
+/// The text for an agent's name of a request, which tells the number 5 from the string "5".
+pub fn name(id: &Value) -> Option<String> {
+    match id {
+        Value::Number(_) | Value::String(_) => Some(id.to_string()).filter(|text| text.len() <= LONGEST_ID),
+        _ => None,
+    }
+}
+
+/// A request of the host.
+pub fn request(id: &str, method: &str, params: &impl Serialize) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+/// A notification of the host.
+pub fn notification(method: &str, params: &impl Serialize) -> String {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
+}
+
+/// The answer to a request of the agent.
+pub fn response(id: &Value, result: &impl Serialize) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()
+}
+
+/// An error as the answer to a request of the agent.
+pub fn error(id: &Value, code: i64, message: &str) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn garbage_is_told_from_messages() {
+        for line in
+            ["", "hello", "[]", "{}", "{\"id\":null}", "{\"id\":1}", "{\"method\":\"x\",\"id\":[1]}", "\u{0}"]
+        {
+            assert!(matches!(read(line.as_bytes()), Incoming::Garbage), "{line}");
+        }
+        assert!(matches!(
+            read(br#"{"id":"1.7","result":null}"#),
+            Incoming::Response { answer: Ok("null"), .. }
+        ));
+        assert!(matches!(read(br#"{"method":"x"}"#), Incoming::Notification { params: "null", .. }));
+        let long = format!(r#"{{"method":"x","id":"{}"}}"#, "y".repeat(200));
+        assert!(matches!(read(long.as_bytes()), Incoming::Garbage));
+    }
+
+    #[test]
+    fn a_number_and_a_string_are_different_names() {
+        assert_ne!(name(&json!(5)), name(&json!("5")));
+    }
+
+    #[test]
+    fn an_error_reads_as_one_sentence() {
+        let failure = |data| Failure { code: 1, message: "Internal error".to_owned(), data };
+        assert_eq!(failure(None).text(), "Internal error");
+        assert_eq!(failure(Some(json!({"details": "no model"}))).text(), "Internal error: no model");
+    }
+}

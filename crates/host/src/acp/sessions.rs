@@ -1,0 +1,287 @@
+//! The handshake, and the sessions of conversations: opened, opened again, closed.
+
+use std::path::Path;
+
+use agent_client_protocol_schema::{
+    ProtocolVersion,
+    v1::{
+        ClientCapabilities, CloseSessionRequest, ElicitationCapabilities, ElicitationFormCapabilities,
+        EnvVariable, HttpHeader, Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest,
+        McpServer, McpServerHttp, McpServerSse, McpServerStdio, NewSessionRequest, ResumeSessionRequest,
+        SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
+        SessionConfigSelectOptions, SetSessionConfigOptionRequest,
+    },
+};
+use muster_protocol::{
+    Happening,
+    event::{TurnOutcome, Usage},
+    plan::{LaunchPlan, McpTransport, Variable},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Capabilities, Effects, Machine, Pending, Settings, Text, rpc};
+
+/// How a session is opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Opening {
+    /// A new one.
+    New,
+    /// One that the agent knows, without a replay.
+    Resume {
+        /// Its name.
+        session: String,
+    },
+    /// One that the agent knows, replayed.
+    Load {
+        /// Its name.
+        session: String,
+    },
+}
+
+impl Machine {
+    /// Greets the agent.
+    pub fn greet(&mut self) {
+        let forms = ElicitationCapabilities::new().form(ElicitationFormCapabilities::new());
+        let host = Implementation::new("muster", env!("CARGO_PKG_VERSION"));
+        let request = InitializeRequest::new(ProtocolVersion::V1)
+            .client_capabilities(ClientCapabilities::new().elicitation(forms))
+            .client_info(host);
+        let name = format!("{}.init", self.generation);
+        self.pending.insert(name.clone(), Pending::Initialize);
+        self.say(rpc::request(&name, "initialize", &request));
+    }
+
+    pub(super) fn greeted(&mut self, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
+        let response = match answer.map(serde_json::from_str::<InitializeResponse>) {
+            Ok(Ok(response)) if response.protocol_version == ProtocolVersion::V1 => response,
+            Ok(Ok(response)) => {
+                let text =
+                    format!("The agent speaks version {} of the protocol, not 1.", response.protocol_version);
+                fx.greeted = Some(Err(text));
+                return;
+            }
+            Ok(Err(error)) => {
+                fx.greeted =
+                    Some(Err(format!("The agent's answer to the handshake makes no sense: {error}.")));
+                return;
+            }
+            Err(failure) => {
+                fx.greeted = Some(Err(format!("The agent refused the handshake: {}", failure.text())));
+                return;
+            }
+        };
+        let able = &response.agent_capabilities;
+        self.capabilities = Capabilities {
+            is_known: true,
+            image: able.prompt_capabilities.image,
+            http: able.mcp_capabilities.http,
+            sse: able.mcp_capabilities.sse,
+            resume: able.session_capabilities.resume.is_some(),
+            load: able.load_session,
+            close: able.session_capabilities.close.is_some(),
+        };
+        let program =
+            response.agent_info.map(|info| super::short(&format!("{} {}", info.name, info.version), 200));
+        fx.greeted = Some(Ok(program));
+    }
+
+    /// How a session that the agent knows can be opened again.
+    pub(super) fn reopening(&self, session: &str) -> Option<Opening> {
+        let session = session.to_owned();
+        if self.capabilities.resume {
+            Some(Opening::Resume { session })
+        } else if self.capabilities.load {
+            Some(Opening::Load { session })
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn open_session(&mut self, id: i64, opening: Opening) {
+        let Some(conversation) = self.conversations.get_mut(&id) else { return };
+        let Some(active) = &conversation.turn else { return };
+        let suffix = if opening == Opening::New { "new" } else { "again" };
+        let name = format!("{}.{}.{suffix}", self.generation, active.turn.command_id);
+        if let Opening::Resume { session } | Opening::Load { session } = &opening {
+            conversation.session = Some(session.clone());
+            conversation.is_replaying = true;
+        }
+        self.pending.insert(name.clone(), Pending::Open { conversation_id: id, opening: opening.clone() });
+        self.write(Text::Session { id: name, conversation_id: id, opening });
+    }
+
+    pub(super) fn close(&mut self, id: i64, session: &str) {
+        if !self.capabilities.close {
+            return;
+        }
+        let Some(active) = self.conversations.get(&id).and_then(|conversation| conversation.turn.as_ref())
+        else {
+            return;
+        };
+        let name = format!("{}.{}.close", self.generation, active.turn.command_id);
+        self.pending.insert(name.clone(), Pending::Close);
+        self.say(rpc::request(&name, "session/close", &CloseSessionRequest::new(session.to_owned())));
+    }
+
+    pub(super) fn opened(
+        &mut self,
+        name: &str,
+        id: i64,
+        opening: &Opening,
+        answer: Result<&str, rpc::Failure>,
+        fx: &mut Effects,
+    ) {
+        let Some(conversation) = self.conversations.get_mut(&id) else { return };
+        conversation.is_replaying = false;
+        let answer = match answer {
+            Ok(answer) => serde_json::from_str::<Value>(answer).unwrap_or_default(),
+            Err(failure) if failure.code != rpc::Failure::AUTH_REQUIRED && *opening != Opening::New => {
+                // The agent has forgotten the session. The conversation goes on in a new one.
+                conversation.session = None;
+                return self.open_session(id, Opening::New);
+            }
+            Err(failure) => {
+                conversation.session = None;
+                let text = self.failed(&failure, fx);
+                return self.end_turn(id, TurnOutcome::Failed, Some(text), Usage::default(), fx);
+            }
+        };
+        if *opening == Opening::New {
+            let Some(session) =
+                answer.get("sessionId").and_then(Value::as_str).filter(|name| name.len() <= 512)
+            else {
+                let text = "The agent opened a session without naming it.".to_owned();
+                return self.end_turn(id, TurnOutcome::Failed, Some(text), Usage::default(), fx);
+            };
+            conversation.session = Some(session.to_owned());
+            conversation.is_new = true;
+            conversation.cost = None;
+            fx.events.push(Happening::Session { conversation_id: id, session: session.to_owned() });
+        }
+        if self.is_cancelled(id) {
+            return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
+        }
+        match self.choice_of_model(id, &answer) {
+            Some(request) => {
+                let name = format!("{}.model", name.rsplit_once('.').map_or(name, |(command, _)| command));
+                self.pending.insert(name.clone(), Pending::Model { conversation_id: id });
+                self.say(rpc::request(&name, "session/set_config_option", &request));
+            }
+            None => self.prompt(id),
+        }
+    }
+
+    /// The request that chooses the plan's model, unless the session has it or doesn't offer it.
+    fn choice_of_model(&mut self, id: i64, answer: &Value) -> Option<SetSessionConfigOptionRequest> {
+        let conversation = self.conversations.get_mut(&id)?;
+        let older = answer.pointer("/models/currentModelId").and_then(Value::as_str);
+        conversation.model = older.map(|model| super::short(model, 200)).or(conversation.model.take());
+        let options = answer.get("configOptions").cloned().unwrap_or_default();
+        let options: Vec<Value> = serde_json::from_value(options).unwrap_or_default();
+        let mut options = options.into_iter().filter_map(|option| serde_json::from_value(option).ok());
+        let (option, current, offered) = options.find_map(|option| model_option(&option))?;
+        conversation.model = Some(super::short(&current, 200));
+        let wanted = self.settings.model.as_deref().filter(|wanted| *wanted != current)?;
+        let value = offered.into_iter().find(|value| value == wanted)?;
+        let session = conversation.session.clone()?;
+        let value = SessionConfigOptionValue::value_id(value);
+        Some(SetSessionConfigOptionRequest::new(session, option, value))
+    }
+
+    pub(super) fn model_chosen(&mut self, id: i64, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
+        if answer.is_ok()
+            && let Some(conversation) = self.conversations.get_mut(&id)
+        {
+            conversation.model.clone_from(&self.settings.model);
+        }
+        if self.is_cancelled(id) {
+            return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
+        }
+        self.prompt(id);
+    }
+
+    /// The assignments have changed: each session is opened again with its next turn.
+    pub fn assignments_changed(&mut self, settings: Settings) {
+        self.settings = settings;
+        for conversation in
+            self.conversations.values_mut().filter(|conversation| conversation.session.is_some())
+        {
+            conversation.is_stale = true;
+        }
+    }
+}
+
+/// The option that chooses the model: its name, the value it has, and the values it may have.
+pub(super) fn model_option(option: &SessionConfigOption) -> Option<(String, String, Vec<String>)> {
+    if option.category != Some(SessionConfigOptionCategory::Model) {
+        return None;
+    }
+    let SessionConfigKind::Select(select) = &option.kind else { return None };
+    let offered = match &select.options {
+        SessionConfigSelectOptions::Ungrouped(options) => {
+            options.iter().map(|option| option.value.to_string()).collect()
+        }
+        SessionConfigSelectOptions::Grouped(groups) => {
+            let options = groups.iter().flat_map(|group| &group.options);
+            options.map(|option| option.value.to_string()).collect()
+        }
+        _ => Vec::new(),
+    };
+    Some((option.id.to_string(), select.current_value.to_string(), offered))
+}
+
+/// The line that opens a session, with the plan's MCP servers and Muster's own. It holds secrets: it is neither logged nor
+/// kept.
+pub fn render_session(
+    id: &str,
+    opening: &Opening,
+    home: &Path,
+    able: Capabilities,
+    plan: &LaunchPlan,
+    own: (&Path, Vec<String>),
+) -> String {
+    let mut servers = vec![McpServer::Stdio(McpServerStdio::new("muster", own.0).args(own.1))];
+    servers.extend(plan.mcp_servers.iter().filter_map(|server| {
+        let headers = |headers: &[Variable]| {
+            headers
+                .iter()
+                .map(|header| HttpHeader::new(&header.name, header.value.expose()))
+                .collect::<Vec<_>>()
+        };
+        match &server.transport {
+            McpTransport::Stdio { command, args, environment } => {
+                let environment = environment.iter();
+                let environment =
+                    environment.map(|variable| EnvVariable::new(&variable.name, variable.value.expose()));
+                let command = crate::programs::absolute(command);
+                let stdio = McpServerStdio::new(&server.name, command).args(args.clone());
+                Some(McpServer::Stdio(stdio.env(environment.collect::<Vec<_>>())))
+            }
+            McpTransport::Http { url, headers: sent } if able.http => {
+                Some(McpServer::Http(McpServerHttp::new(&server.name, url).headers(headers(sent))))
+            }
+            McpTransport::Sse { url, headers: sent } if able.sse => {
+                Some(McpServer::Sse(McpServerSse::new(&server.name, url).headers(headers(sent))))
+            }
+            McpTransport::Http { .. } | McpTransport::Sse { .. } => {
+                tracing::warn!(
+                    server = server.name,
+                    "the agent can't reach this MCP server: it speaks stdio alone"
+                );
+                None
+            }
+        }
+    }));
+    match opening {
+        Opening::New => rpc::request(id, "session/new", &NewSessionRequest::new(home).mcp_servers(servers)),
+        Opening::Resume { session } => {
+            let request = ResumeSessionRequest::new(session.clone(), home).mcp_servers(servers);
+            rpc::request(id, "session/resume", &request)
+        }
+        Opening::Load { session } => {
+            let request = LoadSessionRequest::new(session.clone(), home).mcp_servers(servers);
+            rpc::request(id, "session/load", &request)
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Turns: one at a time per conversation, those of different conversations at the same time.
+
+use agent_client_protocol_schema::v1::{
+    CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason, TextContent,
+};
+use muster_protocol::{
+    Happening,
+    event::{Content, Message, TurnEnd, TurnOutcome, Usage},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Effects, MOST_COSTS, Machine, Opening, Pending, rpc, usage};
+
+/// A turn that the agent is to take.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Turn {
+    /// The turn.
+    pub turn_id: i64,
+    /// The command that gave it; names the prompt.
+    pub command_id: i64,
+    /// The conversation.
+    pub conversation_id: i64,
+    /// The session to resume.
+    pub session: Option<String>,
+    /// What is said.
+    pub prompt: Vec<ContentBlock>,
+}
+
+/// A turn that has begun.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Active {
+    pub(super) turn: Turn,
+    pub(super) is_prompted: bool,
+    pub(super) is_cancelled: bool,
+}
+
+impl Machine {
+    /// Gives the agent a turn. It begins now, or after the one that its conversation has.
+    pub fn begin(&mut self, turn: Turn, fx: &mut Effects) {
+        let conversation = self.conversations.entry(turn.conversation_id).or_default();
+        if conversation.turn.is_some() {
+            conversation.waiting.push_back(turn);
+        } else {
+            self.start(turn, fx);
+        }
+    }
+
+    fn start(&mut self, turn: Turn, fx: &mut Effects) {
+        fx.events.push(Happening::TurnStarted { turn_id: turn.turn_id });
+        let id = turn.conversation_id;
+        let resumed = turn.session.clone();
+        let conversation = self.conversations.entry(id).or_default();
+        conversation.turn = Some(Active { turn, is_prompted: false, is_cancelled: false });
+        let is_stale = std::mem::take(&mut conversation.is_stale);
+        match conversation.session.clone() {
+            Some(session) => match self.reopening(&session).filter(|_| is_stale) {
+                Some(opening) => {
+                    self.close(id, &session);
+                    self.open_session(id, opening);
+                }
+                None => self.prompt(id),
+            },
+            None => {
+                let opening = resumed.and_then(|session| self.reopening(&session)).unwrap_or(Opening::New);
+                self.open_session(id, opening);
+            }
+        }
+    }
+
+    /// Says what the conversation's turn is about. The session is open.
+    pub(super) fn prompt(&mut self, id: i64) {
+        let Some(conversation) = self.conversations.get_mut(&id) else { return };
+        let (Some(active), Some(session)) = (&mut conversation.turn, &conversation.session) else { return };
+        let mut prompt = std::mem::take(&mut active.turn.prompt);
+        if std::mem::take(&mut conversation.is_new) && !self.settings.instructions.is_empty() {
+            prompt.insert(0, ContentBlock::Text(TextContent::new(self.settings.instructions.clone())));
+        }
+        active.is_prompted = true;
+        let name = format!("{}.{}", self.generation, active.turn.command_id);
+        let request = PromptRequest::new(session.clone(), prompt);
+        self.pending.insert(name.clone(), Pending::Prompt { conversation_id: id });
+        self.say(rpc::request(&name, "session/prompt", &request));
+    }
+
+    /// Ends a turn that runs or waits. Of a turn that isn't here, nothing is known.
+    pub fn cancel(&mut self, turn_id: i64, fx: &mut Effects) -> bool {
+        let found = self.conversations.iter().find_map(|(id, conversation)| {
+            let is_running = conversation.turn.as_ref().is_some_and(|active| active.turn.turn_id == turn_id);
+            let is_waiting = conversation.waiting.iter().any(|turn| turn.turn_id == turn_id);
+            (is_running || is_waiting).then_some((*id, is_running))
+        });
+        let Some((id, is_running)) = found else { return false };
+        let Some(conversation) = self.conversations.get_mut(&id) else { return false };
+        if !is_running {
+            conversation.waiting.retain(|turn| turn.turn_id != turn_id);
+            fx.events.push(ended(turn_id, TurnOutcome::Cancelled, Some("It was cancelled before it began.")));
+            return true;
+        }
+        let session = conversation.session.clone();
+        let Some(active) = &mut conversation.turn else { return false };
+        if !std::mem::replace(&mut active.is_cancelled, true)
+            && active.is_prompted
+            && let Some(session) = session
+        {
+            self.say(rpc::notification("session/cancel", &CancelNotification::new(session)));
+            self.withdraw_all(id, fx);
+        }
+        true
+    }
+
+    /// Cancels whatever runs: the agent is to stop.
+    pub fn cancel_all(&mut self, fx: &mut Effects) {
+        let turns = self.conversations.values().filter_map(|conversation| conversation.turn.as_ref());
+        let turns: Vec<i64> = turns.map(|active| active.turn.turn_id).collect();
+        for turn_id in turns {
+            self.cancel(turn_id, fx);
+        }
+    }
+
+    pub(super) fn prompt_ended(&mut self, id: i64, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
+        self.finish_messages(id, fx);
+        self.withdraw_all(id, fx);
+        let is_cancelled = self.is_cancelled(id);
+        let (outcome, error, used) = match answer.map(serde_json::from_str::<PromptResponse>) {
+            Ok(Ok(response)) => {
+                let (outcome, error) = self.outcome(id, response.stop_reason, fx);
+                (outcome, error, usage::tokens(&response))
+            }
+            Ok(Err(_)) => {
+                let error = "The agent's answer doesn't follow the Agent Client Protocol.".to_owned();
+                (TurnOutcome::Failed, Some(error), Usage::default())
+            }
+            Err(_) if is_cancelled => (TurnOutcome::Cancelled, None, Usage::default()),
+            Err(failure) => (TurnOutcome::Failed, Some(self.failed(&failure, fx)), Usage::default()),
+        };
+        self.end_turn(id, outcome, error, used, fx);
+    }
+
+    /// A turn that was refused has failed. One that reached a limit is done, and a message says so.
+    fn outcome(&mut self, id: i64, reason: StopReason, fx: &mut Effects) -> (TurnOutcome, Option<String>) {
+        let (code, text) = match reason {
+            StopReason::Cancelled => return (TurnOutcome::Cancelled, None),
+            StopReason::Refusal => {
+                return (TurnOutcome::Failed, Some("The agent refused to go on.".to_owned()));
+            }
+            StopReason::MaxTokens => {
+                ("MAX_TOKENS", "The answer ends here: it reached the model's limit of tokens.")
+            }
+            StopReason::MaxTurnRequests => (
+                "MAX_TURN_REQUESTS",
+                "The answer ends here: the agent reached its limit of requests in one turn.",
+            ),
+            _ => return (TurnOutcome::Done, None),
+        };
+        let content = Content::Error { code: code.to_owned(), text: text.to_owned() };
+        let key = format!("{}.{}.e", self.generation, self.read);
+        fx.events.push(self.message(id, key, content));
+        (TurnOutcome::Done, None)
+    }
+
+    /// Says why, and that the agent has no access to its model if that is it.
+    pub(super) fn failed(&self, failure: &rpc::Failure, fx: &mut Effects) -> String {
+        let text = failure.text();
+        if failure.code == rpc::Failure::AUTH_REQUIRED {
+            fx.events.push(Happening::AuthRequired { detail: text.clone() });
+        }
+        text
+    }
+
+    pub(super) fn end_turn(
+        &mut self,
+        id: i64,
+        outcome: TurnOutcome,
+        error: Option<String>,
+        mut used: Usage,
+        fx: &mut Effects,
+    ) {
+        used.cost_micro = self.cost_of_turn(id);
+        let Some(conversation) = self.conversations.get_mut(&id) else { return };
+        conversation.tools.clear();
+        let Some(active) = conversation.turn.take() else { return };
+        fx.events.push(Happening::TurnEnded(TurnEnd {
+            turn_id: active.turn.turn_id,
+            outcome,
+            error,
+            model: conversation.model.clone(),
+            usage: used,
+            context_tokens: conversation.context_tokens,
+        }));
+        if let Some(next) = conversation.waiting.pop_front() {
+            self.start(next, fx);
+        }
+    }
+
+    /// The session's sum now, less what it was at the end of the turn before.
+    fn cost_of_turn(&mut self, id: i64) -> Option<i64> {
+        let conversation = self.conversations.get(&id)?;
+        let (session, now) = (conversation.session.clone()?, conversation.cost?);
+        if self.costs.len() >= MOST_COSTS && !self.costs.contains_key(&session) {
+            self.costs.pop_first();
+        }
+        let before = self.costs.insert(session, now).unwrap_or(0);
+        // A sum that became smaller began again.
+        Some(if now >= before { now - before } else { now })
+    }
+
+    pub(super) fn is_cancelled(&self, id: i64) -> bool {
+        let active = self.conversations.get(&id).and_then(|conversation| conversation.turn.as_ref());
+        active.is_some_and(|active| active.is_cancelled)
+    }
+
+    /// The turn that a conversation has.
+    pub fn turn_of(&self, id: i64) -> Option<i64> {
+        let active = self.conversations.get(&id)?.turn.as_ref()?;
+        active.is_prompted.then_some(active.turn.turn_id)
+    }
+
+    /// A message of a conversation, in the turn that it has.
+    pub fn message(&self, id: i64, key: String, content: Content) -> Happening {
+        Happening::Message(Message { conversation_id: id, turn_id: self.turn_of(id), key, content })
+    }
+}
+
+/// A turn that ended without the agent.
+pub fn ended(turn_id: i64, outcome: TurnOutcome, error: Option<&str>) -> Happening {
+    Happening::TurnEnded(TurnEnd {
+        turn_id,
+        outcome,
+        error: error.map(str::to_owned),
+        model: None,
+        usage: Usage::default(),
+        context_tokens: None,
+    })
+}

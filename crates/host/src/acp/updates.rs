@@ -1,0 +1,341 @@
+//! What the agent says: updates become messages, each complete, and pieces of text for whoever watches.
+
+use agent_client_protocol_schema::v1::{
+    ContentBlock, ContentChunk, EmbeddedResourceResource, NoticeSeverity, SessionNotification, SessionUpdate,
+    ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdateFields,
+};
+use muster_protocol::event::Content;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    Effects, LONGEST_TEXT, Machine, Piece, fit, floor_boundary, sessions::model_option, short, usage,
+};
+
+/// How many tool calls of one turn are told apart.
+const MOST_TOOLS: usize = 1000;
+/// The largest picture that is passed on, in characters of base64.
+const LARGEST_PICTURE: usize = 512 * 1024 * 4 / 3;
+
+/// A message that is being written.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Writing {
+    key: String,
+    is_thinking: bool,
+    /// The agent's own name for the message.
+    named: Option<String>,
+    text: String,
+}
+
+/// Where a tool call is mentioned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mention {
+    /// The agent announces it.
+    Call,
+    /// Something about it has changed.
+    Change,
+    /// The agent asks whether it may.
+    Question,
+}
+
+/// A tool call of the running turn.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Tool {
+    /// What it is called in messages.
+    pub call_id: String,
+    /// The tool's name.
+    pub name: Option<String>,
+    /// What the agent calls it.
+    pub title: String,
+    /// The kind, as in ACP.
+    pub kind: String,
+    /// The input.
+    pub input: Value,
+    /// Its message has been made.
+    pub is_told: bool,
+    /// Its result has been told.
+    pub is_over: bool,
+}
+
+impl Machine {
+    pub(super) fn update(&mut self, params: &str, fx: &mut Effects) {
+        let Ok(notification) = serde_json::from_str::<SessionNotification>(params) else {
+            self.unknown += 1;
+            return;
+        };
+        let Some(id) = self.conversation_of(&notification.session_id.0) else {
+            self.unknown += 1;
+            return;
+        };
+        if self.conversations.get(&id).is_some_and(|conversation| conversation.is_replaying) {
+            return;
+        }
+        match notification.update {
+            SessionUpdate::AgentMessageChunk(chunk) => self.chunk(id, false, chunk, fx),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.chunk(id, true, chunk, fx),
+            SessionUpdate::ToolCall(call) => self.tool_called(id, call, fx),
+            SessionUpdate::ToolCallUpdate(update) => {
+                self.finish_text(id, fx);
+                self.tool_changed(id, &update.tool_call_id.0, update.fields, fx);
+            }
+            SessionUpdate::UsageUpdate(update) => {
+                if let Some(conversation) = self.conversations.get_mut(&id) {
+                    conversation.context_tokens = i64::try_from(update.used).ok();
+                    conversation.cost = update.cost.as_ref().and_then(usage::micro).or(conversation.cost);
+                }
+            }
+            SessionUpdate::ConfigOptionUpdate(update) => {
+                let current = update.config_options.iter().find_map(model_option);
+                if let (Some((_, current, _)), Some(conversation)) =
+                    (current, self.conversations.get_mut(&id))
+                {
+                    conversation.model = Some(short(&current, 200));
+                }
+            }
+            SessionUpdate::Notice(notice) if notice.severity == NoticeSeverity::Error => {
+                self.finish_messages(id, fx);
+                let text = match notice.description {
+                    Some(description) => format!("{}: {description}", notice.title),
+                    None => notice.title,
+                };
+                let content = Content::Error { code: "AGENT".to_owned(), text: short(&text, 4000) };
+                fx.events.push(self.message(id, self.key('e'), content));
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&self, suffix: char) -> String {
+        format!("{}.{}.{suffix}", self.generation, self.read)
+    }
+
+    fn chunk(&mut self, id: i64, is_thinking: bool, chunk: ContentChunk, fx: &mut Effects) {
+        let named = chunk.message_id.map(|name| short(&name.0, 200));
+        let text = match chunk.content {
+            ContentBlock::Text(content) => content.text,
+            ContentBlock::ResourceLink(link) => format!("[{}]({})", link.name, link.uri),
+            ContentBlock::Resource(resource) => match resource.resource {
+                EmbeddedResourceResource::TextResourceContents(contents) => contents.text,
+                _ => return self.unknown += 1,
+            },
+            ContentBlock::Image(image) if image.data.len() <= LARGEST_PICTURE => {
+                self.finish_messages(id, fx);
+                let extension = image.mime_type.rsplit('/').next().unwrap_or("bin");
+                let content = Content::File {
+                    filename: format!("image-{}.{}", self.read, short(extension, 10)),
+                    mime_type: short(&image.mime_type, 100),
+                    base64: image.data,
+                    caption: None,
+                };
+                return fx.events.push(self.message(id, self.key('f'), content));
+            }
+            _ => return self.unknown += 1,
+        };
+        self.append(id, is_thinking, named, &text, fx);
+    }
+
+    fn append(
+        &mut self,
+        id: i64,
+        is_thinking: bool,
+        named: Option<String>,
+        mut text: &str,
+        fx: &mut Effects,
+    ) {
+        let continues = self.conversations.get(&id).and_then(|conversation| conversation.writing.as_ref());
+        let continues = continues.is_some_and(|writing| {
+            let is_same = named.is_none() || writing.named.is_none() || writing.named == named;
+            writing.is_thinking == is_thinking && is_same
+        });
+        if !continues {
+            self.finish_messages(id, fx);
+        }
+        let mut part = 0;
+        while !text.is_empty() {
+            let suffix = if is_thinking { 'r' } else { 't' };
+            let key = if part == 0 { self.key(suffix) } else { format!("{}{part}", self.key(suffix)) };
+            let Some(conversation) = self.conversations.get_mut(&id) else { return };
+            let begin = || Writing { key, is_thinking, named: named.clone(), text: String::new() };
+            let writing = conversation.writing.get_or_insert_with(begin);
+            let fits = floor_boundary(text, LONGEST_TEXT - writing.text.len());
+            fx.pieces.push(Piece {
+                conversation_id: id,
+                key: writing.key.clone(),
+                is_thinking,
+                offset: writing.text.len(),
+                text: text[..fits].to_owned(),
+            });
+            writing.text.push_str(&text[..fits]);
+            text = &text[fits..];
+            if !text.is_empty() {
+                self.finish_text(id, fx);
+                part += 1;
+            }
+        }
+    }
+
+    fn finish_text(&mut self, id: i64, fx: &mut Effects) {
+        let writing = self.conversations.get_mut(&id).and_then(|conversation| conversation.writing.take());
+        if let Some(writing) = writing {
+            let text = writing.text;
+            let content =
+                if writing.is_thinking { Content::Thinking { text } } else { Content::Text { text } };
+            fx.events.push(self.message(id, writing.key, content));
+        }
+    }
+
+    /// Completes what is being written, and tells of calls whose input was awaited.
+    pub(super) fn finish_messages(&mut self, id: i64, fx: &mut Effects) {
+        self.finish_text(id, fx);
+        let tools = self.conversations.get(&id).into_iter().flat_map(|conversation| &conversation.tools);
+        let untold: Vec<String> =
+            tools.filter(|(_, tool)| !tool.is_told).map(|(name, _)| name.clone()).collect();
+        for name in untold {
+            self.tell_call(id, &name, fx);
+        }
+    }
+
+    /// Completes what the agent has written: it has ended.
+    pub fn finish_all(&mut self, fx: &mut Effects) {
+        let all: Vec<i64> = self.conversations.keys().copied().collect();
+        for id in all {
+            self.finish_messages(id, fx);
+        }
+    }
+
+    /// Completes what agents wrote outside of turns.
+    pub fn settle(&mut self, fx: &mut Effects) {
+        let idle = self.conversations.iter().filter(|(_, conversation)| conversation.turn.is_none());
+        let idle: Vec<i64> = idle.filter(|(_, found)| found.writing.is_some()).map(|(id, _)| *id).collect();
+        for id in idle {
+            self.finish_messages(id, fx);
+        }
+    }
+
+    fn tool_called(&mut self, id: i64, call: ToolCall, fx: &mut Effects) {
+        self.finish_messages(id, fx);
+        let name = call.tool_call_id.0.to_string();
+        self.known_tool(id, &name, &ToolCallUpdateFields::new(), Mention::Call);
+        let fields = ToolCallUpdateFields::new()
+            .kind(call.kind)
+            .status(call.status)
+            .title(call.title)
+            .name(call.name)
+            .content(call.content)
+            .raw_input(call.raw_input)
+            .raw_output(call.raw_output);
+        self.tool_changed(id, &name, fields, fx);
+    }
+
+    fn tool_changed(&mut self, id: i64, name: &str, fields: ToolCallUpdateFields, fx: &mut Effects) {
+        self.known_tool(id, name, &fields, Mention::Change);
+        let is_running = matches!(
+            fields.status,
+            Some(ToolCallStatus::InProgress | ToolCallStatus::Completed | ToolCallStatus::Failed)
+        );
+        let has_input = fields.raw_input.as_ref().is_some_and(|input| !is_empty(input));
+        if is_running || has_input {
+            self.tell_call(id, name, fx);
+        }
+        let is_error = fields.status == Some(ToolCallStatus::Failed);
+        if is_error || fields.status == Some(ToolCallStatus::Completed) {
+            let Some(tool) = self.tool(id, name).filter(|tool| !tool.is_over) else { return };
+            tool.is_over = true;
+            let call_id = tool.call_id.clone();
+            let content = Content::ToolResult { call_id, output: fit(output(fields)), is_error };
+            fx.events.push(self.message(id, self.key('o'), content));
+        }
+    }
+
+    /// Learns what is said about a tool call. A name whose call is over begins another call.
+    pub(super) fn known_tool(
+        &mut self,
+        id: i64,
+        name: &str,
+        fields: &ToolCallUpdateFields,
+        mention: Mention,
+    ) {
+        let line = self.read;
+        let Some(conversation) = self.conversations.get_mut(&id) else { return };
+        if conversation.tools.len() >= MOST_TOOLS {
+            conversation.tools.retain(|_, tool| !tool.is_over);
+        }
+        let begin = |again: bool| Tool {
+            call_id: if again { format!("{}~{line}", short(name, 200)) } else { short(name, 200) },
+            title: name.to_owned(),
+            kind: "other".to_owned(),
+            input: json!({}),
+            ..Tool::default()
+        };
+        let tool = conversation.tools.entry(name.to_owned()).or_insert_with(|| begin(false));
+        let is_other = match mention {
+            Mention::Change => false,
+            Mention::Call => tool.is_over,
+            Mention::Question => tool.is_over || (tool.is_told && differs(tool, fields)),
+        };
+        if is_other {
+            *tool = begin(true);
+        }
+        if let Some(kind) = fields.kind {
+            tool.kind = serde_json::to_value(kind)
+                .ok()
+                .and_then(|kind| kind.as_str().map(str::to_owned))
+                .unwrap_or_default();
+        }
+        if let Some(title) = &fields.title {
+            tool.title = short(title, 1000);
+        }
+        if let Some(name) = &fields.name {
+            tool.name = Some(short(name, 200));
+        }
+        if let Some(input) = fields.raw_input.as_ref().filter(|input| !is_empty(input)) {
+            tool.input = fit(input.clone());
+        }
+    }
+
+    pub(super) fn tool(&mut self, id: i64, name: &str) -> Option<&mut Tool> {
+        self.conversations.get_mut(&id)?.tools.get_mut(name)
+    }
+
+    pub(super) fn tell_call(&mut self, id: i64, name: &str, fx: &mut Effects) {
+        let Some(tool) = self.tool(id, name).filter(|tool| !tool.is_told) else { return };
+        tool.is_told = true;
+        let tool = tool.clone();
+        let content = Content::ToolCall {
+            tool: tool.name.unwrap_or(tool.title),
+            call_id: tool.call_id.clone(),
+            input: tool.input,
+        };
+        let key = format!("{}-{}", self.key('c'), tool.call_id);
+        fx.events.push(self.message(id, key, content));
+    }
+}
+
+/// Some agents give all their questions the same name: another input means another call.
+fn differs(tool: &Tool, fields: &ToolCallUpdateFields) -> bool {
+    let input = fields.raw_input.as_ref().filter(|input| !is_empty(input));
+    input.is_some_and(|input| !is_empty(&tool.input) && *input != tool.input)
+}
+
+fn is_empty(input: &Value) -> bool {
+    input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+/// What a tool returned: its own output, else what the agent shows of it.
+fn output(fields: ToolCallUpdateFields) -> Value {
+    if let Some(output) = fields.raw_output.filter(|output| !output.is_null()) {
+        return output;
+    }
+    let content = fields.content.unwrap_or_default();
+    let texts = content.iter().map(|part| match part {
+        ToolCallContent::Content(content) => match &content.content {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        },
+        _ => None,
+    });
+    match texts.collect::<Option<Vec<_>>>() {
+        Some(texts) => Value::String(texts.join("\n")),
+        None => serde_json::to_value(&content).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,78 @@
+//! Where the control plane is. A token never travels in clear over a network: plain HTTP is for this machine alone, unless
+//! the operator says otherwise.
+
+use url::{Host, Url};
+
+/// Why an address can't be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum AddressError {
+    /// It isn't one.
+    #[error("{0:?} is not a valid address: it should look like https://muster.example.org.")]
+    Malformed(String),
+    /// It isn't encrypted.
+    #[error(
+        "{0} is not encrypted, so the host's token could be read on the way. Use https, or, if the way is private, \
+         --insecure-http."
+    )]
+    Insecure(Url),
+}
+
+/// Reads the address of a control plane.
+pub fn read(text: &str, insecure_http: bool) -> Result<Url, AddressError> {
+    let malformed = || AddressError::Malformed(text.to_owned());
+    let mut url = Url::parse(text).map_err(|_| malformed())?;
+    let is_plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    if !is_plain || !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(malformed());
+    }
+    let is_here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    if url.scheme() == "http" && !is_here && !insecure_http {
+        return Err(AddressError::Insecure(url));
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// A place below the control plane's address.
+pub fn below(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+    url
+}
+
+/// The address of the WebSocket.
+pub fn socket(base: &Url) -> String {
+    let url = below(base, muster_protocol::PATH).to_string();
+    // `https` becomes `wss`, `http` becomes `ws`.
+    url.replacen("http", "ws", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_only_sent_encrypted_or_to_this_machine() {
+        for fine in ["https://a.example", "http://localhost:1", "http://127.0.0.1:1/", "http://[::1]:1"] {
+            assert!(read(fine, false).is_ok(), "{fine}");
+        }
+        assert!(matches!(read("http://a.example", false), Err(AddressError::Insecure(_))));
+        assert!(read("http://a.example", true).is_ok());
+        for wrong in ["a.example", "ftp://a.example", "https://", "https://u@a.example", "https://a.example/?x"] {
+            assert!(matches!(read(wrong, true), Err(AddressError::Malformed(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_socket_is_below_the_address() {
+        let base = read("https://a.example/muster/", false).unwrap();
+        assert_eq!(socket(&base), "wss://a.example/muster/gateway");
+        assert_eq!(below(&base, "/gateway/join").as_str(), "https://a.example/muster/gateway/join");
+    }
+}

@@ -1,0 +1,193 @@
+//! Stopping an agent, in steps that become harder; and what is reported when it has ended.
+
+use muster_protocol::{
+    Happening,
+    event::{EndReason, RefusedReason},
+};
+use muster_shim::{
+    folder,
+    wire::{Ended, FromClient, Reason},
+};
+use tokio::time::Instant;
+
+use super::{Agent, Phase};
+use crate::{acp::short, journal::Closed};
+
+/// How much of an agent's stderr people get to read, in characters.
+const STDERR: usize = 2000;
+
+/// How far stopping has come.
+#[derive(Debug)]
+pub struct Stopping {
+    step: Step,
+    /// When the next step follows.
+    pub until: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Its turns were cancelled.
+    Turns,
+    /// Its stdin was closed.
+    Stdin,
+    /// SIGTERM.
+    Terminate,
+    /// SIGKILL.
+    Kill,
+}
+
+const TERM: i32 = 15;
+const KILL: i32 = 9;
+
+impl Agent {
+    /// Begins to stop the agent: cancels its turns, and closes its stdin as soon as none runs.
+    pub(super) fn stop(&mut self) {
+        if self.record.phase == Phase::Ended || self.stopping.is_some() {
+            return;
+        }
+        self.start_by = None;
+        // Without a process there is nothing to wait for.
+        let grace = self.shim.as_ref().map(|_| self.shared.options.grace);
+        let until = Instant::now() + grace.unwrap_or_default();
+        self.record.machine.cancel_all(&mut self.effects);
+        if !self.record.machine.is_busy() {
+            self.say(FromClient::Close);
+            self.stopping = Some(Stopping { step: Step::Stdin, until });
+            return;
+        }
+        self.stopping = Some(Stopping { step: Step::Turns, until });
+    }
+
+    /// The time for a step is over.
+    pub(super) async fn stop_harder(&mut self) -> Result<(), Closed> {
+        let Some(stopping) = &mut self.stopping else { return Ok(()) };
+        stopping.until = Instant::now() + self.shared.options.grace;
+        stopping.step = match stopping.step {
+            Step::Turns => Step::Stdin,
+            Step::Stdin => Step::Terminate,
+            Step::Terminate | Step::Kill => Step::Kill,
+        };
+        let step = stopping.step;
+        match step {
+            Step::Turns | Step::Stdin => self.say(FromClient::Close),
+            Step::Terminate => self.say(FromClient::Signal(TERM)),
+            Step::Kill => self.say(FromClient::Signal(KILL)),
+        }
+        if self.shim.is_none() {
+            // Nothing runs yet, or nothing any more.
+            return self.ended(EndReason::Stopped, None, None, None).await;
+        }
+        Ok(())
+    }
+
+    /// The turns have ended that were waited for.
+    pub(super) async fn turns_ended(&mut self) -> Result<(), Closed> {
+        let is_waiting = self.stopping.as_ref().is_some_and(|stopping| stopping.step == Step::Turns);
+        if is_waiting && !self.record.machine.is_busy() {
+            // What is to be written comes before the end of stdin.
+            self.commit().await?;
+            return self.stop_harder().await;
+        }
+        Ok(())
+    }
+
+    fn say(&self, header: FromClient) {
+        if let Some(shim) = &self.shim {
+            shim.say(header);
+        }
+    }
+
+    /// The agent doesn't speak the protocol. It is ended.
+    pub(super) fn not_greeted(&mut self, why: &str) {
+        self.start_by = None;
+        self.record.verdict = Some((EndReason::NoProtocol, why.to_owned()));
+        self.say(FromClient::Signal(KILL));
+        self.stop();
+    }
+
+    /// The agent has ended, and all its lines were read.
+    pub(super) async fn exited(&mut self, ended: &Ended) -> Result<(), Closed> {
+        let reason = match ended.reason {
+            _ if self.stopping.is_some() || !self.stops.is_empty() => EndReason::Stopped,
+            Reason::Exited => EndReason::Exited,
+            Reason::Killed => EndReason::Killed,
+            Reason::OutOfMemory => EndReason::OutOfMemory,
+            Reason::SpawnFailed => EndReason::SpawnFailed,
+            Reason::LineTooLong => EndReason::LineTooLong,
+            Reason::SpoolFailed => EndReason::DiskFull,
+        };
+        let exit = muster_shim::record::Exit::read(&self.dir()).ok();
+        let detail = exit.map(|exit| exit.detail).filter(|detail| !detail.is_empty());
+        self.ended(reason, ended.code, ended.signal, detail).await
+    }
+
+    /// Reports the end, and lets go of everything.
+    pub(super) async fn ended(
+        &mut self,
+        reason: EndReason,
+        code: Option<i32>,
+        signal: Option<i32>,
+        detail: Option<String>,
+    ) -> Result<(), Closed> {
+        let (reason, detail) = match self.record.verdict.take() {
+            Some((reason, why)) => (reason, Some(why)),
+            None => (reason, detail),
+        };
+        self.record.machine.finish_all(&mut self.effects);
+        let detail = self.with_stderr(reason, detail);
+        self.effects.events.push(Happening::Ended { reason, code, signal, detail });
+        let read = self.record.machine.read;
+        self.record.end();
+        self.done.append(&mut self.stops);
+        for (order, _) in std::mem::take(&mut self.held) {
+            self.refuse(&order, RefusedReason::NotRunning);
+        }
+        self.forget();
+        self.commit().await?;
+        if let Some(mut shim) = self.shim.take() {
+            if read > 0 {
+                shim.say(FromClient::Trim(read));
+            }
+            shim.say(FromClient::Bye);
+            // It closes the connection when it has gone, and goes by itself after an hour.
+            self.leaving.spawn(async move { while shim.next().await.is_some() {} });
+        }
+        self.shared.note(self.id, None);
+        match self.next_launch.take() {
+            Some(order) => self.launch(&order).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What was only in memory belonged to this launch.
+    fn forget(&mut self) {
+        self.cancelled.clear();
+        self.plan = None;
+        self.is_plan_asked = false;
+        self.waiting.clear();
+        self.sockets.close();
+        self.stopping = None;
+        self.start_by = None;
+        self.settle_at = None;
+        self.sent = 0;
+        self.is_blocked = false;
+    }
+
+    fn with_stderr(&self, reason: EndReason, detail: Option<String>) -> Option<String> {
+        if reason == EndReason::Stopped || reason == EndReason::ImageNotFound {
+            return detail;
+        }
+        let stderr = folder::stderr(&self.dir()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&stderr);
+        let text = text.trim();
+        if text.is_empty() {
+            return detail.map(|detail| short(&detail, STDERR));
+        }
+        let skipped = text.chars().count().saturating_sub(STDERR);
+        let end: String = text.chars().skip(skipped).collect();
+        Some(match detail {
+            Some(detail) => format!("{}\n{end}", short(&detail, STDERR)),
+            None => end,
+        })
+    }
+}

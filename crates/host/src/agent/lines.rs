@@ -1,0 +1,219 @@
+//! What the shim says: lines of the agent, and what became of those for it. And how a shim that runs is found again.
+
+use muster_protocol::{Happening, event::EndReason};
+use muster_shim::{
+    record::{Exit, Record as ShimRecord},
+    spool,
+    wire::{FromClient, Refusal},
+};
+use tokio::time::{Duration, Instant, sleep};
+
+use super::{Agent, Phase, Why, shim::{Connection, Frame}};
+use crate::{
+    acp::{Text, render_session},
+    journal::{Closed, Journal},
+};
+
+/// How many lines are handled in one step, so that no agent keeps the others waiting.
+const MOST_LINES: usize = 64;
+/// How many bytes of lines are handled in one step, about.
+const MOST_BYTES: usize = 256 * 1024;
+/// How many lines may be read until a step is committed, if nothing else commits one.
+pub const MOST_UNCOMMITTED: usize = 256;
+/// How long a shim that is alive may take to answer.
+const ADOPTION: Duration = Duration::from_secs(10);
+/// After this much silence, what an agent said outside of a turn is complete.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// What the shim said.
+#[derive(Debug)]
+pub enum Batch {
+    /// This, in order.
+    Frames(Vec<Frame>),
+    /// The connection has ended.
+    Gone,
+}
+
+/// Waits until there is room for events, and then for the shim. Never answers without a shim.
+pub async fn batch(shim: &mut Option<Connection>, journal: &Journal) -> Result<Batch, Closed> {
+    let Some(shim) = shim else { return std::future::pending().await };
+    journal.room().await?;
+    let Some(first) = shim.next().await else { return Ok(Batch::Gone) };
+    let mut size = 0;
+    let mut frames = vec![first];
+    while frames.len() < MOST_LINES && size < MOST_BYTES {
+        if let Some(Frame::Out { line, .. }) = frames.last() {
+            size += line.len();
+        }
+        let Some(next) = shim.ready() else { break };
+        frames.push(next);
+    }
+    Ok(Batch::Frames(frames))
+}
+
+impl Agent {
+    pub(super) async fn lines(&mut self, batch: Batch) -> Result<(), Closed> {
+        let Batch::Frames(frames) = batch else {
+            self.shim = None;
+            return self.adopt().await;
+        };
+        for frame in frames {
+            match frame {
+                Frame::Out { seq, line, .. } => self.line(seq, &line),
+                Frame::Took(seq) => {
+                    self.record.machine.took(seq, &mut self.effects);
+                    if std::mem::take(&mut self.is_blocked) {
+                        self.sent = seq;
+                    }
+                }
+                Frame::Refused(Refusal::Busy | Refusal::Gap, _) => self.is_blocked = true,
+                Frame::Refused(code, reason) => {
+                    tracing::warn!(agent = self.id, ?code, reason, "the shim refuses");
+                }
+                Frame::Spool(reading) => tracing::debug!(agent = self.id, ?reading, "the spool"),
+                Frame::Exit(ended) => return self.exited(&ended).await,
+            }
+        }
+        self.turns_ended().await
+    }
+
+    fn line(&mut self, seq: u64, line: &[u8]) {
+        self.record.machine.line(seq, line, &mut self.effects);
+        self.uncommitted += 1;
+        self.settle_at = Some(Instant::now() + SILENCE);
+        match self.effects.greeted.take() {
+            Some(Ok(program)) if self.record.phase == Phase::Starting => {
+                self.record.phase = Phase::Running;
+                self.start_by = None;
+                let container_id = match &self.shim {
+                    Some(shim) => format!("process:{}", shim.greeting.pid),
+                    None => "process".to_owned(),
+                };
+                let model = self.record.machine.settings.model.clone();
+                self.effects.events.push(Happening::Started { container_id, program, model });
+                self.release_turns();
+            }
+            Some(Err(reason)) => self.not_greeted(&reason),
+            Some(Ok(_)) | None => {}
+        }
+    }
+
+    /// The lines up to the last commit are not needed any more.
+    pub(super) fn trim(&self) {
+        if let Some(shim) = &self.shim
+            && self.record.machine.read > 0
+        {
+            shim.say(FromClient::Trim(self.record.machine.read));
+        }
+    }
+
+    /// Gives the shim the lines that it has not got. They are committed.
+    pub(super) fn write_lines(&mut self) {
+        if self.is_blocked {
+            return;
+        }
+        let Some(shim) = &self.shim else { return };
+        let machine = &self.record.machine;
+        let mut needs_plan = false;
+        for line in machine.lines(self.sent) {
+            let text = match &line.text {
+                Text::Plain(text) => text.clone(),
+                Text::Session { id, conversation_id, opening } => {
+                    let Some(plan) = &self.plan else {
+                        needs_plan = true;
+                        break;
+                    };
+                    let socket = self.shared.folder.launch(self.id, self.record.generation).join("mcp");
+                    let socket = socket.join(conversation_id.to_string());
+                    let home = &machine.settings.home;
+                    self.sockets.serve(&self.shared, *conversation_id, &socket, home, &self.calls.0);
+                    let shim = self.shared.programs.shim();
+                    let mut args = shim.args.clone();
+                    args.extend(["mcp".to_owned(), socket.display().to_string()]);
+                    render_session(id, opening, home, machine.capabilities, plan, (&shim.command, args))
+                }
+            };
+            shim.line(line.seq, text);
+            self.sent = line.seq;
+        }
+        if needs_plan {
+            self.ask_plan(Why::Plan);
+        }
+    }
+
+    /// Finds the agent's shim after the host was started again, or the connection broke.
+    pub(super) async fn adopt(&mut self) -> Result<(), Closed> {
+        let dir = self.dir();
+        let until = Instant::now() + ADOPTION;
+        let mut looked = 0;
+        loop {
+            match Connection::open(&dir, self.record.machine.read + 1, self.shared.options.line_bytes).await {
+                Ok(shim) => return self.connected(shim).await,
+                Err(error) => tracing::debug!(agent = self.id, %error, "the shim can't be reached"),
+            }
+            if let Ok(exit) = Exit::read(&dir) {
+                self.left_behind(&dir);
+                return self.exited(&exit.ended).await;
+            }
+            let record = ShimRecord::read(&dir).ok();
+            let is_alive = record.as_ref().is_some_and(ShimRecord::is_alive);
+            // A shim that is starting has no record yet.
+            looked += 1;
+            let may_come = is_alive || (record.is_none() && looked < 20 && dir.join("socket").exists());
+            if may_come && Instant::now() < until {
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+            if self.record.phase == Phase::Launching && record.is_none() {
+                self.ask_plan(Why::Launch);
+                return Ok(());
+            }
+            self.left_behind(&dir);
+            if let Some(record) = record {
+                record.sweep();
+            }
+            let detail = "Its shim is gone, and with it the record of how it ended.".to_owned();
+            return self.ended(EndReason::ShimLost, None, None, Some(detail)).await;
+        }
+    }
+
+    /// Reads what a dead shim left of the agent's lines.
+    fn left_behind(&mut self, dir: &std::path::Path) {
+        let Ok(lines) = spool::read(dir, self.record.machine.read + 1) else { return };
+        for (seq, line) in lines.map_while(Result::ok) {
+            self.line(seq, &line);
+        }
+    }
+
+    pub(super) async fn connected(&mut self, shim: Connection) -> Result<(), Closed> {
+        self.sent = shim.greeting.taken;
+        self.is_blocked = false;
+        self.record.machine.took(shim.greeting.taken, &mut self.effects);
+        self.shim = Some(shim);
+        match self.record.phase {
+            Phase::Launching => {
+                self.record.phase = Phase::Starting;
+                self.record.machine.settings.home = self.shared.folder.home(self.id);
+                self.record.machine.greet();
+                self.await_start();
+            }
+            Phase::Starting => self.await_start(),
+            Phase::Running => {
+                // Muster's own MCP servers ended with the host before: sessions get new ones with their next turn.
+                let settings = self.record.machine.settings.clone();
+                self.record.machine.assignments_changed(settings);
+            }
+            Phase::Ended => {}
+        }
+        if self.record.verdict.is_some() {
+            self.stop();
+        }
+        self.commit().await
+    }
+
+    fn await_start(&mut self) {
+        let limit = self.plan.as_ref().and_then(|plan| plan.limits.start_seconds);
+        let limit = limit.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+        self.start_by = Some(Instant::now() + limit.unwrap_or(self.shared.options.start));
+    }
+}

@@ -1,0 +1,257 @@
+//! One task for each agent. It alone changes the agent's record, in steps: something arrives (a command, a line, an answer
+//! of the control plane, a call of Muster's MCP server, a time that has come), the record changes, the step is committed
+//! to the journal, and only then it becomes visible.
+//!
+//! - `record.rs`: what is kept of an agent.
+//! - `orders.rs`: commands.
+//! - `lines.rs`: what the shim says.
+//! - `ends.rs`: stopping, and how an agent ended.
+//! - `launch.rs`: folders, environment, the shim's program. `home.rs`: files in the agent's home.
+//! - `shim.rs`: the shim's socket. `deltas.rs`: text for whoever watches.
+
+mod calls;
+mod deltas;
+mod ends;
+pub mod home;
+mod launch;
+mod lines;
+mod orders;
+mod record;
+mod shim;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use muster_protocol::{
+    Happening,
+    command::Order,
+    plan::{Decision, Given, LaunchPlan, Wanted},
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+
+pub use self::record::{Phase, Record};
+use self::{deltas::Deltas, ends::Stopping, lines::Batch, shim::Connection};
+use crate::{
+    acp::Effects,
+    clock,
+    journal::{Change, Closed, Draft},
+    mcp::{Call, McpSockets},
+    shared::{Ask, Shared},
+};
+
+/// Something for an agent's task.
+#[derive(Debug)]
+pub enum Message {
+    /// A command.
+    Order(Order),
+    /// The control plane doesn't want the agent to run here.
+    NotWanted,
+}
+
+/// A decision, and who made it.
+pub type Decided = (Decision, Option<String>);
+
+/// Why the control plane was asked.
+#[derive(Debug)]
+enum Why {
+    Launch,
+    /// A session has to be opened.
+    Plan,
+    Turn(Order, i64),
+    Answer(Order, i64),
+    Sync(Order),
+}
+
+/// An agent's task.
+pub struct Agent {
+    shared: Arc<Shared>,
+    id: i64,
+    record: Record,
+    inbox: mpsc::UnboundedReceiver<Message>,
+    /// Turns that wait until the agent runs and isn't paused.
+    held: VecDeque<(Order, i64)>,
+    /// A launch that waits until the one before has ended.
+    next_launch: Option<Order>,
+    /// Commands that are carried out when the agent has ended.
+    stops: Vec<i64>,
+    /// Turns that were cancelled while their plan was awaited.
+    cancelled: Vec<i64>,
+    plan: Option<LaunchPlan>,
+    is_plan_asked: bool,
+    asked: FuturesUnordered<BoxFuture<'static, (i64, Why, Option<Given>)>>,
+    shim: Option<Connection>,
+    /// The last line that was given to the shim on this connection.
+    sent: u64,
+    is_blocked: bool,
+    calls: (mpsc::Sender<Call>, mpsc::Receiver<Call>),
+    waiting: BTreeMap<String, oneshot::Sender<Decided>>,
+    sockets: McpSockets,
+    deltas: Deltas,
+    stopping: Option<Stopping>,
+    leaving: JoinSet<()>,
+    start_by: Option<Instant>,
+    settle_at: Option<Instant>,
+    effects: Effects,
+    done: Vec<i64>,
+    /// Lines that were read since the last commit.
+    uncommitted: usize,
+}
+
+enum Arrived {
+    Message(Option<Message>),
+    Told(i64, Why, Option<Given>),
+    Call(Call),
+    Lines(Batch),
+    Time,
+}
+
+impl Agent {
+    /// An agent as the journal has it.
+    pub fn new(shared: Arc<Shared>, record: Record, inbox: mpsc::UnboundedReceiver<Message>) -> Self {
+        let deltas = Deltas::new(record.agent_id, shared.deltas.clone());
+        Self {
+            id: record.agent_id,
+            shared,
+            record,
+            inbox,
+            held: VecDeque::new(),
+            next_launch: None,
+            stops: Vec::new(),
+            cancelled: Vec::new(),
+            plan: None,
+            is_plan_asked: false,
+            asked: FuturesUnordered::new(),
+            shim: None,
+            sent: 0,
+            is_blocked: false,
+            calls: mpsc::channel(16),
+            waiting: BTreeMap::new(),
+            sockets: McpSockets::default(),
+            deltas,
+            stopping: None,
+            leaving: JoinSet::new(),
+            start_by: None,
+            settle_at: None,
+            effects: Effects::default(),
+            done: Vec::new(),
+            uncommitted: 0,
+        }
+    }
+
+    /// Runs until the journal closes or nobody can send commands any more.
+    pub async fn run(mut self) {
+        let id = self.id;
+        if let Err(Closed) = self.work().await {
+            tracing::debug!(agent = id, "the journal is closed");
+        }
+    }
+
+    async fn work(&mut self) -> Result<(), Closed> {
+        if self.record.phase != Phase::Ended {
+            self.shared.note(self.id, Some(self.record.generation));
+            self.adopt().await?;
+        }
+        loop {
+            let next = self.next_time();
+            let arrived = tokio::select! {
+                message = self.inbox.recv() => Arrived::Message(message),
+                Some((generation, why, given)) = self.asked.next() => Arrived::Told(generation, why, given),
+                Some(call) = self.calls.1.recv() => Arrived::Call(call),
+                batch = lines::batch(&mut self.shim, &self.shared.journal) => Arrived::Lines(batch?),
+                () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Arrived::Time,
+            };
+            match arrived {
+                Arrived::Message(None) => return Ok(()),
+                Arrived::Message(Some(Message::Order(order))) => self.order(order).await?,
+                Arrived::Message(Some(Message::NotWanted)) => self.stop(),
+                Arrived::Told(generation, why, given) => self.told(generation, why, given).await?,
+                Arrived::Call(call) => self.call(call).await?,
+                Arrived::Lines(batch) => self.lines(batch).await?,
+                Arrived::Time => self.time().await?,
+            }
+            self.flush().await?;
+        }
+    }
+
+    /// Commits the step, if there is anything to commit, and makes it visible.
+    async fn flush(&mut self) -> Result<(), Closed> {
+        let has_lines = self.record.machine.lines(self.sent).next().is_some();
+        let is_due = self.uncommitted >= lines::MOST_UNCOMMITTED;
+        if !self.effects.events.is_empty() || !self.done.is_empty() || has_lines || is_due {
+            self.commit().await?;
+        }
+        for piece in std::mem::take(&mut self.effects.pieces) {
+            self.deltas.push(self.record.generation, piece);
+        }
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<(), Closed> {
+        let draft = |what: Happening| Draft {
+            agent_id: self.id,
+            generation: self.record.generation,
+            at: clock::now(),
+            what,
+        };
+        let events = std::mem::take(&mut self.effects.events).into_iter().map(draft).collect();
+        let change = Change {
+            record: Some((self.id, self.record.to_bytes())),
+            events,
+            done: std::mem::take(&mut self.done),
+        };
+        self.shared.journal.commit(change).await?;
+        self.uncommitted = 0;
+        self.trim();
+        self.write_lines();
+        Ok(())
+    }
+
+    /// Asks the control plane. The answer arrives as [`Arrived::Told`].
+    fn ask(&mut self, wanted: Wanted, why: Why) {
+        let (told, answer) = oneshot::channel();
+        let generation = self.record.generation;
+        let ask = Ask { agent_id: self.id, generation, wanted, told };
+        let asks = self.shared.asks.clone();
+        self.asked.push(Box::pin(async move {
+            let given = match asks.send(ask).await {
+                Ok(()) => answer.await.ok(),
+                Err(_) => None,
+            };
+            (generation, why, given)
+        }));
+    }
+
+    /// The folder of the launch.
+    fn dir(&self) -> PathBuf {
+        self.shared.folder.launch(self.id, self.record.generation)
+    }
+
+    fn next_time(&self) -> Option<Instant> {
+        let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
+        [self.deltas.due(), self.start_by, self.settle_at, stopping].into_iter().flatten().min()
+    }
+
+    async fn time(&mut self) -> Result<(), Closed> {
+        let now = Instant::now();
+        self.deltas.flush_due(now);
+        if self.settle_at.is_some_and(|at| at <= now) {
+            self.settle_at = None;
+            self.record.machine.settle(&mut self.effects);
+        }
+        if self.start_by.is_some_and(|at| at <= now) {
+            self.not_greeted("It did not answer the handshake of the Agent Client Protocol in time.");
+        }
+        if self.stopping.as_ref().is_some_and(|stopping| stopping.until <= now) {
+            self.stop_harder().await?;
+        }
+        Ok(())
+    }
+}

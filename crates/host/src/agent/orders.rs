@@ -1,0 +1,252 @@
+//! Commands, and what the control plane answers before they are carried out.
+
+use muster_protocol::{
+    Command, Happening,
+    command::Order,
+    event::{EndReason, RefusedReason, TurnOutcome},
+    plan::{Given, LaunchPlan, Part, TurnPlan, Wanted},
+};
+
+use super::{Agent, Phase, Why, home, launch, shim::Connection};
+use crate::{
+    acp::{Answered, Settings, Turn, blocks, turn_ended},
+    clock,
+    journal::Closed,
+};
+
+impl Agent {
+    pub(super) async fn order(&mut self, order: Order) -> Result<(), Closed> {
+        let is_known = order.generation <= self.record.generation;
+        if order.generation < self.record.generation {
+            self.refuse(&order, RefusedReason::Stale);
+        } else if order.deadline > 0 && order.deadline < clock::theirs() {
+            self.refuse(&order, RefusedReason::TooLate);
+        } else if order.command == Command::Launch {
+            return self.launch_order(order).await;
+        } else if !is_known && order.command == Command::Stop {
+            // It was never started here, so it has ended.
+            self.record.begin(order.generation);
+            self.record.end();
+            self.done.push(order.seq);
+            let (reason, code, signal, detail) = (EndReason::Stopped, None, None, None);
+            self.effects.events.push(Happening::Ended { reason, code, signal, detail });
+        } else if !is_known || self.record.phase == Phase::Ended {
+            self.refuse(&order, RefusedReason::NotRunning);
+        } else {
+            self.carry_out(order);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order.command.clone() {
+            Command::Launch => {}
+            Command::Stop => {
+                self.stops.push(order.seq);
+                self.stop();
+            }
+            Command::Pause => {
+                self.record.is_paused = true;
+                self.done.push(order.seq);
+            }
+            Command::Resume => {
+                self.record.is_paused = false;
+                self.done.push(order.seq);
+                self.release_turns();
+            }
+            Command::Turn { turn_id } => {
+                self.held.push_back((order, turn_id));
+                self.release_turns();
+            }
+            Command::Cancel { turn_id } => self.cancel(&order, turn_id),
+            Command::Answer { approval_id } => {
+                self.ask(Wanted::Answer { approval_id }, Why::Answer(order, approval_id));
+            }
+            Command::Verdict { request, allowed } => {
+                let decision = if allowed {
+                    muster_protocol::plan::Decision::Approved { comment: None }
+                } else {
+                    muster_protocol::plan::Decision::Denied { comment: None }
+                };
+                match self.record.machine.verdict(&request, allowed) {
+                    Answered::Own => _ = self.hand_over(&request, (decision, None)),
+                    // Nobody waits any more: the agent withdrew the request, which has been reported.
+                    Answered::Said | Answered::NotWaiting => {}
+                }
+                self.done.push(order.seq);
+            }
+            Command::Sync => self.ask(Wanted::Launch, Why::Sync(order)),
+        }
+    }
+
+    /// Asks for the plans of the turns that may begin.
+    pub(super) fn release_turns(&mut self) {
+        if self.record.phase != Phase::Running || self.record.is_paused || self.stopping.is_some() {
+            return;
+        }
+        for (order, turn_id) in std::mem::take(&mut self.held) {
+            self.ask(Wanted::Turn { turn_id }, Why::Turn(order, turn_id));
+        }
+    }
+
+    fn cancel(&mut self, order: &Order, turn_id: i64) {
+        if let Some(at) = self.held.iter().position(|(_, held)| *held == turn_id) {
+            if let Some((turn, _)) = self.held.remove(at) {
+                self.done.push(turn.seq);
+            }
+            let why = Some("It was cancelled before it began.");
+            self.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
+        } else if !self.record.machine.cancel(turn_id, &mut self.effects) {
+            // Its plan may be on the way. A turn that has ended doesn't mind.
+            self.cancelled.push(turn_id);
+        }
+        self.done.push(order.seq);
+    }
+
+    async fn launch_order(&mut self, order: Order) -> Result<(), Closed> {
+        if order.generation == self.record.generation {
+            // It was begun before.
+            self.done.push(order.seq);
+        } else if self.record.phase == Phase::Ended {
+            return self.launch(&order).await;
+        } else {
+            self.stop();
+            if let Some(older) = self.next_launch.replace(order) {
+                self.refuse(&older, RefusedReason::Stale);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a launch. Nothing of the agent runs.
+    pub(super) async fn launch(&mut self, order: &Order) -> Result<(), Closed> {
+        self.record.begin(order.generation);
+        self.done.push(order.seq);
+        self.shared.note(self.id, Some(order.generation));
+        self.commit().await?;
+        self.ask_plan(Why::Launch);
+        Ok(())
+    }
+
+    /// Asks for the plan, unless the question is on its way.
+    pub(super) fn ask_plan(&mut self, why: Why) {
+        if !std::mem::replace(&mut self.is_plan_asked, true) {
+            self.ask(Wanted::Launch, why);
+        }
+    }
+
+    pub(super) async fn told(&mut self, generation: i64, why: Why, given: Option<Given>) -> Result<(), Closed> {
+        let Some(given) = given else { return Ok(()) };
+        if generation != self.record.generation || self.record.phase == Phase::Ended {
+            let is_older = generation != self.record.generation;
+            let reason = if is_older { RefusedReason::Stale } else { RefusedReason::NotRunning };
+            match why {
+                Why::Turn(order, _) | Why::Answer(order, _) | Why::Sync(order) => self.refuse(&order, reason),
+                Why::Launch | Why::Plan => {}
+            }
+            return Ok(());
+        }
+        if matches!(why, Why::Launch | Why::Plan) {
+            self.is_plan_asked = false;
+        }
+        match (why, given) {
+            (Why::Launch, Given::Launch(plan)) => return self.start(*plan).await,
+            (Why::Launch, Given::Refused { reason }) => {
+                return self.ended(EndReason::SpawnFailed, None, None, Some(reason)).await;
+            }
+            (Why::Plan, Given::Launch(plan)) => {
+                self.plan = Some(*plan);
+                self.write_lines();
+            }
+            (Why::Sync(order), Given::Launch(plan)) => self.synced(&order, *plan),
+            (Why::Turn(order, turn_id), Given::Turn(plan)) => self.turn(&order, turn_id, plan),
+            (Why::Answer(order, approval_id), Given::Answer(answer)) => {
+                self.done.push(order.seq);
+                let decided = self.record.machine.decide(&answer.request, &answer.decision, Some(approval_id));
+                let is_delivered = match decided {
+                    // DELIVERED follows when the agent has the line.
+                    Answered::Said => return Ok(()),
+                    Answered::Own => self.hand_over(&answer.request, (answer.decision, answer.by)),
+                    Answered::NotWaiting => false,
+                };
+                self.effects.events.push(if is_delivered {
+                    Happening::Delivered { approval_id }
+                } else {
+                    Happening::NotWaiting { approval_id }
+                });
+            }
+            (Why::Turn(order, _) | Why::Answer(order, _) | Why::Sync(order), given) => {
+                if let Given::Refused { reason } = given {
+                    tracing::warn!(agent = self.id, command = order.id, reason, "the control plane refuses");
+                }
+                self.refuse(&order, RefusedReason::Forbidden);
+            }
+            (Why::Launch | Why::Plan, _) => tracing::warn!(agent = self.id, "the control plane gives no plan"),
+        }
+        Ok(())
+    }
+
+    async fn start(&mut self, plan: LaunchPlan) -> Result<(), Closed> {
+        if self.record.phase != Phase::Launching || self.shim.is_some() {
+            self.plan = Some(plan);
+            return Ok(());
+        }
+        if let Err(error) = launch::launch(&self.shared, self.id, self.record.generation, &plan).await {
+            return self.ended(error.reason(), None, None, Some(error.to_string())).await;
+        }
+        self.record.machine.settings = self.settings(&plan);
+        self.plan = Some(plan);
+        match Connection::open(&self.dir(), 1, self.shared.options.line_bytes).await {
+            Ok(shim) => self.connected(shim).await,
+            Err(_) => self.adopt().await,
+        }
+    }
+
+    fn settings(&self, plan: &LaunchPlan) -> Settings {
+        let home = self.shared.folder.home(self.id);
+        Settings { home, model: plan.model.clone(), instructions: plan.instructions.clone() }
+    }
+
+    fn synced(&mut self, order: &Order, plan: LaunchPlan) {
+        if let Err(error) = home::write_skills(&self.shared.folder.home(self.id), &plan.skills) {
+            tracing::error!(agent = self.id, %error, "the skills can't be written");
+        }
+        self.record.machine.assignments_changed(self.settings(&plan));
+        self.plan = Some(plan);
+        self.done.push(order.seq);
+        self.effects.events.push(Happening::Synced);
+    }
+
+    fn turn(&mut self, order: &Order, turn_id: i64, plan: TurnPlan) {
+        self.done.push(order.seq);
+        if let Some(at) = self.cancelled.iter().position(|cancelled| *cancelled == turn_id) {
+            self.cancelled.remove(at);
+            let why = Some("It was cancelled before it began.");
+            return self.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
+        }
+        if self.record.phase != Phase::Running {
+            return self.refuse(order, RefusedReason::NotRunning);
+        }
+        let home = self.shared.folder.home(self.id);
+        let prompt = blocks(&plan.prompt, self.record.machine.capabilities.image, |part| {
+            let Part::File { filename, base64: Some(base64), .. } = part else { return None };
+            let bytes = crate::mcp::decode(base64)?;
+            let kept = home::write_inbox(&home, turn_id, filename, &bytes);
+            kept.inspect_err(|error| tracing::error!(agent = self.id, %error, "a file can't be written")).ok()
+        });
+        let turn = Turn {
+            turn_id,
+            command_id: order.id,
+            conversation_id: plan.conversation_id,
+            session: plan.session,
+            prompt,
+        };
+        self.record.machine.begin(turn, &mut self.effects);
+    }
+
+    /// A command has no effect.
+    pub(super) fn refuse(&mut self, order: &Order, reason: RefusedReason) {
+        self.done.push(order.seq);
+        self.effects.events.push(Happening::Refused { command_id: order.id, reason });
+    }
+}

@@ -1,0 +1,161 @@
+//! The host's side of a shim's socket. One task reads, one writes; the agent's task sees frames, in order and bounded.
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use muster_shim::{
+    folder::{Address, SOCKET},
+    wire::{Ended, FromClient, FromShim, Greeting, LONGEST_HEADER, Malformed, Reading, Refusal},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::JoinSet,
+};
+
+/// How many bytes of lines may wait for the agent's task. Then the shim isn't read, and its spool grows instead.
+const BUDGET: usize = 8 << 20;
+/// How many frames may wait.
+const FRAMES: usize = 256;
+/// How long a shim may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a shim says after its greeting.
+#[derive(Debug)]
+pub enum Frame {
+    /// A line of the agent.
+    Out {
+        /// Its number.
+        seq: u64,
+        /// The line.
+        line: Vec<u8>,
+        /// Counts against the budget until it is dropped.
+        _held: OwnedSemaphorePermit,
+    },
+    /// The agent has the lines up to this one.
+    Took(u64),
+    /// Something was not done.
+    Refused(Refusal, String),
+    /// Whether the agent's lines are read.
+    Spool(Reading),
+    /// The agent has ended, and all its lines were sent.
+    Exit(Ended),
+}
+
+/// A connection to a shim. It ends when it is dropped; the shim stays.
+#[derive(Debug)]
+pub struct Connection {
+    /// What the shim said first.
+    pub greeting: Greeting,
+    frames: mpsc::Receiver<Frame>,
+    out: mpsc::UnboundedSender<(FromClient, Vec<u8>)>,
+    _tasks: JoinSet<()>,
+}
+
+impl Connection {
+    /// Connects to the shim of a launch, and asks for the lines from `from` on.
+    pub async fn open(dir: &Path, from: u64, longest: usize) -> io::Result<Self> {
+        let connected = tokio::time::timeout(PATIENCE, connect(dir, from));
+        let (mut reader, writer, greeting) =
+            connected.await.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the shim doesn't answer"))??;
+        let (to_task, frames) = mpsc::channel(FRAMES);
+        let (out, mut to_shim) = mpsc::unbounded_channel::<(FromClient, Vec<u8>)>();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let budget = Arc::new(Semaphore::new(BUDGET));
+            while let Ok(Some(frame)) = read(&mut reader, longest, &budget).await {
+                if to_task.send(frame).await.is_err() {
+                    return;
+                }
+            }
+        });
+        tasks.spawn(async move {
+            let mut writer = writer;
+            while let Some((header, payload)) = to_shim.recv().await {
+                if write(&mut writer, header, &payload).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { greeting, frames, out, _tasks: tasks })
+    }
+
+    /// The next frame; `None` when the shim has gone away.
+    pub async fn next(&mut self) -> Option<Frame> {
+        self.frames.recv().await
+    }
+
+    /// The next frame, if there is one already.
+    pub fn ready(&mut self) -> Option<Frame> {
+        self.frames.try_recv().ok()
+    }
+
+    /// Says something. What can't be said is said again after the next greeting, if it matters.
+    pub fn say(&self, header: FromClient) {
+        let _ = self.out.send((header, Vec::new()));
+    }
+
+    /// Sends a line for the agent.
+    pub fn line(&self, seq: u64, line: String) {
+        let line = line.into_bytes();
+        let _ = self.out.send((FromClient::In { seq, len: line.len() }, line));
+    }
+}
+
+async fn connect(dir: &Path, from: u64) -> io::Result<(BufReader<OwnedReadHalf>, OwnedWriteHalf, Greeting)> {
+    let address = Address::of(&dir.join(SOCKET))?;
+    let (reader, mut writer) = UnixStream::connect(address.path()).await?.into_split();
+    let mut reader = BufReader::new(reader);
+    write(&mut writer, FromClient::Hello { from }, b"").await?;
+    match header(&mut reader).await? {
+        Some(FromShim::Shim(greeting)) => Ok((reader, writer, greeting)),
+        Some(other) => Err(io::Error::other(other.to_string())),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+async fn write(to: &mut OwnedWriteHalf, header: FromClient, payload: &[u8]) -> io::Result<()> {
+    let mut bytes = format!("{header}\n").into_bytes();
+    bytes.extend_from_slice(payload);
+    to.write_all(&bytes).await
+}
+
+async fn header(from: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<FromShim>> {
+    let mut line = Vec::new();
+    from.take(LONGEST_HEADER as u64).read_until(b'\n', &mut line).await?;
+    match line.pop() {
+        None => Ok(None),
+        Some(b'\n') => {
+            let line = String::from_utf8(line).map_err(|error| Malformed(error.to_string()))?;
+            Ok(Some(FromShim::parse(&line)?))
+        }
+        Some(_) => Err(Malformed("a header without an end".to_owned()).into()),
+    }
+}
+
+async fn read(
+    from: &mut BufReader<OwnedReadHalf>,
+    longest: usize,
+    budget: &Arc<Semaphore>,
+) -> io::Result<Option<Frame>> {
+    let Some(header) = header(from).await? else { return Ok(None) };
+    let len = header.payload();
+    if len > longest.min(BUDGET) {
+        return Err(Malformed(header.to_string()).into());
+    }
+    let permits = Arc::clone(budget).acquire_many_owned(len as u32).await;
+    let held = permits.map_err(io::Error::other)?;
+    let mut payload = vec![0; len];
+    from.read_exact(&mut payload).await?;
+    Ok(Some(match header {
+        FromShim::Out { seq, .. } => Frame::Out { seq, line: payload, _held: held },
+        FromShim::Took(seq) => Frame::Took(seq),
+        FromShim::Refused { code, reason } => Frame::Refused(code, reason),
+        FromShim::Spool(reading) => Frame::Spool(reading),
+        FromShim::Exit(ended) => Frame::Exit(ended),
+        FromShim::Shim(_) | FromShim::Stderr { .. } => return Err(Malformed(header.to_string()).into()),
+    }))
+}

@@ -1,0 +1,279 @@
+//! The command line: `join`, `run`, `doctor`, `unit`.
+
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal, Read},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use muster_protocol::Secret;
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    doctor::{self, Level},
+    folder::Folder,
+    join::{self, Outcome},
+    run,
+    shared::Options,
+    unit,
+};
+
+/// The largest token that is read.
+const LARGEST_TOKEN: u64 = 1024;
+
+/// Runs agents on this machine, for a Muster control plane.
+#[derive(Debug, Parser)]
+#[command(name = "host", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Join a control plane, once.
+    Join(JoinArgs),
+    /// Run the agents that the control plane wants here.
+    Run(Box<RunArgs>),
+    /// Say what is in force on this machine, and what is wrong.
+    Doctor(Dir),
+    /// Print a systemd unit for this host.
+    Unit(UnitArgs),
+}
+
+#[derive(Debug, Args)]
+struct Dir {
+    /// The host's folder.
+    #[arg(long, env = "MUSTER_HOST_DIR")]
+    dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct JoinArgs {
+    #[command(flatten)]
+    dir: Dir,
+    /// The control plane's address, such as https://muster.example.org.
+    #[arg(long)]
+    url: String,
+    /// Read the provisioning token from standard input. Otherwise it is taken from MUSTER_HOST_TOKEN.
+    #[arg(long)]
+    token_stdin: bool,
+    /// Allow plain HTTP to another machine: the way there must be private.
+    #[arg(long)]
+    insecure_http: bool,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    dir: Dir,
+    /// How agents are run.
+    #[arg(long, value_enum, default_value_t = RuntimeArg::Process)]
+    runtime: RuntimeArg,
+    /// The list of programs that may be started, in TOML.
+    #[arg(long, env = "MUSTER_HOST_PROGRAMS")]
+    programs: Option<PathBuf>,
+    /// Whether agents run in a sandbox: where one can be made, always, or never.
+    #[arg(long, value_enum, default_value_t = Isolation::Auto)]
+    isolation: Isolation,
+    /// How many bytes of an agent's lines are kept while the control plane is away, before the agent waits.
+    #[arg(long, default_value_t = muster_shim::args::SPOOL_BYTES)]
+    spool_bytes: u64,
+    /// The longest line of an agent, in bytes. A longer one ends it.
+    #[arg(long, default_value_t = muster_shim::args::LINE_BYTES)]
+    line_bytes: usize,
+    /// How many processes and threads this user may have, agents included.
+    #[arg(long)]
+    nproc: Option<u64>,
+    /// How long `ask_person` waits for a person before the agent is told to end its turn, in seconds.
+    #[arg(long, default_value_t = 45)]
+    ask_seconds: u64,
+    /// How long an agent may take to start, in seconds, unless the control plane says.
+    #[arg(long, default_value_t = 60)]
+    start_seconds: u64,
+    /// How long each step of stopping an agent may take, in milliseconds.
+    #[arg(long, default_value_t = 3000)]
+    grace_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RuntimeArg {
+    /// As plain processes.
+    Process,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Isolation {
+    /// bubblewrap where it works, else none.
+    Auto,
+    /// bubblewrap, or the host doesn't start.
+    Bubblewrap,
+    /// None.
+    None,
+}
+
+#[derive(Debug, Args)]
+struct UnitArgs {
+    #[command(flatten)]
+    dir: Dir,
+    /// The user that runs the host.
+    #[arg(long)]
+    user: Option<String>,
+    /// The list of programs that may be started.
+    #[arg(long)]
+    programs: Option<PathBuf>,
+}
+
+/// Runs the program. `prefix` are the words between the executable and `args`: none for `muster-host`, `["host"]` for
+/// `muster host`.
+pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let name = ["muster-host".to_owned(), format!("muster {}", prefix.join(" "))];
+    let name = name[usize::from(!prefix.is_empty())].clone();
+    let args = [OsString::from(name)].into_iter().chain(args);
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+    // Whoever was first has chosen the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let code = runtime.block_on(command(prefix, cli.command));
+    // What still waits is in the journal.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    code
+}
+
+async fn command(prefix: &[&str], command: Command) -> ExitCode {
+    match command {
+        Command::Join(args) => join(args).await,
+        Command::Run(args) => run(*args).await,
+        Command::Doctor(args) => examine(&args).await,
+        Command::Unit(args) => print_unit(prefix, &args),
+    }
+}
+
+fn failed(text: &str) -> ExitCode {
+    eprintln!("{text}");
+    ExitCode::FAILURE
+}
+
+async fn join(args: JoinArgs) -> ExitCode {
+    let token = match token(args.token_stdin) {
+        Ok(token) => token,
+        Err(text) => return failed(&text),
+    };
+    let folder = match Folder::at(&args.dir.dir) {
+        Ok(folder) => folder,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let dir = folder.root().display().to_string();
+    match join::join(&folder, &args.url, &token, args.insecure_http).await {
+        Ok(Outcome::Now(joined)) => {
+            println!("This machine is now {:?} of {}. Run it with `run --dir {dir}`.", joined.server_name, joined.url);
+            ExitCode::SUCCESS
+        }
+        Ok(Outcome::Before(joined)) => {
+            println!(
+                "{dir} has joined {} before, as {:?}. Nothing was changed; to join as another server, choose another folder.",
+                joined.url, joined.server_name
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn token(from_stdin: bool) -> Result<Secret, String> {
+    let mut text = String::new();
+    if from_stdin {
+        if io::stdin().is_terminal() {
+            eprintln!("Paste the server's provisioning token, and press Enter and Ctrl-D:");
+        }
+        let read = io::stdin().take(LARGEST_TOKEN).read_to_string(&mut text);
+        read.map_err(|error| format!("The token can't be read from standard input: {error}."))?;
+    } else if let Some(value) = std::env::var_os("MUSTER_HOST_TOKEN") {
+        text = value.to_string_lossy().into_owned();
+    } else {
+        return Err("Give the server's provisioning token on standard input with --token-stdin, or in \
+                    MUSTER_HOST_TOKEN."
+            .to_owned());
+    }
+    Ok(text.trim().to_owned().into())
+}
+
+async fn run(args: RunArgs) -> ExitCode {
+    let RuntimeArg::Process = args.runtime;
+    let sandbox = match sandbox(args.isolation) {
+        Ok(sandbox) => sandbox,
+        Err(text) => return failed(&text),
+    };
+    let options = Options {
+        spool_bytes: args.spool_bytes,
+        line_bytes: args.line_bytes,
+        nproc: args.nproc,
+        sandbox,
+        ask_wait: Duration::from_secs(args.ask_seconds),
+        start: Duration::from_secs(args.start_seconds),
+        grace: Duration::from_millis(args.grace_ms),
+    };
+    let running = match Folder::at(&args.dir.dir) {
+        Ok(folder) => run::run(folder, args.programs, options).await,
+        Err(error) => Err(error.into()),
+    };
+    match running {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn sandbox(wanted: Isolation) -> Result<bool, String> {
+    use muster_shim::isolate::{Bubblewrap, isolation};
+    if wanted == Isolation::None {
+        return Ok(false);
+    }
+    match (isolation().bubblewrap, wanted) {
+        (Bubblewrap::Works(_), _) => Ok(true),
+        (_, Isolation::Auto) => Ok(false),
+        (Bubblewrap::Fails { reason, .. }, _) => Err(format!("bubblewrap can't make a sandbox here: {reason}.")),
+        (Bubblewrap::Absent, _) => Err("bubblewrap is not installed. Install it, or choose another --isolation.".to_owned()),
+    }
+}
+
+async fn examine(args: &Dir) -> ExitCode {
+    let folder = match Folder::at(&args.dir) {
+        Ok(folder) => folder,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let found = doctor::examine(&folder).await;
+    for finding in &found {
+        println!("{finding}");
+    }
+    let is_bad = found.iter().any(|finding| finding.level == Level::Bad);
+    if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn print_unit(prefix: &[&str], args: &UnitArgs) -> ExitCode {
+    let (own, dir) = match (std::env::current_exe(), std::path::absolute(&args.dir.dir)) {
+        (Ok(own), Ok(dir)) => (own, dir),
+        (Err(error), _) | (_, Err(error)) => return failed(&error.to_string()),
+    };
+    let mut program = own.display().to_string();
+    for word in prefix {
+        program.push(' ');
+        program.push_str(word);
+    }
+    let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
+    print!("{}", unit::unit(&program, args.user.as_deref(), &dir, list.as_deref(), dir.starts_with("/home")));
+    ExitCode::SUCCESS
+}

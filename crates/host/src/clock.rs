@@ -1,0 +1,27 @@
+//! The time. The control plane's clock is the one that deadlines are told by; the host keeps the difference.
+
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+static AHEAD: AtomicI64 = AtomicI64::new(0);
+
+/// The machine's time, in milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
+pub fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Learns the control plane's time, and answers how far it is ahead, in milliseconds.
+pub fn learn(theirs: i64) -> i64 {
+    let ahead = theirs - now();
+    AHEAD.store(ahead, Ordering::Relaxed);
+    ahead
+}
+
+/// The control plane's time, as far as it is known.
+pub fn theirs() -> i64 {
+    now() + AHEAD.load(Ordering::Relaxed)
+}

@@ -1,0 +1,140 @@
+//! `doctor`: what is in force on this machine, and what is not. It changes nothing, and tries the connection without
+//! saying HELLO, so that a host that runs meanwhile is not disturbed.
+
+use std::fmt::{self, Display};
+
+use muster_shim::isolate::{Bubblewrap, isolation};
+
+use crate::{address, folder::Folder, gateway, machine};
+
+/// How many MiB should be free.
+const ROOM: i64 = 1024;
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// As it should be.
+    Fine,
+    /// Somebody should know.
+    Note,
+    /// The host can't work like this.
+    Bad,
+}
+
+/// A finding.
+#[derive(Debug)]
+pub struct Finding {
+    /// How serious it is.
+    pub level: Level,
+    /// What was found, and what to do.
+    pub text: String,
+}
+
+impl Display for Finding {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.level {
+            Level::Fine => "ok  ",
+            Level::Note => "note",
+            Level::Bad => "BAD ",
+        };
+        write!(to, "{mark}  {}", self.text)
+    }
+}
+
+/// Looks at everything.
+pub async fn examine(folder: &Folder) -> Vec<Finding> {
+    let mut found = connection(folder).await;
+    found.extend(sandbox());
+    found.extend(disk(folder));
+    found
+}
+
+fn fine(text: impl Into<String>) -> Finding {
+    Finding { level: Level::Fine, text: text.into() }
+}
+
+fn note(text: impl Into<String>) -> Finding {
+    Finding { level: Level::Note, text: text.into() }
+}
+
+fn bad(text: impl Into<String>) -> Finding {
+    Finding { level: Level::Bad, text: text.into() }
+}
+
+async fn connection(folder: &Folder) -> Vec<Finding> {
+    let (joined, identity) = match (folder.joined(), folder.identity()) {
+        (Ok(Some(joined)), Ok(Some(identity))) => (joined, identity),
+        (Err(error), _) | (_, Err(error)) => return vec![bad(error.to_string())],
+        _ => {
+            let path = folder.root().display();
+            return vec![bad(format!("{path} has not joined a control plane. Run the line that the server's page shows."))];
+        }
+    };
+    let mut found = vec![fine(format!("joined {} as {:?}", joined.url, joined.server_name))];
+    if joined.insecure_http && joined.url.starts_with("http:") {
+        found.push(note("the connection is not encrypted: whoever is on the way can read the host's token"));
+    }
+    match folder.lock() {
+        Ok(_) => found.push(note("no host runs in this folder")),
+        Err(error) => found.push(fine(error.to_string())),
+    }
+    let base = match address::read(&joined.url, joined.insecure_http) {
+        Ok(base) => base,
+        Err(error) => {
+            found.push(bad(error.to_string()));
+            return found;
+        }
+    };
+    match gateway::greet(&address::socket(&base), &identity.token).await {
+        Ok(()) => found.push(fine("the control plane can be reached and accepts the host's token")),
+        Err(error) => found.push(bad(format!("{error}"))),
+    }
+    found.extend(clock(&base).await);
+    found
+}
+
+/// Compares the clocks by the `Date` of any response.
+async fn clock(base: &url::Url) -> Option<Finding> {
+    let response = reqwest::get(address::below(base, "/health")).await.ok()?;
+    let date = response.headers().get("date")?.to_str().ok()?;
+    let theirs = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
+    let apart = (theirs.as_millisecond() - crate::clock::now()) / 1000;
+    Some(if apart.abs() > 30 {
+        note(format!("this machine's clock is {apart} s behind the control plane's: set it by NTP"))
+    } else {
+        fine("the clocks agree")
+    })
+}
+
+fn sandbox() -> Vec<Finding> {
+    let isolation = isolation();
+    let mut found = vec![fine("agents get their own session, a clean environment, limits, and no core dumps")];
+    if isolation.linux {
+        found.push(fine("agents can't gain privileges, and leave no processes behind"));
+    } else {
+        found.push(note("agents can gain privileges and leave processes behind: only Linux prevents that"));
+    }
+    found.push(match isolation.bubblewrap {
+        Bubblewrap::Works(path) => fine(format!("bubblewrap works ({}): agents see their home and the system", path.display())),
+        Bubblewrap::Fails { path, reason } => {
+            note(format!("bubblewrap ({}) can't make a sandbox here ({reason}): agents run without one", path.display()))
+        }
+        Bubblewrap::Absent => {
+            note("bubblewrap is not installed: agents run without a sandbox, and can read what this user can read")
+        }
+    });
+    if isolation.root {
+        found.push(note("this is root: without a sandbox, agents can do everything. Run the host as a user of its own"));
+    }
+    found.push(note("not bounded for plain processes: memory, processors, network, and what agents write to the disk"));
+    found
+}
+
+fn disk(folder: &Folder) -> Option<Finding> {
+    let (_, free) = machine::disk(folder.root())?;
+    Some(if free < ROOM {
+        bad(format!("only {free} MiB of the disk are free: agents stop when it is full"))
+    } else {
+        fine(format!("{free} MiB of the disk are free"))
+    })
+}

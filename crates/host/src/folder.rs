@@ -1,0 +1,249 @@
+//! A host's folder: where things are, who owns it, and writing a file so that a crash leaves the old one or the new one.
+//!
+//! ```text
+//! <dir>/lock               one host per folder; holds its process id
+//!      /identity.json      machine id and host token, readable by the owner alone
+//!      /joined.json        whom the host serves
+//!      /journal.redb       commands, events, and how far each agent has been read
+//!      /agents/<id>/home/  the agent's own home, kept across launches
+//!      /agents/<id>/<generation>/   one launch: socket, spool, stderr, record, exit
+//! ```
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use muster_protocol::Secret;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// Why the folder can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A file can't be read or written.
+    #[error(
+        "{path}: {source}. The host's folder must be readable and writable by the user that runs the host."
+    )]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file isn't what the host wrote.
+    #[error("{path} is not valid ({source}). Restore it, or join again with another folder.")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Another host uses the folder.
+    #[error("A host already uses {path} (process {pid}). Stop it first, or choose another folder.")]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// The process that uses it.
+        pid: String,
+    },
+    /// The path is too long for a socket below it.
+    #[error(
+        "{path} is too long: sockets below it would exceed the system's limit. Choose a path of at most {most} bytes."
+    )]
+    TooLong {
+        /// The folder.
+        path: PathBuf,
+        /// How long it may be.
+        most: usize,
+    },
+}
+
+/// What identifies the host. The token is secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    /// Identifies the folder.
+    pub machine_id: String,
+    /// The host's token.
+    pub token: Secret,
+}
+
+/// Whom the host serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedState {
+    /// The control plane.
+    pub url: String,
+    /// The organization.
+    pub organization_id: i64,
+    /// The server.
+    pub server_id: i64,
+    /// The server's name when it joined.
+    pub server_name: String,
+    /// Whether the operator allowed plain HTTP to another machine.
+    #[serde(default)]
+    pub insecure_http: bool,
+}
+
+/// A Unix socket's path has at most 107 bytes; below the folder comes `/agents/<id>/<generation>/mcp/<conversation>`.
+const LONGEST_PATH: usize = 107 - 56;
+
+/// A host's folder.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// Opens the folder, which need not exist.
+    pub fn at(path: &Path) -> Result<Self, FolderError> {
+        let root =
+            std::path::absolute(path).map_err(|source| FolderError::Io { path: path.to_owned(), source })?;
+        if root.as_os_str().len() > LONGEST_PATH {
+            return Err(FolderError::TooLong { path: root, most: LONGEST_PATH });
+        }
+        Ok(Self { root })
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("journal.redb")
+    }
+
+    /// Everything of an agent.
+    pub fn agent(&self, agent_id: i64) -> PathBuf {
+        self.root.join("agents").join(agent_id.to_string())
+    }
+
+    /// An agent's home.
+    pub fn home(&self, agent_id: i64) -> PathBuf {
+        self.agent(agent_id).join("home")
+    }
+
+    /// A launch of an agent.
+    pub fn launch(&self, agent_id: i64, generation: i64) -> PathBuf {
+        self.agent(agent_id).join(generation.to_string())
+    }
+
+    /// Makes the folder, for its owner alone.
+    pub fn create(&self) -> Result<(), FolderError> {
+        create_private(&self.root.join("agents"))
+    }
+
+    /// Claims the folder until the answer is dropped.
+    pub fn lock(&self) -> Result<File, FolderError> {
+        let path = self.root.join("lock");
+        let at = |source| FolderError::Io { path: path.clone(), source };
+        let open =
+            OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+        let mut file = open.map_err(at)?;
+        if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            file.read_to_string(&mut pid).map_err(at)?;
+            return Err(FolderError::InUse { path: self.root.clone(), pid: pid.trim().to_owned() });
+        }
+        file.set_len(0).map_err(at)?;
+        write!(file, "{}", std::process::id()).map_err(at)?;
+        Ok(file)
+    }
+
+    /// The identity, if one was made.
+    pub fn identity(&self) -> Result<Option<Identity>, FolderError> {
+        read_json(&self.root.join("identity.json"))
+    }
+
+    /// Whom the host serves, if it has joined.
+    pub fn joined(&self) -> Result<Option<JoinedState>, FolderError> {
+        read_json(&self.root.join("joined.json"))
+    }
+
+    /// Keeps the identity.
+    pub fn keep_identity(&self, identity: &Identity) -> Result<(), FolderError> {
+        write_json(&self.root.join("identity.json"), identity)
+    }
+
+    /// Keeps whom the host serves.
+    pub fn keep_joined(&self, joined: &JoinedState) -> Result<(), FolderError> {
+        write_json(&self.root.join("joined.json"), joined)
+    }
+}
+
+/// Makes a folder and its parents, for their owner alone.
+pub fn create_private(path: &Path) -> Result<(), FolderError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| FolderError::Io { path: path.to_owned(), source })
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, FolderError> {
+    match fs::read(path) {
+        Ok(bytes) => {
+            let value = serde_json::from_slice(&bytes);
+            value.map(Some).map_err(|source| FolderError::Content { path: path.to_owned(), source })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(FolderError::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FolderError> {
+    let bytes = serde_json::to_vec_pretty(value)
+        .map_err(|source| FolderError::Content { path: path.to_owned(), source })?;
+    write_durably(path, &bytes).map_err(|source| FolderError::Io { path: path.to_owned(), source })
+}
+
+/// Writes a file for its owner alone: a crash leaves the old content or the new one.
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let next = path.with_extension("next");
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&next)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&next, path)?;
+    match path.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn one_host_uses_a_folder_and_the_second_is_told_which() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path()).unwrap();
+        folder.create().unwrap();
+        let held = folder.lock().unwrap();
+        let refused = folder.lock().unwrap_err().to_string();
+        assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        drop(held);
+        folder.lock().unwrap();
+    }
+
+    #[test]
+    fn the_token_is_readable_by_its_owner_alone_and_is_not_printed() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path()).unwrap();
+        folder.create().unwrap();
+        assert!(folder.identity().unwrap().is_none());
+        let identity = Identity { machine_id: "m".to_owned(), token: "secret-text".to_owned().into() };
+        folder.keep_identity(&identity).unwrap();
+        assert_eq!(folder.identity().unwrap().unwrap().token.expose(), "secret-text");
+        let mode = fs::metadata(dir.path().join("identity.json")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(!format!("{identity:?}").contains("secret-text"));
+    }
+
+    #[test]
+    fn a_path_that_leaves_no_room_for_sockets_is_refused() {
+        let refused = Folder::at(Path::new(&format!("/{}", "x".repeat(60)))).unwrap_err();
+        assert!(matches!(refused, FolderError::TooLong { .. }));
+    }
+}

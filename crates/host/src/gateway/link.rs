@@ -1,0 +1,326 @@
+//! One connection. Reading never waits for writing: whatever is to be said waits in its own queue until there is room.
+
+use std::{error::Error, time::Duration};
+
+use futures::{SinkExt, StreamExt, stream::SplitStream};
+use http::HeaderValue;
+use muster_protocol::{
+    Event, FromHost, LARGEST_FRAME, PATH, Secret, ToHost, VERSIONS,
+    frame::{Hello, RefusedCode, Runtime, Welcome},
+};
+use tokio::{
+    net::TcpStream,
+    sync::mpsc::{self, Permit},
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
+};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async_with_config,
+    tungstenite::{self, Message, client::IntoClientRequest, protocol::WebSocketConfig},
+};
+
+use super::{Gateway, LinkError, Wish};
+use crate::{clock, join::why, journal::Closed, machine};
+
+/// How long the handshake and the answer to HELLO may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often the other side is asked whether it is there.
+const PING: Duration = Duration::from_secs(15);
+/// After this much silence the connection is given up.
+const SILENCE: Duration = Duration::from_secs(45);
+/// How often the load is told.
+const LOAD: Duration = Duration::from_secs(5);
+/// How many frames may wait to be written.
+const QUEUE: usize = 32;
+/// How many bytes of events are read from the journal at a time.
+const EVENTS: usize = 256 * 1024;
+/// How many commands may wait to be carried out. The control plane keeps the others.
+const MOST_ORDERS: usize = 4096;
+/// How far clocks may be apart, in milliseconds, until somebody is told.
+const SKEW: i64 = 30_000;
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A connection.
+pub struct Link {
+    from: SplitStream<Socket>,
+    to: mpsc::Sender<Message>,
+    writer: JoinSet<String>,
+}
+
+impl Link {
+    /// Connects, and shows the token.
+    pub async fn open(url: &str, token: &Secret) -> Result<Self, LinkError> {
+        let unreachable = |error: &dyn Error| LinkError::Unreachable(why(error));
+        let mut request = url.into_client_request().map_err(|error| unreachable(&error))?;
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|error| unreachable(&error))?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(http::header::AUTHORIZATION, bearer);
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(LARGEST_FRAME))
+            .max_frame_size(Some(LARGEST_FRAME))
+            .max_write_buffer_size(8 * LARGEST_FRAME);
+        let connecting = timeout(PATIENCE, connect_async_with_config(request, Some(limits), true)).await;
+        let connected = connecting.map_err(|_| LinkError::Unreachable("it doesn't answer".to_owned()))?;
+        let (socket, _) = connected.map_err(|error| match error {
+            tungstenite::Error::Http(response) => LinkError::Handshake {
+                status: response.status().as_u16(),
+                text: detail(response.body().as_deref().unwrap_or_default()),
+            },
+            error => unreachable(&error),
+        })?;
+        let (mut sink, from) = socket.split();
+        let (to, mut waiting) = mpsc::channel::<Message>(QUEUE);
+        let mut writer = JoinSet::new();
+        writer.spawn(async move {
+            while let Some(message) = waiting.recv().await {
+                if let Err(error) = sink.send(message).await {
+                    return why(&error);
+                }
+            }
+            let _ = sink.close().await;
+            String::new()
+        });
+        Ok(Self { from, to, writer })
+    }
+
+    async fn say(&self, frame: &FromHost) -> Result<(), LinkError> {
+        self.to.send(text(frame)).await.map_err(|_| LinkError::Broken("it can't be written to".to_owned()))
+    }
+
+    /// Says HELLO, and waits for the answer.
+    async fn greet(&mut self, hello: Hello) -> Result<Welcome, LinkError> {
+        self.say(&FromHost::Hello(hello)).await?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let frame = tokio::time::timeout_at(until, next(&mut self.from)).await.map_err(|_| LinkError::Silent)??;
+            match frame {
+                Some(ToHost::Welcome(welcome)) => return Ok(welcome),
+                Some(ToHost::Refused { code, reason, retry_after }) => return Err(refused(code, reason, retry_after)),
+                Some(other) => return Err(LinkError::Malformed(format!("{other:?} before WELCOME"))),
+                None => {}
+            }
+        }
+    }
+}
+
+/// The next frame. Pings are answered below.
+async fn next(from: &mut SplitStream<Socket>) -> Result<Option<ToHost>, LinkError> {
+    match from.next().await {
+        Some(Ok(Message::Text(text))) => {
+            let frame = serde_json::from_str(&text);
+            frame.map(Some).map_err(|error| LinkError::Malformed(error.to_string()))
+        }
+        Some(Ok(Message::Close(_))) | None => Err(LinkError::Broken("it was closed".to_owned())),
+        Some(Ok(_)) => Ok(None),
+        Some(Err(error)) => Err(LinkError::Broken(why(&error))),
+    }
+}
+
+/// Connects, shows the token, and goes away without HELLO: is it accepted? Answers the time by the control plane's clock
+/// if it tells.
+pub async fn greet(url: &str, token: &Secret) -> Result<(), LinkError> {
+    Link::open(url, token).await.map(drop)
+}
+
+fn text(frame: &FromHost) -> Message {
+    // Frames are made of texts, numbers and JSON, all of which can be written.
+    Message::text(serde_json::to_string(frame).unwrap_or_default())
+}
+
+fn refused(code: RefusedCode, reason: String, retry_after: Option<i64>) -> LinkError {
+    let retry_after = retry_after.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+    LinkError::Refused { code, reason, retry_after }
+}
+
+/// What a problem document says.
+fn detail(body: &[u8]) -> String {
+    let problem: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = problem.get("detail").and_then(|detail| detail.as_str());
+    text.map(|text| format!(": {}", crate::acp::short(text, 500))).unwrap_or_default()
+}
+
+/// What a connection has to say, and how far it is.
+struct Progress {
+    /// The last event that was written.
+    sent: i64,
+    events: std::collections::VecDeque<Event>,
+    /// The commands up to here have to be confirmed.
+    receipt: Option<i64>,
+    /// Questions that were not asked on this connection.
+    unasked: std::collections::VecDeque<i64>,
+    is_load_due: bool,
+    is_ping_due: bool,
+}
+
+enum Step {
+    Frame(Result<Option<ToHost>, LinkError>),
+    Said,
+    Heard,
+    Broken(String),
+    Silent,
+}
+
+impl Gateway {
+    /// Uses a connection until it ends. Answers whether it was welcome, and why it ended.
+    pub(super) async fn serve(&mut self, mut link: Link) -> (bool, LinkError) {
+        let standing = *self.shared.journal.standing().borrow();
+        let hello = Hello {
+            versions: VERSIONS,
+            machine: machine::describe(&self.machine_id, self.shared.folder.root()),
+            runtime: Runtime::Process,
+            runtime_version: None,
+            commands: standing.commands,
+            events: standing.events,
+            agents: self.shared.running(),
+        };
+        let welcome = match link.greet(hello).await {
+            Ok(welcome) => welcome,
+            Err(error) => return (false, error),
+        };
+        tracing::info!(epoch = welcome.epoch, "connected to {PATH}");
+        match self.welcome(&welcome).await {
+            Ok(()) => {}
+            Err(Closed) => return (true, Closed.into()),
+        }
+        match self.talk(link, welcome.events).await {
+            Ok(never) => match never {},
+            Err(error) => (true, error),
+        }
+    }
+
+    async fn welcome(&mut self, welcome: &Welcome) -> Result<(), Closed> {
+        let ahead = clock::learn(welcome.time);
+        if ahead.abs() > SKEW {
+            tracing::warn!(seconds = ahead / 1000, "this machine's clock differs from the control plane's");
+        }
+        self.shared.journal.acknowledge(welcome.events, Some(u64::from(welcome.window))).await?;
+        self.wishes.send(Wish::Wanted(welcome.agents.clone())).map_err(|_| Closed)
+    }
+
+    async fn talk(&mut self, link: Link, acknowledged: i64) -> Result<std::convert::Infallible, LinkError> {
+        let Link { mut from, to, mut writer } = link;
+        let mut standing = self.shared.journal.standing();
+        standing.mark_changed();
+        self.open.retain(|_, ask| !ask.told.is_closed());
+        let mut progress = Progress {
+            sent: acknowledged,
+            events: std::collections::VecDeque::new(),
+            receipt: None,
+            unasked: self.open.keys().copied().collect(),
+            is_load_due: false,
+            is_ping_due: false,
+        };
+        let (mut load, mut ping) = (interval(LOAD), interval(PING));
+        load.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heard = Instant::now();
+        loop {
+            if progress.events.is_empty() && standing.borrow().events > progress.sent {
+                progress.events = self.shared.journal.events_after(progress.sent, EVENTS)?.into();
+            }
+            let has_something = progress.has_something();
+            let is_full = standing.borrow().orders >= MOST_ORDERS;
+            let step = tokio::select! {
+                frame = next(&mut from), if !is_full => Step::Frame(frame),
+                permit = to.reserve(), if has_something => match permit {
+                    Ok(permit) => {
+                        self.say_next(permit, &mut progress);
+                        Step::Said
+                    }
+                    Err(_) => Step::Broken("it can't be written to".to_owned()),
+                },
+                changed = standing.changed() => {
+                    changed.map_err(|_| Closed)?;
+                    Step::Heard
+                }
+                Some(ask) = self.asks.recv() => {
+                    self.asked += 1;
+                    self.open.insert(self.asked, ask);
+                    progress.unasked.push_back(self.asked);
+                    Step::Heard
+                }
+                Some(delta) = self.deltas.recv() => {
+                    // Dropped if the connection is busy.
+                    let _ = to.try_send(text(&FromHost::Delta(delta)));
+                    Step::Heard
+                }
+                _ = load.tick() => {
+                    progress.is_load_due = true;
+                    Step::Heard
+                }
+                _ = ping.tick() => {
+                    progress.is_ping_due = true;
+                    Step::Heard
+                }
+                Some(Ok(error)) = writer.join_next() => Step::Broken(error),
+                () = sleep_until(heard + SILENCE) => Step::Silent,
+            };
+            match step {
+                Step::Frame(frame) => {
+                    heard = Instant::now();
+                    if let Some(frame) = frame? {
+                        self.heard(frame, &mut progress).await?;
+                    }
+                }
+                Step::Broken(error) => return Err(LinkError::Broken(error)),
+                Step::Silent => return Err(LinkError::Silent),
+                Step::Said | Step::Heard => {}
+            }
+        }
+    }
+
+    async fn heard(&mut self, frame: ToHost, progress: &mut Progress) -> Result<(), LinkError> {
+        match frame {
+            ToHost::Command(order) => {
+                let seq = order.seq;
+                for order in self.shared.journal.receive(vec![order]).await? {
+                    self.wishes.send(Wish::Order(order)).map_err(|_| Closed)?;
+                }
+                progress.receipt = progress.receipt.max(Some(seq));
+            }
+            ToHost::Ack { through } => self.shared.journal.acknowledge(through, None).await?,
+            ToHost::Told { id, given } => {
+                if let Some(ask) = self.open.remove(&id) {
+                    let _ = ask.told.send(given);
+                }
+            }
+            ToHost::Refused { code, reason, retry_after } => return Err(refused(code, reason, retry_after)),
+            ToHost::Welcome(_) => return Err(LinkError::Malformed("a second WELCOME".to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Says what is most important.
+    fn say_next(&mut self, permit: Permit<'_, Message>, progress: &mut Progress) {
+        if let Some(through) = progress.receipt.take() {
+            return permit.send(text(&FromHost::Received { through }));
+        }
+        while let Some(id) = progress.unasked.pop_front() {
+            if let Some(ask) = self.open.get(&id) {
+                let (agent_id, generation, wanted) = (ask.agent_id, ask.generation, ask.wanted);
+                return permit.send(text(&FromHost::Ask { id, agent_id, generation, wanted }));
+            }
+        }
+        if std::mem::take(&mut progress.is_ping_due) {
+            return permit.send(Message::Ping(Vec::new().into()));
+        }
+        if let Some(event) = progress.events.pop_front() {
+            progress.sent = event.seq;
+            return permit.send(text(&FromHost::Event(event)));
+        }
+        if std::mem::take(&mut progress.is_load_due) {
+            permit.send(text(&FromHost::Load(self.meter.load())));
+        }
+    }
+}
+
+impl Progress {
+    fn has_something(&self) -> bool {
+        self.receipt.is_some()
+            || !self.unasked.is_empty()
+            || !self.events.is_empty()
+            || self.is_load_due
+            || self.is_ping_due
+    }
+}

@@ -1,0 +1,157 @@
+//! The connection to the control plane: one WebSocket, made again for ever.
+//!
+//! - `link.rs`: one connection, from HELLO to its end.
+//! - `retry.rs`: when to try again.
+
+mod link;
+mod retry;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use muster_protocol::{
+    Secret,
+    command::Order,
+    frame::{Delta, RefusedCode, Running},
+};
+use tokio::{sync::mpsc, time::sleep};
+use url::Url;
+
+pub use self::link::greet;
+use self::{link::Link, retry::Retry};
+use crate::{
+    address,
+    journal::Closed,
+    machine::Meter,
+    shared::{Ask, Shared},
+};
+
+/// What the control plane wants of the agents.
+#[derive(Debug)]
+pub enum Wish {
+    /// A command.
+    Order(Order),
+    /// These agents should run here, and no other.
+    Wanted(Vec<Running>),
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// It can't be made.
+    #[error("the control plane can't be reached: {0}")]
+    Unreachable(String),
+    /// The handshake was refused.
+    #[error("the control plane refuses the connection with status {status}{text}")]
+    Handshake {
+        /// The status.
+        status: u16,
+        /// What it says.
+        text: String,
+    },
+    /// The control plane ended it, and said why.
+    #[error("the control plane says {code:?}: {reason}")]
+    Refused {
+        /// The code.
+        code: RefusedCode,
+        /// The words.
+        reason: String,
+        /// When to come back.
+        retry_after: Option<Duration>,
+    },
+    /// It broke.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// Nothing came for too long.
+    #[error("the control plane has been silent for 45 seconds")]
+    Silent,
+    /// The control plane says something that makes no sense.
+    #[error("the control plane sent a frame that makes no sense: {0}")]
+    Malformed(String),
+    /// The journal is closed.
+    #[error(transparent)]
+    Closed(#[from] Closed),
+    /// The journal can't be read.
+    #[error(transparent)]
+    Store(#[from] crate::journal::StoreError),
+}
+
+/// The gateway's side of the host.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    url: String,
+    token: Secret,
+    machine_id: String,
+    asks: mpsc::Receiver<Ask>,
+    deltas: mpsc::Receiver<Delta>,
+    wishes: mpsc::UnboundedSender<Wish>,
+    /// Questions that are not answered. They are asked again on the next connection.
+    open: BTreeMap<i64, Ask>,
+    asked: i64,
+    meter: Meter,
+}
+
+impl Gateway {
+    /// A gateway that is not connected yet.
+    pub fn new(
+        shared: Arc<Shared>,
+        base: &Url,
+        identity: (Secret, String),
+        from_agents: (mpsc::Receiver<Ask>, mpsc::Receiver<Delta>),
+        wishes: mpsc::UnboundedSender<Wish>,
+    ) -> Self {
+        Self {
+            shared,
+            url: address::socket(base),
+            token: identity.0,
+            machine_id: identity.1,
+            asks: from_agents.0,
+            deltas: from_agents.1,
+            wishes,
+            open: BTreeMap::new(),
+            asked: 0,
+            meter: Meter::default(),
+        }
+    }
+
+    /// Connects for ever. Answers when the journal is closed.
+    pub async fn run(mut self) {
+        let mut retry = Retry::default();
+        loop {
+            let (was_welcome, error) = match Link::open(&self.url, &self.token).await {
+                Ok(link) => self.serve(link).await,
+                Err(error) => (false, error),
+            };
+            if let LinkError::Closed(_) = error {
+                return;
+            }
+            let pause = retry.after(was_welcome, &error);
+            tell(&error, pause);
+            // Text that nobody can see is not kept.
+            while self.deltas.try_recv().is_ok() {}
+            sleep(pause).await;
+        }
+    }
+}
+
+/// Says why the connection ended, and what to do if it won't get better by itself.
+fn tell(error: &LinkError, pause: Duration) {
+    let seconds = pause.as_secs_f32();
+    let advice = match error {
+        LinkError::Handshake { status: 401 | 403, .. } | LinkError::Refused { code: RefusedCode::Token, .. } => {
+            "The host's token is not valid any more. Regenerate the server's token, and join with an empty folder."
+        }
+        LinkError::Handshake { status: 404, .. } => "There is no gateway at this address. Is it a Muster control plane?",
+        LinkError::Refused { code: RefusedCode::Version, .. } => {
+            "The control plane doesn't speak this host's version of the protocol. Install the version that it names."
+        }
+        LinkError::Refused { code: RefusedCode::JournalLost, .. } => {
+            "This folder has forgotten what it had confirmed, as after a restored backup. Regenerate the server's token, \
+             and join with an empty folder."
+        }
+        LinkError::Refused { code: RefusedCode::Superseded, .. } => {
+            "Another host uses the same token. Is a copy of this folder in use somewhere? Stop one of them."
+        }
+        _ => "",
+    };
+    tracing::warn!(%error, seconds, "not connected; trying again. {advice}");
+}

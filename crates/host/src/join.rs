@@ -1,0 +1,150 @@
+//! Joining a control plane, once. The host's token is made and kept before it is sent, so a lost response costs nothing:
+//! the same host asks again with the same token.
+
+use std::{error::Error, time::Duration};
+
+use muster_protocol::{
+    Secret,
+    join::{Join, Joined, PATH},
+    token,
+};
+use serde_json::Value;
+
+use crate::{
+    address::{self, AddressError},
+    folder::{Folder, FolderError, Identity, JoinedState},
+    machine,
+};
+
+/// How long the control plane may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a host can't join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The address.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The token can't be one.
+    #[error(
+        "This is not a provisioning token: one begins with `mst_prov_`. Copy it again from the server's page; a missing \
+         character is noticed."
+    )]
+    Token,
+    /// No random numbers.
+    #[error("The system gives no random numbers: {0}.")]
+    Random(getrandom::Error),
+    /// The control plane can't be reached.
+    #[error("{url} can't be reached: {reason}.")]
+    Unreachable {
+        /// The address.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+    /// The control plane refuses.
+    #[error("The control plane refuses ({status}): {text}")]
+    Refused {
+        /// The status.
+        status: u16,
+        /// What it says.
+        text: String,
+    },
+    /// The answer isn't one of a control plane.
+    #[error("{url} answered, but not as a Muster control plane does ({status}). Is the address right?")]
+    Stranger {
+        /// The address.
+        url: String,
+        /// The status.
+        status: u16,
+    },
+}
+
+/// What became of joining.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The host has joined now.
+    Now(JoinedState),
+    /// The host had joined before. Nothing was changed.
+    Before(JoinedState),
+}
+
+/// Joins, unless the folder has joined.
+pub async fn join(folder: &Folder, url: &str, token: &Secret, insecure_http: bool) -> Result<Outcome, JoinError> {
+    folder.create()?;
+    let _lock = folder.lock()?;
+    if let Some(joined) = folder.joined()? {
+        return Ok(Outcome::Before(joined));
+    }
+    let base = address::read(url, insecure_http)?;
+    if !token::is_well_formed(token::PROVISIONING, token.expose()) {
+        return Err(JoinError::Token);
+    }
+    let identity = match folder.identity()? {
+        Some(identity) => identity,
+        None => {
+            let identity = new_identity().map_err(JoinError::Random)?;
+            folder.keep_identity(&identity)?;
+            identity
+        }
+    };
+    let machine = machine::describe(&identity.machine_id, folder.root());
+    let request = Join { host_token: identity.token, machine };
+    let joined = send(address::below(&base, PATH).as_str(), token, &request).await?;
+    let state = JoinedState {
+        url: base.to_string(),
+        organization_id: joined.organization_id,
+        server_id: joined.server_id,
+        server_name: joined.server_name,
+        insecure_http,
+    };
+    folder.keep_joined(&state)?;
+    Ok(Outcome::Now(state))
+}
+
+fn new_identity() -> Result<Identity, getrandom::Error> {
+    let (mut secret, mut id) = ([0; 32], [0; 16]);
+    getrandom::fill(&mut secret)?;
+    getrandom::fill(&mut id)?;
+    let machine_id = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Identity { machine_id, token: token::of_secret(token::HOST, &mut secret) })
+}
+
+async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
+    let unreachable = |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: why(&error) };
+    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+    let client = client.build().map_err(unreachable)?;
+    let response = client.post(url).bearer_auth(token.expose()).json(request).send().await.map_err(unreachable)?;
+    let status = response.status();
+    let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let is_problem = kind.starts_with("application/problem+json");
+    let body = response.bytes().await.map_err(unreachable)?;
+    let stranger = || JoinError::Stranger { url: url.to_owned(), status: status.as_u16() };
+    if status.is_success() {
+        return serde_json::from_slice(&body).map_err(|_| stranger());
+    }
+    let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let part = |name| problem.get(name).and_then(Value::as_str);
+    match (part("title"), part("detail")) {
+        (title, detail) if is_problem && (title.is_some() || detail.is_some()) => {
+            let text = match (title, detail) {
+                (Some(title), Some(detail)) => format!("{}. {detail}", title.trim_end_matches('.')),
+                (title, detail) => title.or(detail).unwrap_or_default().to_owned(),
+            };
+            Err(JoinError::Refused { status: status.as_u16(), text })
+        }
+        _ => Err(stranger()),
+    }
+}
+
+/// The innermost reason: "connection refused", "certificate expired".
+pub fn why(error: &dyn Error) -> String {
+    let mut reason = error;
+    while let Some(source) = reason.source() {
+        reason = source;
+    }
+    reason.to_string().trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,254 @@
+//! The tables of the journal. Only `writer.rs` writes here.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{PoisonError, RwLock},
+};
+
+use muster_protocol::{Event, command::Order};
+use redb::{
+    Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
+    WriteTransaction,
+};
+
+use super::{Change, Standing};
+
+const META: TableDefinition<&str, i64> = TableDefinition::new("meta");
+const EVENTS: TableDefinition<i64, &[u8]> = TableDefinition::new("events");
+const ORDERS: TableDefinition<i64, &[u8]> = TableDefinition::new("orders");
+const KNOWN: TableDefinition<i64, i64> = TableDefinition::new("known");
+const AGENTS: TableDefinition<i64, &[u8]> = TableDefinition::new("agents");
+
+/// How many ids of commands are remembered. The control plane sends at most 64 before they are confirmed.
+const REMEMBERED: u64 = 65_536;
+
+/// Why the journal can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database says so.
+    #[error(
+        "The journal {path}: {source}. If the file is damaged, regenerate the server's token and join with an empty \
+         folder."
+    )]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<redb::Error>,
+    },
+    /// A record isn't what the host wrote.
+    #[error("The journal holds a record that can't be read: {0}.")]
+    Record(#[from] serde_json::Error),
+    /// The thread that writes can't be started.
+    #[error("The journal's thread can't be started: {0}.")]
+    Thread(std::io::Error),
+}
+
+/// What the journal held when it was opened.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// The last command.
+    pub commands: i64,
+    /// The last event.
+    pub events: i64,
+    /// The bytes of events that are not acknowledged.
+    pub waiting: u64,
+    /// Commands that are not carried out, oldest first.
+    pub orders: Vec<Order>,
+    /// The agents' records.
+    pub agents: Vec<(i64, Vec<u8>)>,
+}
+
+impl Contents {
+    /// Where the journal stands.
+    pub fn standing(&self, window: u64) -> Standing {
+        let orders = self.orders.len();
+        Standing { commands: self.commands, events: self.events, waiting: self.waiting, window, orders }
+    }
+}
+
+/// The database, which is opened again after the disk failed.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    database: RwLock<Option<Database>>,
+}
+
+/// A transaction that writes.
+pub struct Writing {
+    tx: WriteTransaction,
+}
+
+type Result<T, E = redb::Error> = std::result::Result<T, E>;
+
+impl Store {
+    /// Opens the file and reads what it holds.
+    pub fn open(path: &Path) -> Result<(Self, Contents), StoreError> {
+        let store = Self { path: path.to_owned(), database: RwLock::new(None) };
+        store.reopen().map_err(|source| store.error(source))?;
+        let contents = store.contents()?;
+        Ok((store, contents))
+    }
+
+    /// Opens the file again.
+    pub fn reopen(&self) -> Result<()> {
+        let mut held = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        *held = None;
+        let database = Database::create(&self.path)?;
+        let tx = database.begin_write()?;
+        for table in [EVENTS, ORDERS, AGENTS] {
+            tx.open_table(table)?;
+        }
+        tx.open_table(META)?;
+        tx.open_table(KNOWN)?;
+        tx.commit()?;
+        *held = Some(database);
+        Ok(())
+    }
+
+    /// Begins to write.
+    pub fn write(&self) -> Result<Writing> {
+        let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = held.as_ref().ok_or(redb::Error::DatabaseClosed)?;
+        Ok(Writing { tx: database.begin_write()? })
+    }
+
+    /// The events after this number.
+    pub fn events_after(&self, seq: i64, most_bytes: usize) -> Result<Vec<Event>, StoreError> {
+        let rows = self.read_events(seq, most_bytes).map_err(|source| self.error(source))?;
+        let events = rows.into_iter().map(|(seq, bytes)| {
+            let mut event: Event = serde_json::from_slice(&bytes)?;
+            event.seq = seq;
+            Ok(event)
+        });
+        events.collect()
+    }
+
+    fn read_events(&self, seq: i64, most_bytes: usize) -> Result<Vec<(i64, Vec<u8>)>> {
+        let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let tx = held.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?;
+        let (mut rows, mut size) = (Vec::new(), 0);
+        for row in tx.open_table(EVENTS)?.range(seq + 1..)? {
+            let (seq, bytes) = row?;
+            size += bytes.value().len();
+            if size > most_bytes && !rows.is_empty() {
+                break;
+            }
+            rows.push((seq.value(), bytes.value().to_vec()));
+        }
+        Ok(rows)
+    }
+
+    fn contents(&self) -> Result<Contents, StoreError> {
+        let read = || -> Result<_> {
+            let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            let tx = held.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?;
+            let meta = tx.open_table(META)?;
+            let number = |name| meta.get(name).map(|found| found.map_or(0, |value| value.value()));
+            let mut contents =
+                Contents { commands: number("commands")?, events: number("events")?, ..Contents::default() };
+            for row in tx.open_table(EVENTS)?.iter()? {
+                contents.waiting += row?.1.value().len() as u64;
+            }
+            for row in tx.open_table(AGENTS)?.iter()? {
+                let (id, bytes) = row?;
+                contents.agents.push((id.value(), bytes.value().to_vec()));
+            }
+            let mut orders = Vec::new();
+            for row in tx.open_table(ORDERS)?.iter()? {
+                orders.push(row?.1.value().to_vec());
+            }
+            Ok((contents, orders))
+        };
+        let (mut contents, orders) = read().map_err(|source| self.error(source))?;
+        for bytes in orders {
+            contents.orders.push(serde_json::from_slice(&bytes)?);
+        }
+        Ok(contents)
+    }
+
+    fn error(&self, source: redb::Error) -> StoreError {
+        StoreError::Database { path: self.path.clone(), source: Box::new(source) }
+    }
+}
+
+impl Writing {
+    /// Writes a step, and answers the bytes that its events take.
+    pub fn change(&self, change: &Change, last_event: &mut i64) -> Result<u64> {
+        let mut size = 0;
+        let mut events = self.tx.open_table(EVENTS)?;
+        for draft in &change.events {
+            *last_event += 1;
+            let event = Event {
+                seq: *last_event,
+                agent_id: draft.agent_id,
+                generation: draft.generation,
+                at: draft.at,
+                what: draft.what.clone(),
+            };
+            let bytes =
+                serde_json::to_vec(&event).map_err(|error| redb::Error::Corrupted(error.to_string()))?;
+            size += bytes.len() as u64;
+            events.insert(*last_event, bytes.as_slice())?;
+        }
+        if !change.events.is_empty() {
+            self.tx.open_table(META)?.insert("events", *last_event)?;
+        }
+        if let Some((id, bytes)) = &change.record {
+            self.tx.open_table(AGENTS)?.insert(id, bytes.as_slice())?;
+        }
+        let mut orders = self.tx.open_table(ORDERS)?;
+        for seq in &change.done {
+            orders.remove(seq)?;
+        }
+        Ok(size)
+    }
+
+    /// Keeps commands, and answers those that are new: above the last number, and with an id that was not seen before.
+    pub fn receive(&self, orders: &[Order], last_command: &mut i64) -> Result<Vec<Order>> {
+        let mut fresh = Vec::new();
+        let mut kept = self.tx.open_table(ORDERS)?;
+        let mut known = self.tx.open_table(KNOWN)?;
+        for order in orders {
+            if order.seq <= *last_command {
+                continue;
+            }
+            *last_command = order.seq;
+            if known.insert(order.id, order.seq)?.is_some() {
+                continue;
+            }
+            let bytes =
+                serde_json::to_vec(order).map_err(|error| redb::Error::Corrupted(error.to_string()))?;
+            kept.insert(order.seq, bytes.as_slice())?;
+            fresh.push(order.clone());
+        }
+        while known.len()? > REMEMBERED {
+            known.pop_first()?;
+        }
+        self.tx.open_table(META)?.insert("commands", *last_command)?;
+        Ok(fresh)
+    }
+
+    /// Drops events, and answers the bytes that they took.
+    pub fn acknowledge(&self, through: i64) -> Result<u64> {
+        let mut freed = 0;
+        let mut events = self.tx.open_table(EVENTS)?;
+        for row in events.extract_from_if(..=through, |_, _| true)? {
+            freed += row?.1.value().len() as u64;
+        }
+        Ok(freed)
+    }
+
+    /// How many commands wait.
+    pub fn orders(&self) -> Result<usize> {
+        Ok(self.tx.open_table(ORDERS)?.len()? as usize)
+    }
+
+    /// Makes it last. What is only acknowledged may be forgotten in a crash: the control plane says it again.
+    pub fn commit(mut self, is_lasting: bool) -> Result<()> {
+        let durability = if is_lasting { Durability::Immediate } else { Durability::None };
+        self.tx.set_durability(durability).map_err(|error| redb::Error::Corrupted(error.to_string()))?;
+        self.tx.commit()?;
+        Ok(())
+    }
+}

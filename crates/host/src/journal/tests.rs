@@ -1,0 +1,81 @@
+use muster_protocol::Command;
+
+use super::*;
+
+fn order(seq: i64, id: i64) -> Order {
+    Order { seq, id, agent_id: 1, generation: 1, deadline: 0, command: Command::Stop }
+}
+
+fn events(count: usize) -> Vec<Draft> {
+    let draft = Draft { agent_id: 1, generation: 1, at: 5, what: Happening::Synced };
+    vec![draft; count]
+}
+
+#[tokio::test]
+async fn a_command_is_new_once_whatever_is_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (journal, _) = Journal::open(&path).unwrap();
+    assert_eq!(journal.receive(vec![order(1, 10), order(2, 11)]).await.unwrap().len(), 2);
+    assert!(journal.receive(vec![order(1, 10), order(2, 11)]).await.unwrap().is_empty());
+    assert!(journal.receive(vec![order(3, 10)]).await.unwrap().is_empty(), "the same id under a new number");
+    assert_eq!(journal.standing().borrow().commands, 3);
+    let change = Change { done: vec![1], ..Change::default() };
+    journal.commit(change).await.unwrap();
+    drop(journal);
+    let (journal, contents) = reopened(&path).await;
+    assert_eq!((contents.commands, contents.orders), (3, vec![order(2, 11)]));
+    assert!(
+        journal.receive(vec![order(4, 10)]).await.unwrap().is_empty(),
+        "an id is known after it was done"
+    );
+}
+
+#[tokio::test]
+async fn events_are_numbered_without_gaps_and_kept_until_they_are_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (journal, _) = Journal::open(&path).unwrap();
+    let many = (0..20).map(|_| {
+        let change = Change { record: Some((1, b"{}".to_vec())), events: events(3), done: Vec::new() };
+        journal.commit(change)
+    });
+    for committed in futures::future::join_all(many).await {
+        committed.unwrap();
+    }
+    let seqs: Vec<i64> = journal.events_after(0, usize::MAX).unwrap().iter().map(|event| event.seq).collect();
+    assert_eq!(seqs, (1..=60).collect::<Vec<_>>());
+    journal.acknowledge(50, None).await.unwrap();
+    journal.commit(Change::default()).await.unwrap();
+    drop(journal);
+    let (journal, contents) = reopened(&path).await;
+    assert_eq!((contents.events, contents.agents.len()), (60, 1));
+    assert_eq!(journal.events_after(0, usize::MAX).unwrap().len(), 10);
+    assert_eq!(journal.events_after(57, 1).unwrap().len(), 1, "at least one, however large");
+    assert_eq!(contents.waiting, journal.standing().borrow().waiting);
+}
+
+#[tokio::test]
+async fn no_more_is_read_than_may_wait_until_it_is_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = Journal::open(&dir.path().join("journal")).unwrap();
+    journal.acknowledge(0, Some(100)).await.unwrap();
+    journal.commit(Change { events: events(5), ..Change::default() }).await.unwrap();
+    assert!(journal.standing().borrow().waiting > 100);
+    let room = journal.room();
+    futures::pin_mut!(room);
+    assert!(futures::poll!(room.as_mut()).is_pending());
+    journal.acknowledge(5, None).await.unwrap();
+    room.await.unwrap();
+    assert_eq!(journal.standing().borrow().waiting, 0);
+}
+
+/// The thread of the journal before may need a moment to let go of the file.
+async fn reopened(path: &Path) -> (Journal, Contents) {
+    loop {
+        match Journal::open(path) {
+            Ok(opened) => return opened,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}

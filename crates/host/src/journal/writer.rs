@@ -1,0 +1,100 @@
+//! The thread that writes: takes what waits, commits it at once, answers.
+
+use std::{sync::Arc, time::Duration};
+
+use muster_protocol::command::Order;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{Change, Standing, StoreError, store::Store};
+
+/// How much is committed together.
+const MOST: usize = 256;
+/// How long to wait before a failed commit is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Something to write.
+pub enum Task {
+    /// A step.
+    Commit(Change, oneshot::Sender<()>),
+    /// Commands that have arrived.
+    Receive(Vec<Order>, oneshot::Sender<Vec<Order>>),
+    /// Events are stored by the control plane.
+    Acknowledge {
+        /// The last of them.
+        through: i64,
+        /// How many bytes may wait.
+        window: Option<u64>,
+    },
+}
+
+/// Starts the thread. It ends when nobody can send it anything any more.
+pub fn start(
+    store: Arc<Store>,
+    tasks: mpsc::Receiver<Task>,
+    standing: watch::Sender<Standing>,
+) -> Result<(), StoreError> {
+    let named = std::thread::Builder::new().name("journal".to_owned());
+    named.spawn(move || run(&store, tasks, &standing)).map_err(StoreError::Thread)?;
+    Ok(())
+}
+
+fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<Standing>) {
+    let mut batch = Vec::new();
+    while tasks.blocking_recv_many(&mut batch, MOST) > 0 {
+        let (now, answers) = loop {
+            match write(store, &batch, *standing.borrow()) {
+                Ok(written) => break written,
+                Err(error) => {
+                    tracing::error!(%error, "the journal can't be written; trying again");
+                    std::thread::sleep(AGAIN);
+                    if let Err(error) = store.reopen() {
+                        tracing::error!(%error, "the journal can't be opened again");
+                    }
+                }
+            }
+        };
+        standing.send_replace(now);
+        answer(&mut batch, answers);
+    }
+}
+
+/// Writes the batch in one transaction; answers the new standing, and the new commands of each arrival.
+fn write(
+    store: &Store,
+    batch: &[Task],
+    mut now: Standing,
+) -> redb::Result<(Standing, Vec<Vec<Order>>), redb::Error> {
+    let writing = store.write()?;
+    let (mut fresh, mut is_lasting) = (Vec::new(), false);
+    for task in batch {
+        match task {
+            Task::Commit(change, _) => {
+                now.waiting += writing.change(change, &mut now.events)?;
+                is_lasting = true;
+            }
+            Task::Receive(orders, _) => {
+                fresh.push(writing.receive(orders, &mut now.commands)?);
+                is_lasting = true;
+            }
+            Task::Acknowledge { through, window } => {
+                now.waiting = now.waiting.saturating_sub(writing.acknowledge(*through)?);
+                now.window = window.unwrap_or(now.window);
+            }
+        }
+    }
+    now.orders = writing.orders()?;
+    writing.commit(is_lasting)?;
+    Ok((now, fresh))
+}
+
+fn answer(batch: &mut Vec<Task>, fresh: Vec<Vec<Order>>) {
+    let mut fresh = fresh.into_iter();
+    for task in batch.drain(..) {
+        // Who no longer waits has gone away, and reads the journal when it comes back.
+        match task {
+            Task::Commit(_, done) => _ = done.send(()),
+            Task::Receive(_, done) => _ = done.send(fresh.next().unwrap_or_default()),
+            Task::Acknowledge { .. } => {}
+        }
+    }
+}

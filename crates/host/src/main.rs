@@ -1,0 +1,7 @@
+//! `muster-host`: the host as a program of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    muster_host::main(&[], std::env::args_os().skip(1))
+}

@@ -1,0 +1,346 @@
+//! Muster's own MCP server, which every session of an agent gets: ask a person, ask for approval, send a file.
+//!
+//! The agent starts `muster-shim mcp SOCKET`, which copies its stdin and stdout to a socket that the host listens on, one
+//! for each conversation; so a call needs no proof of where it comes from. Clients give up on a call after a minute or
+//! so, and people take hours: a call waits for a short time, and then says that the answer comes as the next message.
+
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use muster_protocol::event::{Asked, Choice, Content};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::{RequestContext, serve_directly},
+    transport::async_rw::AsyncRwTransport,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::{Semaphore, mpsc, oneshot},
+    task::{AbortHandle, JoinSet},
+};
+
+use crate::{
+    acp::{in_words, short},
+    agent::{
+        Decided,
+        home::{self, LARGEST_FILE},
+    },
+    shared::Shared,
+};
+
+/// The longest message of an agent's client, in bytes: a file of 512 KiB, and the rest of a call.
+const LONGEST_LINE: usize = 1024 * 1024;
+/// How many clients a conversation may have at the same time.
+const CLIENTS: usize = 8;
+/// How many options a question may have.
+const MOST_OPTIONS: usize = 20;
+
+/// A call that concerns the agent's task.
+#[derive(Debug)]
+pub enum Call {
+    /// A person is to decide.
+    Ask {
+        /// The conversation.
+        conversation_id: i64,
+        /// What.
+        asked: Asked,
+        /// Who waits for the decision. Dropped if nobody will decide.
+        decided: oneshot::Sender<Decided>,
+    },
+    /// A file is to be sent.
+    File {
+        /// The conversation.
+        conversation_id: i64,
+        /// The file.
+        content: Content,
+        /// It is in the journal.
+        sent: oneshot::Sender<()>,
+    },
+}
+
+/// The sockets of an agent's conversations.
+#[derive(Debug, Default)]
+pub struct McpSockets {
+    open: BTreeMap<i64, AbortHandle>,
+    tasks: JoinSet<()>,
+}
+
+impl McpSockets {
+    /// Listens for a conversation's session, unless that is done already.
+    pub fn serve(
+        &mut self,
+        shared: &Arc<Shared>,
+        conversation_id: i64,
+        socket: &Path,
+        home: &Path,
+        calls: &mpsc::Sender<Call>,
+    ) {
+        if self.open.contains_key(&conversation_id) {
+            return;
+        }
+        let _ = std::fs::remove_file(socket);
+        let bound = UnixListener::bind(socket).and_then(|listener| {
+            std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;
+            Ok(listener)
+        });
+        let listener = match bound {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!(socket = %socket.display(), %error, "Muster's MCP server can't listen"),
+        };
+        let wait = shared.options.ask_wait;
+        let server = Server { conversation_id, home: home.to_owned(), wait, calls: calls.clone() };
+        self.open.insert(conversation_id, self.tasks.spawn(listen(listener, server)));
+    }
+
+    /// Ends all of them.
+    pub fn close(&mut self) {
+        self.open.clear();
+        self.tasks.abort_all();
+    }
+}
+
+async fn listen(listener: UnixListener, server: Server) {
+    let (mut clients, room) = (JoinSet::new(), Arc::new(Semaphore::new(CLIENTS)));
+    while let Ok(held) = Arc::clone(&room).acquire_owned().await {
+        let Ok((client, _)) = listener.accept().await else { continue };
+        let server = server.clone();
+        clients.spawn(async move {
+            serve(client, server).await;
+            drop(held);
+        });
+        while clients.try_join_next().is_some() {}
+    }
+}
+
+async fn serve(client: UnixStream, server: Server) {
+    let (read, write) = client.into_split();
+    let transport = AsyncRwTransport::new(read, write).with_max_line_length(LONGEST_LINE);
+    // Without waiting for the handshake first: it is answered like any other request.
+    let _ = serve_directly::<RoleServer, _, _, _, _>(server, transport, None).waiting().await;
+}
+
+/// Serves one conversation.
+#[derive(Clone)]
+struct Server {
+    conversation_id: i64,
+    home: PathBuf,
+    wait: Duration,
+    calls: mpsc::Sender<Call>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskPerson {
+    question: String,
+    #[serde(default)]
+    options: Vec<String>,
+    #[serde(default)]
+    multiple: bool,
+    allow_text: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequestApproval {
+    title: String,
+    kind: String,
+    #[serde(default)]
+    input: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SendFile {
+    path: Option<String>,
+    #[serde(alias = "text")]
+    content: Option<String>,
+    filename: Option<String>,
+    caption: Option<String>,
+}
+
+const KINDS: [&str; 9] = ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"];
+const INSTRUCTIONS: &str = "Muster runs you for people. Ask them with `ask_person` when you need a decision or an answer, \
+    ask with `request_approval` before you do something that can't be undone or that they may not want, and give them \
+    files with `send_file`. If an answer takes long, the tool tells you to end your turn: the answer is your next message.";
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let server = Implementation::new("muster", env!("CARGO_PKG_VERSION")).with_title("Muster");
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(server)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let result = match request.name.as_ref() {
+            "ask_person" => self.ask_person(arguments).await,
+            "request_approval" => self.request_approval(arguments).await,
+            "send_file" => self.send_file(arguments).await,
+            name => return Err(ErrorData::invalid_params(format!("There is no tool {}.", short(name, 60)), None)),
+        };
+        Ok(match result {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Err(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        }
+        .into())
+    }
+}
+
+fn wrong(error: &serde_json::Error) -> String {
+    format!("The arguments are not valid: {error}.")
+}
+
+impl Server {
+    async fn ask_person(&self, arguments: Value) -> Result<String, String> {
+        let asked: AskPerson = serde_json::from_value(arguments).map_err(|error| wrong(&error))?;
+        if asked.question.trim().is_empty() {
+            return Err("`question` is empty.".to_owned());
+        }
+        if asked.options.len() > MOST_OPTIONS {
+            return Err(format!("A question may have at most {MOST_OPTIONS} options."));
+        }
+        let option = |label: &String| Choice { id: short(label, 200), label: short(label, 500), description: None };
+        let options: Vec<Choice> = asked.options.iter().map(option).collect();
+        let allow_text = asked.allow_text.unwrap_or(true) || options.is_empty();
+        let text = short(&asked.question, 4000);
+        self.decided(Asked::Question { text, options, multiple: asked.multiple, allow_text }).await
+    }
+
+    async fn request_approval(&self, arguments: Value) -> Result<String, String> {
+        let asked: RequestApproval = serde_json::from_value(arguments).map_err(|error| wrong(&error))?;
+        if !KINDS.contains(&asked.kind.as_str()) {
+            return Err(format!("`kind` must be one of {}.", KINDS.join(", ")));
+        }
+        let title = short(&asked.title, 1000);
+        self.decided(Asked::Action { tool: None, tool_kind: asked.kind, title, input: asked.input }).await
+    }
+
+    async fn decided(&self, asked: Asked) -> Result<String, String> {
+        let (decided, mut answer) = oneshot::channel();
+        let call = Call::Ask { conversation_id: self.conversation_id, asked, decided };
+        self.calls.send(call).await.map_err(|_| "The agent is being stopped.".to_owned())?;
+        let answered = match tokio::time::timeout(self.wait, &mut answer).await {
+            Ok(answered) => answered.ok(),
+            Err(_) => {
+                // Whoever answers from here on is told that nobody waits; what came just before is not lost.
+                answer.close();
+                match answer.try_recv() {
+                    Ok(answered) => Some(answered),
+                    Err(_) => {
+                        let text = "Asked. Nobody has answered yet. End your turn now: the answer comes as the next \
+                                    message of this conversation. Don't ask again.";
+                        return Ok(text.to_owned());
+                    }
+                }
+            }
+        };
+        let Some((decision, by)) = answered else { return Err("This can't be asked now.".to_owned()) };
+        Ok(in_words(&decision, by.as_deref()).to_string())
+    }
+
+    async fn send_file(&self, arguments: Value) -> Result<String, String> {
+        let file: SendFile = serde_json::from_value(arguments).map_err(|error| wrong(&error))?;
+        let (bytes, name) = match (file.path, file.content) {
+            (Some(path), None) => {
+                let (home, path) = (self.home.clone(), PathBuf::from(path));
+                let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                let read = tokio::task::spawn_blocking(move || home::read(&home, &path)).await;
+                let bytes = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+                (bytes, file.filename.or(name))
+            }
+            (None, Some(content)) if content.len() as u64 <= LARGEST_FILE => (content.into_bytes(), file.filename),
+            (None, Some(_)) => return Err("The file is larger than 512 KiB.".to_owned()),
+            _ => return Err("Give either `path` or `content`.".to_owned()),
+        };
+        let filename = home::file_name(&name.unwrap_or_else(|| "file.txt".to_owned()));
+        let content = Content::File {
+            mime_type: mime_guess::from_path(&filename).first_or_octet_stream().to_string(),
+            filename,
+            base64: BASE64_STANDARD.encode(bytes),
+            caption: file.caption.map(|caption| short(&caption, 1000)),
+        };
+        let (sent, done) = oneshot::channel();
+        let call = Call::File { conversation_id: self.conversation_id, content, sent };
+        self.calls.send(call).await.map_err(|_| "The agent is being stopped.".to_owned())?;
+        done.await.map_err(|_| "The agent is being stopped.".to_owned())?;
+        Ok("Sent.".to_owned())
+    }
+}
+
+/// The bytes of a text in base64.
+pub fn decode(base64: &str) -> Option<Vec<u8>> {
+    BASE64_STANDARD.decode(base64).ok()
+}
+
+fn tools() -> Vec<Tool> {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let tool = |name: &'static str, description: &'static str, properties: Value, required: &[&str]| {
+        let schema = json!({
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+        });
+        let schema: JsonObject = serde_json::from_value(schema).unwrap_or_default();
+        Tool::new(name, description, schema)
+    };
+    vec![
+        tool(
+            "ask_person",
+            "Ask the people of this conversation a question, and wait a short time for the answer.",
+            json!({
+                "question": text("The question."),
+                "options": {
+                    "type": "array", "items": { "type": "string" }, "maxItems": MOST_OPTIONS,
+                    "description": "Answers to choose from.",
+                },
+                "multiple": { "type": "boolean", "description": "Whether several may be chosen." },
+                "allow_text": { "type": "boolean", "description": "Whether another answer may be written. Default: true." },
+            }),
+            &["question"],
+        ),
+        tool(
+            "request_approval",
+            "Ask whether you may do something, before you do it.",
+            json!({
+                "title": text("What you want to do, in one line."),
+                "kind": { "type": "string", "enum": KINDS, "description": "What kind of action it is." },
+                "input": { "description": "Everything that somebody needs to decide, such as the whole command." },
+            }),
+            &["title", "kind"],
+        ),
+        tool(
+            "send_file",
+            "Send a file of at most 512 KiB to the people of this conversation.",
+            json!({
+                "path": text("A file in your home folder."),
+                "content": text("The text of the file, instead of a path."),
+                "filename": text("What the file is called."),
+                "caption": text("What you say about it."),
+            }),
+            &[],
+        ),
+    ]
+}

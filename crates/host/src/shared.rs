@@ -1,0 +1,94 @@
+//! What all parts of a running host share.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use muster_protocol::{
+    frame::{Delta, Running},
+    plan::{Given, Wanted},
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{folder::Folder, journal::Journal, programs::Programs};
+
+/// What the operator may choose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many bytes of lines a shim keeps before its agent waits.
+    pub spool_bytes: u64,
+    /// The longest line of an agent.
+    pub line_bytes: usize,
+    /// How many processes and threads the host's user may have, agents included.
+    pub nproc: Option<u64>,
+    /// Whether agents run in a sandbox of bubblewrap.
+    pub sandbox: bool,
+    /// How long `ask_person` and `request_approval` wait for a person before they tell the agent to end its turn.
+    pub ask_wait: Duration,
+    /// How long an agent may take to start, unless the plan says.
+    pub start: Duration,
+    /// How long each step of stopping an agent may take: its turn, its stdin, SIGTERM.
+    pub grace: Duration,
+}
+
+/// A question for the control plane.
+#[derive(Debug)]
+pub struct Ask {
+    /// The agent.
+    pub agent_id: i64,
+    /// Its launch.
+    pub generation: i64,
+    /// What is needed.
+    pub wanted: Wanted,
+    /// Who waits.
+    pub told: oneshot::Sender<Given>,
+}
+
+/// What all parts share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The host's folder.
+    pub folder: Folder,
+    /// The journal.
+    pub journal: Journal,
+    /// Where programs are.
+    pub programs: Programs,
+    /// What the operator chose.
+    pub options: Options,
+    /// To the control plane: questions. They wait for a connection.
+    pub asks: mpsc::Sender<Ask>,
+    /// To the control plane: text that is being written. What doesn't fit is dropped.
+    pub deltas: mpsc::Sender<Delta>,
+    running: Mutex<BTreeMap<i64, i64>>,
+}
+
+impl Shared {
+    /// Brings the parts together.
+    pub fn new(
+        folder: Folder,
+        journal: Journal,
+        programs: Programs,
+        options: Options,
+        asks: mpsc::Sender<Ask>,
+        deltas: mpsc::Sender<Delta>,
+    ) -> Self {
+        Self { folder, journal, programs, options, asks, deltas, running: Mutex::default() }
+    }
+
+    /// The agents that the host has.
+    pub fn running(&self) -> Vec<Running> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.iter().map(|(&agent_id, &generation)| Running { agent_id, generation }).collect()
+    }
+
+    /// Notes that an agent runs in this launch, or doesn't run.
+    pub fn note(&self, agent_id: i64, generation: Option<i64>) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        match generation {
+            Some(generation) => running.insert(agent_id, generation),
+            None => running.remove(&agent_id),
+        };
+    }
+}

@@ -1,0 +1,10 @@
+//! The host as a whole, with real processes: host, shims, reference agents. Only the control plane is the tests' own: a
+//! small one, which speaks the protocol, keeps what it is told, and can go away, repeat itself, refuse and lie.
+
+mod asks;
+mod commands;
+mod ends;
+mod faults;
+mod joining;
+mod support;
+mod turns;

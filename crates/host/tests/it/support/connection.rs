@@ -1,0 +1,219 @@
+//! What the control plane says on a connection: `POST /gateway/join`, and the WebSocket.
+
+use std::sync::{Arc, Mutex};
+
+use futures::{SinkExt, StreamExt};
+use muster_protocol::{
+    FromHost, Happening, ToHost,
+    frame::Welcome,
+    join::{Join, Joined},
+    plan::{Given, Wanted},
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::Notify,
+    time::{Duration, timeout},
+};
+use tokio_tungstenite::{
+    WebSocketStream, accept_hdr_async,
+    tungstenite::{
+        Message,
+        handshake::server::{ErrorResponse, Request, Response},
+    },
+};
+
+use super::State;
+
+type Shared = Arc<Mutex<State>>;
+
+pub async fn serve(client: TcpStream, state: Shared, changed: Arc<Notify>) {
+    if !state.lock().unwrap().is_online {
+        return;
+    }
+    let mut start = [0; 4];
+    client.peek(&mut start).await.unwrap_or_default();
+    if &start == b"POST" {
+        join(client, &state).await;
+    } else {
+        gateway(client, &state, &changed).await;
+    }
+    changed.notify_waiters();
+}
+
+async fn join(mut client: TcpStream, state: &Shared) {
+    let mut bytes = Vec::new();
+    let (head, body) = loop {
+        let mut more = [0; 4096];
+        let count = client.read(&mut more).await.unwrap();
+        bytes.extend_from_slice(&more[..count]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                break (head.to_owned(), body.to_owned());
+            }
+        }
+    };
+    let (status, kind, answer) = {
+        let mut state = state.lock().unwrap();
+        let bearer = head.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).unwrap_or_default();
+        let request: Join = serde_json::from_str(&body).unwrap();
+        let host = (request.host_token.expose().to_owned(), request.machine.id);
+        let is_again = state.host.as_ref() == Some(&host);
+        if !state.tokens.contains(bearer) || (state.host.is_some() && !is_again) {
+            let problem = json!({ "title": "Token used", "detail": "The token was used by another machine.", "code": "X" });
+            (409, "application/problem+json", problem)
+        } else {
+            state.host = Some(host);
+            let joined = Joined { organization_id: 1, server_id: 2, server_name: "tests".to_owned() };
+            (200, "application/json", serde_json::to_value(joined).unwrap())
+        }
+    };
+    if std::mem::take(&mut state.lock().unwrap().loses_responses) {
+        return;
+    }
+    let answer = answer.to_string();
+    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+    client.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
+}
+
+async fn gateway(client: TcpStream, state: &Shared, changed: &Notify) {
+    let token = state.lock().unwrap().host.as_ref().map(|(token, _)| format!("Bearer {token}"));
+    #[expect(clippy::result_large_err, reason = "the library's own type")]
+    let check = |request: &Request, response: Response| {
+        let shown = request.headers().get("authorization").and_then(|value| value.to_str().ok());
+        if shown.is_some() && shown == token.as_deref() {
+            return Ok(response);
+        }
+        let mut refused = ErrorResponse::new(Some(json!({ "detail": "Unknown token." }).to_string()));
+        *refused.status_mut() = http::StatusCode::UNAUTHORIZED;
+        Err(refused)
+    };
+    let Ok(mut socket) = accept_hdr_async(client, check).await else { return };
+    let Some(FromHost::Hello(hello)) = hear(&mut socket).await else { return };
+    let refuses = state.lock().unwrap().refuses;
+    if let Some((code, retry_after)) = refuses {
+        let reason = "The test says so.".to_owned();
+        say(&mut socket, &ToHost::Refused { code, reason, retry_after }).await;
+        state.lock().unwrap().hellos.push(hello);
+        return;
+    }
+    let (welcome, epoch) = {
+        let mut state = state.lock().unwrap();
+        state.epoch += 1;
+        state.received = hello.commands;
+        state.hellos.push(hello);
+        let welcome = Welcome {
+            version: 1,
+            epoch: state.epoch,
+            events: state.events.len() as i64,
+            window: state.window,
+            time: now(),
+            agents: state.wanted.clone(),
+        };
+        (welcome, state.epoch)
+    };
+    say(&mut socket, &ToHost::Welcome(welcome)).await;
+    changed.notify_waiters();
+    talk(&mut socket, state, changed, epoch).await;
+}
+
+async fn talk(socket: &mut WebSocketStream<TcpStream>, state: &Shared, changed: &Notify, epoch: i64) {
+    let mut sent = state.lock().unwrap().received;
+    let mut acknowledged = 0;
+    loop {
+        let (orders, ack) = {
+            let state = state.lock().unwrap();
+            if !state.is_online || state.epoch != epoch {
+                return;
+            }
+            let orders: Vec<_> = state.orders.iter().filter(|order| order.seq > sent).cloned().collect();
+            let orders: Vec<_> = orders.iter().flat_map(|order| vec![order.clone(); state.times]).collect();
+            let last = state.events.len() as i64;
+            (orders, Some(last).filter(|last| state.acknowledges && *last > acknowledged))
+        };
+        for order in orders {
+            sent = order.seq;
+            say(socket, &ToHost::Command(order)).await;
+        }
+        if let Some(through) = ack {
+            acknowledged = through;
+            say(socket, &ToHost::Ack { through }).await;
+        }
+        let frame = match timeout(Duration::from_millis(10), socket.next()).await {
+            Err(_) => continue,
+            Ok(Some(Ok(Message::Text(text)))) => serde_json::from_str(&text).unwrap(),
+            Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return,
+            Ok(Some(Ok(_))) => continue,
+        };
+        let answer = heard(&mut state.lock().unwrap(), frame);
+        changed.notify_waiters();
+        if let Some(answer) = answer {
+            say(socket, &answer).await;
+        }
+    }
+}
+
+fn heard(state: &mut State, frame: FromHost) -> Option<ToHost> {
+    match frame {
+        FromHost::Hello(_) => panic!("a second HELLO"),
+        FromHost::Received { through } => state.received = state.received.max(through),
+        FromHost::Event(event) => {
+            let last = state.events.len() as i64;
+            assert!(event.seq <= last + 1, "event {} comes after {last}", event.seq);
+            if event.seq <= last {
+                state.repeated += 1;
+                let known = &state.events[event.seq as usize - 1];
+                assert_eq!(known, &event, "a number stands for one event");
+            } else {
+                state.events.push(event);
+            }
+        }
+        FromHost::Delta(delta) => state.deltas.push(delta),
+        FromHost::Load(load) => state.loads.push(load),
+        FromHost::Ask { id, agent_id, wanted, .. } => {
+            let given = given(state, agent_id, wanted);
+            let refused = || Given::Refused { reason: "There is no such thing.".to_owned() };
+            return Some(ToHost::Told { id, given: given.unwrap_or_else(refused) });
+        }
+    }
+    None
+}
+
+fn given(state: &mut State, agent_id: i64, wanted: Wanted) -> Option<Given> {
+    Some(match wanted {
+        Wanted::Launch => {
+            state.asked_plans += 1;
+            Given::Launch(Box::new(state.plans.get(&agent_id)?.clone()))
+        }
+        Wanted::Turn { turn_id } => {
+            let mut plan = state.turns.get(&turn_id)?.clone();
+            plan.session = state.happenings(agent_id).filter_map(|what| match what {
+                Happening::Session { conversation_id, session } if *conversation_id == plan.conversation_id => {
+                    Some(session.clone())
+                }
+                _ => None,
+            }).last();
+            Given::Turn(plan)
+        }
+        Wanted::Answer { approval_id } => Given::Answer(state.answers.get(&approval_id)?.clone()),
+    })
+}
+
+async fn hear(socket: &mut WebSocketStream<TcpStream>) -> Option<FromHost> {
+    match socket.next().await {
+        Some(Ok(Message::Text(text))) => Some(serde_json::from_str(&text).unwrap()),
+        _ => None,
+    }
+}
+
+async fn say(socket: &mut WebSocketStream<TcpStream>, frame: &ToHost) {
+    // The host may have gone.
+    let _ = socket.send(Message::text(serde_json::to_string(frame).unwrap())).await;
+}
+
+fn now() -> i64 {
+    i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap()
+}

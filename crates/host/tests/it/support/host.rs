@@ -1,0 +1,133 @@
+//! A host as a process, in a folder of its own. What it has started is ended with it.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use muster_shim::record::Record;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::Plane;
+
+/// A host that has joined.
+pub struct Host {
+    dir: TempDir,
+    child: Option<Child>,
+    options: Vec<String>,
+}
+
+/// The program with the host, the shim and the reference agent.
+pub fn program() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    own.parent().unwrap().parent().unwrap().join("examples/muster")
+}
+
+impl Host {
+    /// A folder without a host.
+    pub fn empty() -> Self {
+        Self { dir: TempDir::new().unwrap(), child: None, options: Vec::new() }
+    }
+
+    /// A host that has joined, and runs with these options.
+    pub fn start(plane: &Plane, options: &[&str]) -> Self {
+        let mut host = Self::empty();
+        host.options = ["--isolation", "none", "--grace-ms", "500"].into_iter().chain(options.iter().copied()).map(str::to_owned).collect();
+        let url = plane.lock().url.clone();
+        let token = plane.token();
+        let joined = std::thread::scope(|scope| scope.spawn(|| host.join(&url, &token)).join().unwrap());
+        assert!(joined.status.success(), "{joined:?}");
+        host.run();
+        host
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("host")
+    }
+
+    pub fn join(&self, url: &str, token: &str) -> Output {
+        let mut command = Command::new(program());
+        command.args(["host", "join", "--url", url, "--dir"]).arg(self.path());
+        command.env("MUSTER_HOST_TOKEN", token).output().unwrap()
+    }
+
+    pub fn command(&self, word: &str) -> Command {
+        let mut command = Command::new(program());
+        command.args(["host", word, "--dir"]).arg(self.path());
+        command
+    }
+
+    /// Starts the process.
+    pub fn run(&mut self) {
+        let log = File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
+        let mut command = self.command("run");
+        command.args(&self.options).env("RUST_LOG", "debug,hyper=info").stdin(Stdio::null()).stderr(log);
+        command.env("CANARY", "not for agents");
+        self.child = Some(command.spawn().unwrap());
+    }
+
+    /// Ends the process at once.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Asks the process to end.
+    pub fn terminate(&mut self) -> std::process::ExitStatus {
+        let mut child = self.child.take().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        child.wait().unwrap()
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
+    pub fn launch(&self, agent_id: i64, generation: i64) -> PathBuf {
+        self.path().join(format!("agents/{agent_id}/{generation}"))
+    }
+
+    /// Who a launch's processes are.
+    pub fn record(&self, agent_id: i64, generation: i64) -> Record {
+        Record::read(&self.launch(agent_id, generation)).unwrap()
+    }
+
+    pub fn home(&self, agent_id: i64) -> PathBuf {
+        self.path().join(format!("agents/{agent_id}/home"))
+    }
+}
+
+/// Ends a process at once.
+pub fn kill(pid: i32) {
+    let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.kill();
+        for record in records(&self.path().join("agents")) {
+            if record.is_alive() {
+                kill(record.shim.pid);
+                kill(record.agent.pid);
+            }
+        }
+        if std::thread::panicking() {
+            let log = self.log();
+            let end: Vec<&str> = log.lines().rev().take(60).collect();
+            eprintln!("the end of the host's log:");
+            for line in end.iter().rev() {
+                eprintln!("{line}");
+            }
+        }
+    }
+}
+
+fn records(agents: &Path) -> Vec<Record> {
+    let folders = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    folders(agents).flat_map(|agent| folders(&agent).collect::<Vec<_>>()).filter_map(|launch| Record::read(&launch).ok()).collect()
+}

@@ -1,0 +1,300 @@
+//! A small control plane: what it holds, and what tests tell it to do.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use muster_protocol::{
+    Command, Event, Happening,
+    command::Order,
+    event::{Asked, Content, Message, Request, TurnEnd},
+    frame::{Delta, Hello, Load, RefusedCode, Running},
+    plan::{Answer, Decision, LaunchPlan, Part, TurnPlan},
+};
+use tokio::{net::TcpListener, sync::Notify, task::JoinSet, time::timeout};
+
+use super::connection;
+
+/// How long a condition may take to come true.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// What the control plane holds.
+#[derive(Default)]
+pub struct State {
+    pub url: String,
+    /// Provisioning tokens that may be used.
+    pub tokens: BTreeSet<String>,
+    /// The host's token, and its machine.
+    pub host: Option<(String, String)>,
+    pub orders: Vec<Order>,
+    pub received: i64,
+    pub events: Vec<Event>,
+    /// Events that came more than once.
+    pub repeated: usize,
+    pub deltas: Vec<Delta>,
+    pub loads: Vec<Load>,
+    pub hellos: Vec<Hello>,
+    pub plans: BTreeMap<i64, LaunchPlan>,
+    pub asked_plans: usize,
+    pub turns: BTreeMap<i64, TurnPlan>,
+    pub answers: BTreeMap<i64, Answer>,
+    pub wanted: Vec<Running>,
+    pub window: u32,
+    pub epoch: i64,
+    /// Connections are accepted.
+    pub is_online: bool,
+    /// Events are acknowledged.
+    pub acknowledges: bool,
+    /// Each command is sent this often.
+    pub times: usize,
+    pub refuses: Option<(RefusedCode, Option<i64>)>,
+    /// Joining is stored, but its response is lost.
+    pub loses_responses: bool,
+    pub next: i64,
+}
+
+/// The control plane.
+#[derive(Clone)]
+pub struct Plane {
+    pub state: Arc<Mutex<State>>,
+    /// Something has changed.
+    pub changed: Arc<Notify>,
+    _tasks: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl Plane {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let state = State {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            window: 1024 * 1024,
+            is_online: true,
+            acknowledges: true,
+            times: 1,
+            next: 100,
+            ..State::default()
+        };
+        let plane =
+            Self { state: Arc::new(Mutex::new(state)), changed: Arc::default(), _tasks: Arc::default() };
+        let (serving, tasks) = (plane.clone_state(), Arc::clone(&plane._tasks));
+        tasks.lock().unwrap().spawn(async move {
+            let mut clients = JoinSet::new();
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                clients.spawn(connection::serve(client, Arc::clone(&serving.0), Arc::clone(&serving.1)));
+                while clients.try_join_next().is_some() {}
+            }
+        });
+        plane
+    }
+
+    fn clone_state(&self) -> (Arc<Mutex<State>>, Arc<Notify>) {
+        (Arc::clone(&self.state), Arc::clone(&self.changed))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Changes something, and lets the connections see it.
+    pub fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_waiters();
+    }
+
+    /// A provisioning token.
+    pub fn token(&self) -> String {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).unwrap();
+        let token = muster_protocol::token::of_secret(muster_protocol::token::PROVISIONING, &mut secret);
+        self.lock().tokens.insert(token.expose().to_owned());
+        token.expose().to_owned()
+    }
+
+    /// Sends a command, and answers its id.
+    pub fn order(&self, agent_id: i64, generation: i64, command: Command) -> i64 {
+        let mut id = 0;
+        self.set(|state| {
+            state.next += 1;
+            id = state.next;
+            let seq = state.orders.len() as i64 + 1;
+            state.orders.push(Order { seq, id, agent_id, generation, deadline: 0, command });
+        });
+        id
+    }
+
+    /// Launches the reference agent, and waits until it runs.
+    pub async fn launch(&self, agent_id: i64, generation: i64) {
+        self.begin(agent_id, generation, "muster/agent");
+        self.wait("it runs", |state| state.started(agent_id, generation).then_some(())).await;
+    }
+
+    /// Launches an image.
+    pub fn begin(&self, agent_id: i64, generation: i64, image: &str) {
+        self.set(|state| {
+            state.plans.entry(agent_id).or_default().image = image.to_owned();
+            state.wanted.retain(|wanted| wanted.agent_id != agent_id);
+            state.wanted.push(Running { agent_id, generation });
+        });
+        self.order(agent_id, generation, Command::Launch);
+    }
+
+    /// Gives a turn, and answers it.
+    pub fn turn(&self, agent_id: i64, generation: i64, conversation_id: i64, text: &str) -> i64 {
+        let turn_id = self.plan_turn(conversation_id, text);
+        self.order(agent_id, generation, Command::Turn { turn_id });
+        turn_id
+    }
+
+    pub fn plan_turn(&self, conversation_id: i64, text: &str) -> i64 {
+        let prompt = vec![Part::Text { author: None, text: text.to_owned() }];
+        let mut turn_id = 0;
+        self.set(|state| {
+            state.next += 1;
+            turn_id = state.next;
+            state.turns.insert(turn_id, TurnPlan { conversation_id, session: None, prompt });
+        });
+        turn_id
+    }
+
+    /// Gives a turn, and waits for its end.
+    pub async fn say(&self, agent_id: i64, generation: i64, conversation_id: i64, text: &str) -> TurnEnd {
+        let turn_id = self.turn(agent_id, generation, conversation_id, text);
+        self.end_of(turn_id).await
+    }
+
+    pub async fn end_of(&self, turn_id: i64) -> TurnEnd {
+        self.wait(&format!("turn {turn_id} ends"), |state| state.end_of(turn_id)).await
+    }
+
+    /// Decides, as a person.
+    pub fn answer(&self, agent_id: i64, generation: i64, request: &str, decision: Decision) -> i64 {
+        let mut approval_id = 0;
+        self.set(|state| {
+            state.next += 1;
+            approval_id = state.next;
+            let by = Some("Ada".to_owned());
+            state.answers.insert(approval_id, Answer { request: request.to_owned(), decision, by });
+        });
+        self.order(agent_id, generation, Command::Answer { approval_id });
+        approval_id
+    }
+
+    /// Waits until something is so.
+    pub async fn wait<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
+        let waiting = async {
+            loop {
+                let changed = self.changed.notified();
+                if let Some(found) = look(&self.lock()) {
+                    return found;
+                }
+                // What happens in between is seen at the next look.
+                let _ = timeout(Duration::from_millis(20), changed).await;
+            }
+        };
+        match timeout(PATIENCE, waiting).await {
+            Ok(found) => found,
+            Err(_) => {
+                let state = self.lock();
+                let events: Vec<_> = state.events.iter().rev().take(20).rev().collect();
+                panic!("{what}: this did not happen. The last events: {events:#?}");
+            }
+        }
+    }
+}
+
+impl State {
+    pub fn happenings(&self, agent_id: i64) -> impl Iterator<Item = &Happening> {
+        self.events.iter().filter(move |event| event.agent_id == agent_id).map(|event| &event.what)
+    }
+
+    pub fn started(&self, agent_id: i64, generation: i64) -> bool {
+        let mut events = self.events.iter();
+        events.any(|event| {
+            event.agent_id == agent_id
+                && event.generation == generation
+                && matches!(event.what, Happening::Started { .. })
+        })
+    }
+
+    pub fn ended(&self, agent_id: i64, generation: i64) -> Option<Happening> {
+        let mut events = self.events.iter();
+        let found = events.find(|event| {
+            event.agent_id == agent_id
+                && event.generation == generation
+                && matches!(event.what, Happening::Ended { .. })
+        });
+        found.map(|event| event.what.clone())
+    }
+
+    pub fn end_of(&self, turn_id: i64) -> Option<TurnEnd> {
+        self.events.iter().find_map(|event| match &event.what {
+            Happening::TurnEnded(end) if end.turn_id == turn_id => Some(end.clone()),
+            _ => None,
+        })
+    }
+
+    pub fn messages(&self, conversation_id: i64) -> Vec<Message> {
+        let messages = self.events.iter().filter_map(|event| match &event.what {
+            Happening::Message(message) if message.conversation_id == conversation_id => Some(message.clone()),
+            _ => None,
+        });
+        messages.collect()
+    }
+
+    /// The texts of a turn.
+    pub fn texts(&self, turn_id: i64) -> Vec<String> {
+        let texts = self.events.iter().filter_map(|event| match &event.what {
+            Happening::Message(message) if message.turn_id == Some(turn_id) => text(message),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    pub fn asked(&self, conversation_id: i64) -> Vec<Request> {
+        let asked = self.events.iter().filter_map(|event| match &event.what {
+            Happening::Asked(request) if request.conversation_id == conversation_id => Some(request.clone()),
+            _ => None,
+        });
+        asked.collect()
+    }
+
+    /// Holds whatever happens: numbers without gaps, keys that are unique, each turn ended once, and started before.
+    pub fn check(&self) {
+        for (at, event) in self.events.iter().enumerate() {
+            assert_eq!(event.seq, at as i64 + 1, "events have no gaps");
+        }
+        let mut keys = BTreeSet::new();
+        let (mut started, mut ended) = (BTreeSet::new(), BTreeSet::new());
+        for event in &self.events {
+            match &event.what {
+                Happening::Message(message) => {
+                    assert!(keys.insert((event.agent_id, &message.key)), "twice: {message:?}");
+                }
+                Happening::TurnStarted { turn_id } => assert!(started.insert(*turn_id), "started twice: {turn_id}"),
+                Happening::TurnEnded(end) => {
+                    assert!(ended.insert(end.turn_id), "ended twice: {end:?}");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The text of a message, if it is one.
+pub fn text(message: &Message) -> Option<String> {
+    match &message.content {
+        Content::Text { text } => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// The title of a request for permission.
+pub fn action(request: &Request) -> &str {
+    match &request.asked {
+        Asked::Action { title, .. } => title,
+        Asked::Question { text, .. } => text,
+    }
+}

@@ -1,0 +1,54 @@
+//! Joining: a host exchanges its server's provisioning token for a token of its own, once.
+//!
+//! `POST /gateway/join` with `Authorization: Bearer mst_prov_…`. The host makes its own token and stores it before it
+//! sends it, so a lost response costs nothing: the same host can ask again. Errors are problem documents.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Secret;
+
+/// The path of the request.
+pub const PATH: &str = "/gateway/join";
+
+/// The request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Join {
+    /// The token that the host will use from now on: `mst_host_…`.
+    pub host_token: Secret,
+    /// The machine.
+    pub machine: Machine,
+}
+
+/// A host's machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Machine {
+    /// Identifies the host's folder: random, made when it joined.
+    pub id: String,
+    /// The machine's name.
+    pub hostname: String,
+    /// The operating system, such as `linux`.
+    pub os: String,
+    /// The processor's architecture, such as `x86_64`.
+    pub arch: String,
+    /// The number of processors.
+    pub cpu_cores: i64,
+    /// The memory, in MiB.
+    pub memory_mb: i64,
+    /// The size of the disk that holds the host's folder, in MiB.
+    pub disk_mb: i64,
+    /// The version of the host's program.
+    pub version: String,
+}
+
+/// The response: whom the host serves now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Joined {
+    /// The organization.
+    pub organization_id: i64,
+    /// The server.
+    pub server_id: i64,
+    /// The server's name.
+    pub server_name: String,
+}

@@ -1,0 +1,224 @@
+//! What a host asks for just before it acts. The answers hold secrets: a host keeps them in memory alone.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Secret;
+
+/// A host's question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Wanted {
+    /// How to launch the agent, and what its sessions get.
+    Launch,
+    /// What to say in this turn.
+    Turn {
+        /// The turn.
+        turn_id: i64,
+    },
+    /// What was decided.
+    Answer {
+        /// The approval.
+        approval_id: i64,
+    },
+}
+
+/// The control plane's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Given {
+    /// To [`Wanted::Launch`].
+    Launch(Box<LaunchPlan>),
+    /// To [`Wanted::Turn`].
+    Turn(TurnPlan),
+    /// To [`Wanted::Answer`].
+    Answer(Answer),
+    /// The host may not have it, or it no longer exists.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Everything an agent is launched with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LaunchPlan {
+    /// The agent's name.
+    pub name: String,
+    /// The image's reference. A host that runs plain processes looks it up in its operator's list.
+    pub image: String,
+    /// The agent's revision, of which this is the launch.
+    pub revision: i64,
+    /// What the agent is told at the beginning of each session: its role, how it answers, what it must ask.
+    pub instructions: String,
+    /// The model to use, if one is chosen.
+    pub model: Option<String>,
+    /// Access to the model, if the agent has its own.
+    pub model_access: Option<ModelAccess>,
+    /// The environment, from the assigned credentials.
+    pub environment: Vec<Variable>,
+    /// The assigned skills.
+    pub skills: Vec<Skill>,
+    /// The assigned MCP servers.
+    pub mcp_servers: Vec<McpServer>,
+    /// The limits of its processes.
+    pub limits: Limits,
+}
+
+/// Access to a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelAccess {
+    /// The provider, such as `anthropic` or `openai`.
+    pub provider: String,
+    /// Where its interface is, unless it is the provider's own.
+    pub base_url: Option<String>,
+    /// The key.
+    pub key: Secret,
+}
+
+/// A variable of the environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Variable {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: Secret,
+}
+
+/// A skill: a file that the agent finds in its folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Skill {
+    /// The name.
+    pub name: String,
+    /// When to use it.
+    pub description: Option<String>,
+    /// The text, in markdown.
+    pub content: String,
+    /// The version.
+    pub version: i64,
+}
+
+/// An MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpServer {
+    /// The name.
+    pub name: String,
+    /// How to reach it.
+    pub transport: McpTransport,
+}
+
+/// How to reach an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum McpTransport {
+    /// A program that the agent starts.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its environment.
+        environment: Vec<Variable>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// The address.
+        url: String,
+        /// Headers of each request.
+        headers: Vec<Variable>,
+    },
+    /// Server-sent events, as before 2025.
+    Sse {
+        /// The address.
+        url: String,
+        /// Headers of each request.
+        headers: Vec<Variable>,
+    },
+}
+
+/// Limits of an agent's processes; null is the host's own limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Limits {
+    /// Memory, in MiB.
+    pub memory_mb: Option<i64>,
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// How long it may take to start, in seconds.
+    pub start_seconds: Option<i64>,
+}
+
+/// What to say in a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnPlan {
+    /// The conversation.
+    pub conversation_id: i64,
+    /// The session to resume; without one, a new session begins.
+    pub session: Option<String>,
+    /// The messages, oldest first.
+    pub prompt: Vec<Part>,
+}
+
+/// A part of what is said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Part {
+    /// Text.
+    Text {
+        /// Who says it.
+        author: Option<String>,
+        /// The text.
+        text: String,
+    },
+    /// A file. Its bytes are given up to 512 KiB in all; a larger one is named only.
+    File {
+        /// The name.
+        filename: String,
+        /// The type.
+        mime_type: String,
+        /// The size, in bytes.
+        size_bytes: i64,
+        /// The bytes, in base64.
+        base64: Option<String>,
+    },
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// The request that it answers.
+    pub request: String,
+    /// The decision.
+    pub decision: Decision,
+    /// Who decided, for the agent to read.
+    pub by: Option<String>,
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Decision {
+    /// The action may be done.
+    Approved {
+        /// What the person said about it.
+        comment: Option<String>,
+    },
+    /// It may not.
+    Denied {
+        /// What the person said about it.
+        comment: Option<String>,
+    },
+    /// The question is answered.
+    Answered {
+        /// The ids of the chosen options.
+        options: Vec<String>,
+        /// Text.
+        text: Option<String>,
+    },
+    /// Nobody will answer: it was dismissed, or nobody answered in time.
+    Closed {
+        /// Why, in words.
+        reason: String,
+    },
+}

@@ -1,0 +1,332 @@
+//! The command line, both ways: the host writes it, the shim reads it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt::{self, Display, Formatter},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use crate::{folder::is_plain, isolate::Sandbox};
+
+/// What the program understands.
+pub const USAGE: &str = "\
+Usage:
+  muster-shim run --dir DIR --generation N [OPTIONS] -- PROGRAM [ARGS]
+      Starts PROGRAM and a shim that owns its pipes, and returns when DIR/socket answers. PROGRAM gets this
+      environment as it is.
+        --spool-bytes N   lines that nobody has taken yet: the agent waits beyond that (default 64 MiB)
+        --line-bytes N    the longest line; a longer one ends the agent (default 4 MiB)
+        --cwd DIR         where PROGRAM runs (default: here)
+      and those of exec.
+  muster-shim exec [OPTIONS] -- PROGRAM [ARGS]
+      Sets limits, and becomes PROGRAM.
+        --nofile N, --nproc N, --core N, --memory N, --cpu-seconds N, --file-bytes N
+                          limits of the process; --nproc counts all processes of the user, --core is 0 if not given
+        --isolate bwrap   in a sandbox of bubblewrap: it sees the system read-only, and what follows
+        --bind PATH       with --isolate: a path that it may write; may be repeated
+        --ro-bind PATH    with --isolate: a path that it may read; may be repeated
+  muster-shim connect SOCKET
+  muster-shim mcp SOCKET
+      Copies stdin to the socket and the socket to stdout, until either ends.
+  muster-shim isolation
+      Says how agents can be isolated on this machine.";
+
+/// The default bound of the spool.
+pub const SPOOL_BYTES: u64 = 64 << 20;
+/// The default bound of a line.
+pub const LINE_BYTES: usize = 4 << 20;
+
+/// A launch of an agent: what `muster-shim run` is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The launch's own folder. It is made if it is missing.
+    pub dir: PathBuf,
+    /// The launch.
+    pub generation: u64,
+    /// How many bytes of lines may wait for the host before the agent waits.
+    pub spool_bytes: u64,
+    /// The longest line, both ways.
+    pub line_bytes: usize,
+    /// Where the agent runs; `None`: where the shim was started.
+    pub cwd: Option<PathBuf>,
+    /// What is started, and how.
+    pub step: Step,
+}
+
+/// A program with its limits: what `muster-shim exec` is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Limits of the process.
+    pub limits: Limits,
+    /// The sandbox, if it runs in one.
+    pub sandbox: Option<Sandbox>,
+    /// Die with this process, which must be the parent.
+    pub parent: Option<i32>,
+    /// A file that gets the reason if the program can't be started.
+    pub failed: Option<PathBuf>,
+    /// The program: a path, or a name on the PATH.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+}
+
+/// Limits of a process. What is `None` stays as it is; what is more than the process may have becomes what it may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Open files.
+    pub nofile: Option<u64>,
+    /// Processes and threads of its user, all together.
+    pub nproc: Option<u64>,
+    /// Bytes of a core dump; `None` is 0: a dump has the agent's secrets in it.
+    pub core: Option<u64>,
+    /// Bytes of address space. Node, Bun and Go reserve far more than they use.
+    pub memory: Option<u64>,
+    /// Seconds of processor time of one process.
+    pub cpu_seconds: Option<u64>,
+    /// Bytes of one file that it writes.
+    pub file_bytes: Option<u64>,
+}
+
+/// What the program is asked to do.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Run(Launch),
+    /// What `run` starts: the shim itself.
+    Serve(Launch),
+    Exec(Step),
+    Relay(PathBuf),
+    Isolation,
+    Help,
+}
+
+/// An argument that makes no sense.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wrong(String);
+
+impl std::error::Error for Wrong {}
+
+impl Display for Wrong {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl Launch {
+    /// A launch with the default bounds.
+    pub fn new(dir: impl Into<PathBuf>, generation: u64, program: impl Into<OsString>) -> Self {
+        let step = Step { program: program.into(), ..Step::default() };
+        let (spool_bytes, line_bytes) = (SPOOL_BYTES, LINE_BYTES);
+        Self { dir: dir.into(), generation, spool_bytes, line_bytes, cwd: None, step }
+    }
+
+    /// The arguments after `run` that say this.
+    pub fn to_args(&self) -> Vec<OsString> {
+        let mut args = vec!["--dir".into(), self.dir.clone().into()];
+        args.extend(["--generation".into(), self.generation.to_string().into()]);
+        args.extend(["--spool-bytes".into(), self.spool_bytes.to_string().into()]);
+        args.extend(["--line-bytes".into(), self.line_bytes.to_string().into()]);
+        if let Some(cwd) = &self.cwd {
+            args.extend(["--cwd".into(), cwd.clone().into()]);
+        }
+        args.extend(self.step.to_args());
+        args
+    }
+}
+
+impl Step {
+    /// The arguments after `exec` that say this.
+    pub fn to_args(&self) -> Vec<OsString> {
+        let mut args: Vec<OsString> = Vec::new();
+        let Limits { nofile, nproc, core, memory, cpu_seconds, file_bytes } = self.limits;
+        let limits = [
+            ("--nofile", nofile),
+            ("--nproc", nproc),
+            ("--core", core),
+            ("--memory", memory),
+            ("--cpu-seconds", cpu_seconds),
+            ("--file-bytes", file_bytes),
+        ];
+        for (name, limit) in limits {
+            args.extend(limit.into_iter().flat_map(|limit| [name.into(), limit.to_string().into()]));
+        }
+        if let Some(parent) = self.parent {
+            args.extend(["--parent".into(), parent.to_string().into()]);
+        }
+        if let Some(failed) = &self.failed {
+            args.extend(["--failed".into(), failed.clone().into()]);
+        }
+        if let Some(sandbox) = &self.sandbox {
+            args.extend(["--isolate".into(), "bwrap".into()]);
+            args.extend(sandbox.writable.iter().flat_map(|path| ["--bind".into(), path.clone().into()]));
+            args.extend(sandbox.readable.iter().flat_map(|path| ["--ro-bind".into(), path.clone().into()]));
+        }
+        args.push("--".into());
+        args.push(self.program.clone());
+        args.extend(self.args.iter().cloned());
+        args
+    }
+}
+
+impl Order {
+    pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, Wrong> {
+        let mut args = args.into_iter();
+        let verb = args.next().unwrap_or_default();
+        let order = match verb.to_str() {
+            Some("run") => Self::Run(launch(&mut args)?),
+            Some("serve") => Self::Serve(launch(&mut args)?),
+            Some("exec") => {
+                let mut step = Step::default();
+                options(&mut args, |name, value| step_option(&mut step, name, value))?;
+                Self::Exec(program(step, &mut args)?)
+            }
+            Some(name @ ("connect" | "mcp")) => {
+                let socket = args.next().ok_or_else(|| Wrong(format!("{name} needs the path of a socket")))?;
+                Self::Relay(socket.into())
+            }
+            Some("isolation") => Self::Isolation,
+            Some("help" | "--help" | "-h") => Self::Help,
+            Some("") => return Err(Wrong("a command is missing".to_owned())),
+            _ => return Err(Wrong(format!("there is no command {}", verb.display()))),
+        };
+        match args.next() {
+            Some(more) => Err(Wrong(format!("{} is one argument too many", more.display()))),
+            None => Ok(order),
+        }
+    }
+}
+
+/// Reads `--name value` up to `--`. `take` says whether it knows the name.
+fn options(
+    args: &mut impl Iterator<Item = OsString>,
+    mut take: impl FnMut(&str, &OsStr) -> Result<bool, Wrong>,
+) -> Result<(), Wrong> {
+    loop {
+        let name = args.next().ok_or_else(|| Wrong("-- and a program are missing".to_owned()))?;
+        if name == "--" {
+            return Ok(());
+        }
+        let unknown = || Wrong(format!("there is no option {} (the program comes after --)", name.display()));
+        let text = name.to_str().filter(|name| name.starts_with("--")).ok_or_else(unknown)?;
+        let value = args.next().ok_or_else(|| Wrong(format!("{text} needs a value")))?;
+        if !take(text, &value)? {
+            return Err(unknown());
+        }
+    }
+}
+
+fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, Wrong> {
+    let mut launch = Launch::new("", 0, "");
+    let mut generation = None;
+    options(args, |name, value| {
+        match name {
+            "--dir" => launch.dir = path(name, value)?,
+            "--generation" => generation = Some(number(name, value)?),
+            "--spool-bytes" => launch.spool_bytes = number(name, value)?,
+            "--line-bytes" => launch.line_bytes = number(name, value)?,
+            "--cwd" => launch.cwd = Some(path(name, value)?),
+            _ => return step_option(&mut launch.step, name, value),
+        }
+        Ok(true)
+    })?;
+    launch.generation = generation.ok_or_else(|| Wrong("--generation is missing".to_owned()))?;
+    if launch.dir.as_os_str().is_empty() {
+        return Err(Wrong("--dir is missing".to_owned()));
+    }
+    if launch.line_bytes == 0 || launch.line_bytes > 1 << 30 {
+        return Err(Wrong("--line-bytes must be from 1 to 1073741824".to_owned()));
+    }
+    if launch.spool_bytes < 64 << 10 {
+        return Err(Wrong("--spool-bytes must be at least 65536".to_owned()));
+    }
+    launch.step = program(launch.step, args)?;
+    Ok(launch)
+}
+
+fn step_option(step: &mut Step, name: &str, value: &OsStr) -> Result<bool, Wrong> {
+    let limits = &mut step.limits;
+    match name {
+        "--nofile" => limits.nofile = Some(number(name, value)?),
+        "--nproc" => limits.nproc = Some(number(name, value)?),
+        "--core" => limits.core = Some(number(name, value)?),
+        "--memory" => limits.memory = Some(number(name, value)?),
+        "--cpu-seconds" => limits.cpu_seconds = Some(number(name, value)?),
+        "--file-bytes" => limits.file_bytes = Some(number(name, value)?),
+        "--parent" => step.parent = Some(number(name, value)?),
+        "--failed" => step.failed = Some(path(name, value)?),
+        "--isolate" if value == "bwrap" => step.sandbox = Some(Sandbox::default()),
+        "--isolate" => return Err(Wrong(format!("--isolate knows bwrap, and not {}", value.display()))),
+        "--bind" | "--ro-bind" => {
+            let Some(sandbox) = &mut step.sandbox else {
+                return Err(Wrong(format!("{name} needs --isolate bwrap before it")));
+            };
+            let list = if name == "--bind" { &mut sandbox.writable } else { &mut sandbox.readable };
+            list.push(path(name, value)?);
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn program(mut step: Step, args: &mut impl Iterator<Item = OsString>) -> Result<Step, Wrong> {
+    step.program = args.next().ok_or_else(|| Wrong("the program is missing after --".to_owned()))?;
+    step.args = args.collect();
+    Ok(step)
+}
+
+fn number<T: FromStr>(name: &str, value: &OsStr) -> Result<T, Wrong> {
+    let read = value.to_str().and_then(|value| value.parse().ok());
+    read.ok_or_else(|| Wrong(format!("{name} needs a number, and {} is none", value.display())))
+}
+
+fn path(name: &str, value: &OsStr) -> Result<PathBuf, Wrong> {
+    let path = Path::new(value);
+    if value.is_empty() || !is_plain(path) {
+        return Err(Wrong(format!("{name} needs a path in one line")));
+    }
+    Ok(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_host_writes_is_what_the_shim_reads() {
+        let mut launch = Launch::new("/a b/c", 7, "agent");
+        launch.cwd = Some("/home".into());
+        launch.spool_bytes = 1 << 20;
+        launch.step.limits = Limits { nofile: Some(1024), core: Some(1), cpu_seconds: Some(60), ..Limits::default() };
+        launch.step.parent = Some(12);
+        launch.step.failed = Some("/a b/c/failed".into());
+        launch.step.args = vec!["--".into(), "--dir".into(), "x y".into()];
+        launch.step.sandbox =
+            Some(Sandbox { writable: vec!["/home".into()], readable: vec!["/opt/agent".into(), "/x".into()] });
+        let args = std::iter::once("run".into()).chain(launch.to_args());
+        assert!(matches!(Order::parse(args), Ok(Order::Run(read)) if read == launch));
+    }
+
+    #[test]
+    fn a_wrong_argument_says_what_is_wrong() {
+        let cases = [
+            ("", "a command is missing"),
+            ("fly", "there is no command fly"),
+            ("run --dir /a -- x", "--generation is missing"),
+            ("run --generation 1 -- x", "--dir is missing"),
+            ("run --dir /a --generation 1 x", "there is no option x"),
+            ("run --dir /a --generation one -- x", "--generation needs a number, and one is none"),
+            ("run --dir /a --generation 1 --spool-bytes 1 -- x", "--spool-bytes must be at least 65536"),
+            ("run --dir /a --generation 1 --", "the program is missing"),
+            ("run --dir /a --generation 1", "-- and a program are missing"),
+            ("exec --bind /a -- x", "--bind needs --isolate bwrap before it"),
+            ("exec --isolate jail -- x", "--isolate knows bwrap, and not jail"),
+            ("exec --nofile", "--nofile needs a value"),
+            ("connect", "connect needs the path of a socket"),
+            ("mcp a b", "b is one argument too many"),
+        ];
+        for (line, says) in cases {
+            let error = Order::parse(line.split_whitespace().map(OsString::from)).unwrap_err().to_string();
+            assert!(error.starts_with(says), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A launch's folder: the names of its files, how they are written, and how its socket is reached.
+
+use std::{
+    fmt::Write as _,
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::about;
+
+/// Where clients connect.
+pub const SOCKET: &str = "socket";
+/// The folder of the agent's lines that are not trimmed.
+pub const SPOOL: &str = "spool";
+/// The end of the agent's stderr.
+pub const STDERR: &str = "stderr";
+/// What was in [`STDERR`] before.
+pub const STDERR_BEFORE: &str = "stderr.1";
+/// Who the shim and the agent are: [`crate::record::Record`].
+pub const RECORD: &str = "shim";
+/// How the agent ended: [`crate::record::Exit`].
+pub const EXIT: &str = "exit";
+/// Why the agent's program could not be started.
+pub const FAILED: &str = "failed";
+
+/// How much of the agent's stderr is given out, in bytes.
+pub const STDERR_BYTES: u64 = 256 << 10;
+
+/// The longest path of a socket, in bytes. Linux has 108 with the zero at the end, others 104.
+const LONGEST_PATH: usize = 103;
+
+/// A path of a socket that is short enough to connect to, for as long as the value lives.
+#[derive(Debug)]
+pub struct Address {
+    path: PathBuf,
+    _folder: Option<File>,
+}
+
+impl Address {
+    /// Finds a path to a socket that the kernel accepts. Where the socket's own is too long, it goes through an open
+    /// descriptor of its folder, which only Linux has.
+    pub fn of(socket: &Path) -> io::Result<Self> {
+        if socket.as_os_str().len() <= LONGEST_PATH {
+            return Ok(Self { path: socket.to_owned(), _folder: None });
+        }
+        let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no path of a socket"));
+        };
+        let open = File::open(folder).map_err(|error| about(folder.display(), error))?;
+        let through = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open)));
+        let path = through.join(name);
+        if !through.exists() || path.as_os_str().len() > LONGEST_PATH {
+            let why = format!(
+                "{}: a socket's path may have {LONGEST_PATH} bytes, and there is no /proc to shorten it: use a shorter folder",
+                socket.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(Self { path, _folder: Some(open) })
+    }
+
+    /// The path to connect to.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The end of the agent's stderr, at most [`STDERR_BYTES`]. Works whether the shim lives or not.
+pub fn stderr(dir: &Path) -> io::Result<Vec<u8>> {
+    let mut end = tail(&dir.join(STDERR), STDERR_BYTES)?;
+    let room = STDERR_BYTES - end.len() as u64;
+    if room > 0 {
+        let mut before = tail(&dir.join(STDERR_BEFORE), room)?;
+        before.append(&mut end);
+        end = before;
+    }
+    Ok(end)
+}
+
+/// The last bytes of a file; none if there is no file.
+fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(about(path.display(), error)),
+    };
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(most)))?;
+    let mut end = Vec::new();
+    file.take(most).read_to_end(&mut end)?;
+    Ok(end)
+}
+
+/// Writes a file of `key=value` lines as a whole: whoever reads it sees all of it or none, also after a crash of the
+/// machine.
+pub(crate) fn write_pairs(path: &Path, pairs: &[(&str, String)]) -> io::Result<()> {
+    let mut text = String::new();
+    for (key, value) in pairs {
+        let _ = writeln!(text, "{key}={value}");
+    }
+    let new = path.with_extension("new");
+    let mut file = File::create(&new).map_err(|error| about(new.display(), error))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| about(new.display(), error))?;
+    fs::rename(&new, path).map_err(|error| about(path.display(), error))?;
+    sync_folder(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| about(folder.display(), error))
+}
+
+/// A file of `key=value` lines.
+pub(crate) struct Pairs {
+    path: PathBuf,
+    text: String,
+}
+
+impl Pairs {
+    /// Reads at most 64 KiB.
+    pub(crate) fn read(path: PathBuf) -> io::Result<Self> {
+        let mut text = String::new();
+        let file = File::open(&path).map_err(|error| about(path.display(), error))?;
+        file.take(64 << 10).read_to_string(&mut text).map_err(|error| about(path.display(), error))?;
+        Ok(Self { path, text })
+    }
+
+    /// The text of a key.
+    pub(crate) fn text(&self, key: &str) -> io::Result<&str> {
+        let found = self.text.lines().find_map(|line| line.split_once('=').filter(|(name, _)| *name == key));
+        found.map(|(_, value)| value).ok_or_else(|| self.wrong(key))
+    }
+
+    /// The value of a key.
+    pub(crate) fn value<T: std::str::FromStr>(&self, key: &str) -> io::Result<T> {
+        self.text(key)?.parse().map_err(|_| self.wrong(key))
+    }
+
+    /// The value of a key that may be `-`.
+    pub(crate) fn maybe<T: std::str::FromStr>(&self, key: &str) -> io::Result<Option<T>> {
+        if self.text(key)? == "-" { Ok(None) } else { self.value(key).map(Some) }
+    }
+
+    fn wrong(&self, key: &str) -> io::Error {
+        let why = format!("{}: {key} is missing or makes no sense", self.path.display());
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    }
+}
+
+/// A name as it is written into a file of lines.
+pub(crate) fn one_line(text: &[u8], most: usize) -> String {
+    text[..text.len().min(most)].escape_ascii().to_string()
+}
+
+/// Whether a path can be a launch's folder: it has no newline and no zero in it.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    !path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b'\n' | 0))
+}

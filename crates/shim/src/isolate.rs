@@ -1,0 +1,165 @@
+//! How an agent that runs as a plain process is kept apart from the machine: the arguments of bubblewrap, and what is in
+//! force here, for `doctor`.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt::{self, Display, Formatter},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// What a sandboxed agent may see beside the system, which it sees read-only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// Paths that it may write: its home.
+    pub writable: Vec<PathBuf>,
+    /// Paths that it may read: its program, if that is not part of the system, and sockets that it may use.
+    pub readable: Vec<PathBuf>,
+}
+
+/// Folders of the system. Those that are missing are left out.
+const SYSTEM: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/run/systemd/resolve"];
+
+impl Sandbox {
+    /// The arguments of bubblewrap that run a program in this sandbox. It has its own processes, /tmp, /dev and IPC, no
+    /// capabilities, and dies with its parent. The network is the machine's.
+    pub fn arguments(&self, cwd: &Path, program: &OsStr, args: &[OsString]) -> Vec<OsString> {
+        let mut all: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&OsStr]| all.extend(words.iter().map(OsString::from));
+        for word in ["user", "pid", "ipc", "uts", "cgroup-try"] {
+            add(&[format!("--unshare-{word}").as_ref()]);
+        }
+        // The same session, so that signals for the agent's process group arrive.
+        add(&["--die-with-parent".as_ref(), "--cap-drop".as_ref(), "ALL".as_ref()]);
+        for folder in SYSTEM {
+            add(&["--ro-bind-try".as_ref(), folder.as_ref(), folder.as_ref()]);
+        }
+        add(&["--proc".as_ref(), "/proc".as_ref(), "--dev".as_ref(), "/dev".as_ref()]);
+        add(&["--tmpfs".as_ref(), "/tmp".as_ref()]);
+        // After /tmp: they may be in it.
+        for path in &self.readable {
+            add(&["--ro-bind".as_ref(), path.as_ref(), path.as_ref()]);
+        }
+        for path in &self.writable {
+            add(&["--bind".as_ref(), path.as_ref(), path.as_ref()]);
+        }
+        add(&["--chdir".as_ref(), cwd.as_ref(), "--".as_ref(), program]);
+        all.extend(args.iter().cloned());
+        all
+    }
+}
+
+/// How agents that run as plain processes are isolated on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Isolation {
+    /// Whether an agent dies with its shim, can't gain privileges, and all its processes are found when it ends.
+    pub linux: bool,
+    /// Whether there is bubblewrap.
+    pub bubblewrap: Bubblewrap,
+    /// Whether agents run as root, unless the host's operator changes that.
+    pub root: bool,
+}
+
+/// Whether there is bubblewrap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bubblewrap {
+    /// It works.
+    Works(PathBuf),
+    /// It is there, and can't make a sandbox.
+    Fails {
+        /// Where it is.
+        path: PathBuf,
+        /// What it says.
+        reason: String,
+    },
+    /// It is not on the PATH.
+    Absent,
+}
+
+/// Tries what there is.
+pub fn isolation() -> Isolation {
+    let bubblewrap = find("bwrap".as_ref()).map_or(Bubblewrap::Absent, |path| match tries(&path) {
+        Ok(()) => Bubblewrap::Works(path),
+        Err(reason) => Bubblewrap::Fails { path, reason },
+    });
+    Isolation { linux: cfg!(target_os = "linux"), bubblewrap, root: rustix::process::geteuid().is_root() }
+}
+
+/// Makes a sandbox as an agent gets it.
+fn tries(bwrap: &Path) -> Result<(), String> {
+    let args = Sandbox::default().arguments(Path::new("/"), "true".as_ref(), &[]);
+    let command = Command::new(bwrap).args(args).stdin(Stdio::null()).output();
+    let output = command.map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let says = String::from_utf8_lossy(&output.stderr);
+    Err(says.lines().next().unwrap_or("it says nothing").chars().take(200).collect())
+}
+
+impl Display for Isolation {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(to, "own process group, limits, no core dumps, umask 077: yes")?;
+        let linux = if self.linux { "yes" } else { "no: only on Linux" };
+        writeln!(to, "no new privileges, dies with its shim, leaves no processes: {linux}")?;
+        match &self.bubblewrap {
+            Bubblewrap::Works(path) => writeln!(to, "bubblewrap: {}", path.display())?,
+            Bubblewrap::Fails { path, reason } => {
+                writeln!(to, "bubblewrap: {} is there, and can't make a sandbox: {reason}", path.display())?;
+            }
+            Bubblewrap::Absent => writeln!(to, "bubblewrap: no: bwrap is not on the PATH")?,
+        }
+        if self.root {
+            writeln!(to, "user: root: an agent without a sandbox can do everything on this machine")?;
+        }
+        writeln!(to, "disk: what an agent writes outside its spool is not bounded")
+    }
+}
+
+/// A program's path: itself if it has a slash in it, else where the PATH has it.
+pub(crate) fn find(program: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return std::path::absolute(path).ok().filter(|path| can_run(path));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let candidates = std::env::split_paths(&folders).filter_map(|folder| std::path::absolute(folder.join(path)).ok());
+    candidates.into_iter().find(|path| can_run(path))
+}
+
+fn can_run(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_in_the_order_that_bubblewrap_applies_them() {
+        let sandbox = Sandbox { writable: vec!["/tmp/home".into()], readable: vec!["/srv/agent".into()] };
+        let args = sandbox.arguments(Path::new("/tmp/home"), "/srv/agent/run".as_ref(), &["-v".into(), "".into()]);
+        let text: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
+        let all = text.join(" ");
+        assert!(all.starts_with(
+            "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --die-with-parent \
+             --cap-drop ALL --ro-bind-try /usr /usr "
+        ));
+        assert!(all.ends_with(
+            "--proc /proc --dev /dev --tmpfs /tmp --ro-bind /srv/agent /srv/agent --bind /tmp/home /tmp/home \
+             --chdir /tmp/home -- /srv/agent/run -v "
+        ));
+        assert!(!text.contains(&"--unshare-net"), "the network is shared");
+        assert_eq!(text.last(), Some(&""), "an empty argument stays one");
+    }
+
+    #[test]
+    fn a_program_is_found_by_name_or_path() {
+        assert!(find("sh".as_ref()).is_some_and(|path| path.is_absolute()));
+        assert_eq!(find("/bin/sh".as_ref()), Some("/bin/sh".into()));
+        assert_eq!(find("/etc/passwd".as_ref()), None, "it can't be run");
+        assert_eq!(find("no-such-program".as_ref()), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! The shim: one small process for each agent. It owns the agent's pipes, so that the agent survives the host that
+//! started it: it numbers the lines that the agent writes, keeps them in a spool until the host has them, writes each
+//! line for the agent once, and records how the agent ended (`docs/hosts.md`).
+//!
+//! ```text
+//! host ── DIR/socket ── shim ── stdin, stdout, stderr ── agent
+//!                         └── DIR/spool, DIR/stderr, DIR/shim, DIR/exit
+//! ```
+//!
+//! The host uses [`args::Launch`] to start one, [`wire`] to talk to it, [`folder`] to find its socket, [`record`] to find
+//! out whether it lives, and [`spool::read`] for what a dead one left behind. Depends on std and rustix alone: there are
+//! as many shims as agents.
+
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod client;
+mod detach;
+pub mod folder;
+pub mod isolate;
+pub mod record;
+mod relay;
+mod serve;
+pub mod spool;
+mod step;
+pub mod wire;
+
+use std::{ffi::OsString, io, process::ExitCode};
+
+use self::args::{Order, USAGE};
+
+/// Runs the program. `prefix` are the words between the executable and `args`: none for `muster-shim`, `["shim"]` for
+/// `muster shim`. The shim starts its own executable again, with them.
+pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let order = match Order::parse(args) {
+        Ok(order) => order,
+        Err(error) => {
+            eprintln!("muster-shim: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let done = match order {
+        Order::Run(launch) => detach::run(prefix, &launch),
+        Order::Serve(launch) => serve::serve(prefix, &launch),
+        Order::Exec(step) => return step::exec(&step),
+        Order::Relay(socket) => relay::relay(&socket),
+        Order::Isolation => {
+            print!("{}", isolate::isolation());
+            Ok(())
+        }
+        Order::Help => {
+            println!("{USAGE}");
+            Ok(())
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("muster-shim: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The same error, with what it is about.
+fn about(subject: impl std::fmt::Display, error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    io::Error::new(error.kind(), format!("{subject}: {error}"))
+}

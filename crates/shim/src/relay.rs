@@ -1,0 +1,60 @@
+//! `connect` and `mcp`: stdin and stdout as a Unix socket. `connect` reaches a shim from where only programs can be run,
+//! `mcp` is what an agent starts as Muster's MCP server.
+
+use std::{
+    io::{self, Read, Write, stdin, stdout},
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    path::Path,
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use crate::{about, folder::Address};
+
+/// How long what is on its way may still take after stdin has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Copies both ways until either side ends.
+pub(crate) fn relay(path: &Path) -> io::Result<()> {
+    let address = Address::of(path)?;
+    let socket = UnixStream::connect(address.path()).map_err(|error| about(path.display(), error))?;
+    let (mut from, mut to) = (socket.try_clone()?, socket.try_clone()?);
+    let (ended, ends) = mpsc::channel();
+    let also_ended = ended.clone();
+    thread::spawn(move || {
+        let copied = copy(&mut from, &mut stdout());
+        drop(ended.send((true, copied)));
+    });
+    thread::spawn(move || {
+        let copied = copy(&mut stdin(), &mut to);
+        drop(to.shutdown(Shutdown::Write));
+        drop(also_ended.send((false, copied)));
+    });
+    match ends.recv() {
+        Ok((true, copied)) => copied,
+        Ok((false, Ok(()))) => match ends.recv_timeout(LAST_WORDS) {
+            Ok((_, copied)) => copied,
+            Err(_) => Ok(()),
+        },
+        Ok((false, copied)) => copied,
+        Err(_) => Ok(()),
+    }
+}
+
+/// Passes on what there is at once.
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                to.write_all(&buffer[..count])?;
+                to.flush()?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The agent: its process, its pipes, and the lines that wait for its stdin.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    path::Path,
+    process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group},
+};
+
+use crate::{
+    about,
+    args::Launch,
+    detach::executable,
+    folder::FAILED,
+    record::Stat,
+    wire::Refusal,
+};
+
+/// How many lines, and how many bytes beside the first line, may wait for the agent's stdin.
+const MOST_LINES: usize = 64;
+const MOST_BYTES: usize = 1 << 20;
+
+pub(super) struct Agent {
+    pub(super) pid: Pid,
+    /// Becomes readable when the agent ends. Not everywhere; then a timer has to do.
+    pub(super) gone: Option<OwnedFd>,
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: Option<ChildStdout>,
+    pub(super) stderr: Option<ChildStderr>,
+    pub(super) status: Option<ExitStatus>,
+    input: Input,
+}
+
+/// The lines for the agent's stdin.
+#[derive(Default)]
+struct Input {
+    waiting: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// How much of the first one is written.
+    written: usize,
+    taken: u64,
+    /// Nothing comes after the lines that wait.
+    closing: bool,
+}
+
+impl Agent {
+    /// Starts it, through the step that sets its limits.
+    pub(super) fn start(prefix: &[&str], launch: &Launch, dir: &Path) -> io::Result<Self> {
+        let mut step = launch.step.clone();
+        step.parent = Some(getpid().as_raw_nonzero().get());
+        step.failed = Some(dir.join(FAILED));
+        let mut command = Command::new(executable()?);
+        command.arg0("muster-shim").args(prefix).arg("exec").args(step.to_args());
+        if let Some(cwd) = &launch.cwd {
+            command.current_dir(cwd);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // At once, so that a signal for the group can't come too early.
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|error| about("the agent can't be started", error))?;
+        let pid = Pid::from_child(&child);
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let pipes = [stdin.as_ref().map(AsFd::as_fd), stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)];
+        for pipe in pipes.into_iter().flatten() {
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        Ok(Self { pid, gone: gone(pid), stdin, stdout, stderr, status: None, input: Input::default() })
+    }
+
+    /// The last line that is in its pipe.
+    pub(super) fn taken(&self) -> u64 {
+        self.input.taken
+    }
+
+    /// Whether a line waits, or the end.
+    pub(super) fn has_input(&self) -> bool {
+        self.stdin.is_some() && (!self.input.waiting.is_empty() || self.input.closing)
+    }
+
+    /// Takes a line for it. `Ok(true)`: it has this one already.
+    pub(super) fn accept(&mut self, seq: u64, mut line: Vec<u8>) -> Result<bool, (Refusal, String)> {
+        let input = &mut self.input;
+        let next = input.taken + input.waiting.len() as u64 + 1;
+        if seq < next {
+            return Ok(seq <= input.taken);
+        }
+        if self.stdin.is_none() || input.closing {
+            return Err((Refusal::Closed, "the agent reads no lines any more".to_owned()));
+        }
+        if seq > next {
+            return Err((Refusal::Gap, format!("the next line is {next}, and this is {seq}")));
+        }
+        if line.contains(&b'\n') {
+            return Err((Refusal::Line, format!("line {seq} has a newline in it")));
+        }
+        let is_much = input.bytes + line.len() > MOST_BYTES && !input.waiting.is_empty();
+        if is_much || input.waiting.len() >= MOST_LINES {
+            let waiting = input.waiting.len();
+            return Err((Refusal::Busy, format!("the agent doesn't read: {waiting} lines wait for it")));
+        }
+        line.push(b'\n');
+        input.bytes += line.len();
+        input.waiting.push_back(line);
+        Ok(false)
+    }
+
+    /// No more lines for it.
+    pub(super) fn close(&mut self) {
+        self.input.closing = true;
+    }
+
+    /// Writes as much as its pipe takes. Says whether lines were lost, because the agent has closed its stdin.
+    pub(super) fn write(&mut self) -> bool {
+        let input = &mut self.input;
+        let Some(stdin) = &mut self.stdin else { return false };
+        while let Some(line) = input.waiting.front() {
+            match stdin.write(&line[input.written..]) {
+                Ok(count) => input.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.close_stdin(),
+            }
+            if input.written == line.len() {
+                input.bytes -= line.len();
+                input.waiting.pop_front();
+                input.written = 0;
+                input.taken += 1;
+            }
+        }
+        if input.closing {
+            self.stdin = None;
+        }
+        false
+    }
+
+    /// Closes its stdin, and drops the lines that wait. Says whether there were any.
+    pub(super) fn close_stdin(&mut self) -> bool {
+        self.stdin = None;
+        let lost = !self.input.waiting.is_empty();
+        self.input.waiting = VecDeque::new();
+        (self.input.bytes, self.input.written) = (0, 0);
+        lost
+    }
+
+    /// Sends a signal to its process group. Not after it has ended: the number may be somebody else's then.
+    pub(super) fn signal(&self, number: i32) -> Result<(), (Refusal, String)> {
+        if self.status.is_some() {
+            return Err((Refusal::Closed, "the agent has ended".to_owned()));
+        }
+        let signal = Signal::from_named_raw(number);
+        let signal = signal.ok_or_else(|| (Refusal::Signal, format!("there is no signal {number}")))?;
+        kill_process_group(self.pid, signal).map_err(|error| (Refusal::Signal, error.to_string()))
+    }
+
+    /// Kills it and its process group.
+    pub(super) fn kill(&self) {
+        if self.status.is_none() {
+            let _ = kill_process_group(self.pid, Signal::KILL);
+        }
+    }
+
+    /// Takes note of processes that have ended: the agent, and those whose parents have. Says whether any are left.
+    pub(super) fn reap(&mut self) -> bool {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.pid => {
+                    self.status = Some(ExitStatus::from_raw(status.as_raw()));
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// After its end: kills the processes that it has started and that still run, wherever they put themselves. Their
+    /// parents have ended, so they are children of the shim, one generation after the other.
+    pub(super) fn kill_left(&mut self) {
+        if !self.reap() {
+            return;
+        }
+        let own = getpid().as_raw_nonzero().get();
+        for left in Stat::all().filter(|stat| stat.parent == own) {
+            if let Some(pid) = Pid::from_raw(left.pid) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        self.reap();
+    }
+
+    /// Reads what it has written. `None`: there is nothing now. An empty slice: there will be nothing.
+    pub(super) fn read<'a>(
+        from: &mut impl Read,
+        buffer: &'a mut [u8],
+    ) -> Option<&'a [u8]> {
+        match from.read(buffer) {
+            Ok(count) => Some(&buffer[..count]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
+            Err(_) => Some(&[]),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn gone(pid: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn gone(_: Pid) -> Option<OwnedFd> {
+    None
+}
+
+/// How often the kernel has killed for want of memory since the machine started.
+pub(super) fn killed_for_memory() -> Option<u64> {
+    let counters = fs::read_to_string("/proc/vmstat").ok()?;
+    counters.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+}

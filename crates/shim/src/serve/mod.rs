@@ -1,0 +1,425 @@
+//! `muster-shim serve`: the shim itself. One thread waits for everything at once, so nothing has to be locked, and nothing
+//! that is slow (a client, the agent's stdin, a full disk) makes anything else wait.
+//!
+//! The agent runs; then it has ended and what is left in its pipes is drained; then DIR/exit is written, and clients get
+//! the rest until nobody needs it.
+
+mod agent;
+mod disk;
+mod link;
+mod requests;
+
+use std::{
+    fs,
+    io::{self, Write, stdout},
+    os::{
+        fd::AsFd,
+        unix::{fs::DirBuilderExt, fs::PermissionsExt, net::UnixListener, process::ExitStatusExt},
+    },
+    path::Path,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::{
+    agent::{Agent, killed_for_memory},
+    disk::{Ring, Syncer},
+    link::Link,
+};
+use crate::{
+    about,
+    args::Launch,
+    detach::READY,
+    folder::{FAILED, SOCKET, one_line},
+    record::{Exit, Record},
+    spool::Spool,
+    wire::{Ended, FromShim, Reading, Reason},
+};
+
+/// How often lines are made safe from a crash of the machine, and a full disk is tried again.
+const SECOND: Duration = Duration::from_secs(1);
+/// How long pipes are read after the agent's end, if somebody holds them who can't be killed.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long clients can come for what is left after the agent's end.
+const STAY: Duration = Duration::from_secs(3600);
+/// How often ended processes are looked for when nothing else happens.
+const IDLE: Duration = Duration::from_secs(5);
+/// The same after the agent's end, and where nothing tells of it.
+const OFTEN: Duration = Duration::from_millis(20);
+
+struct Shim {
+    launch: Launch,
+    listener: UnixListener,
+    agent: Agent,
+    spool: Spool,
+    /// The line that the agent is writing.
+    partial: Vec<u8>,
+    stderr: Ring,
+    syncer: Syncer,
+    /// The client, and one that has not said hello.
+    links: [Option<Link>; 2],
+    phase: Phase,
+    /// Why the shim has ended the agent.
+    verdict: Option<(Reason, String)>,
+    /// When to write again to a disk that was full.
+    retry: Option<Instant>,
+    synced: Instant,
+    /// The kernel's count of kills for want of memory, some seconds ago.
+    memory: (Instant, Option<u64>),
+}
+
+enum Phase {
+    Runs,
+    /// It has ended; its pipes are read until then.
+    Drains(Instant),
+    /// Everything is recorded; the shim stays until then.
+    Ended(Instant, Ended),
+    Leaves,
+}
+
+/// What can be ready.
+#[derive(Clone, Copy)]
+enum Source {
+    Listener,
+    Gone,
+    Stdin,
+    Stdout,
+    Stderr,
+    Link(usize),
+}
+
+/// Runs the shim until nobody needs it.
+pub(crate) fn serve(prefix: &[&str], launch: &Launch) -> io::Result<()> {
+    let begun = begin(prefix, launch).and_then(|shim| {
+        // The caller may be gone; the agent runs.
+        let _ = stdout().write_all(READY.as_bytes()).and_then(|()| stdout().flush());
+        let null = fs::File::open("/dev/null")?;
+        rustix::stdio::dup2_stdout(null)?;
+        Ok(shim)
+    });
+    match begun {
+        Ok(mut shim) => shim.run(),
+        Err(error) => {
+            let _ = write!(stdout(), "{error}");
+            Err(error)
+        }
+    }
+}
+
+fn begin(prefix: &[&str], launch: &Launch) -> io::Result<Shim> {
+    // Fails for a process that leads a group, as under a shell: then it has a session already.
+    let _ = rustix::process::setsid();
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    let folder = std::path::absolute(&launch.dir)?;
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    made.and_then(|()| fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)))
+        .and_then(|()| std::env::set_current_dir(&folder))
+        .map_err(|error| about(folder.display(), error))?;
+    // From here on by names in the current folder: a socket's path may not be long.
+    let dir = Path::new("");
+    let spool = Spool::create(dir, launch.generation, launch.spool_bytes)?;
+    let listener = UnixListener::bind(SOCKET).map_err(|error| about(folder.join(SOCKET).display(), error))?;
+    fs::set_permissions(SOCKET, fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    let syncer = Syncer::start()?;
+    let agent = Agent::start(prefix, launch, &folder)?;
+    let recorded = Record::of(launch.generation, agent.pid.as_raw_nonzero().get()).write(dir);
+    if let Err(error) = recorded {
+        agent.kill();
+        return Err(error);
+    }
+    let now = Instant::now();
+    Ok(Shim {
+        launch: launch.clone(),
+        listener,
+        agent,
+        spool,
+        partial: Vec::new(),
+        stderr: Ring::new(dir),
+        syncer,
+        links: [None, None],
+        phase: Phase::Runs,
+        verdict: None,
+        retry: None,
+        synced: now,
+        memory: (now, killed_for_memory()),
+    })
+}
+
+impl Shim {
+    fn run(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; 64 << 10];
+        while !matches!(self.phase, Phase::Leaves) {
+            for source in self.wait()? {
+                self.handle(source, &mut buffer);
+            }
+            self.advance();
+            self.pump(&mut buffer);
+        }
+        drop(fs::remove_file(SOCKET));
+        Ok(())
+    }
+
+    /// Waits until something can be done, and says what.
+    fn wait(&self) -> io::Result<Vec<Source>> {
+        let mut sources = Vec::with_capacity(8);
+        let mut fds = Vec::with_capacity(8);
+        let mut add = |source, fd, flags| {
+            sources.push(source);
+            fds.push(PollFd::from_borrowed_fd(fd, flags));
+        };
+        add(Source::Listener, self.listener.as_fd(), PollFlags::IN);
+        if let (Some(gone), None) = (&self.agent.gone, self.agent.status) {
+            add(Source::Gone, gone.as_fd(), PollFlags::IN);
+        }
+        if let Some(stdin) = self.agent.stdin.as_ref().filter(|_| self.agent.has_input()) {
+            add(Source::Stdin, stdin.as_fd(), PollFlags::OUT);
+        }
+        if let Some(stdout) = self.agent.stdout.as_ref().filter(|_| self.reading() == Reading::Open) {
+            add(Source::Stdout, stdout.as_fd(), PollFlags::IN);
+        }
+        if let Some(stderr) = &self.agent.stderr {
+            add(Source::Stderr, stderr.as_fd(), PollFlags::IN);
+        }
+        for (index, link) in self.links.iter().enumerate() {
+            let Some(link) = link else { continue };
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, link.may_ask());
+            flags.set(PollFlags::OUT, link.has_output());
+            add(Source::Link(index), link.stream.as_fd(), flags);
+        }
+        let patience = self.patience();
+        let limit = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: i64::from(patience.subsec_nanos()) };
+        match poll(&mut fds, Some(&limit)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(source, _)| source).collect())
+    }
+
+    /// How long nothing has to be done by the clock.
+    fn patience(&self) -> Duration {
+        match self.phase {
+            Phase::Drains(_) => OFTEN,
+            Phase::Runs if self.agent.gone.is_none() => OFTEN,
+            _ if self.retry.is_some() || self.spool.is_unsynced() => SECOND,
+            _ => IDLE,
+        }
+    }
+
+    fn handle(&mut self, source: Source, buffer: &mut [u8]) {
+        match source {
+            Source::Listener => self.accept(),
+            Source::Gone | Source::Stdin => {}
+            Source::Stdout => self.read_stdout(buffer),
+            Source::Stderr => {
+                let bytes = self.agent.stderr.as_mut().and_then(|stderr| Agent::read(stderr, buffer));
+                match bytes {
+                    Some([]) => self.agent.stderr = None,
+                    Some(bytes) => self.stderr.write(bytes),
+                    None => {}
+                }
+            }
+            Source::Link(index) => self.receive(index, buffer),
+        }
+    }
+
+    /// Whether the agent's lines are read.
+    fn reading(&self) -> Reading {
+        if self.agent.stdout.is_none() {
+            Reading::Closed
+        } else if self.spool.is_waiting() {
+            Reading::Disk
+        } else if self.spool.is_full() && matches!(self.phase, Phase::Runs) {
+            Reading::Full
+        } else {
+            Reading::Open
+        }
+    }
+
+    fn read_stdout(&mut self, buffer: &mut [u8]) {
+        let Some(stdout) = &mut self.agent.stdout else { return };
+        let Some(mut bytes) = Agent::read(stdout, buffer) else { return };
+        if bytes.is_empty() {
+            self.end_stdout();
+        }
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+            if self.partial.len() + line.len() > self.launch.line_bytes {
+                break;
+            }
+            if self.partial.is_empty() {
+                self.spool.push(line);
+            } else {
+                self.partial.extend_from_slice(line);
+                self.spool.push(&self.partial);
+                self.partial.clear();
+                // One long line must not cost memory for ever.
+                self.partial.shrink_to(256 << 10);
+            }
+            bytes = rest;
+        }
+        self.partial.extend_from_slice(bytes);
+        if self.partial.len() > self.launch.line_bytes {
+            let detail = one_line(&self.partial, 1024);
+            self.partial = Vec::new();
+            self.end_agent(Reason::LineTooLong, detail);
+        }
+        self.flush();
+    }
+
+    /// The agent writes no more lines. What it wrote last may lack its newline.
+    fn end_stdout(&mut self) {
+        self.agent.stdout = None;
+        if !self.partial.is_empty() {
+            self.spool.push(&self.partial);
+            self.partial = Vec::new();
+        }
+    }
+
+    /// Writes what was read, or finds out that the disk is full.
+    fn flush(&mut self) {
+        self.retry = match self.spool.flush() {
+            Ok(()) => None,
+            Err(error) if is_full(&error) => Some(Instant::now() + SECOND),
+            Err(error) => {
+                self.fail(&error);
+                None
+            }
+        };
+    }
+
+    /// The spool can't be written: without it nothing the agent says is safe.
+    fn fail(&mut self, error: &io::Error) {
+        self.spool.give_up();
+        self.partial = Vec::new();
+        self.end_agent(Reason::SpoolFailed, one_line(error.to_string().as_bytes(), 1024));
+    }
+
+    fn end_agent(&mut self, reason: Reason, detail: String) {
+        self.verdict.get_or_insert((reason, detail));
+        self.agent.stdout = None;
+        self.agent.kill();
+    }
+
+    /// What time and the agent's end bring.
+    fn advance(&mut self) {
+        let now = Instant::now();
+        self.agent.reap();
+        if self.retry.is_some_and(|at| at <= now) {
+            self.flush();
+        }
+        if now - self.synced >= SECOND {
+            self.synced = now;
+            if let Err(error) = self.sync() {
+                self.fail(&error);
+            }
+        }
+        match self.phase {
+            Phase::Runs if self.agent.status.is_some() => {
+                self.agent.close_stdin();
+                self.phase = Phase::Drains(now + DRAIN);
+                self.drain(now + DRAIN, now);
+            }
+            Phase::Runs if now - self.memory.0 >= IDLE => self.memory = (now, killed_for_memory()),
+            Phase::Drains(until) => self.drain(until, now),
+            Phase::Ended(until, _) if until <= now => self.phase = Phase::Leaves,
+            _ => {}
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.spool.is_unsynced() && !self.syncer.is_busy()? {
+            self.syncer.begin(self.spool.unsynced()?);
+        }
+        Ok(())
+    }
+
+    /// The agent has ended: kills what it left, and waits until its pipes are empty and the spool has everything.
+    fn drain(&mut self, until: Instant, now: Instant) {
+        self.agent.kill_left();
+        if self.retry.is_some() {
+            self.phase = Phase::Drains(now + DRAIN);
+            return;
+        }
+        if until <= now {
+            self.end_stdout();
+            self.agent.stderr = None;
+            self.flush();
+        }
+        if self.agent.stdout.is_some() || self.agent.stderr.is_some() || self.spool.is_waiting() {
+            return;
+        }
+        let exit = self.exit();
+        let synced = self.spool.unsynced().and_then(|files| self.syncer.finish(&files));
+        match synced.and_then(|()| exit.write(Path::new(""))) {
+            Ok(()) => self.phase = Phase::Ended(now + STAY, exit.ended),
+            // Before it is recorded, nobody is told.
+            Err(_) => self.retry = Some(now + SECOND),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        let status = self.agent.status.unwrap_or_default();
+        let (reason, detail) = match &self.verdict {
+            Some(verdict) => verdict.clone(),
+            None => match fs::read(FAILED) {
+                Ok(why) => (Reason::SpawnFailed, one_line(&why, 1024)),
+                Err(_) if status.signal().is_none() => (Reason::Exited, String::new()),
+                Err(_) if status.signal() == Some(9) && killed_for_memory() > self.memory.1 => {
+                    (Reason::OutOfMemory, String::new())
+                }
+                Err(_) => (Reason::Killed, String::new()),
+            },
+        };
+        let ended = Ended { code: status.code(), signal: status.signal(), at: milliseconds(), reason };
+        Exit { generation: self.launch.generation, ended, lines: self.spool.next() - 1, detail }
+    }
+
+    /// Passes on what there is, both ways.
+    fn pump(&mut self, buffer: &mut [u8]) {
+        self.feed();
+        let (reading, ended) = (self.reading(), self.ended());
+        for slot in &mut self.links {
+            let Some(link) = slot else { continue };
+            if link.cursor.is_some() && link.told != Some(reading) {
+                link.told = Some(reading);
+                link.tell(&FromShim::Spool(reading), b"");
+            }
+            let mut sent = link.send(&self.spool, buffer);
+            if let Some(ended) = ended
+                && sent.is_ok()
+                && !link.told_exit
+                && link.has_all(&self.spool)
+            {
+                link.told_exit = true;
+                link.tell(&FromShim::Exit(ended), b"");
+                sent = link.send(&self.spool, buffer);
+            }
+            if sent.is_err() || (link.closing && !link.has_output()) {
+                *slot = None;
+            }
+        }
+    }
+
+    fn ended(&self) -> Option<Ended> {
+        if let Phase::Ended(_, ended) = self.phase { Some(ended) } else { None }
+    }
+}
+
+/// Whether an error means that the disk, or the user's share of it, is full.
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge | io::ErrorKind::WriteZero
+    )
+}
+
+#[expect(clippy::disallowed_methods, reason = "the shim has no clock that tests move")]
+fn milliseconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
