@@ -134,6 +134,8 @@ CREATE TABLE agents (
     usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
     usage_updated_at BIGINT,
     sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
+    sync_version BIGINT NOT NULL DEFAULT 0, -- Counts the changes that its host must learn of.
+    sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,

@@ -139,6 +139,8 @@ ids! {
     ConversationId,
     /// A message of a conversation.
     MessageId,
+    /// A turn of an agent.
+    TurnId,
     /// A file sent along with a message.
     AttachmentId,
     /// A decision that an agent waits for.

@@ -21,11 +21,13 @@ use crate::core::sealing::{KeyFile, KeyFileError};
 mod oidc;
 mod operating;
 mod plans;
+mod risk;
 mod settings;
 
 pub use oidc::{OidcProvider, OidcProviders};
 pub use operating::{Metrics, ProxyHeader, RateLimits, Traces};
 pub use plans::{PlanLimits, Plans};
+pub use risk::{Judgment, RiskRules, RuleText, folded};
 pub use settings::{Kind, SETTINGS, Setting, listed};
 
 /// The lowest layer, and the documentation.
@@ -52,6 +54,9 @@ pub struct Config {
     pub policy_dir: Option<PathBuf>,
     /// The limits of the plans. `MUSTER_PLANS_FILE`, none: the built-in ones. Read with [`Config::plans`].
     pub plans_file: Option<PathBuf>,
+    /// The rules that judge how risky an agent's action is. `MUSTER_RISK_FILE`, none: the built-in ones. Read with
+    /// [`Config::risk`].
+    pub risk_file: Option<PathBuf>,
     /// The OpenID providers. `MUSTER_OIDC_FILE`, none.
     pub oidc_file: Option<PathBuf>,
     /// The key file. `MUSTER_KEYS_FILE`, `{data_dir}/keys.toml`. Read with [`Config::keys`].
@@ -451,6 +456,14 @@ impl Config {
     /// Lists every mistake in the file.
     pub fn plans(&self) -> Result<Plans, ConfigError> {
         Plans::read(self.plans_file.as_deref())
+    }
+
+    /// Reads the rules that judge how risky an agent's action is.
+    ///
+    /// # Errors
+    /// Lists every mistake in the file.
+    pub fn risk(&self) -> Result<RiskRules, ConfigError> {
+        RiskRules::read(self.risk_file.as_deref())
     }
 
     /// Reads the OpenID providers.

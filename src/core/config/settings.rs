@@ -67,6 +67,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "panel_url", "MUSTER_PANEL_URL", Kind::Url;
     "policy_dir", "MUSTER_POLICY_DIR", Kind::Path;
     "plans_file", "MUSTER_PLANS_FILE", Kind::Path;
+    "risk_file", "MUSTER_RISK_FILE", Kind::Path;
     "oidc_file", "MUSTER_OIDC_FILE", Kind::Path;
     "keys_file", "MUSTER_KEYS_FILE", Kind::Path;
     "introspection", "MUSTER_INTROSPECTION", Kind::Flag;

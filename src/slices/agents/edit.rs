@@ -17,7 +17,7 @@ use crate::{
         sealing::SealContext,
         store::{Tx, patch, patch_all, patch_required},
     },
-    slices::agents::UpdateAgentInput,
+    slices::{agents::UpdateAgentInput, conversations},
 };
 
 /// Edits an agent. An edit that changes nothing does nothing.
@@ -44,6 +44,9 @@ pub async fn update(scope: &Scope, id: AgentId, edit: UpdateAgentInput) -> Resul
         changes["model_credential"] = json!("changed");
     }
     let is_for_host = is_for_host(&agent);
+    if agent.server_id.is_set() || agent.image_id.is_set() {
+        conversations::forget_sessions(&tx, id).await?;
+    }
     agent.update(tx.connection()).await?;
     if is_for_host {
         mark_for_sync(&mut tx, &[id]).await?;

@@ -94,6 +94,10 @@ pub mod agents {
         pub usage_is_overage: bool,
         pub usage_updated_at: Option<Timestamp>,
         pub sync_pending: bool,
+        /// Counts the changes that its host must learn of.
+        pub sync_version: i64,
+        /// How many of them the host was told of last.
+        pub sync_given: i64,
         pub avatar_version: Option<i64>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,

@@ -10,7 +10,10 @@ mod edit;
 mod entity;
 pub mod graphql;
 mod input;
+pub mod plans;
 mod record;
+pub mod reports;
+mod standing;
 mod state;
 
 use muster_protocol::Command;
@@ -23,6 +26,7 @@ use serde_json::json;
 pub use self::{
     edit::update,
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
+    standing::{Limits, Standing, authorized, limits, present, spent, standing, with_status},
 };
 use self::{
     entity::agents,
@@ -43,7 +47,7 @@ use crate::{
     },
     slices::{
         orgs::{self, Limit},
-        servers,
+        servers, turns,
     },
 };
 
@@ -112,10 +116,10 @@ pub async fn resume(scope: &Scope, id: AgentId) -> Result<()> {
 }
 
 async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
     let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(()) };
-    let (was, server) = (agent.status, agent.server_id);
+    let was = agent.status;
     let generation = agent.launch_generation + i64::from(command == Command::Launch);
     let mut agent = agent.into_active_model();
     agent.status = Set(status);
@@ -124,8 +128,16 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
-    agent.update(tx.connection()).await?;
-    outbox::enqueue(&tx, Host { server, agent: id, generation }, &command);
+    let agent = Standing::of(&agent.update(tx.connection()).await?);
+    outbox::enqueue(&tx, agent.host(), &command);
+    match action {
+        // Normally the last launch was settled when its end was reported.
+        Action::Start => {
+            reports::settle(&mut tx, &agent, agent.generation - 1, "it was started again").await?
+        }
+        Action::Resume => turns::send_due(&tx, &agent).await?,
+        Action::Stop | Action::Pause => {}
+    }
     finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": [was, status] })).await
 }
 
@@ -146,6 +158,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     crate::slices::channels::deactivate_for_archived_agent(&tx, id).await?;
+    turns::abandon(&tx, id).await?;
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 
@@ -177,6 +190,8 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     let marked = tx.scope.update::<agents::Entity>();
     let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
     let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));
+    let version = Expr::cust("sync_version + 1");
+    let marked = marked.col_expr(agents::Column::SyncVersion, version);
     let marked = marked.col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
     marked.exec(tx.connection()).await?;
     for agent in found {
@@ -197,18 +212,6 @@ pub fn announce(tx: &Tx, id: AgentId) {
         op: ChangeOp::Updated,
         of: None,
     });
-}
-
-/// Sends a command about an agent's work rather than its lifecycle, such as an answer or a turn. A stopped
-/// agent receives it when it is up again. Returns false for a deleted agent, which gets nothing.
-///
-/// # Errors
-/// The database rejects a statement.
-pub async fn send(tx: &Tx, id: AgentId, command: &Command) -> Result<bool> {
-    let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
-    let Some(agent) = found.one(tx.connection()).await? else { return Ok(false) };
-    outbox::enqueue(tx, host_of(&agent), command);
-    Ok(true)
 }
 
 fn host_of(agent: &agents::Model) -> Host {

@@ -21,6 +21,7 @@ use crate::{
         mcp_servers::graphql::McpServer,
         servers::graphql::{Image, Server},
         skills::graphql::Skill,
+        turns::graphql::Turn,
     },
 };
 
@@ -28,6 +29,13 @@ use crate::{
 pub const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/agent/' || t.id || '?v=' || t.avatar_version END";
 /// The agent's own model or the image's default. Computed, so that it follows changes to the image.
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
+
+/// The approval categories that are no category of a risk rule, case and spaces aside.
+const NOT_ENFORCED_SQLITE: &str = "(SELECT json_group_array(c.value) FROM json_each(t.approval_categories) c \
+    WHERE lower(replace(c.value, ' ', '')) NOT IN (SELECT folded FROM risk_categories))";
+const NOT_ENFORCED_POSTGRES: &str = "(SELECT COALESCE(json_agg(c.value), '[]') FROM \
+    json_array_elements_text(t.approval_categories) c(value) \
+    WHERE lower(replace(c.value, ' ', '')) NOT IN (SELECT folded FROM risk_categories))";
 
 /// An agent.
 pub struct Agent;
@@ -96,6 +104,12 @@ fn settings(spec: Spec) -> Spec {
             "approval_categories",
             "The kinds of action that always need approval, in words.",
         )
+        .sql_by_backend::<Vec<String>>(
+            "not_enforced",
+            NOT_ENFORCED_SQLITE,
+            NOT_ENFORCED_POSTGRES,
+            "Those of `approvalCategories` that no risk rule knows: the agent is only told to ask.",
+        )
         .column::<Vec<String>>("disabled_tool_groups", "Groups of tools it may not use.")
         .column::<Option<i64>>("memory_mb_override", "Memory in MiB, instead of the default.")
         .column::<Option<f64>>("cpu_override", "Processor cores, instead of the default.")
@@ -148,6 +162,15 @@ fn relations(spec: Spec) -> Spec {
             "channels",
             Many { by: "t.agent_id", ..Many::default() },
             "The channels it can be reached through.",
+        )
+        .many::<Turn>(
+            "running_turns",
+            Many {
+                by: "t.agent_id",
+                filter: "t.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')",
+                ..Many::default()
+            },
+            "The turns that it works on, at most one in each conversation. `turns` lists all.",
         )
 }
 

@@ -1,13 +1,15 @@
 //! Credentials: named sets of secrets, and the agents and members who may use them.
 //!
 //! A credential is active or archived; archiving keeps the assignments. Values are sealed on arrival and this
-//! service never returns them: records only show whether there is one, and the audit log that it changed.
+//! service never returns them: records only show whether there is one, and the audit log that it changed. Only the host of an
+//! agent that may use them is given them (`handed.rs`).
 //! Permissions: `credential.*`. Every running agent it is assigned to gets a command to synchronize.
 
 mod destinations;
 mod entity;
 mod fields;
 pub mod graphql;
+mod handed;
 mod input;
 
 use async_graphql::MaybeUndefined;
@@ -17,6 +19,7 @@ use serde_json::json;
 use self::entity::{credential_members, credentials};
 pub use self::{
     fields::place,
+    handed::{Opened, of_agent},
     input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
 };
 use crate::{

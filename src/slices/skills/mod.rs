@@ -9,11 +9,11 @@ pub mod graphql;
 mod input;
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QueryOrder, Set};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use self::entity::skills;
+use self::entity::{skill_agents, skills};
 pub use self::input::{CreateSkillInput, UpdateSkillInput};
 use crate::{
     base::{
@@ -24,7 +24,7 @@ use crate::{
     core::{
         access::Scope,
         audit,
-        store::{patch, patch_required},
+        store::{Tx, patch, patch_required},
     },
     fields::bounds::is_folder,
     slices::{
@@ -139,6 +139,36 @@ pub async fn archive(scope: &Scope, id: SkillId) -> Result<()> {
 /// `NOT_FOUND`, `NAME_TAKEN`.
 pub async fn restore(scope: &Scope, id: SkillId) -> Result<()> {
     assignments::restore::<skills::Entity>(scope, id, "unarchiveSkill").await
+}
+
+/// A skill that an agent has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its name, which is also a folder's.
+    pub name: String,
+    /// When to use it.
+    pub description: Option<String>,
+    /// The text.
+    pub content: String,
+}
+
+/// The skills that the agent has, in order of their ids.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Known>> {
+    let links = tx.scope.find::<skill_agents::Entity>().filter(skill_agents::Column::AgentId.eq(agent));
+    let links = links.all(tx.connection()).await?;
+    let found = tx
+        .scope
+        .find::<skills::Entity>()
+        .filter(skills::Column::Id.is_in(links.iter().map(|link| link.skill_id)))
+        .filter(skills::Column::ArchivedAt.is_null())
+        .order_by_asc(skills::Column::Id);
+    let found = found.all(tx.connection()).await?.into_iter();
+    let known =
+        found.map(|skill| Known { name: skill.name, description: skill.description, content: skill.content });
+    Ok(known.collect())
 }
 
 /// The audit entry's view of an edit: for the content, which may be long, only its new hash.
