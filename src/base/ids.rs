@@ -129,6 +129,8 @@ ids! {
     ImageId,
     /// An agent.
     AgentId,
+    /// A revision of an agent.
+    AgentRevisionId,
     /// A channel between an agent and the outside world.
     ChannelId,
     /// A person on the other side of a channel.
@@ -153,6 +155,8 @@ ids! {
     McpServerId,
     /// A skill.
     SkillId,
+    /// A version of a skill.
+    SkillVersionId,
     /// A line of the audit log.
     AuditId,
     /// A text that a policy file has had.

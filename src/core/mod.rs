@@ -8,6 +8,7 @@
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
 //! - [`events`], [`outbox`], [`mail`]: what a change causes: news for subscribers, work for others, letters
+//! - [`versions`]: what versions of records have in common
 //! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
 //!
@@ -30,6 +31,7 @@ pub mod sealing;
 pub mod store;
 pub mod tasks;
 pub mod telemetry;
+pub mod versions;
 
 use std::{path::Path, sync::Arc, time::Duration};
 

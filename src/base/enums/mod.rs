@@ -98,7 +98,27 @@ text_enum! {
         Running = "RUNNING": "Running, and taking turns.",
         Paused = "PAUSED": "Kept in memory, but not taking turns.",
         Stopping = "STOPPING": "Being stopped.",
-        Error = "ERROR": "Failed; the last action says how.",
+        Error = "ERROR": "Failed; the reason of its status says how.",
+    }
+}
+
+text_enum! {
+    /// Why an agent waits or has failed.
+    pub StatusReason {
+        HostAway = "HOST_AWAY": "Its host is not connected. The agent goes on meanwhile.",
+        WaitingForHost = "WAITING_FOR_HOST": "No host is connected that could launch it.",
+        ImageNotFound = "IMAGE_NOT_FOUND": "The host does not know its image, or can't find it.",
+        OutOfMemory = "OUT_OF_MEMORY": "It ran out of memory.",
+        ShimLost = "SHIM_LOST": "The program that kept it is gone and left no record of its end.",
+        Exited = "EXITED": "It ended by itself.",
+        Killed = "KILLED": "It was ended by a signal that did not come from its host.",
+        SpawnFailed = "SPAWN_FAILED": "Its program could not be started.",
+        NoProtocol = "NO_PROTOCOL": "It does not speak the Agent Client Protocol, or did not in time.",
+        LineTooLong = "LINE_TOO_LONG": "It wrote a line that is too long.",
+        DiskFull = "DISK_FULL": "The disk of its host is full.",
+        StartTimeout = "START_TIMEOUT": "It was not up in time.",
+        AuthRequired = "AUTH_REQUIRED": "Its model refuses its credential.",
+        OrganizationStopped = "ORGANIZATION_STOPPED": "The organization is stopped.",
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Config {
     pub service_tokens: ServiceTokens,
     /// How long decisions are kept.
     pub policy: PolicySettings,
+    /// How agents are run.
+    pub agents: Agents,
     /// How mail is sent.
     pub mail: Mail,
     /// The text of a key file, instead of the file. `MUSTER_KEYS` only: a settings file must not contain it.
@@ -317,6 +319,14 @@ impl ServiceTokens {
 
 fn days(count: u64) -> Duration {
     Duration::from_secs(count * 24 * 60 * 60)
+}
+
+/// How agents are run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agents {
+    /// How long the start of an agent may take while its host is connected. `MUSTER_AGENTS_START_DEADLINE_SECONDS`, 300.
+    pub start_deadline_seconds: u64,
 }
 
 /// How mail is sent.

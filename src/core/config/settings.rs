@@ -117,6 +117,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "signing.publish_minutes", "MUSTER_SIGNING_PUBLISH_MINUTES", Kind::Integer(0, 43_200);
     "service_tokens.default_days", "MUSTER_SERVICE_TOKENS_DEFAULT_DAYS", Kind::Integer(0, 3_650);
     "service_tokens.max_days", "MUSTER_SERVICE_TOKENS_MAX_DAYS", Kind::Integer(0, 3_650);
+    "agents.start_deadline_seconds", "MUSTER_AGENTS_START_DEADLINE_SECONDS", Kind::Integer(1, 86_400);
     "mail.url", "MUSTER_MAIL_URL", Kind::MailUrl;
     "mail.from", "MUSTER_MAIL_FROM", Kind::Mailbox;
     "mail.ca_file", "MUSTER_MAIL_CA_FILE", Kind::Path;

@@ -5,23 +5,23 @@
 //! settles what is left of that launch. Reports of a launch that never was are ignored and logged.
 
 use muster_protocol::event::{EndReason, RefusedReason};
-use sea_orm::{ActiveModelTrait, ColumnTrait, ConnectionTrait, IntoActiveModel, QueryFilter, Set, Statement};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
 
 use super::{
     announce,
     entity::agents,
-    living,
+    explain, fail, find,
     standing::{Standing, standing},
     state::Report,
 };
 use crate::{
     base::{
-        enums::OutboxKind,
+        enums::{AgentStatus, OutboxKind, StatusReason},
         ids::{AgentId, ServerId, TurnId},
-        problem::{Problem, Result},
+        problem::Result,
         time::Timestamp,
     },
-    core::store::{Tx, held},
+    core::store::Tx,
     slices::{approvals, orgs, turns},
 };
 
@@ -76,17 +76,17 @@ pub async fn hold(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
 /// The database is unreachable.
 pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
     let agent = standing(tx, from.agent).await?;
-    if let Some(agent) = &agent
-        && agent.generation < from.generation
-    {
-        tracing::warn!(
-            agent = agent.id.0,
-            server = from.server.0,
-            generation = from.generation,
-            "report.of_no_launch"
-        );
+    Ok(agent.filter(|agent| !of_no_launch(agent, from) && agent.generation == from.generation))
+}
+
+/// Whether the report is about a launch that never was.
+fn of_no_launch(agent: &Standing, from: &Reporter) -> bool {
+    let is_unknown = from.generation > agent.generation;
+    if is_unknown {
+        let (server, generation) = (from.server.0, from.generation);
+        tracing::warn!(agent = agent.id.0, server, generation, "report.of_no_launch");
     }
-    Ok(agent.filter(|agent| agent.generation == from.generation))
+    is_unknown
 }
 
 /// The agent runs and takes turns: what waits for it is sent.
@@ -109,6 +109,8 @@ pub async fn started(
     if status != was {
         row.status = Set(status);
         row.status_changed_at = Set(Some(tx.now));
+        row.status_reason = Set(None);
+        row.status_detail = Set(None);
         row.started_at = Set(Some(from.time(tx, since)));
     }
     row.container_id = Set(Some(bounded(&container_id, NAME_BYTES)));
@@ -135,45 +137,51 @@ pub async fn ended(
     signal: Option<i32>,
     detail: Option<String>,
 ) -> Result<()> {
-    let Some(present) = standing(tx, from.agent).await? else { return Ok(()) };
-    if from.generation > present.generation {
-        tracing::warn!(
-            agent = present.id.0,
-            server = from.server.0,
-            generation = from.generation,
-            "report.of_no_launch"
-        );
+    let Some(agent) = find(tx, from.agent).await? else { return Ok(()) };
+    let present = Standing::of(&agent);
+    let why = words(reason, code, signal);
+    if of_no_launch(&present, from) {
         return Ok(());
     }
-    let why = words(reason, code, signal);
-    if let Some(agent) = held_row(tx, from).await?
+    if from.generation == present.generation
         && let Some(status) = Report::Ended(reason).apply(agent.status)
     {
+        let generation = from.generation;
+        tracing::info!(agent = agent.id.0, generation, ?reason, code, signal, "agent.ended");
         let said = detail.as_deref().map(str::trim).filter(|detail| !detail.is_empty());
         let said = said.map_or_else(|| why.clone(), |said| format!("{why}\n{said}"));
-        tracing::info!(
-            agent = agent.id.0,
-            generation = from.generation,
-            ?reason,
-            code,
-            signal,
-            "agent.ended"
-        );
         let mut row = agent.into_active_model();
         row.status = Set(status);
         row.status_changed_at = Set(Some(tx.now));
         row.started_at = Set(None);
         row.container_id = Set(None);
         row.running_model = Set(None);
-        if status == crate::base::enums::AgentStatus::Error {
-            row.last_action = Set(Some(bounded(&said, DETAIL_BYTES)));
-            row.last_action_at = Set(Some(tx.now));
-        }
         row.updated_at = Set(tx.now);
         row.update(tx.connection()).await?;
         announce(tx, from.agent);
+        if status == AgentStatus::Error
+            && let Some(reason) = reason_of(reason)
+        {
+            fail(tx, from.agent, reason, Some(&said)).await?;
+        }
     }
     settle(tx, &present, from.generation, &why).await
+}
+
+/// The reason of an agent's status.
+const fn reason_of(reason: EndReason) -> Option<StatusReason> {
+    Some(match reason {
+        EndReason::Stopped => return None,
+        EndReason::Exited => StatusReason::Exited,
+        EndReason::Killed => StatusReason::Killed,
+        EndReason::OutOfMemory => StatusReason::OutOfMemory,
+        EndReason::ShimLost => StatusReason::ShimLost,
+        EndReason::ImageNotFound => StatusReason::ImageNotFound,
+        EndReason::SpawnFailed => StatusReason::SpawnFailed,
+        EndReason::NoProtocol => StatusReason::NoProtocol,
+        EndReason::LineTooLong => StatusReason::LineTooLong,
+        EndReason::DiskFull => StatusReason::DiskFull,
+    })
 }
 
 /// Settles what is left of the agent's launches up to `generation`.
@@ -213,8 +221,10 @@ pub async fn auth_required(tx: &mut Tx, from: &Reporter, detail: String) -> Resu
     row.auth_failed_at = Set(Some(tx.now));
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
+    let detail = bounded(&detail, DETAIL_BYTES);
+    explain(tx, from.agent, Some((StatusReason::AuthRequired, &detail))).await?;
     announce(tx, from.agent);
-    approvals::require_access(tx, from.agent, bounded(&detail, DETAIL_BYTES)).await
+    approvals::require_access(tx, from.agent, detail).await
 }
 
 /// A command had no effect. A turn that the agent could not be given waits again.
@@ -249,12 +259,11 @@ async fn turn_of(tx: &Tx, agent: &Standing, command: i64) -> Result<Option<TurnI
 
 /// The agent's row, held, if this is its present launch.
 async fn held_row(tx: &Tx, from: &Reporter) -> Result<Option<agents::Model>> {
-    if current(tx, from).await?.is_none() {
-        return Ok(None);
-    }
-    let found =
-        held(living(&tx.scope).filter(agents::Column::Id.eq(from.agent))).one(tx.connection()).await?;
-    found.map_or_else(|| Err(Problem::not_found("agent", from.agent)), |agent| Ok(Some(agent)))
+    let agent = find(tx, from.agent).await?;
+    Ok(agent.filter(|agent| {
+        let agent = Standing::of(agent);
+        !of_no_launch(&agent, from) && agent.generation == from.generation
+    }))
 }
 
 /// Why an agent ended, in words that follow "because" or a colon.

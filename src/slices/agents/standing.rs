@@ -4,21 +4,18 @@
 //! what its host reports. The row is locked **before** conversations, turns and approvals, so that no two transactions wait
 //! for each other.
 
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
-use super::{announce, entity::agents, living};
+use super::{announce, entity::agents, explain, find, living, session};
 use crate::{
     base::{
-        enums::AgentStatus,
+        enums::{AgentStatus, OverrideMode},
         ids::{AgentId, ServerId},
         problem::{Code, Problem, Result},
+        time::Timestamp,
     },
-    core::{
-        access::Scope,
-        outbox::Host,
-        store::{Tx, held},
-    },
-    slices::approvals,
+    core::{outbox::Host, store::Tx},
+    slices::{approvals, orgs},
 };
 
 /// An agent, held until the transaction ends.
@@ -32,6 +29,8 @@ pub struct Standing {
     pub status: AgentStatus,
     /// Its last launch.
     pub generation: i64,
+    /// The revision it was last launched with.
+    pub revision: Option<i64>,
     /// Whether its model has rejected its credential.
     pub auth_failed: bool,
 }
@@ -43,6 +42,7 @@ impl Standing {
             server: agent.server_id,
             status: agent.status,
             generation: agent.launch_generation,
+            revision: agent.launched_revision,
             auth_failed: agent.auth_failed_at.is_some(),
         }
     }
@@ -59,8 +59,7 @@ impl Standing {
 /// # Errors
 /// The database is unreachable.
 pub async fn standing(tx: &Tx, id: AgentId) -> Result<Option<Standing>> {
-    let found = held(living(&tx.scope).filter(agents::Column::Id.eq(id)));
-    Ok(found.one(tx.connection()).await?.as_ref().map(Standing::of))
+    Ok(find(tx, id).await?.as_ref().map(Standing::of))
 }
 
 /// Holds the agent for its host, which acts for this launch.
@@ -111,13 +110,27 @@ pub(super) fn texts(list: &serde_json::Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-/// The agents in this state.
+/// The agents in this state, in the order in which several are held.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn with_status(scope: &Scope, status: AgentStatus) -> Result<Vec<AgentId>> {
-    let found = living(scope).filter(agents::Column::Status.eq(status)).order_by_asc(agents::Column::Id);
-    Ok(found.all(scope.core.db.read()).await?.into_iter().map(|agent| agent.id).collect())
+pub async fn with_status(tx: &Tx, status: AgentStatus) -> Result<Vec<AgentId>> {
+    let found = living(&tx.scope).filter(agents::Column::Status.eq(status)).order_by_asc(agents::Column::Id);
+    let found = found.select_only().column(agents::Column::Id).into_tuple();
+    Ok(found.all(tx.connection()).await?)
+}
+
+/// The number of tokens in the context at which the agent's sessions start over. None: they never do.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
+    let agent = super::load(tx, id).await?;
+    let inherited = match agent.session_reset_mode {
+        OverrideMode::Inherit => orgs::session_limit(tx).await?,
+        OverrideMode::Off | OverrideMode::Custom => None,
+    };
+    Ok(session::limit(agent.session_reset_mode, agent.session_reset_tokens, inherited))
 }
 
 /// Adds up what a turn has cost.
@@ -144,9 +157,9 @@ pub async fn spent(tx: &Tx, agent: &Standing, tokens: i64, cost_micro: i64) -> R
 /// The database is unreachable.
 pub async fn authorized(tx: &mut Tx, agent: &Standing) -> Result<()> {
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
-    let changed =
-        changed.col_expr(agents::Column::AuthFailedAt, Expr::value(None::<crate::base::time::Timestamp>));
+    let changed = changed.col_expr(agents::Column::AuthFailedAt, Expr::value(None::<Timestamp>));
     changed.exec(tx.connection()).await?;
+    explain(tx, agent.id, None).await?;
     announce(tx, agent.id);
     approvals::authorized(tx, agent.id).await
 }

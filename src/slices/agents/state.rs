@@ -37,10 +37,10 @@ impl Report {
     pub fn apply(self, from: AgentStatus) -> Option<AgentStatus> {
         use AgentStatus::{Error, Paused, Running, Spawning, Stopped, Stopping};
         match (self, from) {
-            // An agent in ERROR was given up too early.
-            (Self::Started, Spawning | Running | Error) => Some(Running),
+            (Self::Started, Spawning | Running) => Some(Running),
             (Self::Started, from @ (Paused | Stopping)) => Some(from),
-            (Self::Started | Self::Ended(_), Stopped) | (Self::Ended(_), Error) => None,
+            // This launch was given up; its host has been told to stop it.
+            (Self::Started | Self::Ended(_), Stopped | Error) => None,
             // However it ended: nobody wanted it to run any more.
             (Self::Ended(_), Stopping) | (Self::Ended(EndReason::Stopped), _) => Some(Stopped),
             (Self::Ended(_), Spawning | Running | Paused) => Some(Error),

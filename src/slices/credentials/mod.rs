@@ -14,7 +14,7 @@ mod input;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::entity::{credential_members, credentials};
 pub use self::{
@@ -26,12 +26,13 @@ use crate::{
     base::{
         enums::ChangeOp,
         ids::{AgentId, CredentialId, UserId},
+        permission::Permission,
         problem::Result,
     },
     core::{
         access::Scope,
         audit,
-        store::{patch, patch_required, relink},
+        store::{Tx, patch, patch_required, relink},
     },
     slices::{
         agents::assignments,
@@ -134,6 +135,14 @@ pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> R
     let changes = json!({ "added": change.added, "removed": change.removed });
     assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "setCredentialMembers"), id, changes);
     tx.commit().await
+}
+
+/// Sets the credentials that an agent may use, apart from archived ones. Returns what changed, if anything did.
+///
+/// # Errors
+/// As [`assignments::equip`].
+pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[CredentialId]) -> Result<Option<Value>> {
+    assignments::equip::<credentials::Entity>(tx, agent, wanted, Permission::CredentialEdit).await
 }
 
 /// Archives a credential. Its agents lose it.

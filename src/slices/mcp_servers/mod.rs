@@ -10,7 +10,7 @@ mod input;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QueryOrder, Set};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::entity::{mcp_server_agents, mcp_servers};
 pub use self::input::{CreateMcpServerInput, UpdateMcpServerInput};
@@ -18,6 +18,7 @@ use crate::{
     base::{
         enums::{ChangeOp, McpTransport},
         ids::{AgentId, McpServerId},
+        permission::Permission,
         problem::{Problem, Result, Violation},
     },
     core::{
@@ -114,6 +115,14 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
 /// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes.
 pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> Result<()> {
     assignments::assign::<mcp_servers::Entity>(scope, id, agents, "setMcpServerAgents").await
+}
+
+/// Sets the MCP servers that an agent may call, apart from archived ones. Returns what changed, if anything did.
+///
+/// # Errors
+/// As [`assignments::equip`].
+pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[McpServerId]) -> Result<Option<Value>> {
+    assignments::equip::<mcp_servers::Entity>(tx, agent, wanted, Permission::McpEdit).await
 }
 
 /// Archives an MCP server (specification, operation 24).

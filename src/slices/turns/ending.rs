@@ -46,8 +46,9 @@ pub async fn lose(tx: &mut Tx, agent: &Standing, generation: i64, reason: &str) 
 }
 
 async fn interrupt(tx: &mut Tx, turn: &turns::Model, reason: &str) -> Result<()> {
+    let Ok(state) = Happening::Lost.apply(turn.state) else { return Ok(()) };
     let error = format!("The agent ended before it had finished: {reason}.");
-    end(tx, turn, TurnState::Interrupted, Some(&error)).await?;
+    end(tx, turn, state, Some(&error)).await?;
     let content = json!({ "code": "INTERRUPTED", "text": error });
     let new = NewMessage::new(turn.conversation_id, MessageRole::System, MessageKind::Error, content);
     conversations::append(tx, NewMessage { turn: Some(turn.id), ..new }).await?;

@@ -24,7 +24,7 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 pub use self::{
     ending::{abandon, lose},
-    queue::{Cause, cancel, queued, reaches, release, resent, send, send_due},
+    queue::{Cause, cancel, cancel_all, queued, reaches, resent, send, send_due, send_queued},
     reports::{answered, asked},
 };
 use self::{entity::turns, state::Happening};

@@ -21,7 +21,7 @@ use crate::{
     },
     slices::{
         agents::{self, Standing},
-        conversations,
+        conversations, orgs,
     },
 };
 
@@ -146,27 +146,51 @@ pub async fn send_due(tx: &Tx, agent: &Standing) -> Result<()> {
     Ok(())
 }
 
-/// Sends at most `most` of the organization's turns that their agents can take, oldest first. Returns how many were sent.
+/// Sends at most `most` of the organization's turns that their agents can take, and returns how many were sent. For letting an
+/// organization go that was stopped.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn release(scope: &Scope, most: u64) -> Result<u64> {
+pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
     let mut sent = 0;
-    for agent in agents::with_status(scope, AgentStatus::Running).await? {
-        if sent >= most {
+    if orgs::is_stopped(tx).await? {
+        return Ok(0);
+    }
+    for agent in agents::with_status(tx, AgentStatus::Running).await? {
+        if sent == most {
             break;
         }
-        // One agent at a time, so that nobody waits for several.
-        let tx = scope.begin().await?;
-        let Some(agent) = agents::standing(&tx, agent).await? else { continue };
-        if takes_turns(&agent) {
-            let due = due(&tx, &agent).limit(most - sent).all(tx.connection()).await?;
+        if let Some(agent) = agents::standing(tx, agent).await?
+            && takes_turns(&agent)
+        {
+            let due = due(tx, &agent).limit(most - sent).all(tx.connection()).await?;
             sent += due.len() as u64;
-            dispatch(&tx, &agent, due).await?;
+            dispatch(tx, &agent, due).await?;
         }
-        tx.commit().await?;
     }
     Ok(sent)
+}
+
+/// Cancels all turns that the organization's agents have, and returns how many. What waits goes on waiting.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn cancel_all(tx: &Tx) -> Result<u64> {
+    let open = || {
+        let open = tx.scope.find::<turns::Entity>().filter(turns::Column::CancelRequestedAt.is_null());
+        open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"))
+    };
+    let mut cancelled = 0;
+    let agents = open().select_only().column(turns::Column::AgentId).distinct();
+    let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
+    for agent in agents.all(tx.connection()).await? {
+        let Some(agent) = agents::standing(tx, agent).await? else { continue };
+        for turn in open().filter(turns::Column::AgentId.eq(agent.id)).all(tx.connection()).await? {
+            request_cancel(tx, &agent, &turn).await?;
+            cancelled += 1;
+        }
+    }
+    Ok(cancelled)
 }
 
 /// Whether the agent takes turns at the moment.
@@ -175,9 +199,14 @@ const fn takes_turns(agent: &Standing) -> bool {
 }
 
 async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<()> {
+    // Most messages find their agent idle, so this is asked only when there is something to send.
+    if due.is_empty() || orgs::is_stopped(tx).await? {
+        return Ok(());
+    }
     for turn in due {
         let sent = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         let sent = sent.col_expr(turns::Column::Generation, Expr::value(agent.generation));
+        let sent = sent.col_expr(turns::Column::AgentRevision, Expr::value(agent.revision));
         let sent = sent.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
         sent.exec(tx.connection()).await?;
         outbox::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
@@ -213,25 +242,33 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     if is_final(turn.state) || turn.cancel_requested_at.is_some() {
         return Ok(());
     }
-    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(id));
-    let mut changed = changed
-        .col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now))
-        .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     if is_open(turn.state) {
-        changed.exec(tx.connection()).await?;
-        outbox::enqueue(&tx, agent.host(), &Command::Cancel { turn_id: id.0 });
+        request_cancel(&tx, &agent, &turn).await?;
     } else {
-        changed = changed
+        let cancelled = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(id));
+        let cancelled = cancelled
             .col_expr(turns::Column::State, Expr::value(TurnState::Cancelled.as_str()))
-            .col_expr(turns::Column::EndedAt, Expr::value(tx.now));
-        changed.exec(tx.connection()).await?;
+            .col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now))
+            .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
+            .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+        cancelled.exec(tx.connection()).await?;
         conversations::settle(&tx, turn.conversation_id, id, MessageStatus::Cancelled).await?;
+        announce(&tx, ChangeOp::Updated, turn.conversation_id, id);
     }
-    announce(&tx, ChangeOp::Updated, turn.conversation_id, id);
     let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
     audit::record(
         &tx,
         audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Turn, id: id.0, changes },
     );
     tx.commit().await
+}
+
+/// Asks the turn's host to end it.
+async fn request_cancel(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+    let asked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let asked = asked.col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now));
+    asked.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    outbox::enqueue(tx, agent.host(), &Command::Cancel { turn_id: turn.id.0 });
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
 }

@@ -88,6 +88,9 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
         conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
     }
     conversations::measured(tx, turn.conversation_id, model, context).await?;
+    if context.is_some() && agents::session::is_full(agents::session_limit(tx, agent.id).await?, context) {
+        conversations::remember_session(tx, turn.conversation_id, None).await?;
+    }
     agents::spent(tx, &agent, total(&usage), usage.cost_micro.unwrap_or(0)).await?;
     if state == TurnState::Done && agent.auth_failed {
         agents::authorized(tx, &agent).await?;

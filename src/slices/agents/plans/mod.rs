@@ -43,14 +43,14 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
         name: skill.name,
         description: skill.description,
         content: skill.content,
-        version: 0,
+        version: skill.version,
     });
     let mcp_servers = mcp_servers::of_agent(&tx, agent.id).await?;
     let enforced = scope.core.risk.categories();
     let plan = LaunchPlan {
         name: agent.name.clone(),
         image,
-        revision: 0,
+        revision: agent.launched_revision.unwrap_or(agent.revision),
         instructions: instructions::of(
             &manner(&agent),
             &not_enforced(&texts(&agent.approval_categories), &enforced),
