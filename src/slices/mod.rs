@@ -19,3 +19,4 @@ pub mod policies;
 pub mod servers;
 pub mod service_tokens;
 pub mod skills;
+pub mod turns;

@@ -123,6 +123,19 @@ pub async fn waiting(core: &Core) -> Result<Vec<(String, i64, Option<Timestamp>)
     Ok(waiting.into_iter().map(|(kind, (depth, oldest))| (kind, depth, oldest)).collect())
 }
 
+/// Makes every command that waits for the agent useless, because the agent is being stopped: a launch that waits while
+/// its organization is stopped must not follow the stop that overtakes it.
+///
+/// # Errors
+/// The database refused.
+pub async fn overtake(tx: &Tx, agent: AgentId) -> Result<()> {
+    let sql = "UPDATE outbox SET expires_at = $3 WHERE order_key = $1 AND organization_id = $2 AND acknowledged_at IS NULL";
+    let values = [format!("agent:{agent}").into(), tx.scope.org.into(), tx.now.into()];
+    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
+    tx.connection().execute_raw(statement).await?;
+    Ok(())
+}
+
 /// Drops the commands for a server that is being deleted: no host will ever take them.
 ///
 /// # Errors
