@@ -55,6 +55,7 @@ pub struct Subscription(
     crate::slices::agents::graphql::AgentSubscription,
     crate::slices::approvals::graphql::ApprovalSubscription,
     crate::slices::conversations::graphql::ConversationSubscription,
+    crate::slices::hosts::graphql::DeltaSubscription,
     crate::slices::changes::ChangeSubscription,
 );
 
