@@ -789,7 +789,7 @@ CREATE TABLE organizations (
 
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'ANSWER', 'SYNC', 'MAIL')),
+    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'MAIL')),
     payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets: src/core/outbox/kinds.rs.
     organization_id BIGINT,
     server_id BIGINT,
@@ -800,6 +800,7 @@ CREATE TABLE outbox (
     created_at BIGINT NOT NULL,
     available_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL, -- From then on it is useless.
+    host_seq BIGINT, -- The number of a command among those of its server, from when it is first sent.
     acknowledged_at BIGINT,
     CONSTRAINT outbox_host CHECK (kind = 'MAIL' OR (organization_id IS NOT NULL AND server_id IS NOT NULL)),
     CONSTRAINT outbox_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
@@ -812,6 +813,8 @@ CREATE INDEX outbox_acknowledged ON outbox (acknowledged_at) WHERE acknowledged_
 CREATE INDEX outbox_due ON outbox (kind, available_at, created_at) WHERE acknowledged_at IS NULL;
 
 CREATE INDEX outbox_expires ON outbox (expires_at) WHERE acknowledged_at IS NULL;
+
+CREATE UNIQUE INDEX outbox_host_seq ON outbox (server_id, host_seq) WHERE acknowledged_at IS NULL;
 
 CREATE INDEX outbox_order ON outbox (order_key, id) WHERE acknowledged_at IS NULL;
 
@@ -901,6 +904,13 @@ CREATE TABLE servers (
     provisioning_token_hash BLOB,
     provisioning_token_expires_at BIGINT,
     host_token_hash BLOB, -- The host's credential after its first connection.
+    machine_id TEXT, -- The host's folder, which made this up when it joined.
+    -- Counts the host's accepted connections. Whatever a connection writes names its epoch, so an older one writes nothing.
+    host_epoch BIGINT NOT NULL DEFAULT 0,
+    host_replica TEXT, -- The replica that holds the connection.
+    command_seq BIGINT NOT NULL DEFAULT 0, -- The last number given to a command.
+    command_ack BIGINT NOT NULL DEFAULT 0, -- The last command in the host's journal.
+    event_seq BIGINT NOT NULL DEFAULT 0, -- The last event of the host that is stored.
     provisioned_at BIGINT,
     last_seen_at BIGINT,
     created_by BIGINT,

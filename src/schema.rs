@@ -58,6 +58,7 @@ pub struct Subscription(
     crate::slices::approvals::graphql::ApprovalSubscription,
     crate::slices::conversations::graphql::ConversationSubscription,
     crate::slices::turns::graphql::TurnSubscription,
+    crate::slices::hosts::graphql::DeltaSubscription,
     crate::slices::changes::ChangeSubscription,
 );
 

@@ -18,7 +18,7 @@ use crate::{
     core::{Core, Options, config::Config, ledger::Settled},
     faces::{
         edge::{self, Arrival, Outermost, problem_page, problem_response},
-        files,
+        files, gateway,
         graphql::{self, Graphql},
         mcp, pages,
         rest::{self, Rest},
@@ -75,6 +75,7 @@ impl Service {
             .merge(graphql::http::router(Arc::clone(&self.graphql)))
             .merge(mcp::router(&self.rest))
             .merge(files::router(core))
+            .merge(gateway::router(core))
             .merge(pages::router(core, &self.providers))
             .merge(self.openapi())
             .merge(own(core))

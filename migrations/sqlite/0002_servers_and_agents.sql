@@ -29,6 +29,13 @@ CREATE TABLE servers (
     provisioning_token_hash BLOB,
     provisioning_token_expires_at BIGINT,
     host_token_hash BLOB, -- The host's credential after its first connection.
+    machine_id TEXT, -- The host's folder, which made this up when it joined.
+    -- Counts the host's accepted connections. Whatever a connection writes names its epoch, so an older one writes nothing.
+    host_epoch BIGINT NOT NULL DEFAULT 0,
+    host_replica TEXT, -- The replica that holds the connection.
+    command_seq BIGINT NOT NULL DEFAULT 0, -- The last number given to a command.
+    command_ack BIGINT NOT NULL DEFAULT 0, -- The last command in the host's journal.
+    event_seq BIGINT NOT NULL DEFAULT 0, -- The last event of the host that is stored.
     provisioned_at BIGINT,
     last_seen_at BIGINT,
     created_by BIGINT,

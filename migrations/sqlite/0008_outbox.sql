@@ -17,6 +17,7 @@ CREATE TABLE outbox (
     created_at BIGINT NOT NULL,
     available_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL, -- From then on it is useless.
+    host_seq BIGINT, -- The number of a command among those of its server, from when it is first sent.
     acknowledged_at BIGINT,
     CONSTRAINT outbox_host CHECK (kind = 'MAIL' OR (organization_id IS NOT NULL AND server_id IS NOT NULL)),
     CONSTRAINT outbox_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
@@ -26,5 +27,6 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_due ON outbox (kind, available_at, created_at) WHERE acknowledged_at IS NULL;
 CREATE INDEX outbox_order ON outbox (order_key, id) WHERE acknowledged_at IS NULL;
 CREATE INDEX outbox_server ON outbox (organization_id, server_id, acknowledged_at, id) WHERE server_id IS NOT NULL;
+CREATE UNIQUE INDEX outbox_host_seq ON outbox (server_id, host_seq) WHERE acknowledged_at IS NULL;
 CREATE INDEX outbox_expires ON outbox (expires_at) WHERE acknowledged_at IS NULL; -- For retention.
 CREATE INDEX outbox_acknowledged ON outbox (acknowledged_at) WHERE acknowledged_at IS NOT NULL; -- For retention.

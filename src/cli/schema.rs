@@ -1,4 +1,5 @@
-//! `muster schema`: writes the generated schema and OpenAPI document, which are committed and reviewed with the code.
+//! `muster schema`: writes the generated schema, OpenAPI document and frames of the gateway, which are committed and
+//! reviewed with the code.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::{
     schema,
 };
 
-/// Write or compare `schema.graphql` and `openapi.json`
+/// Write or compare `schema.graphql`, `openapi.json` and `gateway.json`
 #[derive(Debug, clap::Subcommand)]
 pub enum Schema {
     /// Write the files
@@ -40,10 +41,11 @@ impl Schema {
 ///
 /// # Errors
 /// The schema does not fit the stored documents.
-pub fn files() -> anyhow::Result<[(&'static str, String); 2]> {
+pub fn files() -> anyhow::Result<[(&'static str, String); 3]> {
     let catalogue = schema::catalogue()?;
     let document = openapi::text(&Routes::load(&catalogue)?, &catalogue);
-    Ok([("schema.graphql", schema::sdl()), ("openapi.json", document)])
+    let frames = format!("{:#}\n", muster_protocol::schema());
+    Ok([("schema.graphql", schema::sdl()), ("openapi.json", document), ("gateway.json", frames)])
 }
 
 fn dump(dir: &Path) -> Result<Output, Failure> {

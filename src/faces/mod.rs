@@ -3,6 +3,7 @@
 //! - [`edge`]: what happens to every request, whatever the face
 //! - [`graphql`]: `/graphql` · [`rest`]: `/v1`, as stored documents over the same schema · [`mcp`]: the same
 //!   operations as tools, for programs that speak the Model Context Protocol
+//! - [`gateway`]: `/gateway`, to which the hosts of servers connect
 //! - [`files`]: attachments, avatars, exports · [`pages`]: pages for browsers
 //!
 //! A face turns a request into a call to the schema, and the result into a response. Permissions and meaning
@@ -10,6 +11,7 @@
 
 pub mod edge;
 pub mod files;
+pub mod gateway;
 pub mod graphql;
 pub mod mcp;
 pub mod pages;

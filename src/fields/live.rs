@@ -7,7 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream, stream::BoxStream};
+use futures::{Stream, StreamExt, future, stream, stream::BoxStream};
 use tokio::sync::watch;
 
 use super::context::{admit, authorize_again};
@@ -77,6 +77,24 @@ pub fn follow(
         Some((next, go_on.then_some(watcher)))
     })
     .boxed()
+}
+
+/// What `source` yields, for as long as the subscriber has `permission`. The permission is not checked for each item,
+/// but as often as for a subscription in which nothing happens.
+pub fn alongside<T: Send + 'static>(
+    scope: &Scope,
+    permission: Permission,
+    source: impl Stream<Item = T> + Send + 'static,
+) -> BoxStream<'static, Result<T>> {
+    let permit = Permit::InOrganization { permission, confirmed_email: false };
+    let refusals =
+        follow(scope, permit, |_| false).filter_map(async |told| told.err().map(|why| Some(Err(why))));
+    // When there is nothing more to check, there is nothing more to show.
+    let refusals = refusals.chain(stream::once(async { None }));
+    stream::select(refusals, source.map(|item| Some(Ok(item))))
+        .take_while(|item| future::ready(item.is_some()))
+        .filter_map(future::ready)
+        .boxed()
 }
 
 struct Watcher<P> {

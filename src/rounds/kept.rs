@@ -92,10 +92,10 @@ pub const KEPT: &[Kept] = &[
     goes(
         "outbox",
         "A mail: until it is sent or has become useless. A command: a week after its host acknowledged it, or 30 days \
-         if no host accepts it.",
+         if it was never sent. One that was sent waits for its host.",
         &[
             after("acknowledged_at <= $1", DAY.saturating_mul(7)),
-            after("acknowledged_at IS NULL AND expires_at <= $1", Duration::ZERO),
+            after("acknowledged_at IS NULL AND host_seq IS NULL AND expires_at <= $1", Duration::ZERO),
         ],
     ),
     stays("plans", "The plans from the settings."),

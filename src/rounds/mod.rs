@@ -18,7 +18,7 @@ use tokio::{
 
 pub use self::kept::{KEPT, Kept, sweep};
 use crate::{
-    base::{enums::OutboxKind, problem::Result},
+    base::problem::Result,
     core::{
         Core,
         access::{decisions, rules},
@@ -28,7 +28,7 @@ use crate::{
     },
     faces::edge::idempotency,
     fields::RECHECK,
-    slices::{agents, approvals, conversations, orgs, people},
+    slices::{agents, approvals, conversations, hosts, orgs, people},
 };
 
 /// A kind of recurring work.
@@ -89,6 +89,13 @@ pub const ROUNDS: &[Round] = &[
         },
     },
     Round { name: "mail.send", every: Duration::from_secs(2), run: |core| people::deliver_due(core).boxed() },
+    Round { name: "hosts.look", every: hosts::LOOK, run: |core| hosts::look(core).boxed() },
+    Round { name: "hosts.seen", every: hosts::SEEN, run: |core| hosts::seen(core).boxed() },
+    Round {
+        name: "hosts.offline",
+        every: Duration::from_secs(2),
+        run: |core| hosts::mark_offline(core).boxed(),
+    },
     Round { name: "tables.sweep", every: Duration::from_mins(10), run: |core| kept::sweep(core).boxed() },
     Round {
         name: "audit.seal",
@@ -130,8 +137,8 @@ pub const ROUNDS: &[Round] = &[
     },
 ];
 
-/// Rounds that a commit starts early, and the outbox entries that trigger them.
-const WOKEN: &[(&str, OutboxKind)] = &[("mail.send", OutboxKind::Mail)];
+/// Rounds that a commit starts early: those that work on what the outbox holds.
+const WOKEN: &[&str] = &["mail.send"];
 
 /// The gap between the first rounds at start: all at once would open a connection each.
 const APART: Duration = Duration::from_millis(10);
@@ -140,8 +147,7 @@ const APART: Duration = Duration::from_millis(10);
 pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
     for (n, round) in (0..).zip(rounds) {
         let (worker, stopping) = (Arc::clone(core), core.tasks.stopping.clone());
-        let kind = WOKEN.iter().find(|(name, _)| *name == round.name);
-        let mut woken = kind.map(|(_, kind)| outbox::woken(core, *kind));
+        let mut woken = WOKEN.contains(&round.name).then(|| outbox::woken(core));
         core.tasks.spawn(async move {
             let mut tick = interval_at(Instant::now() + APART * n, round.every);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

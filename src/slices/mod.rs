@@ -12,6 +12,7 @@ pub mod changes;
 pub mod channels;
 pub mod conversations;
 pub mod credentials;
+pub mod hosts;
 pub mod mcp_servers;
 pub mod orgs;
 pub mod people;

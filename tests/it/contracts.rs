@@ -43,6 +43,11 @@ async fn the_openapi_document_is_as_committed_and_is_served() {
 }
 
 #[test]
+fn the_frames_of_the_gateway_are_as_committed() {
+    committed("schema/gateway.json", &format!("{:#}\n", muster_protocol::schema()));
+}
+
+#[test]
 fn everything_in_the_schema_is_described() {
     let catalogue = muster::schema::catalogue().unwrap();
     let built_in = ["Boolean", "Float", "ID", "Int", "String"];

@@ -11,7 +11,7 @@ use std::{
 
 use futures::FutureExt;
 use muster::{
-    base::enums::OutboxKind,
+    base::{enums::OutboxKind, ids::ServerId},
     core::{
         Core,
         outbox::{self, Outcome, wake, woken},
@@ -120,14 +120,14 @@ async fn rows_of_one_key_leave_in_order_and_block_no_other_key() {
 async fn a_delivered_row_wakes_the_worker_for_the_next() {
     let app = TestApp::start().await;
     waiting(&app, &[Some("a"), Some("a")]).await;
-    let mut woken = woken(&app.core, OutboxKind::Mail);
+    let mut woken = woken(&app.core);
     work(&app.core, |_| later()).await;
     assert!(!woken.has_changed().unwrap(), "nothing was sent");
     app.clock.advance(Duration::from_secs(16));
     work(&app.core, |_| Outcome::Done).await;
     assert!(woken.has_changed().unwrap());
     woken.mark_unchanged();
-    wake(&app.core, OutboxKind::Mail);
+    wake(&app.core);
     assert!(woken.has_changed().unwrap(), "another replica has announced it");
 }
 
@@ -158,13 +158,14 @@ async fn unreadable_rows_are_counted_and_wait_while_the_rest_leaves() {
 async fn a_commit_wakes_the_workers_for_its_rows() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
-    let mut mails = woken(&app.core, OutboxKind::Mail);
-    let mut commands = woken(&app.core, OutboxKind::Launch);
+    let server: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await;
+    let mut mails = woken(&app.core);
+    let host = app.core.outbox.hosts.open(ServerId(server), 1);
+    let mut commands = host.woken();
     let mut changed = move || {
-        let changed = [mails.has_changed().unwrap(), commands.has_changed().unwrap()];
+        let changed = mails.has_changed().unwrap();
         mails.mark_unchanged();
-        commands.mark_unchanged();
-        changed
+        [changed, commands.next().now_or_never().is_some()]
     };
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     assert_eq!(changed(), [true, false]);

@@ -24,6 +24,26 @@ pub use self::{
     secret::Secret,
 };
 
+/// The JSON Schema of everything that both sides send: `schema/gateway.json`.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    /// Everything that is sent on the gateway.
+    #[derive(schemars::JsonSchema)]
+    #[expect(dead_code, reason = "described, and never made")]
+    #[serde(rename_all = "snake_case")]
+    struct Gateway {
+        /// A frame from a host.
+        from_host: FromHost,
+        /// A frame for a host.
+        to_host: ToHost,
+        /// The body of `POST /gateway/join`.
+        join: join::Join,
+        /// Its answer.
+        joined: join::Joined,
+    }
+    schemars::schema_for!(Gateway).to_value()
+}
+
 /// The versions of this protocol that this build speaks: the oldest and the newest.
 pub const VERSIONS: [u16; 2] = [1, 1];
 

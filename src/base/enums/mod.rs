@@ -76,7 +76,7 @@ text_enum! {
     pub ServerStatus {
         Pending = "PENDING": "Never connected.",
         Online = "ONLINE": "Its host is connected.",
-        Degraded = "DEGRADED": "Its host is connected, but speaks another version of the protocol.",
+        Degraded = "DEGRADED": "Its host is connected, but the machine's load is above a threshold of the organization.",
         Offline = "OFFLINE": "Its host was connected before, but is not now.",
     }
 }

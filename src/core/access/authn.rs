@@ -85,6 +85,17 @@ impl CredentialCache {
         }
     }
 
+    /// Whether this token was valid here within the last day, so that it is not made up.
+    #[must_use]
+    pub fn is_proven(&self, token: &TokenHash) -> bool {
+        self.proven.contains_key(token)
+    }
+
+    /// Notes that this token is valid.
+    pub fn note_proven(&self, token: TokenHash) {
+        self.proven.insert(token, ());
+    }
+
     /// Drops everything once `tx` has committed, even if its caller has gone away by then.
     pub(crate) fn invalidate_after(&self, tx: &Transaction) {
         let cache = self.clone();

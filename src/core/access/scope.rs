@@ -1,6 +1,6 @@
 //! A caller inside one organization: the first argument of every operation.
 
-use std::{ops::Deref, sync::Arc};
+use std::{net::IpAddr, ops::Deref, sync::Arc};
 
 use super::{Caller, Membership};
 use crate::{
@@ -82,9 +82,21 @@ impl Scope {
     /// idempotency key.
     #[must_use]
     pub fn system_for(request: &Request, org: OrgId) -> Self {
-        let own = request.on_behalf();
+        Self::own(request.on_behalf(), org)
+    }
+
+    /// The service's own scope for what a host does, from this address.
+    #[must_use]
+    pub fn host(core: &Arc<Core>, org: OrgId, ip: Option<IpAddr>, request_id: &str) -> Self {
+        let mut own = Request::system(core);
+        own.ip = ip;
+        request_id.clone_into(&mut own.id);
+        Self::own(own, org)
+    }
+
+    fn own(request: Request, org: OrgId) -> Self {
         let membership = Membership { role: None, permissions: Permission::ALL.iter().copied().collect() };
-        Self::new(&Arc::new(own), org, membership, None)
+        Self::new(&Arc::new(request), org, membership, None)
     }
 
     /// Whether this is the scope of `request` for the root field `operation` in `org`.

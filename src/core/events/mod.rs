@@ -13,7 +13,9 @@
 //!
 //! - `memo.rs`: what all subscribers of one event need, fetched once for all of them.
 //! - `relay.rs`: from replica to replica.
+//! - `deltas.rs`: the exception: the text of messages that are being written.
 
+mod deltas;
 mod memo;
 mod relay;
 
@@ -28,14 +30,18 @@ use std::{
 use tokio::sync::broadcast;
 
 pub use self::{
+    deltas::{Delta, Deltas, Watching},
     memo::Memo,
     relay::{relay, send_rest},
 };
-use self::{memo::Memos, relay::Outgoing};
+use self::{
+    memo::Memos,
+    relay::{Outgoing, Told},
+};
 use super::access::Caller;
 use crate::base::{
     enums::{ChangeOp, RecordKind},
-    ids::OrgId,
+    ids::{OrgId, ServerId},
 };
 
 /// How many events a subscriber may fall behind.
@@ -70,6 +76,8 @@ pub enum News {
 /// Distributes news to subscribers.
 #[derive(Default)]
 pub struct Hub {
+    /// The text of messages that are being written.
+    pub deltas: Deltas,
     rooms: Mutex<HashMap<OrgId, Arc<Room>>>,
     outgoing: Outgoing,
 }
@@ -96,7 +104,12 @@ impl Hub {
     /// Notifies subscribers here and on every other replica.
     pub fn publish(&self, event: Event) {
         self.tell(event);
-        self.outgoing.add(event);
+        self.outgoing.add(Told::Event(event));
+    }
+
+    /// Wakes the host of a server that is connected to another replica.
+    pub fn wake_host(&self, server: ServerId) {
+        self.outgoing.add(Told::Host(server));
     }
 
     /// Subscribes `caller` to `org`.

@@ -4,6 +4,9 @@
 //! process sends one batch at a time, numbers its batches, and announces its position every two seconds. So a listener
 //! notices when a batch is missing, when a process has gone silent, and when its own connection was lost; it then tells
 //! everyone here to read again.
+//!
+//! Batches also name servers whose host must be woken, on whichever replica it is connected. The same connection hears
+//! the text of messages that are being written (`deltas.rs`), on a channel of its own.
 
 use std::{
     collections::HashMap,
@@ -21,11 +24,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
 
-use super::{Event, Hub};
+use super::{Event, deltas};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
-        ids::OrgId,
+        ids::{OrgId, ServerId},
     },
     core::{Core, sealing::random_bytes},
 };
@@ -58,16 +61,35 @@ struct Message {
     /// The events in this batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     events: Vec<Sent>,
+    /// The servers whose hosts must be woken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<ServerId>,
     /// The process is shutting down.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     bye: bool,
 }
 
-/// Events waiting to be relayed.
+impl Message {
+    /// Whether it counts as a batch.
+    fn is_batch(&self) -> bool {
+        !self.events.is_empty() || !self.hosts.is_empty()
+    }
+}
+
+/// What one process tells the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// A change.
+    Event(Event),
+    /// The host of this server must be woken.
+    Host(ServerId),
+}
+
+/// What waits to be relayed.
 pub(super) struct Outgoing {
-    sender: mpsc::Sender<Event>,
+    sender: mpsc::Sender<Told>,
     /// Taken by the relay.
-    waiting: Mutex<Option<mpsc::Receiver<Event>>>,
+    waiting: Mutex<Option<mpsc::Receiver<Told>>>,
     /// How many did not fit. Skipping a batch number tells listeners.
     lost: AtomicU64,
 }
@@ -80,13 +102,13 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    pub fn add(&self, event: Event) {
-        if self.sender.try_send(event).is_err() {
+    pub fn add(&self, told: Told) {
+        if self.sender.try_send(told).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn take(&self) -> Option<mpsc::Receiver<Event>> {
+    fn take(&self) -> Option<mpsc::Receiver<Told>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -99,7 +121,7 @@ pub async fn relay(core: Arc<Core>) {
     let Some(options) = core.db.postgres() else { return };
     let from = u64::from_be_bytes(random_bytes());
     let listening = core.tasks.stopping.run_until_cancelled(Box::pin(listen(&core, options, from)));
-    tokio::join!(listening, send(&core, from, events));
+    tokio::join!(listening, send(&core, from, events), deltas::send(&core, from));
 }
 
 /// Sends what a process without a relay has published: a command changes something and ends.
@@ -110,9 +132,10 @@ pub async fn send_rest(core: &Core) {
     }
     let mut waiting = Vec::new();
     events.recv_many(&mut waiting, WAITING).await;
-    for events in batches(&waiting) {
+    for (events, hosts) in batches(&waiting) {
         // Each is from somebody who has nothing more to say.
-        let message = Message { from: u64::from_be_bytes(random_bytes()), batch: 1, events, bye: true };
+        let message =
+            Message { from: u64::from_be_bytes(random_bytes()), batch: 1, events, hosts, bye: true };
         if let Err(error) = notify(core, &message).await {
             tracing::warn!(%error, "events.not_sent");
         }
@@ -120,10 +143,10 @@ pub async fn send_rest(core: &Core) {
 }
 
 /// Sends this process's events, and a goodbye at the end.
-async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
+async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Told>) {
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut message = Message { from, batch: 0, events: Vec::new(), bye: false };
+    let mut message = Message { from, batch: 0, events: Vec::new(), hosts: Vec::new(), bye: false };
     let (mut waiting, mut is_last) = (Vec::new(), false);
     while !is_last {
         tokio::select! {
@@ -136,8 +159,8 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
             message.batch += 1;
         }
         for batch in batches(&waiting) {
-            message.events = batch;
-            message.batch += u64::from(!message.events.is_empty());
+            (message.events, message.hosts) = batch;
+            message.batch += u64::from(message.is_batch());
             // The next batch reveals that one is missing.
             if let Err(error) = notify(core, &message).await {
                 tracing::warn!(%error, "events.not_sent");
@@ -146,19 +169,28 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Event>) {
         waiting.clear();
     }
     // A listener that misses the goodbye, or a batch before it, reads again.
-    let bye = Message { events: Vec::new(), bye: true, ..message };
+    let bye = Message { events: Vec::new(), hosts: Vec::new(), bye: true, ..message };
     let _ = timeout(AGAIN, notify(core, &bye)).await;
 }
 
-/// Splits events into messages that are small enough; one empty message if there are no events.
-fn batches(events: &[Event]) -> Vec<Vec<Sent>> {
+/// Splits what is told into messages that are small enough; one empty message if there is nothing.
+fn batches(told: &[Told]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
     /// More than the longest event takes.
     const LONGEST: usize = 100;
-    if events.is_empty() {
-        return vec![Vec::new()];
+    if told.is_empty() {
+        return vec![Default::default()];
     }
-    let told = |event: &Event| (event.org, event.kind, event.op, event.id, event.of);
-    events.chunks(LARGEST / LONGEST).map(|batch| batch.iter().map(told).collect()).collect()
+    let split = |batch: &[Told]| {
+        let (mut events, mut hosts) = (Vec::new(), Vec::new());
+        for told in batch {
+            match told {
+                Told::Event(event) => events.push((event.org, event.kind, event.op, event.id, event.of)),
+                Told::Host(server) => hosts.push(*server),
+            }
+        }
+        (events, hosts)
+    };
+    told.chunks(LARGEST / LONGEST).map(split).collect()
 }
 
 async fn notify(core: &Core, message: &Message) -> anyhow::Result<()> {
@@ -183,7 +215,7 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
     let connecting = timeout(SILENT, async {
         let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await?;
         let mut listener = PgListener::connect_with(&pool).await?;
-        listener.listen(CHANNEL).await?;
+        listener.listen_all([CHANNEL, deltas::CHANNEL]).await?;
         Ok::<_, sqlx::Error>(listener)
     });
     let mut listener = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
@@ -194,6 +226,9 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
     let mut heard_own = Instant::now();
     while heard_own.elapsed() < SILENT {
         match timeout(EVERY, listener.try_recv()).await {
+            Ok(Ok(Some(heard))) if heard.channel() == deltas::CHANNEL => {
+                core.events.deltas.hear(heard.payload(), own);
+            }
             Ok(Ok(Some(heard))) => {
                 let Ok(message) = serde_json::from_str::<Message>(heard.payload()) else {
                     // From a version with another format.
@@ -203,7 +238,7 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
                 if message.from == own {
                     heard_own = Instant::now();
                 } else {
-                    take(&core.events, &mut peers, message);
+                    take(core, &mut peers, message);
                 }
             }
             // The connection was lost.
@@ -218,12 +253,16 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
     Ok(())
 }
 
-fn take(hub: &Hub, peers: &mut Peers, message: Message) {
+fn take(core: &Core, peers: &mut Peers, message: Message) {
+    let hub = &core.events;
     if peers.has_gap(&message, Instant::now()) {
         hub.resync();
     }
     for (org, kind, op, id, of) in message.events {
         hub.tell(Event { org, kind, id, op, of });
+    }
+    for server in message.hosts {
+        core.outbox.hosts.wake(server);
     }
 }
 
@@ -248,7 +287,7 @@ impl Peers {
 
     /// Whether anything is missing before this message.
     fn has_gap(&mut self, message: &Message, now: Instant) -> bool {
-        let sent = message.batch.saturating_sub(u64::from(!message.events.is_empty()));
+        let sent = message.batch.saturating_sub(u64::from(message.is_batch()));
         let peer = Peer { batch: message.batch, heard: now, is_silent: false };
         let before = if message.bye {
             self.known.remove(&message.from)
@@ -274,7 +313,7 @@ mod tests {
 
     fn message(batch: u64, events: usize) -> Message {
         let event = (OrgId(1), RecordKind::Agent, ChangeOp::Updated, 7, None);
-        Message { from: 1, batch, events: vec![event; events], bye: false }
+        Message { from: 1, batch, events: vec![event; events], hosts: Vec::new(), bye: false }
     }
 
     #[test]
@@ -283,10 +322,11 @@ mod tests {
         let kind = *RecordKind::ALL.iter().max_by_key(|kind| kind.as_str().len()).unwrap();
         let event =
             Event { org: OrgId(longest), kind, id: longest, op: ChangeOp::Created, of: Some(longest) };
-        let batches = batches(&vec![event; 1000]);
-        assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 1000);
-        for events in batches {
-            let message = Message { from: u64::MAX, batch: u64::MAX, events, bye: false };
+        let batches =
+            batches(&[vec![Told::Event(event); 1000], vec![Told::Host(ServerId(longest)); 500]].concat());
+        assert_eq!(batches.iter().map(|(events, hosts)| events.len() + hosts.len()).sum::<usize>(), 1500);
+        for (events, hosts) in batches {
+            let message = Message { from: u64::MAX, batch: u64::MAX, events, hosts, bye: false };
             assert!(serde_json::to_string(&message).unwrap().len() <= LARGEST);
         }
     }

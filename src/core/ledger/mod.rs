@@ -40,12 +40,16 @@ use line::Most;
 const PART: usize = 8;
 /// The part that all callers without a credential may hold together, so that the rest remains for known callers.
 const PART_OF_STRANGERS: usize = 4;
+/// How many connections the host of a server may have: the current one, and older ones that are being closed.
+const CONNECTIONS_OF_A_HOST: usize = 8;
 
 /// A kind of thing that callers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// WebSockets.
     Sockets,
+    /// Connections of hosts.
+    Hosts,
     /// Subscriptions of a caller.
     Subscriptions,
     /// Subscriptions to an organization.
@@ -67,6 +71,8 @@ pub enum Holder {
     Address(IpAddr),
     /// An organization.
     Organization(i64),
+    /// The host of a server.
+    Server(i64),
 }
 
 impl Holder {
@@ -95,6 +101,7 @@ pub struct Ledger {
     pub reserve: Arc<Semaphore>,
     most_connections: usize,
     sockets: Arc<Line>,
+    hosts: Arc<Line>,
     subscriptions: Arc<Line>,
     watchers: Arc<Line>,
     bodies: Arc<Line>,
@@ -121,6 +128,11 @@ impl Ledger {
                 "sockets",
                 "You have reached your maximum of open WebSockets",
                 sockets(limits),
+            ),
+            hosts: Line::new(
+                "hosts",
+                "This server's host has reached its maximum of connections",
+                each(CONNECTIONS_OF_A_HOST),
             ),
             subscriptions: Line::new(
                 "subscriptions",
@@ -150,6 +162,7 @@ impl Ledger {
     pub fn line(&self, what: What) -> &Arc<Line> {
         match what {
             What::Sockets => &self.sockets,
+            What::Hosts => &self.hosts,
             What::Subscriptions => &self.subscriptions,
             What::Watchers => &self.watchers,
             What::Bodies => &self.bodies,
@@ -169,7 +182,8 @@ impl Ledger {
     #[must_use]
     pub fn totals(&self) -> Vec<(&'static str, usize, Option<usize>)> {
         let connections = self.most_connections - self.connections.available_permits();
-        let lines = [&self.sockets, &self.subscriptions, &self.watchers, &self.bodies, &self.answers];
+        let lines =
+            [&self.sockets, &self.hosts, &self.subscriptions, &self.watchers, &self.bodies, &self.answers];
         let lines = lines.into_iter().map(|line| {
             (line.name, line.total(), (line.most.together < usize::MAX).then_some(line.most.together))
         });

@@ -36,6 +36,14 @@ pub const ENTRIES: &[Entry] = &[
         beyond: "429, or the socket is closed (4403; 4408 without a credential in time)",
     },
     Entry {
+        name: "hosts",
+        about: "Connections of hosts (`/gateway`). The bytes of their frames count as bodies and answers",
+        anonymous: "0",
+        known: "8 of a server: the newest is in force, the others are being closed",
+        together: "as connections",
+        beyond: "429",
+    },
+    Entry {
         name: "subscriptions",
         about: "Open subscriptions",
         anonymous: "0",

@@ -3,17 +3,18 @@
 //!
 //! A row holds ids and never a secret; its sender reads the rest when sending. There are two kinds of entries:
 //! - **Claimed** work (mail) is taken by the worker of any replica, retried, and finally given up: `worker.rs`.
-//! - **Commands** for a server's host are neither claimed nor given up. The gateway, a later part of the product, sends
-//!   what is [waiting](waiting) for a server in the order of ids until the host acknowledges it or its deadline has
-//!   passed.
+//! - **Commands** for a server's host are neither claimed nor given up. The gateway (`slices/hosts`) sends what is waiting
+//!   for a server in the order of ids until the host acknowledges it. What has not been sent by its deadline is dropped.
 //!
 //! Rows with the same `order_key` are sent in the order of their ids: an agent's commands share a key, mails have none.
-//! A commit [wakes](wake) the sender in its own process. The rounds cover other replicas and crashes.
+//! A commit wakes the sender: for mail the worker in its own process ([`wake`]), for a command the [connection](Hosts) of
+//! the host, on whatever replica it is. The rounds cover what gets lost, and crashes.
 
+mod hosts;
 mod kinds;
 mod worker;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use muster_protocol::Command;
 use sea_orm::{ConnectionTrait, Statement, Value};
@@ -21,6 +22,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 pub use self::{
+    hosts::{Hosts, Open, Woken},
     kinds::{Mail, Notice},
     worker::{Claim, Outcome, work},
 };
@@ -78,32 +80,46 @@ fn put(
     values.extend([kind.into(), payload.into(), order_key.into()]);
     values.extend([now.into(), now.into(), expires_at.into()]);
     tx.before_commit(Statement::from_sql_and_values(core.db.backend(), sql, values));
-    let wakers = core.outbox.clone();
-    tx.afterwards(move || wakers.of(kind).send_replace(()));
+    match host[1] {
+        Some(server) => wake_host_after(core, tx, ServerId(server)),
+        None => {
+            let worker = core.outbox.worker.clone();
+            tx.afterwards(move || worker.send_replace(()));
+        }
+    }
+}
+
+/// Wakes the connection of a server's host after the commit: there are commands for it, or its epoch is over.
+pub fn wake_host(tx: &Tx, server: ServerId) {
+    wake_host_after(&tx.scope.core, tx.connection(), server);
+}
+
+fn wake_host_after(core: &Core, tx: &Transaction, server: ServerId) {
+    let (hosts, hub) = (core.outbox.hosts.clone(), Arc::clone(&core.events));
+    tx.afterwards(move || {
+        hosts.wake(server);
+        hub.wake_host(server);
+    });
 }
 
 /// Wakes the senders of waiting entries: the worker, or the gateway.
 #[derive(Clone, Default)]
 pub struct Wakers {
-    claimed: watch::Sender<()>,
-    commands: watch::Sender<()>,
+    /// The worker's.
+    worker: watch::Sender<()>,
+    /// The hosts' connections in this process.
+    pub hosts: Hosts,
 }
 
-impl Wakers {
-    const fn of(&self, kind: OutboxKind) -> &watch::Sender<()> {
-        if matches!(kind, OutboxKind::Mail) { &self.claimed } else { &self.commands }
-    }
+/// Wakes this process's worker.
+pub fn wake(core: &Core) {
+    core.outbox.worker.send_replace(());
 }
 
-/// Wakes this process's sender of this kind, because another replica has committed an entry.
-pub fn wake(core: &Core, kind: OutboxKind) {
-    core.outbox.of(kind).send_replace(());
-}
-
-/// Signals new entries of this kind, or of a kind with the same sender.
+/// Signals new entries for the worker.
 #[must_use]
-pub fn woken(core: &Core, kind: OutboxKind) -> watch::Receiver<()> {
-    core.outbox.of(kind).subscribe()
+pub fn woken(core: &Core) -> watch::Receiver<()> {
+    core.outbox.worker.subscribe()
 }
 
 /// How many rows of each kind are waiting, and since when the oldest has waited. It reads an index of waiting rows

@@ -94,7 +94,7 @@ pub async fn work<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     }
     if gone > 0 {
         // There may be more due than were read, or rows that waited for these.
-        wake(core, kind);
+        wake(core);
     }
     Ok(done)
 }

@@ -28,5 +28,5 @@ pub use scoped::{TenantEntity, held};
 pub(crate) use scoped::{entity, tenant_entity};
 pub use steps::Step;
 pub use transaction::Transaction;
-pub use tx::{Precondition, Tx};
+pub use tx::{Marked, Precondition, Tx};
 pub use words::Unusable;

@@ -31,6 +31,13 @@ pub struct Transaction {
     is_refused: AtomicBool,
 }
 
+/// A point in a transaction that it can return to.
+pub(super) struct Mark {
+    last: usize,
+    afterwards: usize,
+    is_refused: bool,
+}
+
 impl Transaction {
     pub(super) fn new(lent: Lent, backend: DbBackend) -> Self {
         let (last, afterwards) = (std::sync::Mutex::default(), std::sync::Mutex::default());
@@ -107,6 +114,33 @@ impl Transaction {
         let done = work(lent.driver()?).await?;
         lent.at_rest();
         Ok(done)
+    }
+
+    /// Marks this point: what follows may fail alone ([`Self::settle`]).
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub(super) async fn mark(&self) -> Result<Mark, DbErr> {
+        self.lent.lock().await.run("SAVEPOINT mark").await?;
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let afterwards = self.afterwards.lock().unwrap_or_else(PoisonError::into_inner).len();
+        Ok(Mark { last, afterwards, is_refused: self.is_refused.load(Ordering::Relaxed) })
+    }
+
+    /// Keeps what was done since the mark, or undoes it.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub(super) async fn settle(&self, mark: Mark, is_kept: bool) -> Result<(), DbErr> {
+        let mut lent = self.lent.lock().await;
+        if is_kept {
+            return lent.run("RELEASE SAVEPOINT mark").await.map(drop);
+        }
+        lent.run("ROLLBACK TO SAVEPOINT mark; RELEASE SAVEPOINT mark").await?;
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).truncate(mark.last);
+        self.afterwards.lock().unwrap_or_else(PoisonError::into_inner).truncate(mark.afterwards);
+        self.is_refused.store(mark.is_refused, Ordering::Relaxed);
+        Ok(())
     }
 
     fn noted<T>(&self, done: Result<T, DbErr>) -> Result<T, DbErr> {

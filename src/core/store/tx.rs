@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 
-use super::Transaction;
+use super::{Transaction, transaction::Mark};
 use crate::{
     base::{enums::ChangeOp, problem::Result, time::Timestamp},
     core::{Event, access::Scope},
@@ -27,6 +27,12 @@ pub struct Tx {
     pub reason: Option<String>,
     connection: Transaction,
     events: Mutex<Vec<Event>>,
+}
+
+/// A point in a transaction that it can return to.
+pub struct Marked {
+    mark: Mark,
+    events: Vec<Event>,
 }
 
 impl Tx {
@@ -53,6 +59,27 @@ impl Tx {
             }
             None => events.push(event),
         }
+    }
+
+    /// Marks this point: what follows may fail alone.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn mark(&self) -> Result<Marked> {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(Marked { mark: self.connection.mark().await?, events })
+    }
+
+    /// Keeps what was done since the mark, or undoes it as if it had never begun.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub async fn settle(&self, marked: Marked, is_kept: bool) -> Result<()> {
+        self.connection.settle(marked.mark, is_kept).await?;
+        if !is_kept {
+            *self.events.lock().unwrap_or_else(PoisonError::into_inner) = marked.events;
+        }
+        Ok(())
     }
 
     /// Rolls back now; dropping does it a moment later.

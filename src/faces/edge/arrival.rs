@@ -135,6 +135,33 @@ impl Arrival {
         }
     }
 
+    /// Runs the check of a credential that anyone could have made up. The IP address pays for it in advance, and gets
+    /// that back if the credential is good; a bad one is written to the audit log.
+    ///
+    /// # Errors
+    /// Those of `check`; `RATE_LIMITED` after too many bad ones.
+    pub async fn prove<T>(&self, core: &Core, check: impl Future<Output = Result<T>>) -> Result<T> {
+        let prepaid = self.prepay(core)?;
+        match check.await {
+            Ok(proven) => {
+                prepaid.refund();
+                Ok(proven)
+            }
+            Err(problem) => Err(self.refuse(core, problem, Some(prepaid))),
+        }
+    }
+
+    /// The bearer token of the request.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` without one, or for another authentication scheme.
+    pub fn bearer(&self) -> Result<&str> {
+        let token = bearer(&self.headers)?;
+        token.ok_or_else(|| {
+            Problem::new(Code::Unauthenticated, "Send a token in `Authorization: Bearer <token>`.")
+        })
+    }
+
     /// Takes one token in advance from the IP address's bucket, for a credential that may turn out to be bad.
     ///
     /// # Errors

@@ -83,13 +83,13 @@ pub struct UpdateOrganizationInput {
     /// Which versions of a file are kept. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub version_retention: MaybeUndefined<VersionRetention>,
-    /// The memory use, in percent, that raises an alert. Not applied yet.
+    /// The memory use, in percent, that raises an alert.
     #[graphql(directive = bounds::apply(range(1, 100)))]
     pub server_alert_ram_pct: MaybeUndefined<i64>,
-    /// The processor use, in percent, that raises an alert. Not applied yet.
+    /// The processor use, in percent, that raises an alert.
     #[graphql(directive = bounds::apply(range(1, 100)))]
     pub server_alert_cpu_pct: MaybeUndefined<i64>,
-    /// The load per core that raises an alert. Not applied yet.
+    /// The load per core that raises an alert.
     #[graphql(directive = bounds::apply(range(0, 1000)))]
     pub server_alert_load_factor: MaybeUndefined<f64>,
 }

@@ -59,6 +59,30 @@ pub async fn session_limit(tx: &Tx) -> Result<Option<i64>> {
     Ok(load(tx).await?.session_reset_tokens)
 }
 
+/// What a server's load must exceed to raise an alert. `None`: it never does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlertThresholds {
+    /// Memory in use, in percent.
+    pub ram_pct: Option<f64>,
+    /// Processors in use, in percent.
+    pub cpu_pct: Option<f64>,
+    /// The load average over a minute, per processor.
+    pub load_factor: Option<f64>,
+}
+
+/// The organization's thresholds.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
+    let organization = load(tx).await?;
+    Ok(AlertThresholds {
+        ram_pct: organization.server_alert_ram_pct.map(|pct| pct as f64),
+        cpu_pct: organization.server_alert_cpu_pct.map(|pct| pct as f64),
+        load_factor: organization.server_alert_load_factor,
+    })
+}
+
 async fn load(tx: &Tx) -> Result<organizations::Model> {
     let found = tx.scope.find::<organizations::Entity>().filter(organizations::Column::Id.eq(tx.scope.org));
     let gone = || Problem::new(Code::NotFound, "The organization no longer exists.");

@@ -45,6 +45,18 @@ pub mod servers {
         pub provisioning_token_expires_at: Option<Timestamp>,
         /// The token the host uses after its first connection.
         pub host_token_hash: Option<Vec<u8>>,
+        /// The host's folder, which made this up when it joined.
+        pub machine_id: Option<String>,
+        /// Counts the host's accepted connections. What a connection writes names its epoch (`slices/hosts`).
+        pub host_epoch: i64,
+        /// The replica that holds the connection.
+        pub host_replica: Option<String>,
+        /// The last number given to a command.
+        pub command_seq: i64,
+        /// The last command in the host's journal.
+        pub command_ack: i64,
+        /// The last event of the host that is stored.
+        pub event_seq: i64,
         pub provisioned_at: Option<Timestamp>,
         pub last_seen_at: Option<Timestamp>,
         pub created_by: Option<UserId>,

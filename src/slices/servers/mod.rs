@@ -12,7 +12,7 @@ mod input;
 use async_graphql::MaybeUndefined;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QuerySelect, Select,
-    Set, sea_query::LockType,
+    Set, Unchanged, sea_query::LockType,
 };
 use secrecy::SecretString;
 use serde_json::json;
@@ -113,7 +113,7 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
     let (token, hash) = Token::generate(TokenKind::Provisioning);
     server.provisioning_token_hash = Set(Some(hash.as_bytes().to_vec()));
     server.provisioning_token_expires_at = Set(Some(tx.now.plus(PROVISIONING_TOKEN_TTL)));
-    server.host_token_hash = Set(None);
+    cut_off(&tx, &mut server);
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;
     record(
@@ -149,12 +149,25 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     server.name = Set(format!(" {id}"));
     server.provisioning_token_hash = Set(None);
     server.provisioning_token_expires_at = Set(None);
-    server.host_token_hash = Set(None);
+    cut_off(&tx, &mut server);
     server.archived_at = Set(Some(tx.now));
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;
     record(&tx, (ChangeOp::Deleted, "deleteServer"), id, json!({ "name": name }));
     tx.commit().await
+}
+
+/// Ends the host's token and its connection, wherever that is: its epoch is over when the transaction commits.
+fn cut_off(tx: &Tx, server: &mut servers::ActiveModel) {
+    server.host_token_hash = Set(None);
+    server.host_replica = Set(None);
+    if let (Unchanged(epoch), Unchanged(id)) = (&server.host_epoch, &server.id) {
+        outbox::wake_host(tx, *id);
+        server.host_epoch = Set(epoch + 1);
+    }
+    if let Unchanged(ServerStatus::Online | ServerStatus::Degraded) = server.status {
+        server.status = Set(ServerStatus::Offline);
+    }
 }
 
 /// Whether the organization has this server. If so, it can't be deleted before the transaction ends.

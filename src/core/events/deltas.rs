@@ -1,0 +1,354 @@
+//! The text of messages that are being written, for whoever watches right now.
+//!
+//! Deltas are the one kind of news that carries content, so that text appears as it is written. They may be lost: a
+//! viewer that sees a hole in the offsets reads the message. Each viewer has a bounded queue. Between replicas they have
+//! a NOTIFY channel of their own, and are only sent while another replica has said that somebody there watches the
+//! conversation.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::{broadcast, mpsc},
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+use crate::{
+    base::ids::{ConversationId, OrgId},
+    core::Core,
+};
+
+/// The channel's name in the database.
+pub(super) const CHANNEL: &str = "muster_deltas";
+/// The largest message, in bytes; PostgreSQL accepts 8,000.
+const LARGEST: usize = 7_000;
+/// How many deltas a viewer may fall behind.
+const BEHIND: usize = 256;
+/// How many deltas, or other things to tell, may wait to be sent.
+const WAITING: usize = 1_000;
+/// How often a process says which conversations are watched there.
+const EVERY: Duration = Duration::from_secs(3);
+/// How long that holds.
+const HOLDS: Duration = Duration::from_secs(10);
+/// How many conversations fit into a message.
+const CONVERSATIONS: usize = 300;
+
+/// A piece of text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delta {
+    /// The organization.
+    pub org: OrgId,
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Identifies the message within the launch of its agent.
+    pub message: String,
+    /// Whether it is a thought.
+    pub thinking: bool,
+    /// Where the text begins in the message, in UTF-8 bytes.
+    pub offset: i64,
+    /// The text.
+    pub text: String,
+}
+
+/// A message from one process to the others.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Message {
+    from: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    watched: Vec<ConversationId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deltas: Vec<Delta>,
+}
+
+enum Told {
+    /// Somebody has begun to watch.
+    Watched,
+    Delta(Arc<Delta>),
+}
+
+type Key = (OrgId, ConversationId);
+
+/// Distributes deltas to viewers.
+pub struct Deltas {
+    rooms: Mutex<HashMap<Key, broadcast::Sender<Arc<Delta>>>>,
+    /// The conversations that are watched on other replicas, and until when they have said so.
+    elsewhere: Mutex<HashMap<ConversationId, Instant>>,
+    sender: mpsc::Sender<Told>,
+    /// Taken by the relay.
+    waiting: Mutex<Option<mpsc::Receiver<Told>>>,
+}
+
+impl Default for Deltas {
+    fn default() -> Self {
+        let (sender, waiting) = mpsc::channel(WAITING);
+        Self {
+            rooms: Mutex::default(),
+            elsewhere: Mutex::default(),
+            sender,
+            waiting: Mutex::new(Some(waiting)),
+        }
+    }
+}
+
+/// A viewer of a conversation.
+pub struct Watching {
+    deltas: broadcast::Receiver<Arc<Delta>>,
+    hub: Arc<super::Hub>,
+    key: Key,
+}
+
+impl Deltas {
+    /// Whether anybody watches the conversation, here or elsewhere.
+    #[must_use]
+    pub fn are_watched(&self, org: OrgId, conversation: ConversationId) -> bool {
+        self.rooms().contains_key(&(org, conversation)) || self.are_watched_elsewhere(conversation)
+    }
+
+    /// Shows a delta to whoever watches.
+    pub fn publish(&self, delta: Delta) {
+        let delta = Arc::new(delta);
+        self.tell(&delta);
+        if self.are_watched_elsewhere(delta.conversation) {
+            // Lost when too much waits.
+            let _ = self.sender.try_send(Told::Delta(delta));
+        }
+    }
+
+    fn tell(&self, delta: &Arc<Delta>) {
+        if let Some(room) = self.rooms().get(&(delta.org, delta.conversation)) {
+            let _ = room.send(Arc::clone(delta));
+        }
+    }
+
+    fn are_watched_elsewhere(&self, conversation: ConversationId) -> bool {
+        let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        match elsewhere.get(&conversation) {
+            Some(until) if *until > Instant::now() => true,
+            Some(_) => {
+                elsewhere.remove(&conversation);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Takes what another process has sent.
+    pub(super) fn hear(&self, text: &str, own: u64) {
+        let Ok(message) = serde_json::from_str::<Message>(text) else { return };
+        if message.from == own {
+            return;
+        }
+        if !message.watched.is_empty() {
+            let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            elsewhere.retain(|_, until| *until > now);
+            elsewhere.extend(message.watched.into_iter().map(|conversation| (conversation, now + HOLDS)));
+        }
+        for delta in message.deltas {
+            self.tell(&Arc::new(delta));
+        }
+    }
+
+    fn watched(&self) -> Vec<ConversationId> {
+        self.rooms().keys().map(|(_, conversation)| *conversation).collect()
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<Key, broadcast::Sender<Arc<Delta>>>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl super::Hub {
+    /// Watches a conversation.
+    #[must_use]
+    pub fn watch_deltas(self: &Arc<Self>, org: OrgId, conversation: ConversationId) -> Watching {
+        let key = (org, conversation);
+        let mut rooms = self.deltas.rooms();
+        let is_first = !rooms.contains_key(&key);
+        let deltas = rooms.entry(key).or_insert_with(|| broadcast::Sender::new(BEHIND)).subscribe();
+        drop(rooms);
+        if is_first {
+            let _ = self.deltas.sender.try_send(Told::Watched);
+        }
+        Watching { deltas, hub: Arc::clone(self), key }
+    }
+}
+
+impl Watching {
+    /// The next delta. Some are left out for a viewer that is too slow. `None` when the hub is gone.
+    pub async fn next(&mut self) -> Option<Arc<Delta>> {
+        loop {
+            match self.deltas.recv().await {
+                Ok(delta) => return Some(delta),
+                Err(broadcast::error::RecvError::Lagged(_)) => self.deltas = self.deltas.resubscribe(),
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let mut rooms = self.hub.deltas.rooms();
+        // This viewer is still counted.
+        if rooms.get(&self.key).is_some_and(|room| room.receiver_count() <= 1) {
+            rooms.remove(&self.key);
+        }
+    }
+}
+
+/// Sends this process's deltas, and which conversations are watched here.
+pub(super) async fn send(core: &Core, from: u64) {
+    let waiting = core.events.deltas.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(mut waiting) = waiting else { return };
+    let mut tick = interval(EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = Vec::new();
+    loop {
+        let tells_all = tokio::select! {
+            () = core.tasks.stopping.cancelled() => return,
+            _ = tick.tick() => true,
+            _ = waiting.recv_many(&mut told, WAITING) => false,
+        };
+        let watched = if tells_all || told.iter().any(|told| matches!(told, Told::Watched)) {
+            core.events.deltas.watched()
+        } else {
+            Vec::new()
+        };
+        let deltas = told.drain(..).filter_map(|told| match told {
+            Told::Delta(delta) => Some(delta),
+            Told::Watched => None,
+        });
+        let watched = watched.chunks(CONVERSATIONS);
+        let watched = watched.map(|part| Message { from, watched: part.to_vec(), deltas: Vec::new() });
+        for text in
+            watched.filter_map(|message| serde_json::to_string(&message).ok()).chain(packed(from, deltas))
+        {
+            let sent = core.db.execute("SELECT pg_notify($1, $2)", vec![CHANNEL.into(), text.into()]).await;
+            if let Err(error) = sent {
+                tracing::debug!(%error, "deltas.not_sent");
+                break;
+            }
+        }
+    }
+}
+
+/// Packs deltas into messages that are small enough.
+fn packed(from: u64, deltas: impl Iterator<Item = Arc<Delta>>) -> Vec<String> {
+    let mut messages = Vec::new();
+    let (mut pack, mut bytes) = (Message { from, ..Message::default() }, 0);
+    let mut pieces: VecDeque<Delta> = deltas.map(|delta| (*delta).clone()).collect();
+    while let Some(piece) = pieces.pop_front() {
+        let size = serde_json::to_string(&piece).map_or(usize::MAX, |text| text.len() + 1);
+        if size > LARGEST - 60 {
+            let Some((first, second)) = halves(piece) else { continue };
+            pieces.push_front(second);
+            pieces.push_front(first);
+            continue;
+        }
+        if bytes + size > LARGEST - 60 {
+            messages.extend(serde_json::to_string(&pack).ok());
+            (pack.deltas, bytes) = (Vec::new(), 0);
+        }
+        bytes += size;
+        pack.deltas.push(piece);
+    }
+    if !pack.deltas.is_empty() {
+        messages.extend(serde_json::to_string(&pack).ok());
+    }
+    messages
+}
+
+/// The two halves of a delta whose text is too long; `None` if the text isn't what makes it long.
+fn halves(delta: Delta) -> Option<(Delta, Delta)> {
+    let middle = (delta.text.len() / 2..delta.text.len()).find(|at| delta.text.is_char_boundary(*at))?;
+    if middle == 0 {
+        return None;
+    }
+    let second = Delta {
+        offset: delta.offset.saturating_add(middle as i64),
+        text: delta.text[middle..].to_owned(),
+        message: delta.message.clone(),
+        ..delta
+    };
+    Some((Delta { text: delta.text[..middle].to_owned(), ..delta }, second))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::core::events::Hub;
+
+    fn delta(conversation: i64, offset: i64, text: &str) -> Delta {
+        let (org, conversation) = (OrgId(1), ConversationId(conversation));
+        Delta { org, conversation, message: "1.2".to_owned(), thinking: false, offset, text: text.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn a_viewer_gets_the_text_of_their_conversation_and_a_slow_one_loses_some() {
+        let hub = Arc::new(Hub::default());
+        let mut viewer = hub.watch_deltas(OrgId(1), ConversationId(5));
+        let mut stranger = hub.watch_deltas(OrgId(2), ConversationId(5));
+        hub.deltas.publish(delta(5, 0, "a"));
+        hub.deltas.publish(delta(6, 0, "b"));
+        assert_eq!(viewer.next().await.unwrap().text, "a");
+        assert!(viewer.next().now_or_never().is_none() && stranger.next().now_or_never().is_none());
+        for offset in 0..10_000 {
+            hub.deltas.publish(delta(5, offset, "x"));
+        }
+        hub.deltas.publish(delta(5, 0, "after"));
+        let mut heard = 0;
+        while viewer.next().now_or_never().is_some() {
+            heard += 1;
+        }
+        assert!(heard <= BEHIND, "{heard}");
+        drop((viewer, stranger));
+        assert!(hub.deltas.rooms().is_empty() && !hub.deltas.are_watched(OrgId(1), ConversationId(5)));
+    }
+
+    #[test]
+    fn what_is_watched_elsewhere_is_sent_there_in_small_pieces() {
+        let hub = Arc::new(Hub::default());
+        hub.deltas.publish(delta(5, 0, "nobody"));
+        let said =
+            serde_json::to_string(&Message { from: 2, watched: vec![ConversationId(5)], deltas: vec![] });
+        hub.deltas.hear(said.as_ref().unwrap(), 2);
+        assert!(!hub.deltas.are_watched(OrgId(1), ConversationId(5)), "it has said so itself");
+        hub.deltas.hear(&said.unwrap(), 1);
+        assert!(hub.deltas.are_watched(OrgId(1), ConversationId(5)));
+        let texts = ["\u{1}".repeat(4096), "é".repeat(2048), "plain".to_owned()];
+        for text in &texts {
+            hub.deltas.publish(delta(5, 0, text));
+        }
+        let mut waiting = hub.deltas.waiting.lock().unwrap().take().unwrap();
+        let mut told = Vec::new();
+        while let Ok(next) = waiting.try_recv() {
+            if let Told::Delta(delta) = next {
+                told.push(delta);
+            }
+        }
+        let messages = packed(u64::MAX, told.into_iter());
+        assert!(messages.len() > 1 && messages.iter().all(|text| text.len() <= LARGEST));
+        let other = Arc::new(Hub::default());
+        let mut viewer = other.watch_deltas(OrgId(1), ConversationId(5));
+        for message in &messages {
+            other.deltas.hear(message, 1);
+        }
+        let (mut heard, mut at) = (String::new(), 0);
+        while let Some(Some(delta)) = viewer.next().now_or_never() {
+            if delta.offset == 0 {
+                at = 0;
+            }
+            assert_eq!(delta.offset, at, "there is no hole");
+            at += delta.text.len() as i64;
+            heard.push_str(&delta.text);
+        }
+        assert_eq!(heard, texts.concat());
+    }
+}

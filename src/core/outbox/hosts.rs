@@ -1,0 +1,111 @@
+//! The connections of hosts in this process, and how they are woken.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use crate::base::ids::ServerId;
+
+/// The connections of hosts. Cheap to clone. A server has two for a moment, when its host has connected again.
+#[derive(Clone, Default)]
+pub struct Hosts(Arc<Mutex<HashMap<ServerId, Vec<Wake>>>>);
+
+struct Wake {
+    epoch: i64,
+    sender: watch::Sender<()>,
+}
+
+/// A connection's place among [`Hosts`]. Dropping it gives it up.
+pub struct Open {
+    hosts: Hosts,
+    server: ServerId,
+    epoch: i64,
+    wakes: watch::Receiver<()>,
+}
+
+/// Waits for somebody to wake a connection.
+pub struct Woken(watch::Receiver<()>);
+
+impl Hosts {
+    /// Enters a connection.
+    #[must_use]
+    pub fn open(&self, server: ServerId, epoch: i64) -> Open {
+        let (sender, wakes) = watch::channel(());
+        self.all().entry(server).or_default().push(Wake { epoch, sender });
+        Open { hosts: self.clone(), server, epoch, wakes }
+    }
+
+    /// Makes a server's connections look whether they are still current, and for commands.
+    pub fn wake(&self, server: ServerId) {
+        for open in self.all().get(&server).into_iter().flatten() {
+            open.sender.send_replace(());
+        }
+    }
+
+    /// The connections: server and epoch.
+    #[must_use]
+    pub fn connected(&self) -> Vec<(ServerId, i64)> {
+        let all = self.all();
+        all.iter().flat_map(|(server, open)| open.iter().map(|open| (*server, open.epoch))).collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<ServerId, Vec<Wake>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Signals every future wake-up, for one of those who look then.
+    #[must_use]
+    pub fn woken(&self) -> Woken {
+        Woken(self.wakes.clone())
+    }
+}
+
+impl Woken {
+    /// Waits until somebody wakes the connection.
+    pub async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The connection's place is gone, and so is the connection.
+            std::future::pending().await
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut all = self.hosts.all();
+        if let Some(open) = all.get_mut(&self.server) {
+            open.retain(|open| open.epoch != self.epoch);
+            if open.is_empty() {
+                all.remove(&self.server);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn each_connection_of_a_server_is_woken_and_no_other() {
+        let hosts = Hosts::default();
+        let places = [(1, 4), (1, 5), (2, 1)].map(|(server, epoch)| hosts.open(ServerId(server), epoch));
+        let [mut old, mut new, mut other] = places.each_ref().map(Open::woken);
+        hosts.wake(ServerId(1));
+        hosts.wake(ServerId(3));
+        assert!(old.next().now_or_never().is_some() && new.next().now_or_never().is_some());
+        assert!(new.next().now_or_never().is_none() && other.next().now_or_never().is_none());
+        let [old, new, other] = places;
+        drop((old, other));
+        assert_eq!(hosts.connected(), [(ServerId(1), 5)]);
+        drop(new);
+        assert!(hosts.all().is_empty());
+    }
+}

@@ -1,0 +1,120 @@
+//! Events: what a host reports, stored in the order of their numbers, each once, together with what it changes.
+//!
+//! One transaction takes all that is waiting. It moves `event_seq` on from exactly the event before, in the
+//! connection's epoch, so nothing is applied twice or by an old connection. Reports of an older launch change nothing,
+//! and an event that can't be applied is logged and left out: it must not block its host for ever.
+
+use std::{collections::HashMap, panic::AssertUnwindSafe};
+
+use futures::FutureExt;
+use muster_protocol::Event;
+use sea_orm::{DbBackend, Value};
+
+use super::{Ended, Link, Refusal, apply, rows, write};
+use crate::{
+    base::problem::{Code, Problem, Result},
+    core::store::Tx,
+};
+
+/// How many events a transaction takes.
+pub const MOST_EVENTS: usize = 200;
+
+/// Stores events without a gap between them. Returns how many of them are about agents that are not on the server.
+///
+/// # Errors
+/// The connection is not the current one; GAP; the database can't be reached, or is full.
+pub async fn store(link: &Link, events: &[Event]) -> Result<u32, Ended> {
+    match attempt(link, events, false).await {
+        Err(Ended::Failed(problem)) if !is_passing(&problem) => {
+            tracing::debug!(server = link.server.0, %problem, "hosts.events_one_by_one");
+            attempt(link, events, true).await
+        }
+        done => done,
+    }
+}
+
+/// Whether the same events may be stored later.
+fn is_passing(problem: &Problem) -> bool {
+    matches!(problem.code, Code::Unavailable | Code::StorageFull)
+}
+
+async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32, Ended> {
+    let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(0) };
+    let mut tx = link.scope.begin().await?;
+    let sql = "UPDATE servers SET event_seq = $4 WHERE organization_id = $1 AND id = $2 AND host_epoch = $3 \
+               AND event_seq = $5";
+    if write(&tx, sql, link.values([last.seq.into(), (first.seq - 1).into()])).await? != 1 {
+        tx.rollback().await?;
+        link.fence().await?;
+        return Err(gap(first.seq - 1).into());
+    }
+    let launches = launches(&tx, link, events).await?;
+    let mut foreign = 0;
+    for event in events {
+        match launches.get(&event.agent_id) {
+            Some(launch) if event.generation == *launch => {
+                if one_by_one {
+                    alone(&mut tx, link, event).await?;
+                } else {
+                    tried(&mut tx, link, event).await?;
+                }
+            }
+            Some(launch) if event.generation < *launch => {}
+            _ => foreign += 1,
+        }
+    }
+    tx.commit().await?;
+    Ok(foreign)
+}
+
+/// The event with this number was left out.
+pub fn gap(next: i64) -> Refusal {
+    let reason = format!("Event {next} was left out. Send again from the last acknowledged one.");
+    Refusal::new(muster_protocol::frame::RefusedCode::Gap, reason).retry(0)
+}
+
+/// The current launch of each agent of the server that the events name. They stay as they are until the transaction
+/// ends.
+async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<HashMap<i64, i64>> {
+    let mut ids: Vec<i64> = events.iter().map(|event| event.agent_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let db = &tx.scope.core.db;
+    let lock = if db.backend() == DbBackend::Postgres { " FOR NO KEY UPDATE" } else { "" };
+    let sql = format!(
+        "SELECT id, launch_generation FROM agents WHERE organization_id = $1 AND id {} AND server_id = $3 \
+         ORDER BY id{lock}",
+        db.is_among()
+    );
+    let values: Vec<Value> = vec![link.scope.org.into(), db.keys(&ids), link.server.into()];
+    let found = rows(tx, &sql, values).await?;
+    found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+}
+
+/// Applies an event. A panic is a failure like any other.
+async fn tried(tx: &mut Tx, link: &Link, event: &Event) -> Result<()> {
+    let applied = AssertUnwindSafe(apply(tx, link.server, event)).catch_unwind().await;
+    applied.unwrap_or_else(|_| Err(Problem::internal(anyhow::anyhow!("applying an event panicked"))))
+}
+
+/// Applies an event, or leaves it out.
+async fn alone(tx: &mut Tx, link: &Link, event: &Event) -> Result<()> {
+    let mut is_again = false;
+    loop {
+        let marked = tx.mark().await?;
+        let done = tried(tx, link, event).await;
+        tx.settle(marked, done.is_ok()).await?;
+        match done {
+            Ok(()) => return Ok(()),
+            Err(problem) if is_passing(&problem) => return Err(problem),
+            // Two transactions may have got in each other's way, which won't happen again.
+            Err(problem) if problem.code == Code::Conflict && !is_again => is_again = true,
+            Err(problem) => {
+                let cause = problem.cause().map(|cause| format!("{cause:#}"));
+                let (server, agent, seq) = (link.server.0, event.agent_id, event.seq);
+                tracing::error!(server, agent, seq, %problem, cause, "hosts.event_left_out");
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The rounds: connections look whether they are still in force, say that they are there, and go OFFLINE when they are
+//! not.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::QueryResult;
+
+use super::{Link, hello, write};
+use crate::{
+    base::{
+        ids::{OrgId, ServerId},
+        problem::Result,
+    },
+    core::{Core, access::Scope},
+};
+
+/// How often the connections of this process are compared with the database, in case nobody has woken them.
+pub const LOOK: Duration = Duration::from_millis(800);
+/// How often this process says which hosts are connected to it.
+pub const SEEN: Duration = Duration::from_secs(15);
+/// How long a host may be away before its server is OFFLINE.
+const AWAY: Duration = Duration::from_secs(5);
+/// How long nobody may have heard of a host, because its replica has died.
+const SILENT: Duration = Duration::from_secs(45);
+
+/// Wakes the connections of this process that are over, or have commands to send.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn look(core: &Arc<Core>) -> Result<u64> {
+    let connected = core.outbox.hosts.connected();
+    if connected.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<i64> = connected.iter().map(|(server, _)| server.0).collect();
+    let sql = format!(
+        "SELECT s.id, s.host_epoch, EXISTS (SELECT 1 FROM outbox o WHERE o.organization_id = s.organization_id \
+         AND o.server_id = s.id AND o.acknowledged_at IS NULL AND o.host_seq IS NULL AND o.expires_at > $1) \
+         FROM servers s WHERE s.id {}",
+        core.db.is_among()
+    );
+    for row in core.db.all(sql, vec![core.clock.now().into(), core.db.keys(&ids)]).await? {
+        let (server, epoch, has_commands): (ServerId, i64, bool) =
+            (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
+        if has_commands || connected.iter().any(|(of, is)| *of == server && *is != epoch) {
+            core.outbox.hosts.wake(server);
+        }
+    }
+    Ok(0)
+}
+
+/// Notes that the hosts that are connected to this process are there.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn seen(core: &Arc<Core>) -> Result<u64> {
+    let ids: Vec<i64> = core.outbox.hosts.connected().iter().map(|(server, _)| server.0).collect();
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    // The replica stands for the epochs: another one's connection has its own name there.
+    let among = core.db.is_among();
+    let sql = format!("UPDATE servers SET last_seen_at = $1 WHERE id {among} AND host_replica = $3");
+    let values = vec![core.clock.now().into(), core.db.keys(&ids), core.replicas.own_id().into()];
+    core.db.execute(&sql, values).await?;
+    Ok(0)
+}
+
+/// Notes that a connection has ended. The host may be back in a moment.
+///
+/// # Errors
+/// The database can't be reached; then the server goes OFFLINE by its silence.
+pub async fn leave(link: &Link) -> Result<()> {
+    let sql = "UPDATE servers SET host_replica = NULL, last_seen_at = $4 WHERE organization_id = $1 AND id = $2 \
+               AND host_epoch = $3";
+    let core = &link.scope.core;
+    core.db.execute(sql, link.values([core.clock.now().into()])).await?;
+    Ok(())
+}
+
+/// The condition that a server's host is gone. Servers that never had one keep the status they were given.
+const GONE: &str = "status IN ('ONLINE', 'DEGRADED') AND host_epoch > 0 \
+                    AND (last_seen_at < $1 OR (host_replica IS NULL AND last_seen_at < $2))";
+
+/// Marks servers whose host is gone. Returns how many.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn mark_offline(core: &Arc<Core>) -> Result<u64> {
+    let now = core.clock.now();
+    let limits = || [now.minus(SILENT).into(), now.minus(AWAY).into()];
+    let sql = format!("SELECT organization_id, id FROM servers WHERE {GONE}");
+    let gone = core.db.all(sql, limits().into()).await?;
+    let read =
+        |row: &QueryResult| -> Result<(OrgId, ServerId)> { Ok((row.try_get_by(0)?, row.try_get_by(1)?)) };
+    let mut marked = 0;
+    for row in &gone {
+        let (org, server) = read(row)?;
+        let tx = Scope::system(core, org).begin().await?;
+        let sql = format!(
+            "UPDATE servers SET status = 'OFFLINE', host_replica = NULL WHERE {GONE} AND organization_id = $3 AND id = $4"
+        );
+        let values = limits().into_iter().chain([org.into(), server.into()]).collect();
+        // It may be back.
+        if write(&tx, &sql, values).await? == 1 {
+            hello::announce(&tx, server);
+            marked += 1;
+        }
+        tx.commit().await?;
+    }
+    Ok(marked)
+}

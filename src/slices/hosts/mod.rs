@@ -1,0 +1,223 @@
+//! Hosts: the programs on servers that run agents. This is their connection as data; the socket is in `faces/gateway`.
+//!
+//! - `join.rs`: a provisioning token is exchanged for the host's own.
+//! - `hello.rs`: a connection is accepted. It gets an epoch, which is counted in the database, and **every write on its
+//!   behalf names that epoch**. So an older connection, on whatever replica, writes nothing.
+//! - `commands.rs`: numbers commands, and hands them out until they are in the host's journal.
+//! - `events.rs`: stores a host's reports, each once; `apply.rs` says what each of them means.
+//! - `ask.rs`: what a host asks for just before it acts.
+//! - `load.rs`: how busy the machine is, and when that is worth an alert.
+//! - `viewing.rs`, `graphql.rs`: text that is being written, for live viewers.
+//! - `keeping.rs`: the rounds: who is cut off, who is there, who is gone.
+//!
+//! Organization and server come from the connection's token, never from a frame. What a host says about an agent counts
+//! only if the agent is on its server and the launch is the current one.
+
+mod apply;
+mod ask;
+mod commands;
+mod events;
+pub mod graphql;
+mod hello;
+mod join;
+mod keeping;
+mod load;
+mod viewing;
+
+use muster_protocol::{ToHost, frame::RefusedCode};
+use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+
+pub use self::{
+    apply::{Reporter, apply},
+    ask::answer,
+    commands::{MOST_UNACKNOWLEDGED, next, received},
+    events::{MOST_EVENTS, gap, store},
+    hello::{WINDOW, greet},
+    join::join,
+    keeping::{LOOK, SEEN, leave, look, mark_offline, seen},
+    load::Readings,
+    viewing::Viewing,
+};
+use crate::{
+    base::{
+        ids::{OrgId, ServerId},
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Core,
+        access::{
+            Scope,
+            token::{Token, TokenHash, TokenKind},
+        },
+        store::Tx,
+    },
+};
+
+/// A host, as its token identifies it.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// The organization.
+    pub org: OrgId,
+    /// The server.
+    pub server: ServerId,
+    token: TokenHash,
+}
+
+/// An accepted connection.
+#[derive(Clone)]
+pub struct Link {
+    /// The service, in the host's organization.
+    pub scope: Scope,
+    /// The server.
+    pub server: ServerId,
+    /// Counts the server's connections. What an older one writes is refused.
+    pub epoch: i64,
+    token: TokenHash,
+}
+
+/// Why a connection is refused or ends, in the words of the frame REFUSED.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The code.
+    pub code: RefusedCode,
+    /// Why, and what to do.
+    pub reason: String,
+    /// When to come back, in seconds.
+    pub retry_after: Option<i64>,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// The host is told why.
+    Refused(Refusal),
+    /// The service failed. The host may come back.
+    Failed(Problem),
+}
+
+impl Refusal {
+    /// A refusal that only somebody can mend.
+    pub fn new(code: RefusedCode, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), retry_after: None }
+    }
+
+    /// The host may come back after this many seconds.
+    #[must_use]
+    pub fn retry(self, seconds: i64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
+    /// A frame that makes no sense.
+    pub fn malformed(reason: impl Into<String>) -> Self {
+        Self::new(RefusedCode::Malformed, reason)
+    }
+}
+
+impl From<Refusal> for ToHost {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { code, reason, retry_after } = refusal;
+        Self::Refused { code, reason, retry_after }
+    }
+}
+
+impl From<Refusal> for Ended {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Problem> for Ended {
+    fn from(problem: Problem) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+impl From<sea_orm::DbErr> for Ended {
+    fn from(error: sea_orm::DbErr) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The token of a host, as far as that can be told without the database.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for anything else.
+pub fn recognize(token: &str) -> Result<TokenHash> {
+    Ok(Token::parse_kind(TokenKind::Host, token).ok_or_else(refused)?.hash)
+}
+
+fn refused() -> Problem {
+    let detail = "This is not the token of a host, or not any more. If the server's provisioning token was regenerated, \
+                  join again with the new one.";
+    Problem::new(Code::Unauthenticated, detail)
+}
+
+/// The host that this token identifies.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for a token that is not a host's any more.
+pub async fn identify(core: &Core, token: TokenHash) -> Result<Identity> {
+    let sql = "SELECT organization_id, id FROM servers WHERE host_token_hash = $1 AND archived_at IS NULL";
+    let row =
+        core.db.one(sql.to_owned(), vec![token.as_bytes().to_vec().into()]).await?.ok_or_else(refused)?;
+    core.access.cache.note_proven(token);
+    Ok(Identity { org: row.try_get_by(0)?, server: row.try_get_by(1)?, token })
+}
+
+impl Link {
+    /// Whether the connection is still the server's current one.
+    ///
+    /// # Errors
+    /// SUPERSEDED, or TOKEN if the host's token is not valid any more.
+    pub async fn fence(&self) -> Result<(), Ended> {
+        let sql = "SELECT host_epoch, host_token_hash FROM servers WHERE organization_id = $1 AND id = $2";
+        let values = vec![self.scope.org.into(), self.server.into()];
+        let row = self.scope.core.db.one(sql.to_owned(), values).await?;
+        let row = row.ok_or_else(|| Problem::not_found("server", self.server))?;
+        let (epoch, token): (i64, Option<Vec<u8>>) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        if epoch == self.epoch {
+            return Ok(());
+        }
+        Err(if token.as_deref() == Some(self.token.as_bytes()) {
+            let reason = "A newer connection of this host has taken over. If it is not this program's own, a copy of \
+                          its folder is running elsewhere: stop one of them.";
+            Refusal::new(RefusedCode::Superseded, reason).into()
+        } else {
+            let reason = "The server was deleted, or its provisioning token was regenerated. Join again with the new \
+                          token to go on.";
+            Refusal::new(RefusedCode::Token, reason).into()
+        })
+    }
+
+    /// Why a write in this connection's name affected nothing.
+    async fn fenced(&self) -> Ended {
+        match self.fence().await {
+            Err(ended) => ended,
+            Ok(()) => Problem::internal(anyhow::anyhow!("a fenced write of the current epoch")).into(),
+        }
+    }
+
+    /// The values that a fenced statement begins with: organization, server, epoch.
+    fn values(&self, more: impl IntoIterator<Item = Value>) -> Vec<Value> {
+        let own = [self.scope.org.into(), self.server.into(), self.epoch.into()];
+        own.into_iter().chain(more).collect()
+    }
+}
+
+/// Runs a statement in a transaction; returns the number of rows affected.
+async fn write(tx: &Tx, sql: &str, values: Vec<Value>) -> Result<u64> {
+    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
+    Ok(tx.connection().execute_raw(statement).await?.rows_affected())
+}
+
+/// The rows of a statement in a transaction.
+async fn rows(tx: &Tx, sql: &str, values: Vec<Value>) -> Result<Vec<QueryResult>> {
+    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
+    Ok(tx.connection().query_all_raw(statement).await?)
+}
+
+/// A text of a host that people will read: without control characters, and not longer than this.
+fn readable(text: &str, most: usize) -> Option<String> {
+    let text: String = text.chars().filter(|c| !c.is_control()).take(most).collect();
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}

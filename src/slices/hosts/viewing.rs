@@ -1,0 +1,77 @@
+//! Text that an agent is writing, for whoever watches right now.
+
+use std::{collections::HashMap, time::Duration};
+
+use muster_protocol::frame::Delta;
+use tokio::time::Instant;
+
+use super::{Ended, Link, Refusal};
+use crate::{base::ids::ConversationId, core::events};
+
+/// The longest text of a delta, in bytes.
+const LONGEST: usize = 4 << 10;
+/// The longest key of a message, in bytes.
+const LONGEST_KEY: usize = 200;
+/// How long it is remembered that a conversation is the agent's.
+const REMEMBERED: Duration = Duration::from_secs(5);
+/// How many conversations are remembered.
+const MOST: usize = 1_000;
+
+/// What a connection remembers about the conversations of its agents.
+#[derive(Default)]
+pub struct Viewing {
+    known: HashMap<(i64, i64, i64), (Instant, bool)>,
+}
+
+impl Viewing {
+    /// Shows text to whoever watches. False: the conversation is not one of the agent's, or the agent not the host's.
+    ///
+    /// # Errors
+    /// The delta makes no sense; the database can't be reached.
+    pub async fn show(&mut self, link: &Link, delta: Delta) -> Result<bool, Ended> {
+        if delta.text.len() > LONGEST || delta.message.len() > LONGEST_KEY || delta.offset < 0 {
+            return Err(Refusal::malformed(
+                "A delta has at most 4 KiB of text, and an offset of at least 0.",
+            )
+            .into());
+        }
+        let (hub, conversation) = (&link.scope.core.events, ConversationId(delta.conversation_id));
+        if !hub.deltas.are_watched(link.scope.org, conversation) {
+            return Ok(true);
+        }
+        let key = (delta.agent_id, delta.generation, delta.conversation_id);
+        let is_own = match self.known.get(&key) {
+            Some((at, is_own)) if at.elapsed() < REMEMBERED => *is_own,
+            _ => {
+                let is_own = is_own(link, &delta).await?;
+                if self.known.len() >= MOST {
+                    self.known.clear();
+                }
+                self.known.insert(key, (Instant::now(), is_own));
+                is_own
+            }
+        };
+        if is_own {
+            let Delta { message, thinking, offset, text, .. } = delta;
+            hub.deltas.publish(events::Delta {
+                org: link.scope.org,
+                conversation,
+                message,
+                thinking,
+                offset,
+                text,
+            });
+        }
+        Ok(is_own)
+    }
+}
+
+async fn is_own(link: &Link, delta: &Delta) -> Result<bool, Ended> {
+    let sql = "SELECT 1 FROM servers s \
+               JOIN agents a ON a.organization_id = s.organization_id AND a.server_id = s.id \
+               JOIN conversations c ON c.organization_id = a.organization_id AND c.agent_id = a.id \
+               WHERE s.organization_id = $1 AND s.id = $2 AND s.host_epoch = $3 AND a.id = $4 \
+               AND a.launch_generation = $5 AND c.id = $6";
+    let more = [delta.agent_id, delta.generation, delta.conversation_id].map(Into::into);
+    Ok(link.scope.core.db.one(sql.to_owned(), link.values(more)).await?.is_some())
+}
