@@ -26,7 +26,7 @@ mod session;
 mod token;
 mod user;
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Parser, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
@@ -62,7 +62,47 @@ struct Arguments {
     #[command(flatten)]
     cli: Cli,
     #[command(subcommand)]
-    command: Command,
+    chosen: Chosen,
+}
+
+/// What the first word chooses.
+#[derive(Debug, Subcommand)]
+enum Chosen {
+    #[command(flatten)]
+    Command(Command),
+    #[command(flatten)]
+    Program(Program),
+}
+
+/// The programs that are built in. They open no installation, and have command lines of their own.
+#[derive(Debug, Subcommand)]
+enum Program {
+    /// Run agents on this machine, for a control plane
+    #[command(disable_help_flag = true)]
+    Host(Words),
+    /// Own one agent's pipes; the host starts it
+    #[command(disable_help_flag = true, hide = true)]
+    Shim(Words),
+    /// The reference agent: speaks the Agent Client Protocol on standard input and output
+    #[command(disable_help_flag = true)]
+    Agent(Words),
+}
+
+/// The arguments of a program.
+#[derive(Debug, clap::Args)]
+struct Words {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    words: Vec<OsString>,
+}
+
+impl Program {
+    fn run(self) -> ExitCode {
+        match self {
+            Self::Host(given) => muster_host::main(&["host"], given.words),
+            Self::Shim(given) => muster_shim::main(&["shim"], given.words),
+            Self::Agent(given) => muster_agent::main(given.words),
+        }
+    }
 }
 
 /// The commands.
@@ -271,11 +311,15 @@ pub fn run() -> ExitCode {
         Err(error) => return failure::usage(&error),
     };
     let json = arguments.cli.json;
+    let command = match arguments.chosen {
+        Chosen::Program(program) => return program.run(),
+        Chosen::Command(command) => command,
+    };
     let finished = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(Failure::from)
-        .and_then(|runtime| runtime.block_on(arguments.command.run(&arguments.cli)));
+        .and_then(|runtime| runtime.block_on(command.run(&arguments.cli)));
     match finished {
         Ok(output) => output.print(json),
         Err(failure) => failure.print(json),

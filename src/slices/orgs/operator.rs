@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The image of a new organization's agents until it adds others.
-const FIRST_IMAGE: (&str, &str) = ("default", "muster-agent:latest");
+const FIRST_IMAGE: (&str, &str) = ("default", "muster/agent");
 
 /// A new organization.
 #[derive(Clone, Debug)]
