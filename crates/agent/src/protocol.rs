@@ -22,8 +22,8 @@ use agent_client_protocol::{
             InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
             LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse,
             PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse,
-            SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo, SessionListCapabilities,
-            SessionNotification, SessionResumeCapabilities, SessionUpdate,
+            Role, SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo,
+            SessionListCapabilities, SessionNotification, SessionResumeCapabilities, SessionUpdate,
         },
     },
 };
@@ -305,8 +305,10 @@ impl Agent {
         connection: ConnectionTo<Client>,
         request: PromptRequest,
     ) -> Result<PromptResponse, Error> {
-        let said = request.prompt.iter().map(text).collect::<Vec<_>>().join("\n");
-        let mut turn = Turn::begin(self.clone(), session.clone(), connection, cancel, &said).await;
+        let join = |parts: Vec<&ContentBlock>| parts.into_iter().map(text).collect::<Vec<_>>().join("\n");
+        let said = join(request.prompt.iter().filter(|part| !is_instruction(part)).collect());
+        let all = join(request.prompt.iter().collect());
+        let mut turn = Turn::begin(self.clone(), session.clone(), connection, cancel, &all).await;
         let result = match &self.settings.model {
             Some(access) => model::answer(&mut turn, access).await,
             None => deterministic::answer(&mut turn, &said).await,
@@ -315,6 +317,13 @@ impl Agent {
         session.end();
         response
     }
+}
+
+/// Whether a part of a prompt is only for the agent, such as what a host tells it before the first message. No person has
+/// said it, so it is neither answered nor searched for words.
+fn is_instruction(block: &ContentBlock) -> bool {
+    let ContentBlock::Text(text) = block else { return false };
+    text.annotations.as_ref().and_then(|known| known.audience.as_deref()) == Some(&[Role::Assistant])
 }
 
 /// What a part of a prompt says.

@@ -91,7 +91,7 @@ async fn a_person_is_asked_and_sent_files_by_musters_own_server() {
     assert_eq!((asked.said().as_str(), asked.calls()[0].1.as_str()), ("The answer is: this", "completed"));
     assert_eq!(asked.updates[0]["rawInput"], json!({ "question": "Which?", "options": ["this", "that"] }));
     let sent = agent.prompt(&session, "file report.txt All is well").await;
-    assert_eq!(sent.calls()[0].2, r#"{"filename":"report.txt","text":"All is well"}"#);
+    assert_eq!(sent.calls()[0].2, r#"{"filename":"report.txt","content":"All is well"}"#);
 }
 
 #[tokio::test]
