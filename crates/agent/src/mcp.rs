@@ -22,7 +22,7 @@ use rmcp::{
         streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::{process::Command, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -32,6 +32,10 @@ use crate::history::{Outcome, cut};
 const MOST_SERVERS: usize = 32;
 /// How many tools of a server are used.
 const MOST_TOOLS: usize = 256;
+/// The longest name of a tool, in bytes. A tool with a longer one is left out.
+const LONGEST_NAME: usize = 128;
+/// The largest description of a tool with its schema, in bytes of JSON. A larger tool is left out.
+const LARGEST_TOOL: usize = 64 * 1024;
 /// How long a server may take to start and to list its tools.
 const CONNECT: Duration = Duration::from_secs(20);
 /// How long a call may take. A server may have to ask somebody.
@@ -219,6 +223,7 @@ fn this_client() -> ClientConfig {
 async fn begin<E: std::fmt::Display>(client: Result<Client, E>) -> Result<Connection, Arc<str>> {
     let client = client.map_err(|error| format!("it can't be reached: {error}"))?;
     let mut tools = client.list_all_tools().await.map_err(|error| format!("it lists no tools: {error}"))?;
+    tools.retain(|tool| tool.name.len() <= LONGEST_NAME && json!(tool).to_string().len() <= LARGEST_TOOL);
     tools.truncate(MOST_TOOLS);
     Ok(Connection { client, tools })
 }
