@@ -124,7 +124,7 @@ pub enum Reading {
 /// Why something is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The shim doesn't understand. It closes the connection.
+    /// The shim doesn't understand, or a line is longer than it accepts. It closes the connection.
     Malformed,
     /// Another client has taken over. The connection is closed.
     Superseded,
@@ -132,7 +132,7 @@ pub enum Refusal {
     Gap,
     /// The agent doesn't read. Send the line again after the next TOOK.
     Busy,
-    /// A line is longer than the shim accepts, or has a newline in it.
+    /// A line has a newline in it.
     Line,
     /// The agent has closed its stdin, or has ended.
     Closed,

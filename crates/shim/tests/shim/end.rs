@@ -45,7 +45,7 @@ fn bye_is_refused_while_the_agent_runs() {
 #[test]
 fn signals_reach_the_whole_process_group() {
     let shim = Shim::script(
-        "sh -c 'trap \"echo child\" TERM; echo up; while :; do sleep 0.01; done' & trap '' TERM; wait",
+        "trap : TERM; sh -c 'trap \"echo child\" TERM; echo up; while :; do sleep 0.01; done' & while :; do wait; done",
     );
     let (mut client, _) = shim.hello(1);
     assert_eq!(client.texts(1), ["up"]);

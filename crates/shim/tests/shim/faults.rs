@@ -108,7 +108,7 @@ fn garbage_passes_byte_by_byte() {
 
 #[test]
 fn no_agent_survives_its_shim_and_its_lines_can_be_read() {
-    let shim = Shim::script("sleep 1000 & echo $! >left; seq 1 1000; exec cat");
+    let shim = Shim::script("sleep 1000 & echo $! >left; seq 1 1000; exec sleep 1000");
     let left = shim.pid_in("left");
     until("all is written", || shim.hello(1).1.next == 1001);
     let (mut client, _) = shim.hello(1);
@@ -137,7 +137,7 @@ fn an_agent_whose_shim_has_died_already_does_not_start() {
 #[test]
 fn shims_that_are_killed_at_any_moment_leave_no_agent() {
     for round in 0..12_u32 {
-        let shim = Shim::of("echo $$ >agent; exec cat");
+        let shim = Shim::of("echo $$ >agent; exec sleep 1000");
         let mut run = program().arg("run").args(shim.launch.to_args()).spawn().unwrap();
         let own = fs::canonicalize(env!("CARGO_BIN_EXE_muster-shim")).unwrap();
         until("the shim is there", || !serving(&own, shim.dir()).is_empty());
