@@ -30,7 +30,11 @@ fn main() {
         let mut launch = Launch::new(folder.join(generation.to_string()), generation, "sh");
         launch.step.args = vec!["-c".into(), script.into()];
         let begun = Instant::now();
-        let started = Command::new(&program).arg("run").args(launch.to_args()).status().expect("build muster-shim first");
+        let started = Command::new(&program)
+            .arg("run")
+            .args(launch.to_args())
+            .status()
+            .expect("build muster-shim first");
         assert!(started.success());
         println!("start: {:.1} ms", begun.elapsed().as_secs_f64() * 1000.0);
         let mut client = Client::connect(&launch.dir, 1 << 20).unwrap();
@@ -39,11 +43,20 @@ fn main() {
     };
 
     let (mut client, dir) = start(1, "exec cat");
-    println!("memory, idle: {} KiB, of which its own: {} KiB", memory(&dir, "VmRSS:"), memory(&dir, "RssAnon:"));
+    println!(
+        "memory, idle: {} KiB, of which its own: {} KiB",
+        memory(&dir, "VmRSS:"),
+        memory(&dir, "RssAnon:")
+    );
     let line = vec![b'x'; 300];
-    let mut times: Vec<Duration> = (1..=ROUNDS as u64).map(|seq| round_trip(&mut client, seq, &line)).collect();
+    let mut times: Vec<Duration> =
+        (1..=ROUNDS as u64).map(|seq| round_trip(&mut client, seq, &line)).collect();
     times.sort();
-    println!("round trip of 300 bytes: median {:?}, 99 of 100 {:?}", times[ROUNDS / 2], times[ROUNDS * 99 / 100]);
+    println!(
+        "round trip of 300 bytes: median {:?}, 99 of 100 {:?}",
+        times[ROUNDS / 2],
+        times[ROUNDS * 99 / 100]
+    );
     let reconnected = Instant::now();
     Client::connect(&dir, 1 << 20).unwrap().hello(ROUNDS as u64).unwrap();
     println!("reconnect: {:?}", reconnected.elapsed());
@@ -94,5 +107,9 @@ fn memory(dir: &Path, kind: &str) -> u64 {
 
 fn end(dir: &Path) {
     let pid = Record::read(dir).unwrap().shim.pid;
-    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
 }

@@ -86,21 +86,33 @@ fn an_agent_that_closes_its_stdin_lives_on() {
 
 #[test]
 fn what_an_agent_started_does_not_outlive_it_wherever_it_hides() {
-    // In its group; in a session of its own; without parents; without pipes. The others hold them.
+    // One in its group, one in a session of its own, one whose parents have ended; all hold the pipes.
     let shim = Shim::script(
         "sleep 1000 & echo $! >group
          setsid sleep 1000 & echo $! >session
          sh -c 'setsid sh -c \"echo \\$\\$ >orphan; exec sleep 1000\" &'
-         setsid sleep 1000 <&- >&- 2>&- & echo $! >quiet
          while [ ! -s orphan ]; do sleep 0.01; done
          echo bye",
     );
     let (mut client, _) = shim.hello(1);
     assert_eq!(client.rest(), (vec![(1, b"bye".to_vec())], Reason::Exited));
-    for name in ["group", "session", "orphan", "quiet"] {
+    for name in ["group", "session", "orphan"] {
         let pid = shim.pid_in(name);
         assert!(!runs(pid), "{name}");
     }
+}
+
+#[test]
+fn what_an_agent_started_is_killed_to_the_last_generation() {
+    // Each is the parent of the next, and none holds the pipes.
+    let shim = Shim::of(
+        "setsid sh generations 6 </dev/null >/dev/null 2>&1 & while [ ! -s last ]; do sleep 0.01; done",
+    );
+    let script = "[ $1 -gt 0 ] || { echo $$ >last; exec sleep 1000; }; setsid sh $0 $(($1-1)) & wait";
+    fs::write(shim.home().join("generations"), script).unwrap();
+    let shim = shim.start();
+    shim.exit();
+    assert!(!runs(shim.pid_in("last")));
 }
 
 #[test]
@@ -182,6 +194,13 @@ fn a_stopped_agent_stops_nobody_else() {
             (_, bytes) => assert_eq!(bytes, b"oops\n"),
         }
         seq += 1;
+        if seq == 30 {
+            // What waits is repeated, as after a restart of the host.
+            let (again, greeting) = shim.hello(2);
+            client = again;
+            assert!((2..20).contains(&greeting.taken), "{}", greeting.taken);
+            (greeting.taken..30).for_each(|seq| client.line(seq, &line).unwrap());
+        }
         assert!(seq < 1000, "it takes everything");
     };
     assert!((60..90).contains(&refused), "{refused}");
@@ -189,7 +208,6 @@ fn a_stopped_agent_stops_nobody_else() {
     kill(agent, Signal::CONT);
     // The child as well: `cat` is in the shell's group.
     client.say(FromClient::Signal(Signal::CONT.as_raw()), b"").unwrap();
-    let (mut client, _) = shim.hello(2);
     let lines = client.lines(usize::try_from(refused - 2).unwrap());
     assert_eq!(lines, (2..refused).map(|seq| (seq, line.clone())).collect::<Vec<_>>());
     client.line(refused, b"last").unwrap();
