@@ -51,6 +51,45 @@ fn the_agent_survives_the_kill_of_whoever_started_it() {
 }
 
 #[test]
+fn a_client_that_breaks_off_anywhere_loses_and_doubles_nothing() {
+    const LINES: u64 = 5000;
+    let shim = Shim::script("cat");
+    let text =
+        |seq: u64| format!("{{\"line\":{seq},\"text\":\"{}\"}}", "x".repeat(seq as usize % 700)).into_bytes();
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (mut got, mut rounds) = (Vec::new(), 0);
+    while (got.len() as u64) < LINES {
+        let (mut client, greeting) = shim.hello(got.len() as u64 + 1);
+        // More than the shim takes at once: the rest is refused, and comes again with the next connection.
+        let last = LINES.min(greeting.taken + random(150));
+        for seq in greeting.taken + 1..=last {
+            client.line(seq, &text(seq)).unwrap();
+        }
+        if last < LINES {
+            client
+                .say(FromClient::In { seq: last + 1, len: 900 }, &vec![b'y'; random(900) as usize])
+                .unwrap();
+        }
+        if greeting.taken >= got.len() as u64 {
+            let there = greeting.taken - got.len() as u64;
+            got.extend(client.lines(random(there + 1) as usize));
+        }
+        let through = got.len() as u64;
+        if through > 0 && random(3) == 0 {
+            client.say(FromClient::Trim(through), b"").unwrap();
+        }
+        rounds += 1;
+        assert!(rounds < 10_000, "{through} lines after {rounds} connections");
+    }
+    let expected: Vec<_> = (1..=LINES).map(|seq| (seq, text(seq))).collect();
+    assert!(got == expected, "after {rounds} connections");
+}
+
+#[test]
 fn a_client_that_is_killed_in_mid_line_has_sent_nothing() {
     let shim = Shim::script("cat");
     let mut relay = shim.relay();
