@@ -28,6 +28,7 @@ use serde_json::json;
 pub use self::{
     edit::update,
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
+    record::announce_of_image,
     revert::revert,
     status::{end_late_starts, explain, fail},
 };
