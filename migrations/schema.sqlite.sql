@@ -1,5 +1,27 @@
 -- Generated from the migrations, for reading and comparing.
 
+CREATE TABLE agent_revisions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    number BIGINT NOT NULL, -- 1, 2, 3, ...
+    content TEXT NOT NULL CHECK (json_valid(content)), -- Canonical: keys in order, no spaces.
+    content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    changes TEXT NOT NULL CHECK (json_valid(changes)), -- Against the one before: field -> [before, after].
+    reverts_to BIGINT, -- The earlier number whose content this is again.
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    author_id BIGINT,
+    author_name TEXT NOT NULL,
+    operation TEXT, -- The root field of the schema.
+    reason TEXT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT agent_revisions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_revisions_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE UNIQUE INDEX agent_revisions_number ON agent_revisions (organization_id, agent_id, number);
+
 CREATE TABLE agents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -12,6 +34,10 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
+    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
+    status_detail TEXT,
+    revision BIGINT NOT NULL DEFAULT 0, -- The newest of agent_revisions.
+    launched_revision BIGINT, -- The one it was last launched with.
     status_changed_at BIGINT, -- When the agent entered this state; a start's deadline counts from here.
     started_at BIGINT, -- When the container started; uptime is computed from it.
     container_id TEXT,
@@ -780,12 +806,20 @@ CREATE TABLE organizations (
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
     require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are refused.
+    stopped_at BIGINT, -- Since then nothing new starts, until somebody lets go.
+    stopped_by BIGINT, -- The member who stopped it; null: a service token or the operator.
+    stopped_by_name TEXT,
+    stop_reason TEXT,
+    letting_go_at BIGINT, -- After a stop, while queued turns are sent a few at a time: when the last ones were.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
+    CONSTRAINT organizations_stopped_by_fk FOREIGN KEY (stopped_by) REFERENCES users (id),
     CONSTRAINT organizations_support_access_granted_by_fk FOREIGN KEY (support_access_granted_by) REFERENCES users (id),
     CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED
 );
+
+CREATE INDEX organizations_letting_go ON organizations (letting_go_at) WHERE letting_go_at IS NOT NULL;
 
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -1034,6 +1068,29 @@ CREATE TABLE skill_agents (
 
 CREATE INDEX skill_agents_agent ON skill_agents (organization_id, agent_id);
 
+CREATE TABLE skill_versions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    skill_id BIGINT NOT NULL,
+    number BIGINT NOT NULL, -- 1, 2, 3, ...
+    content TEXT NOT NULL CHECK (json_valid(content)), -- Canonical: keys in order, no spaces.
+    content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    bytes BIGINT NOT NULL, -- The length of content.
+    changes TEXT NOT NULL CHECK (json_valid(changes)), -- Against the one before: field -> [before, after].
+    reverts_to BIGINT, -- The earlier number whose content this is again.
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    author_id BIGINT,
+    author_name TEXT NOT NULL,
+    operation TEXT, -- The root field of the schema.
+    reason TEXT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT skill_versions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT skill_versions_skill_fk FOREIGN KEY (organization_id, skill_id) REFERENCES skills (organization_id, id)
+);
+
+CREATE UNIQUE INDEX skill_versions_number ON skill_versions (organization_id, skill_id, number);
+
 CREATE TABLE skills (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -1041,6 +1098,7 @@ CREATE TABLE skills (
     description TEXT,
     content TEXT NOT NULL DEFAULT '',
     content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    version BIGINT NOT NULL DEFAULT 0, -- The newest of skill_versions.
     model TEXT,
     effort TEXT CHECK (effort IN ('LOW', 'MEDIUM', 'HIGH', 'MAX')),
     created_by BIGINT,
