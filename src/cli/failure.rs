@@ -54,6 +54,12 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         // The operator reads the log as well, so the cause is shown here.

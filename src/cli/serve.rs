@@ -63,20 +63,26 @@ impl Serve {
         } else {
             format!("Muster is serving on http://{address}")
         };
-        serve(core, listener, || {
+        let on_ready = || {
             let _ = writeln!(io::stdout(), "{ready}");
-        })
-        .await?;
+        };
+        serve(core, listener, on_ready, std::future::ready(())).await?;
         Ok(Output::none())
     }
 }
 
 /// Serves on `listener` until the process is told to stop. It then accepts no more connections, finishes requests in
-/// progress (within the configured grace period), and closes everything. A second signal ends it at once.
+/// progress (within the configured grace period), and closes everything. A second signal ends it at once. `before_stop`
+/// runs first, while it still serves.
 ///
 /// # Errors
 /// The listener fails.
-pub async fn serve(core: Arc<Core>, listener: TcpListener, on_ready: impl FnOnce()) -> Result<(), Failure> {
+pub async fn serve(
+    core: Arc<Core>,
+    listener: TcpListener,
+    on_ready: impl FnOnce(),
+    before_stop: impl Future<Output = ()>,
+) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     keep_house(&core);
     show_metrics(&core)?;
@@ -90,6 +96,11 @@ pub async fn serve(core: Arc<Core>, listener: TcpListener, on_ready: impl FnOnce
     tokio::select! {
         () = &mut serving => return Ok(()),
         name = signals.next() => tracing::info!(signal = name, "serve.stopping"),
+    }
+    tokio::select! {
+        () = &mut serving => return Ok(()),
+        () = before_stop => {}
+        name = signals.next() => tracing::warn!(signal = name, "serve.stopping_at_once"),
     }
     stopping.cancel();
     let finish = async {

@@ -60,10 +60,8 @@ impl House {
     /// The messages of a conversation: role, kind, and text.
     async fn thread(&self, crew: &Crew, conversation: i64) -> Vec<(String, String, String)> {
         let org = self.tenant.org;
-        let path = format!(
-            "/v1/org/{org}/agent/{}/conversation/{conversation}/message?limit=200",
-            crew.agent
-        );
+        let path =
+            format!("/v1/org/{org}/agent/{}/conversation/{conversation}/message?limit=200", crew.agent);
         let page = self.actor.get(&path).await.expect(200);
         let list = page.as_array().or_else(|| page["data"].as_array()).expect("a list of messages").clone();
         let mut list: Vec<_> = list
@@ -88,7 +86,11 @@ impl House {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let thread = self.thread(crew, conversation).await;
-        panic!("nobody says {text:?}: {thread:#?}\n{:#}\n{}", self.turns(conversation).await, crew.machine.log());
+        panic!(
+            "nobody says {text:?}: {thread:#?}\n{:#}\n{}",
+            self.turns(conversation).await,
+            crew.machine.log()
+        );
     }
 
     async fn turns(&self, conversation: i64) -> Value {
@@ -101,9 +103,14 @@ impl House {
         let mut states = Vec::new();
         for _ in 0..600 {
             let turns = self.turns(conversation).await;
-            states =
-                turns.as_array().unwrap().iter().map(|turn| turn["state"].as_str().unwrap().to_owned()).collect();
-            if !states.iter().any(|state| matches!(state.as_str(), "QUEUED" | "RUNNING" | "WAITING_APPROVAL")) {
+            states = turns
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|turn| turn["state"].as_str().unwrap().to_owned())
+                .collect();
+            if !states.iter().any(|state| matches!(state.as_str(), "QUEUED" | "RUNNING" | "WAITING_APPROVAL"))
+            {
                 return states;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -116,7 +123,12 @@ impl House {
         let path = format!("/v1/org/{}/approval?only_pending=true&page=1&limit=50", self.tenant.org);
         for _ in 0..600 {
             let page = self.actor.get(&path).await.expect(200);
-            let found = page["data"].as_array().unwrap().iter().find(|it| it["conversation_id"] == conversation).cloned();
+            let found = page["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|it| it["conversation_id"] == conversation)
+                .cloned();
             if let Some(found) = found {
                 return (found["id"].as_i64().unwrap(), found["kind"].as_str().unwrap().to_owned());
             }

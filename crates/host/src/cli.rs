@@ -70,6 +70,9 @@ struct JoinArgs {
 struct RunArgs {
     #[command(flatten)]
     dir: Dir,
+    /// The control plane's address, if it has moved since this folder joined.
+    #[arg(long)]
+    url: Option<String>,
     /// How agents are run.
     #[arg(long, value_enum, default_value_t = RuntimeArg::Process)]
     runtime: RuntimeArg,
@@ -180,7 +183,10 @@ async fn join(args: JoinArgs) -> ExitCode {
     let dir = folder.root().display().to_string();
     match join::join(&folder, &args.url, &token, args.insecure_http).await {
         Ok(Outcome::Now(joined)) => {
-            println!("This machine is now {:?} of {}. Run it with `run --dir {dir}`.", joined.server_name, joined.url);
+            println!(
+                "This machine is now {:?} of {}. Run it with `run --dir {dir}`.",
+                joined.server_name, joined.url
+            );
             ExitCode::SUCCESS
         }
         Ok(Outcome::Before(joined)) => {
@@ -228,7 +234,7 @@ async fn run(args: RunArgs) -> ExitCode {
         grace: Duration::from_millis(args.grace_ms),
     };
     let running = match Folder::at(&args.dir.dir) {
-        Ok(folder) => run::run(folder, args.programs, options).await,
+        Ok(folder) => run::run(folder, args.url, args.programs, options).await,
         Err(error) => Err(error.into()),
     };
     match running {
@@ -245,8 +251,12 @@ fn sandbox(wanted: Isolation) -> Result<bool, String> {
     match (isolation().bubblewrap, wanted) {
         (Bubblewrap::Works(_), _) => Ok(true),
         (_, Isolation::Auto) => Ok(false),
-        (Bubblewrap::Fails { reason, .. }, _) => Err(format!("bubblewrap can't make a sandbox here: {reason}.")),
-        (Bubblewrap::Absent, _) => Err("bubblewrap is not installed. Install it, or choose another --isolation.".to_owned()),
+        (Bubblewrap::Fails { reason, .. }, _) => {
+            Err(format!("bubblewrap can't make a sandbox here: {reason}."))
+        }
+        (Bubblewrap::Absent, _) => {
+            Err("bubblewrap is not installed. Install it, or choose another --isolation.".to_owned())
+        }
     }
 }
 

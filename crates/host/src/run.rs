@@ -51,19 +51,30 @@ pub enum RunError {
     Failed,
 }
 
-/// Runs until SIGTERM or SIGINT. Agents stay up: their shims live on.
-pub async fn run(folder: Folder, programs: Option<PathBuf>, options: Options) -> Result<(), RunError> {
+/// Runs until SIGTERM or SIGINT. Agents stay up: their shims live on. `url` is where the control plane is now, if it has
+/// moved.
+pub async fn run(
+    folder: Folder,
+    url: Option<String>,
+    programs: Option<PathBuf>,
+    options: Options,
+) -> Result<(), RunError> {
     let (Some(joined), Some(identity)) = (folder.joined()?, folder.identity()?) else {
         return Err(RunError::NotJoined(folder.root().to_owned()));
     };
     let _lock = folder.lock()?;
-    let base = address::read(&joined.url, joined.insecure_http)?;
+    let base = address::read(url.as_ref().unwrap_or(&joined.url), joined.insecure_http)?;
     let programs = Programs::find(programs)?;
     let (journal, contents) = Journal::open(&folder.journal())?;
     let (asks, asked) = mpsc::channel(ASKS);
     let (deltas, written) = mpsc::channel(DELTAS);
     let shared = Arc::new(Shared::new(folder, journal, programs, options, asks, deltas));
-    let mut agents = Agents { shared: Arc::clone(&shared), inboxes: BTreeMap::new(), resting: BTreeMap::new(), tasks: JoinSet::new() };
+    let mut agents = Agents {
+        shared: Arc::clone(&shared),
+        inboxes: BTreeMap::new(),
+        resting: BTreeMap::new(),
+        tasks: JoinSet::new(),
+    };
     for (agent_id, bytes) in &contents.agents {
         let record: Record = serde_json::from_slice(bytes).map_err(StoreError::from)?;
         if record.phase == Phase::Ended {
@@ -135,9 +146,14 @@ impl Agents {
             }
             Wish::Wanted(wanted) => {
                 for Running { agent_id, generation } in self.shared.running() {
-                    let is_wanted = wanted.iter().any(|want| want.agent_id == agent_id && want.generation <= generation);
+                    let is_wanted =
+                        wanted.iter().any(|want| want.agent_id == agent_id && want.generation <= generation);
                     if !is_wanted && let Some(inbox) = self.inboxes.get(&agent_id) {
-                        tracing::info!(agent = agent_id, generation, "the control plane doesn't want this agent here");
+                        tracing::info!(
+                            agent = agent_id,
+                            generation,
+                            "the control plane doesn't want this agent here"
+                        );
                         let _ = inbox.send(Message::NotWanted);
                     }
                 }

@@ -6,6 +6,7 @@ use async_graphql::{InputType, MaybeUndefined};
 
 use serde_json::{Value, json};
 
+use super::machine;
 use crate::{
     base::{
         enums::{
@@ -31,7 +32,7 @@ use crate::{
 
 /// Creates all of it.
 pub async fn furnish(scope: &Scope) -> Result<()> {
-    let server = server(scope, "frankfurt-1", "eu-central").await?;
+    let server = server(scope, machine::SERVER, "eu-central").await?;
     server_in_lisbon(scope).await?;
     let support =
         agent(scope, server, ("Marlow", "Customer support", "Answers customers about orders.")).await?;
@@ -45,7 +46,6 @@ pub async fn furnish(scope: &Scope) -> Result<()> {
         ..UpdateAgentInput::default()
     };
     agents::update(scope, support, style, None).await?;
-    agents::start(scope, support).await?;
     channels(scope, support).await?;
     tools(scope, &[support, reviewer]).await?;
     talk(scope, support).await

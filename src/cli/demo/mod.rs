@@ -1,6 +1,7 @@
 //! `muster demo`: a service to try out, with one organization and a bit of everything in it.
 
 mod house;
+mod machine;
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,9 @@ use async_graphql::MaybeUndefined;
 use sea_orm::{ConnectionTrait, Statement};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
+use tokio::sync::oneshot;
 
+use self::machine::Machine;
 use super::{Cli, Failure, Output, doctor, listen, load, open, serve, write_defaults};
 use crate::{
     base::{enums::Plan, files, ids::OrgId, problem::Result},
@@ -96,10 +99,24 @@ impl Demo {
         let shown = if cli.json { in_json(address, org, &token) } else { in_words(address, org, &token) };
         let listener = taken.listen(LISTEN)?;
         owner.serves_at(&format!("http://{address}"))?;
-        serve(core, listener, || {
+        let on_ready = || {
             let _ = writeln!(io::stdout(), "{shown}");
-        })
-        .await?;
+        };
+        // The host needs the service, so it starts beside it.
+        let (starting, base) = (Arc::clone(&core), format!("http://{address}"));
+        let (started, machine) = oneshot::channel();
+        core.tasks.spawn(async move {
+            match Machine::start(&starting, scope, &base).await {
+                Ok(machine) => drop(started.send(machine)),
+                Err(failure) => tracing::error!(%failure, "demo.agents_do_not_run"),
+            }
+        });
+        let before_stop = async {
+            if let Ok(machine) = machine.await {
+                machine.stop().await;
+            }
+        };
+        serve(core, listener, on_ready, before_stop).await?;
         Ok(Output::none())
     }
 
@@ -175,6 +192,9 @@ async fn token(scope: &Scope) -> std::result::Result<SecretString, Failure> {
 const QUERY: &str =
     "{ agents(orgId: ORG, page: 1, limit: 3) { total data { name status server { name } } } }";
 
+/// Starts a conversation with the agent that runs on this machine. What it does is said in docs/agents.md.
+const TALK: &str = "mutation { startConversation(orgId: ORG, input: { agentId: 1, text: \"ask Which jacket? | green | blue\" }) { id } }";
+
 /// What to look at: a name, a path, and its purpose.
 const PLACES: [(&str, &str, &str); 6] = [
     ("explorer", "/graphql", "try GraphQL in a browser: paste the service token"),
@@ -201,6 +221,7 @@ fn in_json(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
 fn in_words(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
     let token = token.expose_secret();
     let body = json!({ "query": QUERY.replace("ORG", &org.to_string()) });
+    let talk = json!({ "query": TALK.replace("ORG", &org.to_string()) });
     let width = PLACES.iter().map(|(_, path, _)| path.len()).max().unwrap_or_default();
     let places: String = PLACES
         .iter()
@@ -222,6 +243,13 @@ Try:
   some of their fields, through GraphQL
     curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
       -d '{body}' http://{address}/graphql
+
+  an agent that runs on this machine: it asks a question, and goes on when you answer it
+    curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
+      -d '{talk}' http://{address}/graphql
+    curl -H 'Authorization: Bearer {token}' 'http://{address}/v1/org/{org}/approval?only_pending=true&page=1&limit=1'
+    curl -X PATCH -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
+      -d '{{"options":["green"]}}' http://{address}/v1/org/{org}/approval/ID/answer
 
 Unless mail.url is set, mail is not sent but shown here, including its links.
 

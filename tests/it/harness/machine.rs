@@ -130,7 +130,8 @@ impl Crew {
 
     /// Waits until the agent has this status.
     pub async fn until(&self, actor: &Actor, org: i64, status: &str) {
-        let query = "query($o: Int!, $id: Int!) { agent(orgId: $o, id: $id) { status statusReason statusDetail } }";
+        let query =
+            "query($o: Int!, $id: Int!) { agent(orgId: $o, id: $id) { status statusReason statusDetail } }";
         let mut last = Value::Null;
         for _ in 0..600 {
             last = actor.gql(query, json!({ "o": org, "id": self.agent })).await.data()["agent"].clone();

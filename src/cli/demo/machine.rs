@@ -1,0 +1,118 @@
+//! The machine that the demo's agents run on: this one, with a host in the demo's folder.
+
+use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+
+use sea_orm::QueryResult;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, Command},
+    time::sleep,
+};
+
+use super::Failure;
+use crate::{
+    base::{
+        enums::AgentStatus,
+        ids::{AgentId, ServerId},
+        problem::Result,
+    },
+    core::{Core, access::Scope},
+    slices::{agents, servers},
+};
+
+/// The server that has a machine.
+pub const SERVER: &str = "frankfurt-1";
+/// How long agents have to stop.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The demo's host, as a process of its own.
+pub struct Machine {
+    scope: Scope,
+    server: ServerId,
+    host: Child,
+}
+
+impl Machine {
+    /// Joins, unless this folder has joined before, and starts the host and the agents of its server. The service must
+    /// be listening at `base`.
+    pub async fn start(core: &Arc<Core>, scope: Scope, base: &str) -> std::result::Result<Self, Failure> {
+        let dir = core.config.data_dir.join("host");
+        let server = server(&scope).await?;
+        if !dir.join("joined.json").exists() {
+            join(&dir, base, servers::regenerate_token(&scope, server).await?).await?;
+        }
+        let mut run = host("run", &dir)?;
+        let host = run.args(["--url", base]).stdin(Stdio::null()).kill_on_drop(true).spawn()?;
+        for (agent, status) in agents_of(&scope, server).await? {
+            if matches!(status, AgentStatus::Stopped | AgentStatus::Error) {
+                agents::start(&scope, agent).await?;
+            }
+        }
+        Ok(Self { scope, server, host })
+    }
+
+    /// Stops the agents, then the host: a demo leaves nothing behind.
+    pub async fn stop(mut self) {
+        if let Err(problem) = self.stop_agents().await {
+            tracing::warn!(%problem, "demo.agents_not_stopped");
+        }
+        let _ = self.host.start_kill();
+        let _ = self.host.wait().await;
+    }
+
+    async fn stop_agents(&self) -> Result<()> {
+        let stops =
+            |status| matches!(status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused);
+        for (agent, status) in agents_of(&self.scope, self.server).await? {
+            if stops(status) {
+                agents::stop(&self.scope, agent).await?;
+            }
+        }
+        for _ in 0..PATIENCE.as_millis() / LOOK.as_millis() {
+            let agents = agents_of(&self.scope, self.server).await?;
+            if !agents.iter().any(|(_, status)| *status == AgentStatus::Stopping) {
+                break;
+            }
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+}
+
+async fn server(scope: &Scope) -> Result<ServerId> {
+    let sql = "SELECT id FROM servers WHERE organization_id = $1 AND name = $2";
+    let found = scope.core.db.all(sql.to_owned(), vec![scope.org.into(), SERVER.into()]).await?;
+    let row = found.first().ok_or_else(|| crate::base::problem::Problem::not_found("server", SERVER))?;
+    Ok(row.try_get_by(0)?)
+}
+
+async fn agents_of(scope: &Scope, server: ServerId) -> Result<Vec<(AgentId, AgentStatus)>> {
+    let sql = "SELECT id, status FROM agents WHERE organization_id = $1 AND server_id = $2 AND archived_at IS NULL ORDER BY id";
+    let read = |row: &QueryResult| -> Result<_> { Ok((row.try_get_by(0)?, row.try_get_by(1)?)) };
+    scope.core.db.all(sql.to_owned(), vec![scope.org.into(), server.into()]).await?.iter().map(read).collect()
+}
+
+async fn join(dir: &Path, base: &str, token: SecretString) -> std::result::Result<(), Failure> {
+    let mut join = host("join", dir)?;
+    let join = join.args(["--url", base, "--token-stdin"]).stdin(Stdio::piped());
+    let mut joining = join.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut input) = joining.stdin.take() {
+        input.write_all(token.expose_secret().as_bytes()).await?;
+    }
+    let joined = joining.wait_with_output().await?;
+    if joined.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&joined.stderr).trim().to_owned();
+    Err(Failure::new(format!("the demo's host could not join: {said}")))
+}
+
+/// `muster host …`, by this very program.
+fn host(what: &str, dir: &Path) -> std::result::Result<Command, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["host", what, "--dir"]).arg(dir).env("RUST_LOG", "warn");
+    Ok(command)
+}
