@@ -64,6 +64,7 @@ mod metrics;
 mod migrations;
 mod oidc;
 mod openapi_fuzz;
+mod opencode;
 mod operator;
 mod organizations;
 mod outbox;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::{Actor, Crew, Program, Serving, Tenant, empty_database};
 
 /// A service that can die and come back under the same address, and an organization in it.
-struct House {
+pub struct House {
     program: Program,
     serving: Option<Serving>,
     tenant: Tenant,
@@ -17,7 +17,7 @@ struct House {
 }
 
 impl House {
-    async fn open() -> Self {
+    pub async fn open() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let listen = format!("127.0.0.1:{port}");
         let folder = tempfile::tempdir().unwrap();
@@ -35,24 +35,35 @@ impl House {
         self.serving = Some(self.program.serve());
     }
 
-    async fn gql(&self, query: &str, mut variables: Value) -> Value {
+    pub async fn gql(&self, query: &str, mut variables: Value) -> Value {
         variables["o"] = self.tenant.org.into();
         self.actor.gql(query, variables).await.data()
     }
 
+    /// A machine with a running host, and a stopped reference agent on it.
     async fn crew(&self, name: &str) -> Crew {
-        Crew::hired(&self.actor, self.tenant.org, name).await
+        self.crew_with(name, None, &[]).await
+    }
+
+    /// The same, with another image, and variables for the host.
+    pub async fn crew_with(&self, name: &str, image: Option<i64>, variables: &[(&str, &str)]) -> Crew {
+        Crew::hired(&self.actor, self.tenant.org, name, image, variables).await
+    }
+
+    /// Presses start, and waits until the agent runs.
+    pub async fn starts(&self, crew: &Crew) {
+        crew.started(&self.actor, self.tenant.org).await;
     }
 
     /// Starts a conversation. Returns its id.
-    async fn says(&self, crew: &Crew, text: &str) -> i64 {
+    pub async fn says(&self, crew: &Crew, text: &str) -> i64 {
         let start = "mutation($o: Id!, $a: Id!, $t: String) { startConversation(orgId: $o, input: { agentId: $a, text: $t }) { id } }";
         let started = self.gql(start, json!({ "a": crew.agent, "t": text })).await;
         started["startConversation"]["id"].as_i64().unwrap()
     }
 
     /// Writes to a conversation.
-    async fn adds(&self, conversation: i64, text: &str) {
+    pub async fn adds(&self, conversation: i64, text: &str) {
         let post = "mutation($o: Id!, $c: Id!, $t: String!) { postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { id } }";
         self.gql(post, json!({ "c": conversation, "t": text })).await;
     }
@@ -77,7 +88,7 @@ impl House {
     }
 
     /// Waits until a message of the agent contains this text, and returns the thread.
-    async fn hears(&self, crew: &Crew, conversation: i64, text: &str) -> Vec<(String, String, String)> {
+    pub async fn hears(&self, crew: &Crew, conversation: i64, text: &str) -> Vec<(String, String, String)> {
         for _ in 0..600 {
             let thread = self.thread(crew, conversation).await;
             if thread.iter().any(|(role, _, said)| role == "ASSISTANT" && said.contains(text)) {
@@ -99,7 +110,7 @@ impl House {
     }
 
     /// Waits until no turn of the conversation is open.
-    async fn rests(&self, conversation: i64) -> Vec<String> {
+    pub async fn rests(&self, conversation: i64) -> Vec<String> {
         let mut states = Vec::new();
         for _ in 0..600 {
             let turns = self.turns(conversation).await;
@@ -119,7 +130,7 @@ impl House {
     }
 
     /// Waits for a pending approval of the conversation. Returns its id and kind.
-    async fn asked(&self, crew: &Crew, conversation: i64) -> (i64, String) {
+    pub async fn asked(&self, crew: &Crew, conversation: i64) -> (i64, String) {
         let path = format!("/v1/org/{}/approval?only_pending=true&page=1&limit=50", self.tenant.org);
         for _ in 0..600 {
             let page = self.actor.get(&path).await.expect(200);
@@ -137,7 +148,7 @@ impl House {
         panic!("nothing is asked: {:#?}\n{}", self.thread(crew, conversation).await, crew.machine.log());
     }
 
-    async fn answers(&self, approval: i64, answer: Value) {
+    pub async fn answers(&self, approval: i64, answer: Value) {
         let path = format!("/v1/org/{}/approval/{approval}/answer", self.tenant.org);
         self.actor.patch(&path, answer).await.expect(200);
     }
@@ -151,7 +162,7 @@ fn said(thread: &[(String, String, String)], text: &str) -> usize {
 async fn an_agent_answers_and_its_turn_is_recorded() {
     let house = House::open().await;
     let crew = house.crew("one").await;
-    crew.started(&house.actor, house.tenant.org).await;
+    house.starts(&crew).await;
     let conversation = house.says(&crew, "How are the beans today?").await;
     let thread = house.hears(&crew, conversation, "How are the beans today?").await;
     assert_eq!(thread[0].0, "USER");
@@ -164,7 +175,7 @@ async fn what_is_written_before_the_start_is_answered_after_it() {
     let crew = house.crew("late").await;
     let conversation = house.says(&crew, "Are you awake?").await;
     house.adds(conversation, "Hello?").await;
-    crew.started(&house.actor, house.tenant.org).await;
+    house.starts(&crew).await;
     house.hears(&crew, conversation, "Hello?").await;
     assert_eq!(house.rests(conversation).await, ["DONE"], "both messages are one turn");
 }
@@ -173,7 +184,7 @@ async fn what_is_written_before_the_start_is_answered_after_it() {
 async fn an_agent_asks_and_goes_on_after_the_answer() {
     let house = House::open().await;
     let crew = house.crew("asking").await;
-    crew.started(&house.actor, house.tenant.org).await;
+    house.starts(&crew).await;
     let conversation = house.says(&crew, "ask Which jacket? | green | blue").await;
     let (approval, kind) = house.asked(&crew, conversation).await;
     assert_eq!(kind, "QUESTION");
@@ -186,7 +197,7 @@ async fn an_agent_asks_and_goes_on_after_the_answer() {
 async fn a_denied_action_is_not_done_and_an_approved_one_is() {
     let house = House::open().await;
     let crew = house.crew("acting").await;
-    crew.started(&house.actor, house.tenant.org).await;
+    house.starts(&crew).await;
     for verdict in ["deny", "approve"] {
         let conversation = house.says(&crew, r#"do execute Deploy {"command":"make deploy"}"#).await;
         let (approval, kind) = house.asked(&crew, conversation).await;
@@ -203,7 +214,7 @@ async fn a_denied_action_is_not_done_and_an_approved_one_is() {
 async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
     let house = House::open().await;
     let mut crew = house.crew("falling").await;
-    crew.started(&house.actor, house.tenant.org).await;
+    house.starts(&crew).await;
     let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
     tokio::time::sleep(Duration::from_millis(700)).await;
     crew.machine.kill();
@@ -217,7 +228,7 @@ async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
 async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
     let mut house = House::open().await;
     let crew = house.crew("waiting").await;
-    crew.started(&house.actor, house.tenant.org).await;
+    house.starts(&crew).await;
     let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
     tokio::time::sleep(Duration::from_millis(700)).await;
     house.falls_and_rises();
@@ -230,11 +241,11 @@ async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
 async fn an_agent_that_dies_is_an_error_with_its_reason_and_starts_again() {
     let house = House::open().await;
     let crew = house.crew("dying").await;
-    crew.started(&house.actor, house.tenant.org).await;
+    house.starts(&crew).await;
     let conversation = house.says(&crew, "exit 7").await;
     crew.until(&house.actor, house.tenant.org, "ERROR").await;
     assert_eq!(house.rests(conversation).await, ["INTERRUPTED"]);
-    crew.started(&house.actor, house.tenant.org).await;
+    house.starts(&crew).await;
     let next = house.says(&crew, "Back again?").await;
     house.hears(&crew, next, "Back again?").await;
 }

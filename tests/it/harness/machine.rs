@@ -108,30 +108,36 @@ impl Drop for Machine {
 
 impl Crew {
     /// A server, its machine with a running host, and a stopped agent.
-    pub async fn hired(actor: &Actor, org: i64, name: &str) -> Self {
-        let mut machine = Machine::new();
+    pub async fn hired(
+        actor: &Actor,
+        org: i64,
+        name: &str,
+        image: Option<i64>,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let machine = Machine::new();
+        let mut machine = variables.iter().fold(machine, |machine, (name, value)| machine.with(name, value));
         let made = actor.post(&format!("/v1/org/{org}/server"), json!({ "name": name })).await;
         let made = made.expect(201);
         machine.join(actor.base(), made["provisioning_token"].as_str().unwrap());
         machine.run();
         let server = made["id"].as_i64().unwrap();
-        let agent = json!({ "name": format!("agent of {name}"), "server_id": server });
+        let agent = json!({ "name": format!("agent of {name}"), "server_id": server, "image_id": image });
         let agent = actor.post(&format!("/v1/org/{org}/agent"), agent).await.expect(201);
         Self { machine, server, agent: agent["id"].as_i64().unwrap() }
     }
 
     /// Presses start and waits until the agent runs.
-    pub async fn started(&self, actor: &Actor, org: i64) -> &Self {
+    pub async fn started(&self, actor: &Actor, org: i64) {
         let start = format!("/v1/org/{org}/agent/{}/start", self.agent);
         actor.post(&start, Value::Null).await;
         self.until(actor, org, "RUNNING").await;
-        self
     }
 
     /// Waits until the agent has this status.
     pub async fn until(&self, actor: &Actor, org: i64, status: &str) {
         let query =
-            "query($o: Int!, $id: Int!) { agent(orgId: $o, id: $id) { status statusReason statusDetail } }";
+            "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { status statusReason statusDetail } }";
         let mut last = Value::Null;
         for _ in 0..600 {
             last = actor.gql(query, json!({ "o": org, "id": self.agent })).await.data()["agent"].clone();
