@@ -24,6 +24,7 @@ pub struct Query(
     crate::slices::audit::AuditQuery,
     crate::slices::skills::graphql::SkillQuery,
     crate::slices::conversations::graphql::ConversationQuery,
+    crate::slices::turns::graphql::TurnQuery,
     crate::slices::policies::graphql::PolicyQuery,
 );
 
@@ -46,6 +47,7 @@ pub struct Mutation(
     crate::slices::skills::graphql::SkillMutation,
     crate::slices::avatars::graphql::AvatarMutation,
     crate::slices::conversations::graphql::ConversationMutation,
+    crate::slices::turns::graphql::TurnMutation,
     crate::slices::policies::graphql::PolicyMutation,
 );
 
@@ -56,6 +58,7 @@ pub struct Subscription(
     crate::slices::approvals::graphql::ApprovalSubscription,
     crate::slices::conversations::graphql::ConversationSubscription,
     crate::slices::hosts::graphql::DeltaSubscription,
+    crate::slices::turns::graphql::TurnSubscription,
     crate::slices::changes::ChangeSubscription,
 );
 

@@ -96,12 +96,19 @@ CREATE TABLE organizations (
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor DOUBLE PRECISION,
     require_second_factor BOOLEAN NOT NULL DEFAULT FALSE, -- Members without one are refused.
+    stopped_at BIGINT, -- Since then nothing new starts, until somebody lets go.
+    stopped_by BIGINT, -- The member who stopped it; null: a service token or the operator.
+    stopped_by_name TEXT,
+    stop_reason TEXT,
+    letting_go_at BIGINT, -- After a stop, while queued turns are sent a few at a time: when the last ones were.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     PRIMARY KEY (id),
     CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
+    CONSTRAINT organizations_stopped_by_fk FOREIGN KEY (stopped_by) REFERENCES users (id),
     CONSTRAINT organizations_support_access_granted_by_fk FOREIGN KEY (support_access_granted_by) REFERENCES users (id)
 );
+CREATE INDEX organizations_letting_go ON organizations (letting_go_at) WHERE letting_go_at IS NOT NULL;
 
 -- Members of organizations, with their roles.
 CREATE TABLE members (

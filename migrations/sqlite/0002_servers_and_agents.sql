@@ -82,6 +82,10 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
+    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
+    status_detail TEXT,
+    revision BIGINT NOT NULL DEFAULT 0, -- The newest of agent_revisions.
+    launched_revision BIGINT, -- The one it was last launched with.
     status_changed_at BIGINT, -- When the agent entered this state; a start's deadline counts from here.
     started_at BIGINT, -- When the container started; uptime is computed from it.
     container_id TEXT,
@@ -141,6 +145,8 @@ CREATE TABLE agents (
     usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
     usage_updated_at BIGINT,
     sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
+    sync_version BIGINT NOT NULL DEFAULT 0, -- Counts the changes that its host must learn of.
+    sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
@@ -157,3 +163,25 @@ CREATE INDEX agents_active ON agents (organization_id, id) WHERE archived_at IS 
 CREATE INDEX agents_server ON agents (organization_id, server_id, status);
 CREATE INDEX agents_image ON agents (organization_id, image_id);
 CREATE INDEX agents_spawning ON agents (status_changed_at) WHERE status = 'SPAWNING';
+
+-- What an agent was at a time: its settings and what it worked with, never its secrets. Rows are never changed.
+CREATE TABLE agent_revisions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    number BIGINT NOT NULL, -- 1, 2, 3, ...
+    content TEXT NOT NULL CHECK (json_valid(content)), -- Canonical: keys in order, no spaces.
+    content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    changes TEXT NOT NULL CHECK (json_valid(changes)), -- Against the one before: field -> [before, after].
+    reverts_to BIGINT, -- The earlier number whose content this is again.
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    author_id BIGINT,
+    author_name TEXT NOT NULL,
+    operation TEXT, -- The root field of the schema.
+    reason TEXT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT agent_revisions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_revisions_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+CREATE UNIQUE INDEX agent_revisions_number ON agent_revisions (organization_id, agent_id, number);

@@ -1,4 +1,4 @@
--- Conversations, messages, their search index, attachments. Conventions: ../README.md
+-- Conversations, turns, messages, their search index, attachments. Conventions: ../README.md
 
 -- Threads between an agent and a contact. message_count, last_seq and last_message_* are written in the
 -- transaction that inserts a message, so that a list reads one row each.
@@ -21,6 +21,7 @@ CREATE TABLE conversations (
     last_message_preview TEXT,
     last_message_created_at BIGINT,
     context_tokens BIGINT,
+    session TEXT, -- The agent's name for its session, which the next turn resumes.
     opened_at BIGINT NOT NULL,
     last_activity_at BIGINT NOT NULL,
     resolved_at BIGINT,
@@ -44,12 +45,58 @@ CREATE INDEX conversations_transport ON conversations (organization_id, transpor
 CREATE INDEX conversations_model ON conversations (organization_id, model DESC, id);
 CREATE INDEX conversations_status ON conversations (organization_id, status, last_activity_at, id);
 
+-- Turns: what an agent was given to do at a time, in one conversation. One waits in each conversation and one is open, at most:
+-- two partial unique indexes see to it.
+CREATE TABLE turns (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    generation BIGINT, -- The launch that it was sent to. Null: not sent.
+    agent_revision BIGINT, -- The number of the agent's revision.
+    cause TEXT NOT NULL CHECK (cause IN ('PANEL', 'CHANNEL', 'API', 'SCHEDULE', 'AGENT', 'SYSTEM')),
+    caused_by_user_id BIGINT,
+    caused_by_token_id BIGINT,
+    state TEXT NOT NULL DEFAULT 'QUEUED' CHECK (state IN ('QUEUED', 'RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT', 'DONE', 'FAILED', 'CANCELLED', 'INTERRUPTED')),
+    model TEXT,
+    -- Null: the agent doesn't say.
+    input_tokens BIGINT,
+    output_tokens BIGINT,
+    cache_read_tokens BIGINT,
+    cache_write_tokens BIGINT,
+    cost_micro BIGINT, -- Millionths of the currency unit.
+    error TEXT,
+    first_seq BIGINT, -- Its first message.
+    handed_seq BIGINT, -- The conversation's last message when the host was told what to say.
+    last_seq BIGINT, -- Its last message.
+    cancel_requested_at BIGINT,
+    started_at BIGINT, -- When the agent got it.
+    ended_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CHECK ((state IN ('DONE', 'FAILED', 'CANCELLED', 'INTERRUPTED')) = (ended_at IS NOT NULL)),
+    CONSTRAINT turns_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT turns_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT turns_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT turns_caused_by_user_fk FOREIGN KEY (caused_by_user_id) REFERENCES users (id),
+    CONSTRAINT turns_caused_by_token_fk FOREIGN KEY (organization_id, caused_by_token_id) REFERENCES service_tokens (organization_id, id)
+);
+CREATE UNIQUE INDEX turns_queued ON turns (organization_id, conversation_id) WHERE state = 'QUEUED';
+CREATE UNIQUE INDEX turns_open ON turns (organization_id, conversation_id) WHERE state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT');
+CREATE INDEX turns_conversation ON turns (organization_id, conversation_id, id);
+CREATE INDEX turns_agent ON turns (organization_id, agent_id, id);
+CREATE INDEX turns_state ON turns (organization_id, state, id);
+CREATE INDEX turns_unfinished ON turns (organization_id, agent_id) WHERE ended_at IS NULL;
+
 -- Messages. Pages of messages use the unique index on seq, however long the conversation is.
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     conversation_id BIGINT NOT NULL,
     seq BIGINT NOT NULL, -- Counts from 1 within the conversation.
+    turn_id BIGINT, -- The turn that it causes or belongs to.
+    host_key TEXT, -- What the agent's host calls it: unique, so that no message is stored twice.
     role TEXT NOT NULL CHECK (role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
     kind TEXT NOT NULL CHECK (kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
     via_channel_id BIGINT,
@@ -69,10 +116,13 @@ CREATE TABLE messages (
     CONSTRAINT messages_seq UNIQUE (organization_id, conversation_id, seq),
     CONSTRAINT messages_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT messages_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT messages_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns (organization_id, id),
     CONSTRAINT messages_via_channel_fk FOREIGN KEY (organization_id, via_channel_id) REFERENCES channels (organization_id, id),
     CONSTRAINT messages_via_identity_fk FOREIGN KEY (organization_id, via_identity_id) REFERENCES identities (organization_id, id),
     CONSTRAINT messages_author_user_fk FOREIGN KEY (author_user_id) REFERENCES users (id)
 );
+CREATE UNIQUE INDEX messages_host_key ON messages (organization_id, conversation_id, host_key) WHERE host_key IS NOT NULL;
+CREATE INDEX messages_turn ON messages (organization_id, turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
 CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WHERE via_identity_id IS NOT NULL;
 CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');

@@ -17,6 +17,10 @@ CREATE TABLE approvals (
     channel_id BIGINT, -- The subject of a CHANNEL_ERROR or an ACCESS_REQUEST.
     conversation_id BIGINT,
     message_seq BIGINT,
+    turn_id BIGINT, -- The turn it was asked in.
+    -- An agent's request: its name, unique in the launch. Null: nothing waits for the decision.
+    generation BIGINT,
+    request_key TEXT,
     request TEXT CHECK (json_valid(request)), -- {tool, input, digest}
     -- {text, options: [{id, label, description}], multiple, allow_text}
     question TEXT CHECK (json_valid(question)),
@@ -30,6 +34,8 @@ CREATE TABLE approvals (
     expires_at BIGINT,
     resolved_at BIGINT,
     delivered_at BIGINT,
+    delivery TEXT CHECK (delivery IN ('SENT', 'DIRECT', 'TURN', 'NONE')), -- Of the decision. A compare-and-set decides.
+    answer_message_id BIGINT, -- The decision, as a message of the conversation.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     UNIQUE (organization_id, id),
@@ -40,6 +46,8 @@ CREATE TABLE approvals (
     CONSTRAINT approvals_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
     CONSTRAINT approvals_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
     CONSTRAINT approvals_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approvals_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns (organization_id, id),
+    CONSTRAINT approvals_answer_message_fk FOREIGN KEY (organization_id, answer_message_id) REFERENCES messages (organization_id, id),
     CONSTRAINT approvals_decided_by_user_fk FOREIGN KEY (decided_by_user_id) REFERENCES users (id),
     CONSTRAINT approvals_decided_by_token_fk FOREIGN KEY (organization_id, decided_by_token_id) REFERENCES service_tokens (organization_id, id)
 );
@@ -50,3 +58,11 @@ CREATE INDEX approvals_conversation ON approvals (organization_id, conversation_
 CREATE INDEX approvals_channel ON approvals (organization_id, channel_id) WHERE channel_id IS NOT NULL;
 CREATE INDEX approvals_server ON approvals (organization_id, server_id) WHERE server_id IS NOT NULL;
 CREATE INDEX approvals_expiry ON approvals (expires_at) WHERE status = 'PENDING';
+CREATE UNIQUE INDEX approvals_request ON approvals (organization_id, agent_id, generation, request_key) WHERE request_key IS NOT NULL;
+CREATE INDEX approvals_turn ON approvals (organization_id, turn_id) WHERE turn_id IS NOT NULL;
+CREATE INDEX approvals_answer_message ON approvals (organization_id, answer_message_id) WHERE answer_message_id IS NOT NULL;
+
+-- The categories of the risk rules in force, for agents' records. Written at start. Folded: in lower case, without spaces.
+CREATE TABLE risk_categories (
+    folded TEXT NOT NULL PRIMARY KEY
+);

@@ -101,6 +101,7 @@ CREATE TABLE skills (
     description TEXT,
     content TEXT NOT NULL DEFAULT '',
     content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    version BIGINT NOT NULL DEFAULT 0, -- The newest of skill_versions.
     model TEXT,
     effort TEXT CHECK (effort IN ('LOW', 'MEDIUM', 'HIGH', 'MAX')),
     created_by BIGINT,
@@ -125,3 +126,26 @@ CREATE TABLE skill_agents (
     CONSTRAINT skill_agents_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id) ON DELETE CASCADE
 );
 CREATE INDEX skill_agents_agent ON skill_agents (organization_id, agent_id);
+
+-- What a skill was at a time. Rows are never changed.
+CREATE TABLE skill_versions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    skill_id BIGINT NOT NULL,
+    number BIGINT NOT NULL, -- 1, 2, 3, ...
+    content TEXT NOT NULL CHECK (json_valid(content)), -- Canonical: keys in order, no spaces.
+    content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    bytes BIGINT NOT NULL, -- The length of content.
+    changes TEXT NOT NULL CHECK (json_valid(changes)), -- Against the one before: field -> [before, after].
+    reverts_to BIGINT, -- The earlier number whose content this is again.
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    author_id BIGINT,
+    author_name TEXT NOT NULL,
+    operation TEXT, -- The root field of the schema.
+    reason TEXT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT skill_versions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT skill_versions_skill_fk FOREIGN KEY (organization_id, skill_id) REFERENCES skills (organization_id, id)
+);
+CREATE UNIQUE INDEX skill_versions_number ON skill_versions (organization_id, skill_id, number);

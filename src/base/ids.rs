@@ -129,6 +129,8 @@ ids! {
     ImageId,
     /// An agent.
     AgentId,
+    /// A revision of an agent.
+    AgentRevisionId,
     /// A channel between an agent and the outside world.
     ChannelId,
     /// A person on the other side of a channel.
@@ -139,6 +141,8 @@ ids! {
     ConversationId,
     /// A message of a conversation.
     MessageId,
+    /// A turn of an agent.
+    TurnId,
     /// A file sent along with a message.
     AttachmentId,
     /// A decision that an agent waits for.
@@ -151,6 +155,8 @@ ids! {
     McpServerId,
     /// A skill.
     SkillId,
+    /// A version of a skill.
+    SkillVersionId,
     /// A line of the audit log.
     AuditId,
     /// A text that a policy file has had.

@@ -167,6 +167,10 @@ permissions! {
     OrganizationView = "organization.view",
     /// Change the organization's name, limits and settings.
     OrganizationEdit = "organization.edit",
+    /// Stop the whole organization: cancel what its agents do, and let nothing new start.
+    OrganizationStop = "organization.stop",
+    /// Release a stopped organization.
+    OrganizationRelease = "organization.release",
     /// See the members and their roles.
     MemberView = "member.view",
     /// Add and remove members and change their roles.

@@ -83,6 +83,8 @@ codes! {
         "The agent is running, paused or stopping. Only a stopped or failed agent can be started, moved or deleted.";
     AgentNotRunning = "AGENT_NOT_RUNNING", CONFLICT, "Agent not running",
         "The agent's current state does not allow this. `details.status` gives the state.";
+    OrganizationStopped = "ORGANIZATION_STOPPED", CONFLICT, "Organization stopped",
+        "Somebody has stopped the whole organization: no agent can be started or resumed until it is released. `details` says who and since when.";
     ApprovalNotPending = "APPROVAL_NOT_PENDING", CONFLICT, "Approval not pending",
         "The approval has already been decided or dismissed, or it has expired.";
     ApprovalNotAQuestion = "APPROVAL_NOT_A_QUESTION", CONFLICT, "Approval is not a question",

@@ -21,7 +21,7 @@ use crate::{
         telemetry,
     },
     service,
-    slices::orgs,
+    slices::{approvals, orgs},
 };
 
 /// How long a starting service waits for a database server that is starting as well.
@@ -134,6 +134,7 @@ async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Ve
     let plans = core.config.plans()?;
     let steps = migrate(&core.config, &core.db, owner).await?;
     orgs::store_plans(&core, &plans).await?;
+    approvals::store_categories(&core).await?;
     Ok((core, steps))
 }
 

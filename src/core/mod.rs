@@ -8,6 +8,7 @@
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
 //! - [`events`], [`outbox`], [`mail`]: what a change causes: news for subscribers, work for others, letters
+//! - [`versions`]: what versions of records have in common
 //! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
 //!
@@ -30,6 +31,7 @@ pub mod sealing;
 pub mod store;
 pub mod tasks;
 pub mod telemetry;
+pub mod versions;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -37,7 +39,7 @@ use anyhow::Context;
 
 use self::{
     access::{Access, CREDENTIALS_KEPT, Permits, decisions, password::Cost},
-    config::Config,
+    config::{Config, RiskRules},
     events::Hub,
     ledger::Ledger,
     limits::RateLimiter,
@@ -68,6 +70,8 @@ pub struct Core {
     pub policy: Policy,
     /// Credentials and what is known about their callers.
     pub access: Access,
+    /// How risky agents' actions are.
+    pub risk: RiskRules,
     /// Seals and opens secrets.
     pub keys: LiveRing,
     /// Sends mail.
@@ -126,12 +130,14 @@ impl Core {
             metrics::begin();
         }
         let db = Db::open(&config.database).await?;
+        let risk = config.risk()?;
         keys::require_presence(&config, &db).await?;
         let keys = config.keys().context("key file")?;
         let dir = config.policy_dir().map(Path::to_owned);
         let policy = tokio::task::spawn_blocking(move || load_policy(dir.as_deref())).await??;
         Ok(Arc::new(Self {
             policy,
+            risk,
             access: Access::new(&config, &keys, &options, permits)?,
             keys: LiveRing::new(keys.ring().clone()),
             mailer: Mailer::new(&config).context("mail")?,

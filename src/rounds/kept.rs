@@ -47,6 +47,7 @@ const fn after(rows: &'static str, past: Duration) -> Goes {
 
 /// The tables, by name.
 pub const KEPT: &[Kept] = &[
+    stays("agent_revisions", "The newest 200 of each agent, and the one it was launched with."),
     stays(
         "agents",
         "Forever: a deleted agent is archived, so that its conversations stay readable. The plan limits the number of active ones.",
@@ -139,6 +140,7 @@ pub const KEPT: &[Kept] = &[
         &[after("retired_at <= $1 AND COALESCE(verify_until, 0) <= $1", DAY.saturating_mul(365))],
     ),
     stays("skill_agents", "As long as the skill is assigned."),
+    stays("skill_versions", "The newest 100 of each skill, and at most 4 MiB of older text."),
     stays("skills", "Forever: a deleted skill is archived."),
     stays("stored_bytes", "One row per organization."),
     stays("user_identities", "Until they are unlinked."),

@@ -28,7 +28,7 @@ use crate::{
     },
     faces::edge::idempotency,
     fields::RECHECK,
-    slices::{approvals, conversations, hosts, people},
+    slices::{agents, approvals, conversations, hosts, orgs, people},
 };
 
 /// A kind of recurring work.
@@ -63,6 +63,16 @@ pub const ROUNDS: &[Round] = &[
         name: "approvals.expire",
         every: Duration::from_secs(10),
         run: |core| approvals::expire_due(core).boxed(),
+    },
+    Round {
+        name: "agents.end_late_starts",
+        every: Duration::from_secs(5),
+        run: |core| agents::end_late_starts(core).boxed(),
+    },
+    Round {
+        name: "organizations.let_go",
+        every: Duration::from_secs(1),
+        run: |core| orgs::let_go(core).boxed(),
     },
     Round { name: "keys.signing", every: keys::LOOK, run: |core| keys::keep(core).boxed() },
     Round {

@@ -31,7 +31,7 @@ pub const fn needed(kind: RecordKind) -> &'static [Permission] {
     match kind {
         RecordKind::Agent | RecordKind::Channel => &[Permission::AgentView],
         RecordKind::Approval => &[Permission::ApprovalView],
-        RecordKind::Attachment | RecordKind::Message => &[Permission::AgentOutputView],
+        RecordKind::Attachment | RecordKind::Message | RecordKind::Turn => &[Permission::AgentOutputView],
         // The list takes one, a single conversation the other.
         RecordKind::Conversation => &[Permission::ConversationView, Permission::AgentOutputView],
         RecordKind::Contact => &[Permission::ContactView],

@@ -20,3 +20,4 @@ pub mod policies;
 pub mod servers;
 pub mod service_tokens;
 pub mod skills;
+pub mod turns;

@@ -24,7 +24,10 @@ use muster::{
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::harness::{Actor, Host, Line, Socket, TestApp};
+use crate::harness::{
+    Actor, Socket, TestApp,
+    gateway::{Host, Line},
+};
 
 /// Another replica, which serves.
 struct Replica {
@@ -101,7 +104,10 @@ async fn postgres_a_command_reaches_its_host_on_another_replica() {
         line.send(json!({ "frame": "RECEIVED", "through": seq })).await;
     }
     took.sort_unstable();
-    eprintln!("from the request here to the command there, with the request's own time: median {:?}", took[10]);
+    eprintln!(
+        "from the request here to the command there, with the request's own time: median {:?}",
+        took[10]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,7 +164,8 @@ async fn a_cut_that_nobody_told_the_replica_of_is_found_by_the_round() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_text_is_seen_on_another_replica_while_somebody_watches_there() {
-    const WATCH: &str = "subscription($o: Id!, $c: Id!) { messageDeltas(orgId: $o, conversationId: $c) { offset text } }";
+    const WATCH: &str =
+        "subscription($o: Id!, $c: Id!) { messageDeltas(orgId: $o, conversationId: $c) { offset text } }";
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (host, conversation) = (app.host_of(agent).await, app.conversation(agent).await);
@@ -222,7 +229,8 @@ async fn no_frame_and_no_token_is_logged() {
     .await;
     let told = line.wait_for("TOLD").await;
     assert_eq!(told["given"]["model_access"]["key"], "canary-key", "{told}");
-    let seq = line.report((agent, generation), json!({ "kind": "AUTH_REQUIRED", "detail": "canary-text" })).await;
+    let seq =
+        line.report((agent, generation), json!({ "kind": "AUTH_REQUIRED", "detail": "canary-text" })).await;
     line.stored(seq).await;
     line.send(json!({ "frame": "EVENT", "seq": "canary-frame" })).await;
     line.send(json!({ "frame": "LOAD", "cpu_pct": "canary-load" })).await;

@@ -30,6 +30,7 @@ text_enum! {
         Server = "SERVER": "A server.",
         ServiceToken = "SERVICE_TOKEN": "A service token.",
         Skill = "SKILL": "A skill.",
+        Turn = "TURN": "A turn of an agent.",
     }
 }
 
@@ -55,6 +56,7 @@ impl RecordKind {
             Self::Server => "server",
             Self::ServiceToken => "service_token",
             Self::Skill => "skill",
+            Self::Turn => "turn",
         }
     }
 }
@@ -96,7 +98,27 @@ text_enum! {
         Running = "RUNNING": "Running, and taking turns.",
         Paused = "PAUSED": "Kept in memory, but not taking turns.",
         Stopping = "STOPPING": "Being stopped.",
-        Error = "ERROR": "Failed; the last action says how.",
+        Error = "ERROR": "Failed; the reason of its status says how.",
+    }
+}
+
+text_enum! {
+    /// Why an agent waits or has failed.
+    pub StatusReason {
+        HostAway = "HOST_AWAY": "Its host is not connected. The agent goes on meanwhile.",
+        WaitingForHost = "WAITING_FOR_HOST": "No host is connected that could launch it.",
+        ImageNotFound = "IMAGE_NOT_FOUND": "The host does not know its image, or can't find it.",
+        OutOfMemory = "OUT_OF_MEMORY": "It ran out of memory.",
+        ShimLost = "SHIM_LOST": "The program that kept it is gone and left no record of its end.",
+        Exited = "EXITED": "It ended by itself.",
+        Killed = "KILLED": "It was ended by a signal that did not come from its host.",
+        SpawnFailed = "SPAWN_FAILED": "Its program could not be started.",
+        NoProtocol = "NO_PROTOCOL": "It does not speak the Agent Client Protocol, or did not in time.",
+        LineTooLong = "LINE_TOO_LONG": "It wrote a line that is too long.",
+        DiskFull = "DISK_FULL": "The disk of its host is full.",
+        StartTimeout = "START_TIMEOUT": "It was not up in time.",
+        AuthRequired = "AUTH_REQUIRED": "Its model refuses its credential.",
+        OrganizationStopped = "ORGANIZATION_STOPPED": "The organization is stopped.",
     }
 }
 
@@ -310,6 +332,42 @@ text_enum! {
         Approval = "APPROVAL": "A request for a decision.",
         Event = "EVENT": "An event.",
         Error = "ERROR": "An error.",
+    }
+}
+
+text_enum! {
+    /// A turn's state.
+    pub TurnState {
+        Queued = "QUEUED": "Waiting for the agent.",
+        Running = "RUNNING": "The agent works on it.",
+        WaitingApproval = "WAITING_APPROVAL": "The agent waits for a person.",
+        WaitingLimit = "WAITING_LIMIT": "The agent waits for a limit of its model to end.",
+        Done = "DONE": "Done.",
+        Failed = "FAILED": "It could not be finished; `error` says why.",
+        Cancelled = "CANCELLED": "Cancelled.",
+        Interrupted = "INTERRUPTED": "The agent ended in the middle of it. It is not run again by itself.",
+    }
+}
+
+text_enum! {
+    /// What caused a turn.
+    pub TurnCause {
+        Panel = "PANEL": "A person wrote in the panel.",
+        Channel = "CHANNEL": "A message came in through a channel.",
+        Api = "API": "An integration wrote.",
+        Schedule = "SCHEDULE": "A schedule.",
+        Agent = "AGENT": "Another agent.",
+        System = "SYSTEM": "The service itself.",
+    }
+}
+
+text_enum! {
+    /// How far the decision on an agent's request has come.
+    pub AnswerDelivery {
+        Sent = "SENT": "It is on its way to whoever waits for it.",
+        Direct = "DIRECT": "What waited for it has got it.",
+        Turn = "TURN": "Nothing waited any more: the agent is told in a turn.",
+        None = "NONE": "Nothing waited any more, and there is nothing to tell.",
     }
 }
 

@@ -44,7 +44,7 @@ pub async fn furnish(scope: &Scope) -> Result<()> {
         timezone: MaybeUndefined::Value("Europe/Berlin".to_owned()),
         ..UpdateAgentInput::default()
     };
-    agents::update(scope, support, style).await?;
+    agents::update(scope, support, style, None).await?;
     agents::start(scope, support).await?;
     channels(scope, support).await?;
     tools(scope, &[support, reviewer]).await?;

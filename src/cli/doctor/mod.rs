@@ -199,6 +199,13 @@ fn quick_files(config: &Config) -> Vec<Finding> {
         ),
     };
     let mut findings = vec![data_folder(&config.data_dir), key_file(config), plans];
+    if let Err(error) = config.risk() {
+        findings.push(Finding::bad(
+            "risk rules",
+            error.0.join("; "),
+            "correct risk_file; policies/risk.toml shows the format",
+        ));
+    }
     if let Err(error) = config.oidc() {
         findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"));
     }

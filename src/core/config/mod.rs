@@ -21,11 +21,13 @@ use crate::core::sealing::{KeyFile, KeyFileError};
 mod oidc;
 mod operating;
 mod plans;
+mod risk;
 mod settings;
 
 pub use oidc::{OidcProvider, OidcProviders};
 pub use operating::{Metrics, ProxyHeader, RateLimits, Traces};
 pub use plans::{PlanLimits, Plans};
+pub use risk::{Judgment, RiskRules, RuleText, folded};
 pub use settings::{Kind, SETTINGS, Setting, listed};
 
 /// The lowest layer, and the documentation.
@@ -52,6 +54,9 @@ pub struct Config {
     pub policy_dir: Option<PathBuf>,
     /// The limits of the plans. `MUSTER_PLANS_FILE`, none: the built-in ones. Read with [`Config::plans`].
     pub plans_file: Option<PathBuf>,
+    /// The rules that judge how risky an agent's action is. `MUSTER_RISK_FILE`, none: the built-in ones. Read with
+    /// [`Config::risk`].
+    pub risk_file: Option<PathBuf>,
     /// The OpenID providers. `MUSTER_OIDC_FILE`, none.
     pub oidc_file: Option<PathBuf>,
     /// The key file. `MUSTER_KEYS_FILE`, `{data_dir}/keys.toml`. Read with [`Config::keys`].
@@ -89,6 +94,8 @@ pub struct Config {
     pub service_tokens: ServiceTokens,
     /// How long decisions are kept.
     pub policy: PolicySettings,
+    /// How agents are run.
+    pub agents: Agents,
     /// How mail is sent.
     pub mail: Mail,
     /// The text of a key file, instead of the file. `MUSTER_KEYS` only: a settings file must not contain it.
@@ -314,6 +321,14 @@ fn days(count: u64) -> Duration {
     Duration::from_secs(count * 24 * 60 * 60)
 }
 
+/// How agents are run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agents {
+    /// How long the start of an agent may take while its host is connected. `MUSTER_AGENTS_START_DEADLINE_SECONDS`, 300.
+    pub start_deadline_seconds: u64,
+}
+
 /// How mail is sent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -451,6 +466,14 @@ impl Config {
     /// Lists every mistake in the file.
     pub fn plans(&self) -> Result<Plans, ConfigError> {
         Plans::read(self.plans_file.as_deref())
+    }
+
+    /// Reads the rules that judge how risky an agent's action is.
+    ///
+    /// # Errors
+    /// Lists every mistake in the file.
+    pub fn risk(&self) -> Result<RiskRules, ConfigError> {
+        RiskRules::read(self.risk_file.as_deref())
     }
 
     /// Reads the OpenID providers.

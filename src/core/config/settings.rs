@@ -67,6 +67,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "panel_url", "MUSTER_PANEL_URL", Kind::Url;
     "policy_dir", "MUSTER_POLICY_DIR", Kind::Path;
     "plans_file", "MUSTER_PLANS_FILE", Kind::Path;
+    "risk_file", "MUSTER_RISK_FILE", Kind::Path;
     "oidc_file", "MUSTER_OIDC_FILE", Kind::Path;
     "keys_file", "MUSTER_KEYS_FILE", Kind::Path;
     "introspection", "MUSTER_INTROSPECTION", Kind::Flag;
@@ -116,6 +117,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "signing.publish_minutes", "MUSTER_SIGNING_PUBLISH_MINUTES", Kind::Integer(0, 43_200);
     "service_tokens.default_days", "MUSTER_SERVICE_TOKENS_DEFAULT_DAYS", Kind::Integer(0, 3_650);
     "service_tokens.max_days", "MUSTER_SERVICE_TOKENS_MAX_DAYS", Kind::Integer(0, 3_650);
+    "agents.start_deadline_seconds", "MUSTER_AGENTS_START_DEADLINE_SECONDS", Kind::Integer(1, 86_400);
     "mail.url", "MUSTER_MAIL_URL", Kind::MailUrl;
     "mail.from", "MUSTER_MAIL_FROM", Kind::Mailbox;
     "mail.ca_file", "MUSTER_MAIL_CA_FILE", Kind::Path;

@@ -94,6 +94,21 @@ pub fn wake_host(tx: &Tx, server: ServerId) {
     wake_host_after(&tx.scope.core, tx.connection(), server);
 }
 
+/// Wakes, after the commit, every host of the organization for which commands wait.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn wake_hosts(tx: &Tx) -> Result<()> {
+    let sql = "SELECT DISTINCT server_id FROM outbox WHERE organization_id = $1 AND server_id IS NOT NULL \
+               AND acknowledged_at IS NULL AND host_seq IS NULL";
+    let backend = tx.scope.core.db.backend();
+    let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.into()]);
+    for row in tx.connection().query_all_raw(statement).await? {
+        wake_host(tx, row.try_get_by(0)?);
+    }
+    Ok(())
+}
+
 fn wake_host_after(core: &Core, tx: &Transaction, server: ServerId) {
     let (hosts, hub) = (core.outbox.hosts.clone(), Arc::clone(&core.events));
     tx.afterwards(move || {
@@ -137,6 +152,19 @@ pub async fn waiting(core: &Core) -> Result<Vec<(String, i64, Option<Timestamp>)
         waiting.insert(row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?));
     }
     Ok(waiting.into_iter().map(|(kind, (depth, oldest))| (kind, depth, oldest)).collect())
+}
+
+/// Makes every command that waits for the agent useless, because the agent is being stopped: a launch that waits while
+/// its organization is stopped must not follow the stop that overtakes it.
+///
+/// # Errors
+/// The database refused.
+pub async fn overtake(tx: &Tx, agent: AgentId) -> Result<()> {
+    let sql = "UPDATE outbox SET expires_at = $3 WHERE order_key = $1 AND organization_id = $2 AND acknowledged_at IS NULL";
+    let values = [format!("agent:{agent}").into(), tx.scope.org.into(), tx.now.into()];
+    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
+    tx.connection().execute_raw(statement).await?;
+    Ok(())
 }
 
 /// Drops the commands for a server that is being deleted: no host will ever take them.

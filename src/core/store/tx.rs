@@ -23,6 +23,8 @@ pub struct Tx {
     pub scope: Scope,
     /// One instant for everything that the transaction writes.
     pub now: Timestamp,
+    /// Why, if the caller says so. Versions of records keep it.
+    pub reason: Option<String>,
     connection: Transaction,
     events: Mutex<Vec<Event>>,
 }
@@ -36,7 +38,7 @@ pub struct Marked {
 impl Tx {
     pub(super) fn new(scope: Scope, connection: Transaction) -> Self {
         let now = scope.core.clock.now();
-        Self { scope, now, connection, events: Mutex::default() }
+        Self { scope, now, reason: None, connection, events: Mutex::default() }
     }
 
     /// The connection for sea-orm's statements.

@@ -271,7 +271,7 @@ fn conflicts(operation: &str) -> &'static [Code] {
         "CreateServer" | "CreateAgent" => &[Code::PlanLimitReached, Code::NameTaken],
         "CreateChannel" => &[Code::PlanLimitReached],
         "EditChannel" => &[Code::PlanLimitReached, Code::Archived],
-        "StartAgent" => &[Code::AgentAlreadyRunning],
+        "StartAgent" => &[Code::AgentAlreadyRunning, Code::OrganizationStopped],
         "ResolveApproval" | "DismissApproval" => &[Code::ApprovalNotPending],
         "AnswerApproval" => &[Code::ApprovalNotPending, Code::ApprovalNotAQuestion],
         "CreateCredential" | "UnarchiveMcpServer" => &[Code::NameTaken],

@@ -5,19 +5,27 @@
 //! assigned agents everything back. Every change marks the agents it affects and tells the running ones at
 //! once.
 
-use std::fmt::Display;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+};
 
-use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
+use sea_orm::{
+    ColumnTrait, EntityTrait, ModelTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::Expr,
+};
 use serde_json::{Value, json};
 
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
         ids::AgentId,
+        permission::Permission,
         problem::{Code, Problem, Result, Violation},
         time::Timestamp,
     },
     core::{
+        Event,
         access::Scope,
         audit,
         store::{Link, TenantEntity, Tx, held, linked, relink},
@@ -118,6 +126,82 @@ pub async fn assign<E: Assignable>(
         json!({ "added": change.added, "removed": change.removed }),
     );
     tx.commit().await
+}
+
+/// Makes `wanted` everything of this kind that an agent works with, apart from what is archived. The agent is locked
+/// afterwards, and marked by the caller. Returns what changed, if anything did.
+///
+/// # Errors
+/// `VALIDATION_FAILED` naming what is archived or gone; `PERMISSION_DENIED` for a caller who may not assign, if anything
+/// would change.
+pub async fn equip<E: Assignable>(
+    tx: &Tx,
+    agent: AgentId,
+    wanted: &[E::Id],
+    permission: Permission,
+) -> Result<Option<Value>> {
+    let wanted: BTreeMap<i64, E::Id> = wanted.iter().map(|id| ((*id).into(), *id)).collect();
+    let present = tx.scope.find::<E::Assignments>().filter(E::Assignments::MEMBER.eq(agent));
+    let present = present.select_only().column(E::Assignments::OWNER).into_tuple();
+    let present: BTreeSet<i64> = present.all(tx.connection()).await?.into_iter().collect();
+    // Always lock in the same order, so that two calls can't deadlock.
+    let all: BTreeSet<i64> = present.iter().chain(wanted.keys()).copied().collect();
+    let rows = tx.scope.find::<E>().filter(E::ID.is_in(all)).order_by_asc(E::ID);
+    let rows = held(rows).all(tx.connection()).await?;
+    let usable = usable::<E>(&rows, wanted.keys())?;
+    let added: Vec<i64> = wanted.keys().filter(|id| !present.contains(id)).copied().collect();
+    let removed: Vec<i64> =
+        present.into_iter().filter(|id| usable.contains(id) && !wanted.contains_key(id)).collect();
+    if added.is_empty() && removed.is_empty() {
+        return Ok(None);
+    }
+    tx.scope.require(permission)?;
+    if !removed.is_empty() {
+        let gone = tx.scope.delete::<E::Assignments>().filter(E::Assignments::MEMBER.eq(agent));
+        gone.filter(E::Assignments::OWNER.is_in(removed.iter().copied())).exec(tx.connection()).await?;
+    }
+    if !added.is_empty() {
+        let rows = added.iter().map(|id| E::Assignments::row(tx.scope.org, wanted[id], agent, tx.now));
+        E::Assignments::insert_many(rows).exec_without_returning(tx.connection()).await?;
+    }
+    let changed = [added.as_slice(), removed.as_slice()].concat();
+    let touched = tx.scope.update::<E>().filter(E::ID.is_in(changed.iter().copied()));
+    touched.col_expr(E::UPDATED_AT, Expr::value(tx.now)).exec(tx.connection()).await?;
+    for id in changed {
+        tx.announce(Event { org: tx.scope.org, kind: E::KIND, id, op: ChangeOp::Updated, of: None });
+    }
+    Ok(Some(json!({ "added": added, "removed": removed })))
+}
+
+/// The ids of the rows that aren't archived.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for each of `wanted` that isn't among them.
+fn usable<'a, E: Assignable>(
+    rows: &[E::Model],
+    wanted: impl Iterator<Item = &'a i64>,
+) -> Result<BTreeSet<i64>> {
+    let id = |row: &E::Model| match row.get(E::ID) {
+        sea_orm::Value::BigInt(Some(id)) => id,
+        _ => 0,
+    };
+    let mut violations = Vec::new();
+    for wanted in wanted {
+        match rows.iter().find(|row| id(row) == *wanted) {
+            Some(row) if E::archived_at(row).is_none() => {}
+            Some(row) => {
+                let detail =
+                    format!("The {} `{}` is archived. Restore it first.", spoken::<E>(), E::name(row));
+                violations.push(Violation::parameter("revision", "ARCHIVED", detail));
+            }
+            None => {
+                let detail = format!("There is no {} with id {wanted}.", spoken::<E>());
+                violations.push(Violation::parameter("revision", "NOT_FOUND", detail));
+            }
+        }
+    }
+    Problem::refuse(violations)?;
+    Ok(rows.iter().filter(|row| E::archived_at(row).is_none()).map(id).collect())
 }
 
 /// Returns a violation for every position in a list of ids that holds an unknown one.

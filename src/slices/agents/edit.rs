@@ -2,9 +2,9 @@
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IdenStatic, IntoActiveModel, Iterable, Set};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::{check, entity::agents, finish, load, mark_for_sync, require_free_name};
+use super::{check, entity::agents, finish, load, mark_for_sync, require_free_name, revisions};
 use crate::{
     base::{
         enums::ChangeOp,
@@ -17,38 +17,71 @@ use crate::{
         sealing::SealContext,
         store::{Tx, patch, patch_all, patch_required},
     },
-    slices::agents::UpdateAgentInput,
+    slices::{agents::UpdateAgentInput, conversations},
 };
 
 /// Edits an agent. An edit that changes nothing does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent.
-pub async fn update(scope: &Scope, id: AgentId, edit: UpdateAgentInput) -> Result<()> {
+pub async fn update(
+    scope: &Scope,
+    id: AgentId,
+    edit: UpdateAgentInput,
+    reason: Option<String>,
+) -> Result<()> {
     let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
+    let Some(mut edited) = write(&tx, agent, edit).await? else { return Ok(()) };
+    tx.reason = reason;
+    if edited.is_for_host {
+        mark_for_sync(&mut tx, &[id]).await?;
+    } else {
+        revisions::follow(&tx, &[edited.agent], None).await?;
+    }
+    if let Some(reason) = &tx.reason {
+        edited.changes.insert("reason".to_owned(), json!(reason));
+    }
+    finish(tx, (ChangeOp::Updated, "updateAgent"), id, Value::Object(edited.changes)).await
+}
+
+/// What an edit has done.
+pub(super) struct Edited {
+    /// The agent as it is now.
+    pub agent: agents::Model,
+    /// The audit log's view of it.
+    pub changes: Map<String, Value>,
+    is_for_host: bool,
+}
+
+/// Checks an edit and writes it, if it changes anything. The agent is locked.
+///
+/// # Errors
+/// As [`update`].
+pub(super) async fn write(tx: &Tx, agent: agents::Model, edit: UpdateAgentInput) -> Result<Option<Edited>> {
+    let id = agent.id;
     check::at_rest(&agent, &edit)?;
-    Problem::refuse(check::values(&tx, &agent, &edit).await?)?;
+    Problem::refuse(check::values(tx, &agent, &edit).await?)?;
     if let MaybeUndefined::Value(name) = &edit.name {
-        require_free_name(&tx, name.trim(), Some(id)).await?;
+        require_free_name(tx, name.trim(), Some(id)).await?;
     }
     let mut agent = agent.into_active_model();
-    apply(&tx, &mut agent, edit, id);
+    apply(tx, &mut agent, edit, id);
     check::settings(&agent)?;
     if !agent.is_changed() {
-        return Ok(());
+        return Ok(None);
     }
     agent.updated_at = Set(tx.now);
-    let mut changes = audit::changed(&agent);
-    if changes.get("model_credential_sealed").is_some() {
-        changes["model_credential"] = json!("changed");
+    let Value::Object(mut changes) = audit::changed(&agent) else { return Ok(None) };
+    if changes.contains_key("model_credential_sealed") {
+        changes.insert("model_credential".to_owned(), json!("changed"));
     }
     let is_for_host = is_for_host(&agent);
-    agent.update(tx.connection()).await?;
-    if is_for_host {
-        mark_for_sync(&mut tx, &[id]).await?;
+    if agent.server_id.is_set() || agent.image_id.is_set() {
+        conversations::forget_sessions(tx, id).await?;
     }
-    finish(tx, (ChangeOp::Updated, "updateAgent"), id, changes).await
+    let agent = agent.update(tx.connection()).await?;
+    Ok(Some(Edited { agent, changes, is_for_host }))
 }
 
 /// Whether the edit concerns the agent's host. Some columns are only for people, and the host learns of a new

@@ -7,7 +7,7 @@ pub mod agents {
     use crate::base::{
         enums::{
             AgentStatus, BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType,
-            OverrideMode, ResponseFormat, ResponseStyle, UsageStatus,
+            OverrideMode, ResponseFormat, ResponseStyle, StatusReason, UsageStatus,
         },
         ids::{AgentId, ImageId, OrgId, ServerId, UserId},
         time::Timestamp,
@@ -29,6 +29,13 @@ pub mod agents {
         pub description: Option<String>,
         pub role: Option<String>,
         pub status: AgentStatus,
+        /// Why it failed, or waits.
+        pub status_reason: Option<StatusReason>,
+        pub status_detail: Option<String>,
+        /// The newest of its revisions.
+        pub revision: i64,
+        /// The revision it was last launched with.
+        pub launched_revision: Option<i64>,
         /// Counts launches. Reports from an older generation are dropped.
         pub launch_generation: i64,
         /// When the agent entered this state. The deadline for a start counts from here.
@@ -94,6 +101,10 @@ pub mod agents {
         pub usage_is_overage: bool,
         pub usage_updated_at: Option<Timestamp>,
         pub sync_pending: bool,
+        /// Counts the changes that its host must learn of.
+        pub sync_version: i64,
+        /// How many of them the host was told of last.
+        pub sync_given: i64,
         pub avatar_version: Option<i64>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,
@@ -102,4 +113,43 @@ pub mod agents {
     }
 
     crate::core::store::tenant_entity!(name_folded = folding::name(name));
+}
+
+/// What an agent was at a time. Rows are never changed.
+pub mod agent_revisions {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::ActorKind,
+        ids::{AgentId, AgentRevisionId, OrgId},
+        time::Timestamp,
+    };
+
+    /// A row of `agent_revisions`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "agent_revisions")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: AgentRevisionId,
+        pub agent_id: AgentId,
+        pub number: i64,
+        pub content: Json,
+        /// SHA-256 of the content, in hexadecimal.
+        pub content_hash: String,
+        /// Against the revision before.
+        pub changes: Json,
+        /// The earlier revision whose content this is again.
+        pub reverts_to: Option<i64>,
+        pub author_kind: ActorKind,
+        pub author_id: Option<i64>,
+        pub author_name: String,
+        /// The root field that wrote it.
+        pub operation: Option<String>,
+        pub reason: Option<String>,
+        pub created_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
 }

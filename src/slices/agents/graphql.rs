@@ -5,7 +5,7 @@ use futures::{Stream, StreamExt};
 
 pub use super::{
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
-    record::{Agent, AgentAssignment, AgentSummary, assigned, assignment_count},
+    record::{Agent, AgentAssignment, AgentRevision, AgentSummary, assigned, assignment_count, version},
 };
 use crate::{
     base::{
@@ -16,7 +16,7 @@ use crate::{
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, range},
+        bounds::{bounds, from, name, range},
         permit::permit,
         watch,
     },
@@ -48,6 +48,45 @@ impl AgentQuery {
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+
+    /// The revisions of an agent, newest first. A deleted agent keeps its own.
+    #[graphql(directive = permit::apply(Permission::AgentView))]
+    async fn agent_revisions(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        agent_id: AgentId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+    ) -> Answer<Page<AgentRevision>> {
+        answer(async {
+            let count = "SELECT (SELECT COUNT(*) FROM agent_revisions r WHERE r.organization_id = a.organization_id \
+                         AND r.agent_id = a.id) FROM agents a WHERE a.organization_id = $1 AND a.id = ?";
+            let rows = Rows::of(&ctx.enter(org_id).await?)
+                .parts_of("agent", agent_id.0, count, [agent_id.into()])
+                .filter("t.agent_id = ?", [agent_id.into()])
+                .order_by("t.number DESC");
+            Ok(Page::numbered(rows, page, limit))
+        })
+        .await
+    }
+
+    /// One revision of an agent.
+    #[graphql(directive = permit::apply(Permission::AgentView))]
+    async fn agent_revision(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        agent_id: AgentId,
+        #[graphql(desc = "Its number.", directive = bounds::apply(from(1)))] revision: i64,
+    ) -> Answer<One<AgentRevision>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?)
+                .filter("t.agent_id = ? AND t.number = ?", [agent_id.into(), revision.into()]);
+            Ok(One::of(rows, revision))
+        })
+        .await
     }
 }
 
@@ -81,10 +120,33 @@ impl AgentMutation {
         org_id: OrgId,
         id: AgentId,
         input: UpdateAgentInput,
+        #[graphql(desc = "Why. The revision keeps it.", directive = bounds::apply(name(1000)))]
+        reason: Option<String>,
     ) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input).await?;
+            super::update(&scope, id, input, reason).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Makes an agent again what it was in an earlier revision, as a new revision: its settings, credentials, MCP servers
+    /// and skills (in their present versions). Its model credential stays as it is. Checked like an edit.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn revert_agent(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: AgentId,
+        #[graphql(desc = "The number of the earlier revision.", directive = bounds::apply(from(1)))]
+        revision: i64,
+        #[graphql(desc = "Why. The revision keeps it.", directive = bounds::apply(name(1000)))]
+        reason: String,
+    ) -> Answer<One<Agent>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::revert(&scope, id, revision, reason).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

@@ -2,7 +2,8 @@
 //!
 //! For the states see `state.rs`. A new agent is STOPPED; starting it writes the new state and the command for
 //! the host in one transaction. Permissions: `agent.*`; an OPERATOR can do everything except delete. Commands
-//! go to hosts through the outbox. Deleting hides an agent and keeps its conversations.
+//! go to hosts through the outbox. Deleting hides an agent and keeps its conversations. Every change of what an agent
+//! is leaves a revision (`revisions.rs`).
 
 pub mod assignments;
 mod check;
@@ -10,8 +11,15 @@ mod edit;
 mod entity;
 pub mod graphql;
 mod input;
+pub mod plans;
 mod record;
+pub mod reports;
+mod revert;
+pub mod revisions;
+pub mod session;
+mod standing;
 mod state;
+mod status;
 
 use muster_protocol::Command;
 use sea_orm::{
@@ -23,6 +31,9 @@ use serde_json::json;
 pub use self::{
     edit::update,
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
+    revert::revert,
+    standing::{Limits, Standing, authorized, limits, present, session_limit, spent, standing, with_status},
+    status::{end_late_starts, explain, fail},
 };
 use self::{
     entity::agents,
@@ -43,7 +54,7 @@ use crate::{
     },
     slices::{
         orgs::{self, Limit},
-        servers,
+        servers, turns,
     },
 };
 
@@ -75,14 +86,16 @@ pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
     }
     .insert(tx.connection())
     .await?;
-    finish(tx, (ChangeOp::Created, "createAgent"), agent.id, json!({ "name": name })).await?;
-    Ok(agent.id)
+    let id = agent.id;
+    revisions::follow(&tx, &[agent], None).await?;
+    finish(tx, (ChangeOp::Created, "createAgent"), id, json!({ "name": name })).await?;
+    Ok(id)
 }
 
 /// Launches an agent (specification, operation 14). It is SPAWNING right away; the host does the rest.
 ///
 /// # Errors
-/// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
+/// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`, `ORGANIZATION_STOPPED`.
 pub async fn start(scope: &Scope, id: AgentId) -> Result<()> {
     act(scope, id, Action::Start, "startAgent").await
 }
@@ -106,27 +119,60 @@ pub async fn pause(scope: &Scope, id: AgentId) -> Result<()> {
 /// Resumes a paused agent.
 ///
 /// # Errors
-/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
+/// `NOT_FOUND`, `AGENT_NOT_RUNNING`, `ORGANIZATION_STOPPED`.
 pub async fn resume(scope: &Scope, id: AgentId) -> Result<()> {
     act(scope, id, Action::Resume, "resumeAgent").await
 }
 
 async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
+    if matches!(action, Action::Start | Action::Resume) {
+        orgs::require_going(&tx).await?;
+    }
     let agent = load(&tx, id).await?;
     let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(()) };
-    let (was, server) = (agent.status, agent.server_id);
+    let was = agent.status;
     let generation = agent.launch_generation + i64::from(command == Command::Launch);
+    let revision = if command == Command::Launch { launched(&tx, &agent).await? } else { 0 };
     let mut agent = agent.into_active_model();
+    if command == Command::Launch {
+        agent.launched_revision = Set(Some(revision));
+        agent.started_at = Set(None);
+        agent.container_id = Set(None);
+    }
+    if matches!(command, Command::Launch | Command::Stop) {
+        agent.status_reason = Set(None);
+        agent.status_detail = Set(None);
+    }
+    if command == Command::Stop {
+        outbox::overtake(&tx, id).await?;
+    }
     agent.status = Set(status);
     agent.status_changed_at = Set(Some(tx.now));
     agent.launch_generation = Set(generation);
     agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
-    agent.update(tx.connection()).await?;
-    outbox::enqueue(&tx, Host { server, agent: id, generation }, &command);
+    let agent = Standing::of(&agent.update(tx.connection()).await?);
+    outbox::enqueue(&tx, agent.host(), &command);
+    match action {
+        // Normally the last launch was settled when its end was reported.
+        Action::Start => {
+            reports::settle(&mut tx, &agent, agent.generation - 1, "it was started again").await?
+        }
+        Action::Resume => turns::send_due(&tx, &agent).await?,
+        Action::Stop | Action::Pause => {}
+    }
     finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": [was, status] })).await
+}
+
+/// The revision to launch with. An agent that was made in bulk gets its first one now.
+async fn launched(tx: &Tx, agent: &agents::Model) -> Result<i64> {
+    if agent.revision > 0 {
+        return Ok(agent.revision);
+    }
+    revisions::follow(tx, std::slice::from_ref(agent), None).await?;
+    revisions::current(tx, agent.id).await
 }
 
 /// Deletes an agent that isn't running: hides it and frees its name.
@@ -146,6 +192,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     crate::slices::channels::deactivate_for_archived_agent(&tx, id).await?;
+    turns::abandon(&tx, id).await?;
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 
@@ -162,7 +209,9 @@ pub async fn set_avatar(tx: &mut Tx, id: AgentId, version: Option<i64>) -> Resul
     Ok(())
 }
 
-/// Marks agents for synchronization and tells the hosts of the running ones.
+/// Marks agents for synchronization and tells the hosts of the running ones. Whoever changes what an agent is calls
+/// this after the change, so it is also where the agents' revisions are written, a fixed number of statements for each
+/// 200 agents.
 ///
 /// # Errors
 /// The database rejects a statement.
@@ -177,8 +226,11 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     let marked = tx.scope.update::<agents::Entity>();
     let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
     let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));
+    let version = Expr::cust("sync_version + 1");
+    let marked = marked.col_expr(agents::Column::SyncVersion, version);
     let marked = marked.col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
     marked.exec(tx.connection()).await?;
+    revisions::follow(tx, &found, None).await?;
     for agent in found {
         if matches!(agent.status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused) {
             outbox::enqueue(tx, host_of(&agent), &Command::Sync);
@@ -197,18 +249,6 @@ pub fn announce(tx: &Tx, id: AgentId) {
         op: ChangeOp::Updated,
         of: None,
     });
-}
-
-/// Sends a command about an agent's work rather than its lifecycle, such as an answer or a turn. A stopped
-/// agent receives it when it is up again. Returns false for a deleted agent, which gets nothing.
-///
-/// # Errors
-/// The database rejects a statement.
-pub async fn send(tx: &Tx, id: AgentId, command: &Command) -> Result<bool> {
-    let found = living(&tx.scope).filter(agents::Column::Id.eq(id));
-    let Some(agent) = found.one(tx.connection()).await? else { return Ok(false) };
-    outbox::enqueue(tx, host_of(&agent), command);
-    Ok(true)
 }
 
 fn host_of(agent: &agents::Model) -> Host {
@@ -247,8 +287,12 @@ fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
 
 /// Loads the agent and locks it until the transaction ends, so that of two actions only one can win.
 async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
-    let found = held(living(&tx.scope).filter(agents::Column::Id.eq(id)));
-    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("agent", id))
+    find(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))
+}
+
+/// The same, for the service's own work: a deleted agent is nothing to tell anybody about.
+async fn find(tx: &Tx, id: AgentId) -> Result<Option<agents::Model>> {
+    Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?)
 }
 
 /// The image to run from. Both it and the server must belong to the organization.

@@ -2,14 +2,18 @@
 
 use std::sync::LazyLock;
 
+use async_graphql::Json;
+
+use super::status;
 use crate::{
     base::{
         column::Decimal,
         enums::{
-            AgentStatus, BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType,
-            OverrideMode, ResponseFormat, ResponseStyle, UsageStatus, ViewerAccess,
+            ActorKind, AgentStatus, BackupSchedule, CostGuardAction, CredentialChoice, Effort,
+            ModelCredentialType, OverrideMode, ResponseFormat, ResponseStyle, StatusReason, UsageStatus,
+            ViewerAccess,
         },
-        ids::{AgentId, ImageId, OrgId, ServerId, UserId},
+        ids::{AgentId, AgentRevisionId, Id, ImageId, OrgId, ServerId, UserId},
         permission::Permission,
         time::Timestamp,
     },
@@ -21,13 +25,23 @@ use crate::{
         mcp_servers::graphql::McpServer,
         servers::graphql::{Image, Server},
         skills::graphql::Skill,
+        turns::graphql::Turn,
     },
 };
 
 /// SQL for the path of an agent's picture, for use in other records. `t` is the agent.
 pub const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/agent/' || t.id || '?v=' || t.avatar_version END";
+/// Since when the agent has been up.
+const UPTIME: &str = "CASE WHEN t.status IN ('RUNNING', 'PAUSED', 'STOPPING') THEN t.started_at END";
 /// The agent's own model or the image's default. Computed, so that it follows changes to the image.
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
+
+/// The approval categories that are no category of a risk rule, case and spaces aside.
+const NOT_ENFORCED_SQLITE: &str = "(SELECT json_group_array(c.value) FROM json_each(t.approval_categories) c \
+    WHERE lower(replace(c.value, ' ', '')) NOT IN (SELECT folded FROM risk_categories))";
+const NOT_ENFORCED_POSTGRES: &str = "(SELECT COALESCE(json_agg(c.value), '[]') FROM \
+    json_array_elements_text(t.approval_categories) c(value) \
+    WHERE lower(replace(c.value, ' ', '')) NOT IN (SELECT folded FROM risk_categories))";
 
 /// An agent.
 pub struct Agent;
@@ -54,6 +68,14 @@ fn identity(spec: Spec) -> Spec {
         .column::<Option<String>>("description", "A description for people.")
         .column::<Option<String>>("role", "A free-form label.")
         .column::<AgentStatus>("status", "The lifecycle state.")
+        .sql::<Option<StatusReason>>(
+            "status_reason",
+            status::reason_sql(),
+            "Why it failed, or what it waits for. Null while everything is as it should be.",
+        )
+        .sql::<Option<String>>("status_detail", status::detail_sql(), "The same in words.")
+        .column::<i64>("revision", "Counts the changes to what it is: the newest of `agentRevisions`.")
+        .column::<Option<i64>>("launched_revision", "The revision it was last launched with.")
         .sql::<bool>(
             "has_model_credential",
             "(t.model_credential_sealed IS NOT NULL)",
@@ -96,6 +118,12 @@ fn settings(spec: Spec) -> Spec {
             "approval_categories",
             "The kinds of action that always need approval, in words.",
         )
+        .sql_by_backend::<Vec<String>>(
+            "not_enforced",
+            NOT_ENFORCED_SQLITE,
+            NOT_ENFORCED_POSTGRES,
+            "Those of `approvalCategories` that no risk rule knows: the agent is only told to ask.",
+        )
         .column::<Vec<String>>("disabled_tool_groups", "Groups of tools it may not use.")
         .column::<Option<i64>>("memory_mb_override", "Memory in MiB, instead of the default.")
         .column::<Option<f64>>("cpu_override", "Processor cores, instead of the default.")
@@ -126,7 +154,7 @@ fn usage(spec: Spec) -> Spec {
         .column::<Timestamp>("updated_at", "When it was last updated.")
         .column::<Option<String>>("container_id", "The container it runs in.")
         .column::<Option<String>>("last_action", "The last action on it, or the reason it failed.")
-        .elapsed("uptime_seconds", "t.started_at", "Seconds since it started.")
+        .elapsed("uptime_seconds", UPTIME, "Seconds since it came up. Null while it is not up.")
         .column::<Decimal>("tokens_used", "Tokens used so far.")
         .column::<Decimal>("cost_micro", "The cost of those tokens, in millionths of the currency unit.")
         .column::<Option<UsageStatus>>("usage_status", "Where it stands against the model's usage limit.")
@@ -148,6 +176,15 @@ fn relations(spec: Spec) -> Spec {
             "channels",
             Many { by: "t.agent_id", ..Many::default() },
             "The channels it can be reached through.",
+        )
+        .many::<Turn>(
+            "running_turns",
+            Many {
+                by: "t.agent_id",
+                filter: "t.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')",
+                ..Many::default()
+            },
+            "The turns that it works on, at most one in each conversation. `turns` lists all.",
         )
 }
 
@@ -193,6 +230,45 @@ fn viewer_access(scope: &Scope) -> String {
         ViewerAccess::None
     };
     format!("\"{access}\"")
+}
+
+/// What an agent was at a time.
+pub struct AgentRevision;
+
+impl Record for AgentRevision {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let about = "What an agent was at a time. It never changes.";
+            let spec = Spec::new("AgentRevision", "agent_revisions t", about)
+                .permission(Permission::AgentView)
+                .column::<AgentRevisionId>("id", "Identifies the revision in the installation.")
+                .column::<AgentId>("agent_id", "The agent.")
+                .sql::<i64>("revision", "t.number", "The number of the revision: 1, 2, 3, …");
+            version(spec)
+        });
+        &SPEC
+    }
+}
+
+/// The fields of every kind of version.
+#[must_use]
+pub fn version(spec: Spec) -> Spec {
+    spec.column::<Json<serde_json::Value>>(
+        "content",
+        "Everything that can be set, by the names of the update's input; never a secret.",
+    )
+    .column::<String>("content_hash", "SHA-256 of the content as JSON, in hexadecimal.")
+    .column::<Json<serde_json::Value>>(
+        "changes",
+        "What changed against the one before: field → [before, after]. A long value appears as its length and hash.",
+    )
+    .column::<Option<i64>>("reverts_to", "The number of the earlier one that it restores.")
+    .column::<ActorKind>("author_kind", "The kind of actor who made it.")
+    .column::<Option<Id>>("author_id", "The id of that user or service token.")
+    .column::<String>("author_name", "Its name at the time.")
+    .column::<Option<String>>("operation", "The operation that made it, named by its root field.")
+    .column::<Option<String>>("reason", "Why it was made, if its author said so.")
+    .column::<Timestamp>("created_at", "When it was made.")
 }
 
 /// An agent as other records show it: id, name, picture. It reveals nothing those records don't already show.

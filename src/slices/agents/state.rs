@@ -1,9 +1,9 @@
 //! An agent's lifecycle as a pure table: which action is allowed in which state, and what follows.
 //!
 //! STOPPED, ERROR –start→ SPAWNING → RUNNING –pause→ PAUSED –resume→ RUNNING; SPAWNING, RUNNING, PAUSED –stop→
-//! STOPPING → STOPPED. The unnamed arrows are reports from the host; they come with the gateway.
+//! STOPPING → STOPPED. The unnamed arrows are reports from the host ([`Report`]); so is every arrow to ERROR.
 
-use muster_protocol::Command;
+use muster_protocol::{Command, event::EndReason};
 
 use crate::base::{
     enums::AgentStatus,
@@ -21,6 +21,31 @@ pub enum Action {
     Pause,
     /// Take turns again.
     Resume,
+}
+
+/// What a host reports about an agent's present launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// It runs.
+    Started,
+    /// It has ended.
+    Ended(EndReason),
+}
+
+impl Report {
+    /// The state that follows. None if the report is too late to matter.
+    pub fn apply(self, from: AgentStatus) -> Option<AgentStatus> {
+        use AgentStatus::{Error, Paused, Running, Spawning, Stopped, Stopping};
+        match (self, from) {
+            (Self::Started, Spawning | Running) => Some(Running),
+            (Self::Started, from @ (Paused | Stopping)) => Some(from),
+            // This launch was given up; its host has been told to stop it.
+            (Self::Started | Self::Ended(_), Stopped | Error) => None,
+            // However it ended: nobody wanted it to run any more.
+            (Self::Ended(_), Stopping) | (Self::Ended(EndReason::Stopped), _) => Some(Stopped),
+            (Self::Ended(_), Spawning | Running | Paused) => Some(Error),
+        }
+    }
 }
 
 /// What follows from an action.
@@ -92,6 +117,19 @@ mod tests {
                     Err(_) => "refused".to_owned(),
                 };
                 table.push_str(&format!("{from} {action:?}: {outcome}\n"));
+            }
+        }
+        insta::assert_snapshot!(table);
+    }
+
+    #[test]
+    fn the_table_of_reports() {
+        let mut table = String::new();
+        for from in AgentStatus::ALL {
+            let reports = [EndReason::Stopped, EndReason::Exited, EndReason::ShimLost].map(Report::Ended);
+            for report in [Report::Started].into_iter().chain(reports) {
+                let outcome = report.apply(*from).map_or_else(|| "ignored".to_owned(), |to| to.to_string());
+                table.push_str(&format!("{from} {report:?}: {outcome}\n"));
             }
         }
         insta::assert_snapshot!(table);

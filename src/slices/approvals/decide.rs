@@ -1,23 +1,30 @@
 //! Decisions: what a person does to an approval. Each is one compare-and-set on the status, so if two people
 //! decide at the same moment, one succeeds and the other gets an error.
 
-use muster_protocol::Command;
 use sea_orm::{ColumnTrait, Condition, QueryFilter, Set};
 use serde_json::{Value, json};
 
 use super::{
+    answers,
     entity::approvals,
     question::{Accepted, Answer, Question},
-    state::{Action, Refused, Step, is_awaited},
+    state::{Action, Refused, Step},
 };
 use crate::{
     base::{
-        enums::{ApprovalOutcome, ApprovalStatus, ChangeOp, RecordKind},
+        enums::{ApprovalOutcome, ApprovalStatus, ChangeOp, DecidedVia, RecordKind},
         ids::ApprovalId,
         problem::{Problem, Result},
     },
-    core::{access::Scope, audit, store::Tx},
-    slices::{agents, conversations},
+    core::{
+        access::{Caller, Scope},
+        audit,
+        store::Tx,
+    },
+    slices::{
+        agents::{self, Standing},
+        conversations,
+    },
 };
 
 /// Marks an approval as resolved (specification, operation 5). Only changes its status: fix what it was about
@@ -45,14 +52,14 @@ pub async fn dismiss(scope: &Scope, id: ApprovalId, comment: Option<String>) -> 
 /// doesn't fit the question.
 pub async fn answer(scope: &Scope, id: ApprovalId, answer: Answer) -> Result<()> {
     answer.require_any()?;
-    let (tx, approval) = open(scope, id).await?;
+    let (tx, approval, agent) = open(scope, id).await?;
     let step = Action::Answer.apply(approval.kind, approval.status)?;
     let accepted = asked(&approval)?.accept(&answer)?;
     let end = match step {
         Step::Close(status, outcome) => End::new(status, outcome),
         Step::Verdict => End::new(ApprovalStatus::Resolved, accepted.verdict()?),
     };
-    decide(tx, &approval, "answerApproval", End { answer: Some(accepted), ..end }).await
+    decide(tx, (&approval, agent), "answerApproval", End { answer: Some(accepted), ..end }).await
 }
 
 async fn close(
@@ -62,12 +69,12 @@ async fn close(
     operation: &'static str,
     comment: Option<String>,
 ) -> Result<()> {
-    let (tx, approval) = open(scope, id).await?;
+    let (tx, approval, agent) = open(scope, id).await?;
     let Step::Close(status, outcome) = action.apply(approval.kind, approval.status)? else {
         return Err(Problem::internal(anyhow::anyhow!("{operation} came to a verdict")));
     };
     let comment = comment.map(|comment| comment.trim().to_owned()).filter(|comment| !comment.is_empty());
-    decide(tx, &approval, operation, End { comment, ..End::new(status, outcome) }).await
+    decide(tx, (&approval, agent), operation, End { comment, ..End::new(status, outcome) }).await
 }
 
 /// How an approval ends.
@@ -76,16 +83,26 @@ pub(super) struct End {
     pub outcome: ApprovalOutcome,
     pub answer: Option<Accepted>,
     pub comment: Option<String>,
+    /// Whether the service decided, whoever caused it.
+    pub by_service: bool,
 }
 
 impl End {
     pub fn new(status: ApprovalStatus, outcome: ApprovalOutcome) -> Self {
-        Self { status, outcome, answer: None, comment: None }
+        Self { status, outcome, answer: None, comment: None, by_service: false }
+    }
+
+    /// The agent doesn't wait any more.
+    pub fn withdrawn() -> Self {
+        Self { by_service: true, ..Self::new(ApprovalStatus::Dismissed, ApprovalOutcome::Withdrawn) }
     }
 
     /// The columns to set. The decider's name is stored too, because it outlives the user.
     pub fn columns(&self, tx: &Tx) -> Result<approvals::ActiveModel> {
-        let caller = &tx.scope.request.caller;
+        let (caller, via) = match self.by_service {
+            true => (&Caller::System, DecidedVia::System),
+            false => (&tx.scope.request.caller, tx.scope.request.via),
+        };
         let answer = self.answer.as_ref().map(serde_json::to_value).transpose().map_err(Problem::internal)?;
         Ok(approvals::ActiveModel {
             status: Set(self.status),
@@ -96,7 +113,7 @@ impl End {
             decided_by_token_id: Set(caller.token()),
             decided_by_name: Set(Some(caller.name().to_owned())),
             decided_by_kind: Set(Some(caller.kind())),
-            decided_via: Set(Some(tx.scope.request.via)),
+            decided_via: Set(Some(via)),
             resolved_at: Set(Some(tx.now)),
             updated_at: Set(tx.now),
             ..Default::default()
@@ -104,11 +121,17 @@ impl End {
     }
 }
 
-/// Opens a transaction and loads the approval.
-async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model)> {
+/// Opens a transaction, holds the approval's agent, and loads the approval.
+async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model, Option<Standing>)> {
     let tx = scope.begin().await?;
     let approval = load(&tx, id).await?;
-    Ok((tx, approval))
+    let agent = match approval.agent_id {
+        Some(agent) => agents::standing(&tx, agent).await?,
+        None => None,
+    };
+    // It may have ended while somebody else held the agent.
+    let approval = load(&tx, id).await?;
+    Ok((tx, approval, agent))
 }
 
 /// An approval past its deadline has ended, even if the expiry round hasn't run yet.
@@ -122,7 +145,7 @@ async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
 }
 
 /// The question an approval asks. Old rows may hold an action without its two options.
-fn asked(approval: &approvals::Model) -> Result<Question> {
+pub(super) fn asked(approval: &approvals::Model) -> Result<Question> {
     match &approval.question {
         Some(question) => serde_json::from_value(question.clone()).map_err(Problem::internal),
         None => Ok(Question::verdict(&approval.title)),
@@ -130,7 +153,12 @@ fn asked(approval: &approvals::Model) -> Result<Question> {
 }
 
 /// Writes the decision, if the approval is still pending, with all its consequences.
-async fn decide(mut tx: Tx, approval: &approvals::Model, operation: &'static str, end: End) -> Result<()> {
+async fn decide(
+    mut tx: Tx,
+    (approval, agent): (&approvals::Model, Option<Standing>),
+    operation: &'static str,
+    end: End,
+) -> Result<()> {
     let waits = Condition::any()
         .add(approvals::Column::ExpiresAt.is_null())
         .add(approvals::Column::ExpiresAt.gt(tx.now));
@@ -147,14 +175,15 @@ async fn decide(mut tx: Tx, approval: &approvals::Model, operation: &'static str
         let status = load(&tx, approval.id).await?.status;
         return Err(Refused::NotPending(status).into());
     }
-    follow(&mut tx, approval, operation, &end).await?;
+    follow(&mut tx, approval, agent.as_ref(), operation, &end).await?;
     tx.commit().await
 }
 
-/// The consequences of an ending: audit log, agent, conversation, subscribers.
+/// The consequences of an ending: audit log, agent, conversation, subscribers. The caller holds the agent.
 pub(super) async fn follow(
     tx: &mut Tx,
     approval: &approvals::Model,
+    agent: Option<&Standing>,
     operation: &'static str,
     end: &End,
 ) -> Result<()> {
@@ -167,13 +196,20 @@ pub(super) async fn follow(
         changes,
     };
     audit::record(tx, entry);
-    if let Some(agent) = approval.agent_id.filter(|_| is_awaited(approval.kind)) {
-        agents::send(tx, agent, &Command::Answer { approval_id: approval.id.0 }).await?;
+    if end.outcome != ApprovalOutcome::Withdrawn
+        && let Some(agent) = agent.filter(|agent| waits(approval, agent))
+    {
+        answers::send(tx, approval, agent, end).await?;
     }
     if let Some(conversation) = approval.conversation_id {
         conversations::decided(tx, conversation).await?;
     }
     Ok(())
+}
+
+/// Whether a request of the agent's present launch waits for the decision.
+fn waits(approval: &approvals::Model, agent: &Standing) -> bool {
+    approval.request_key.is_some() && approval.generation == Some(agent.generation)
 }
 
 /// The log names the chosen options. Typed text may contain anything, so it stays with the approval.

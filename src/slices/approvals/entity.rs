@@ -5,8 +5,13 @@ pub mod approvals {
     use sea_orm::entity::prelude::*;
 
     use crate::base::{
-        enums::{ActorKind, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, Severity},
-        ids::{AgentId, ApprovalId, ChannelId, ConversationId, OrgId, ServerId, TokenId, UserId},
+        enums::{
+            ActorKind, AnswerDelivery, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, Severity,
+        },
+        ids::{
+            AgentId, ApprovalId, ChannelId, ConversationId, MessageId, OrgId, ServerId, TokenId, TurnId,
+            UserId,
+        },
         time::Timestamp,
     };
 
@@ -33,6 +38,12 @@ pub mod approvals {
         pub channel_id: Option<ChannelId>,
         pub conversation_id: Option<ConversationId>,
         pub message_seq: Option<i64>,
+        /// The turn it was asked in.
+        pub turn_id: Option<TurnId>,
+        /// The launch that asked.
+        pub generation: Option<i64>,
+        /// What the launch calls its request. None: nothing waits for the decision.
+        pub request_key: Option<String>,
         /// {tool, input, digest}
         pub request: Option<Json>,
         /// {text, options: [{id, label, description}], multiple, allow_text}
@@ -48,6 +59,10 @@ pub mod approvals {
         pub expires_at: Option<Timestamp>,
         pub resolved_at: Option<Timestamp>,
         pub delivered_at: Option<Timestamp>,
+        /// How far the decision has come.
+        pub delivery: Option<AnswerDelivery>,
+        /// The decision, as a message of the conversation.
+        pub answer_message_id: Option<MessageId>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
     }

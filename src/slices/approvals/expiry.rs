@@ -23,6 +23,7 @@ use crate::{
     },
     core::{Core, access::Scope},
     read::NOW,
+    slices::agents,
 };
 
 /// A literal, so that the partial index on pending approvals applies.
@@ -50,7 +51,7 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
         loop {
             let now = expire(&scope).await?;
             ended += now;
-            if now < BATCH {
+            if now == 0 {
                 break;
             }
         }
@@ -58,20 +59,22 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
     Ok(ended)
 }
 
-/// Ends the first overdue approvals in the scope's organization, as the service. They ended when their deadline
+/// Ends the first overdue approvals of one agent in the scope's organization, as the service. They ended when their deadline
 /// passed.
 async fn expire(scope: &Scope) -> Result<u64> {
     let mut tx = scope.begin().await?;
+    let due = || {
+        let due = scope.find::<approvals::Entity>().filter(Expr::cust(PENDING));
+        due.filter(approvals::Column::ExpiresAt.lte(tx.now)).order_by_asc(approvals::Column::ExpiresAt)
+    };
+    let Some(next) = due().one(tx.connection()).await? else { return Ok(0) };
+    // One agent at a time, and held first: see `agents::standing`.
+    let (agent, same) = match next.agent_id {
+        Some(id) => (agents::standing(&tx, id).await?, approvals::Column::AgentId.eq(id)),
+        None => (None, approvals::Column::AgentId.is_null()),
+    };
     let end = End::new(ApprovalStatus::Expired, ApprovalOutcome::Expired);
-    let first = scope
-        .find::<approvals::Entity>()
-        .select_only()
-        .column(approvals::Column::Id)
-        .filter(Expr::cust(PENDING))
-        .filter(approvals::Column::ExpiresAt.lte(tx.now))
-        .order_by_asc(approvals::Column::ExpiresAt)
-        .limit(BATCH)
-        .into_query();
+    let first = due().filter(same).select_only().column(approvals::Column::Id).limit(BATCH).into_query();
     let ended = scope
         .update::<approvals::Entity>()
         .set(approvals::ActiveModel { resolved_at: NotSet, ..end.columns(&tx)? })
@@ -81,8 +84,9 @@ async fn expire(scope: &Scope) -> Result<u64> {
         .exec_with_returning(tx.connection())
         .await?;
     for approval in &ended {
-        follow(&mut tx, approval, "expireApproval", &end).await?;
+        follow(&mut tx, approval, agent.as_ref(), "expireApproval", &end).await?;
     }
     tx.commit().await?;
-    Ok(ended.len() as u64)
+    // Somebody else may have decided what was found first; there may be more all the same.
+    Ok(ended.len().max(1) as u64)
 }

@@ -1,19 +1,23 @@
 //! Raising an approval. Only agents and the service itself do this, never a caller.
 
-use sea_orm::{ActiveModelTrait, NotSet, Set};
+use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{entity::approvals, question::Question};
 use crate::{
     base::{
-        enums::{ApprovalKind, ApprovalStatus, ChangeOp, RecordKind, Severity},
-        ids::{AgentId, ApprovalId, ChannelId, ConversationId, ServerId},
+        enums::{ApprovalKind, ApprovalStatus, ChangeOp, MessageKind, MessageRole, RecordKind, Severity},
+        ids::{AgentId, ApprovalId, ChannelId, ConversationId, ServerId, TurnId},
         problem::{Problem, Result},
         time::Timestamp,
     },
     core::{Event, store::Tx},
-    slices::conversations,
+    slices::{
+        agents::reports::bounded,
+        conversations::{self, NewMessage},
+        turns,
+    },
 };
 
 /// A new approval.
@@ -47,6 +51,19 @@ pub struct NewApproval {
     pub question: Option<Question>,
     /// When it fails closed.
     pub expires_at: Option<Timestamp>,
+    /// The turn it is asked in.
+    pub turn_id: Option<TurnId>,
+    /// What waits for the decision. Without it, nobody is told.
+    pub waiting: Option<Waiting>,
+}
+
+/// A request of an agent's launch, which waits for the decision.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// The launch.
+    pub generation: i64,
+    /// The request's name, unique in the launch.
+    pub request: String,
 }
 
 /// A tool call that needs a decision.
@@ -76,11 +93,13 @@ impl NewApproval {
             request: None,
             question: None,
             expires_at: None,
+            turn_id: None,
+            waiting: None,
         }
     }
 }
 
-/// Raises an approval: it is PENDING, and so is its conversation.
+/// Raises an approval: it is PENDING, and so is its conversation. One that an agent waits for also shows as a message there.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a question that nobody could answer; `CONFLICT` for references to records the
@@ -92,6 +111,10 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     };
     question.as_ref().map_or(Ok(()), Question::check)?;
     let question = question.map(serde_json::to_value).transpose().map_err(Problem::internal)?;
+    let (generation, request_key) = match new.waiting {
+        Some(Waiting { generation, request }) => (Some(generation), Some(request)),
+        None => (None, None),
+    };
     let approval = approvals::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
@@ -109,6 +132,9 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
         message_seq: Set(new.message_seq),
         request: Set(new.request.map(ToolRequest::stored)),
         question: Set(question),
+        turn_id: Set(new.turn_id),
+        generation: Set(generation),
+        request_key: Set(request_key),
         expires_at: Set(new.expires_at),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
@@ -117,6 +143,9 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     .insert(tx.connection())
     .await?;
     if let Some(conversation) = approval.conversation_id {
+        if approval.request_key.is_some() {
+            show(tx, &approval, conversation).await?;
+        }
         conversations::await_decision(tx, conversation).await?;
     }
     let (kind, op) = (RecordKind::Approval, ChangeOp::Created);
@@ -124,13 +153,34 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     Ok(approval.id)
 }
 
-impl ToolRequest {
-    /// The digest covers the complete input, so that what is done later can be compared with what was approved.
-    fn stored(self) -> Value {
-        let digest = hex::encode(Sha256::digest(self.input.to_string()));
-        json!({ "tool": self.tool, "input": without_secrets(self.input), "digest": digest })
+/// Adds the approval to its conversation.
+async fn show(tx: &mut Tx, approval: &approvals::Model, conversation: ConversationId) -> Result<()> {
+    let content = json!({ "approval_id": approval.id });
+    let new = NewMessage::new(conversation, MessageRole::Assistant, MessageKind::Approval, content);
+    let (_, seq) = conversations::add(tx, NewMessage { turn: approval.turn_id, ..new }).await?;
+    let shown = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
+    shown.col_expr(approvals::Column::MessageSeq, Expr::value(seq)).exec(tx.connection()).await?;
+    match approval.turn_id {
+        Some(turn) => turns::asked(tx, turn).await,
+        None => Ok(()),
     }
 }
+
+impl ToolRequest {
+    /// The digest covers the complete input, so that what is done later can be compared with what was approved.
+    pub(super) fn stored(self) -> Value {
+        let digest = hex::encode(Sha256::digest(self.input.to_string()));
+        let mut input = without_secrets(self.input);
+        let written = input.to_string();
+        if written.len() > INPUT_BYTES {
+            input = bounded(&written, INPUT_BYTES).into();
+        }
+        json!({ "tool": self.tool, "input": input, "digest": digest })
+    }
+}
+
+/// The largest input that is kept as it is, in bytes of JSON. Of a larger one the beginning is kept, as text.
+const INPUT_BYTES: usize = 256 * 1024;
 
 /// The placeholder for a removed value.
 const REMOVED: &str = "[removed]";

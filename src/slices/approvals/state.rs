@@ -60,12 +60,6 @@ impl Action {
     }
 }
 
-/// Whether the agent that raised an approval of this kind waits for the outcome. The other kinds are alerts,
-/// which people settle and no agent asked for.
-pub fn is_awaited(kind: ApprovalKind) -> bool {
-    matches!(kind, ApprovalKind::Question | ApprovalKind::Action | ApprovalKind::AuthRequired)
-}
-
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let (code, fact, value) = match refused {

@@ -15,11 +15,12 @@ use super::{
 use crate::{
     base::{
         enums::{DeliveryStatus, MessageKind, MessageRole, MessageStatus},
-        ids::{ChannelId, ConversationId, IdentityId, MessageId, UserId},
+        ids::{ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
         problem::Result,
         time::Timestamp,
     },
     core::store::Tx,
+    slices::turns,
 };
 
 /// How many characters of a message its conversation shows.
@@ -63,6 +64,12 @@ pub struct NewMessage {
     pub delivery: Option<Delivery>,
     /// When it was written. Defaults to now.
     pub created_at: Option<Timestamp>,
+    /// The turn that it causes or belongs to.
+    pub turn: Option<TurnId>,
+    /// What the agent's host calls it; unique in the conversation.
+    pub host_key: Option<String>,
+    /// Whether a USER's message opens the conversation again. If not, it can also be added to an archived one.
+    pub reopens: bool,
 }
 
 impl NewMessage {
@@ -86,6 +93,9 @@ impl NewMessage {
             status: MessageStatus::Delivered,
             delivery: None,
             created_at: None,
+            turn: None,
+            host_key: None,
+            reopens: true,
         }
     }
 }
@@ -95,20 +105,33 @@ impl NewMessage {
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation, which must start a new one.
 pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
+    Ok(add(tx, new).await?.0)
+}
+
+/// [`append`], which also returns the message's position in the conversation.
+///
+/// # Errors
+/// See [`append`].
+pub async fn add(tx: &mut Tx, new: NewMessage) -> Result<(MessageId, i64)> {
     let conversation = load(tx, new.conversation).await?;
     let agent = conversation.agent_id;
-    let happening = if new.role == MessageRole::User { Happening::Inbound } else { Happening::Outbound };
+    let is_inbound = new.role == MessageRole::User && new.reopens;
+    let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
     let status = happening.apply(conversation.status)?;
     let seq = conversation.last_seq + 1;
     let text = text_of(new.kind, &new.content);
     let (conversation_id, at) = (new.conversation, new.created_at.unwrap_or(tx.now));
+    let turn = new.turn;
     let preview = preview(&text);
     summarize(tx, &conversation, seq, (&new, at, preview), status).await?;
     let id = insert(tx, new, seq, at).await?;
     index(tx, id, conversation_id, seq, tokens(&text)).await?;
     super::announce_message(tx, conversation_id, id);
     super::announce(tx, agent, conversation_id);
-    Ok(id)
+    if let Some(turn) = turn {
+        turns::reaches(tx, turn, seq).await?;
+    }
+    Ok((id, seq))
 }
 
 /// Updates the conversation's summary. The row is locked, so the next seq is ours.
@@ -151,6 +174,8 @@ async fn insert(tx: &Tx, new: NewMessage, seq: i64, at: Timestamp) -> Result<Mes
         id: NotSet,
         conversation_id: Set(new.conversation),
         seq: Set(seq),
+        turn_id: Set(new.turn),
+        host_key: Set(new.host_key),
         role: Set(new.role),
         kind: Set(new.kind),
         via_channel_id: Set(new.via_channel),

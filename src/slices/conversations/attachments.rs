@@ -75,28 +75,8 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
         return Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", most));
     }
     let tx = scope.begin().await?;
-    let (filename, size) = (clean(&upload.filename), upload.content.len().cast_signed() as i64);
-    let mime_type = mime_type(upload.mime_type.as_deref());
-    let row = attachments::ActiveModel {
-        organization_id: Set(scope.org),
-        id: NotSet,
-        message_id: Set(None),
-        filename: Set(filename.clone()),
-        mime_type: Set(mime_type.clone()),
-        size_bytes: Set(size),
-        sha256: Set(Sha256::digest(&upload.content).to_vec()),
-        uploaded_by_agent_id: Set(None),
-        uploaded_by_user_id: Set(scope.request.caller.user()),
-        created_at: Set(tx.now),
-    };
-    let id = row.insert(tx.connection()).await?.id;
-    orgs::check_stored(&tx, size).await?;
-    let blob = attachment_blobs::ActiveModel {
-        organization_id: Set(scope.org),
-        attachment_id: Set(id),
-        content: Set(upload.content),
-    };
-    blob.insert(tx.connection()).await?;
+    let attachments::Model { id, filename, mime_type, size_bytes: size, .. } =
+        store(&tx, None, upload).await?;
     let changes = json!({ "filename": filename, "size_bytes": size });
     let entry = audit::Entry {
         operation: "uploadAttachment",
@@ -109,6 +89,52 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
     tx.commit().await?;
     let url = format!("/v1/org/{}/attachment/{id}", scope.org);
     Ok(Uploaded { id, filename, mime_type, size_bytes: size, url, uploaded_by_agent_id: None })
+}
+
+/// Stores a file of an agent, to be attached to its message.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can go on.
+pub(super) async fn of_agent(tx: &Tx, agent: AgentId, upload: Upload) -> Result<AttachmentId> {
+    Ok(store(tx, Some(agent), upload).await?.id)
+}
+
+/// Stores a file of the agent, or of the caller.
+async fn store(tx: &Tx, agent: Option<AgentId>, upload: Upload) -> Result<attachments::Model> {
+    let size = upload.content.len().cast_signed() as i64;
+    let row = attachments::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        message_id: Set(None),
+        filename: Set(clean(&upload.filename)),
+        mime_type: Set(mime_type(upload.mime_type.as_deref())),
+        size_bytes: Set(size),
+        sha256: Set(Sha256::digest(&upload.content).to_vec()),
+        uploaded_by_agent_id: Set(agent),
+        uploaded_by_user_id: Set(if agent.is_some() { None } else { tx.scope.request.caller.user() }),
+        created_at: Set(tx.now),
+    };
+    let row = row.insert(tx.connection()).await?;
+    if let Err(refused) = orgs::check_stored(tx, size).await {
+        let gone = tx.scope.delete::<attachments::Entity>().filter(attachments::Column::Id.eq(row.id));
+        gone.exec(tx.connection()).await?;
+        return Err(refused);
+    }
+    let blob = attachment_blobs::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        attachment_id: Set(row.id),
+        content: Set(upload.content),
+    };
+    blob.insert(tx.connection()).await?;
+    Ok(row)
+}
+
+/// Attaches a stored file to a message.
+pub(super) async fn attach(tx: &Tx, message: MessageId, id: AttachmentId) -> Result<()> {
+    let file = tx.scope.update::<attachments::Entity>().filter(attachments::Column::Id.eq(id));
+    let file = file.col_expr(attachments::Column::MessageId, Expr::value(message.0));
+    file.exec(tx.connection()).await?;
+    Ok(())
 }
 
 /// A file's metadata.

@@ -37,6 +37,8 @@ pub mod conversations {
         pub last_message_preview: Option<String>,
         pub last_message_created_at: Option<Timestamp>,
         pub context_tokens: Option<i64>,
+        /// The agent's name for its session.
+        pub session: Option<String>,
         pub opened_at: Timestamp,
         pub last_activity_at: Timestamp,
         pub resolved_at: Option<Timestamp>,
@@ -54,7 +56,7 @@ pub mod messages {
 
     use crate::base::{
         enums::{DeliveryStatus, MessageKind, MessageRole, MessageStatus},
-        ids::{ChannelId, ConversationId, IdentityId, MessageId, OrgId, UserId},
+        ids::{ChannelId, ConversationId, IdentityId, MessageId, OrgId, TurnId, UserId},
         time::Timestamp,
     };
 
@@ -69,6 +71,10 @@ pub mod messages {
         pub conversation_id: ConversationId,
         /// Counts from 1 within the conversation.
         pub seq: i64,
+        /// The turn that it causes or belongs to.
+        pub turn_id: Option<TurnId>,
+        /// What the agent's host calls it.
+        pub host_key: Option<String>,
         pub role: MessageRole,
         pub kind: MessageKind,
         pub via_channel_id: Option<ChannelId>,

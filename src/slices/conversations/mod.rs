@@ -6,7 +6,8 @@
 //! agents, `agent.interact` writes, `conversation.edit` resolves and archives. A message from the panel leaves
 //! the process as a turn for the agent's host.
 //!
-//! `panel.rs`: what people do; `append.rs`: adding a message; `list.rs`, `page.rs`, `search.rs`: reading;
+//! `panel.rs`: what people do; `reports.rs`: what hosts report; `of_turns.rs`: what turns need; `append.rs`: adding a
+//! message; `list.rs`, `page.rs`, `search.rs`: reading;
 //! `words.rs`: the tokens of the search index; `places.rs`: where a search looks first; `attachments.rs`:
 //! files.
 
@@ -15,9 +16,11 @@ mod attachments;
 mod entity;
 pub mod graphql;
 mod list;
+mod of_turns;
 mod page;
 mod panel;
 mod places;
+pub mod reports;
 pub mod search;
 mod state;
 mod words;
@@ -27,8 +30,12 @@ use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 use self::entity::conversations;
 pub(crate) use self::{append::preview, words::conversation_token};
 pub use self::{
-    append::{Delivery, NewMessage, append},
+    append::{Delivery, NewMessage, add, append},
     attachments::{File, Upload, Uploaded, content, file, upload},
+    of_turns::{
+        Said, SaidFile, agent_of, assign, deliver, forget_sessions, hand_on, load_files, measured,
+        remember_session, require_of, said, settle, thread,
+    },
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     search::{merge_index, text_of, tokens},
     state::Happening,

@@ -1,7 +1,6 @@
 //! What people do with conversations in the panel: start one, write to the agent, resolve, archive, rename.
 
 use async_graphql::MaybeUndefined;
-use muster_protocol::Command;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
 use serde_json::json;
 
@@ -27,7 +26,7 @@ use crate::{
         sealing::random_bytes,
         store::{Tx, patch},
     },
-    slices::agents,
+    slices::{agents, turns},
 };
 
 /// A conversation to start from the panel.
@@ -98,7 +97,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     match new.text {
         Some(text) => {
             let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
-            write(&mut tx, &conversation, post).await?;
+            write(&mut tx, conversation.id, new.agent, post).await?;
         }
         // A message would have announced it.
         None => super::announce(&tx, new.agent, conversation.id),
@@ -114,31 +113,34 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
 /// caller's to post.
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
     let mut tx = scope.begin().await?;
-    let conversation = load(&tx, id).await?;
-    let message = write(&mut tx, &conversation, post).await?;
+    let agent = super::agent_of(&tx, id).await?;
+    let message = write(&mut tx, id, agent, post).await?;
     record(&tx, (ChangeOp::Updated, "postMessage"), id, json!({ "message_id": message }));
     tx.commit().await?;
     Ok(message)
 }
 
-async fn write(tx: &mut Tx, conversation: &conversations::Model, post: Post) -> Result<MessageId> {
+async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: Post) -> Result<MessageId> {
+    // The agent first, as everywhere: whoever starts or stops it waits until the message has its turn.
+    let Some(agent) = agents::standing(tx, agent).await? else {
+        let detail = "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";
+        return Err(Problem::new(Code::Archived, detail));
+    };
     let caller = tx.scope.request.caller.clone();
+    let turn = turns::queued(tx, agent.id, conversation, turns::Cause::caller(tx)).await?;
     let content = json!({ "text": post.text, "format": post.format });
     let new = NewMessage {
         author_user: caller.user(),
         author_name: Some(caller.name().to_owned()),
         // DELIVERED once the agent has taken its turn.
         status: MessageStatus::Pending,
-        ..NewMessage::new(conversation.id, MessageRole::User, MessageKind::Text, content)
+        turn: Some(turn),
+        ..NewMessage::new(conversation, MessageRole::User, MessageKind::Text, content)
     };
     let message = append(tx, new).await?;
     attachments::post(tx, message, &post.attachments).await?;
-    let turn = Command::Turn { turn_id: message.0 };
-    if agents::send(tx, conversation.agent_id, &turn).await? {
-        return Ok(message);
-    }
-    let detail = "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";
-    Err(Problem::new(Code::Archived, detail))
+    turns::send(tx, &agent, conversation).await?;
+    Ok(message)
 }
 
 /// Edits a conversation: resolves, reopens, archives, or renames it. An edit that changes nothing does nothing.

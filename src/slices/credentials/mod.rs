@@ -1,34 +1,38 @@
 //! Credentials: named sets of secrets, and the agents and members who may use them.
 //!
 //! A credential is active or archived; archiving keeps the assignments. Values are sealed on arrival and this
-//! service never returns them: records only show whether there is one, and the audit log that it changed.
+//! service never returns them: records only show whether there is one, and the audit log that it changed. Only the host of an
+//! agent that may use them is given them (`handed.rs`).
 //! Permissions: `credential.*`. Every running agent it is assigned to gets a command to synchronize.
 
 mod destinations;
 mod entity;
 mod fields;
 pub mod graphql;
+mod handed;
 mod input;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::entity::{credential_members, credentials};
 pub use self::{
     fields::place,
+    handed::{Opened, of_agent},
     input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
 };
 use crate::{
     base::{
         enums::ChangeOp,
         ids::{AgentId, CredentialId, UserId},
+        permission::Permission,
         problem::Result,
     },
     core::{
         access::Scope,
         audit,
-        store::{patch, patch_required, relink},
+        store::{Tx, patch, patch_required, relink},
     },
     slices::{
         agents::assignments,
@@ -131,6 +135,14 @@ pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> R
     let changes = json!({ "added": change.added, "removed": change.removed });
     assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "setCredentialMembers"), id, changes);
     tx.commit().await
+}
+
+/// Sets the credentials that an agent may use, apart from archived ones. Returns what changed, if anything did.
+///
+/// # Errors
+/// As [`assignments::equip`].
+pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[CredentialId]) -> Result<Option<Value>> {
+    assignments::equip::<credentials::Entity>(tx, agent, wanted, Permission::CredentialEdit).await
 }
 
 /// Archives a credential. Its agents lose it.

@@ -9,21 +9,22 @@ pub mod graphql;
 mod input;
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
-use serde_json::json;
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QueryOrder, Set};
+use serde_json::{Value, json};
 
-use self::entity::mcp_servers;
+use self::entity::{mcp_server_agents, mcp_servers};
 pub use self::input::{CreateMcpServerInput, UpdateMcpServerInput};
 use crate::{
     base::{
         enums::{ChangeOp, McpTransport},
         ids::{AgentId, McpServerId},
+        permission::Permission,
         problem::{Problem, Result, Violation},
     },
     core::{
         access::Scope,
         audit,
-        store::{patch, patch_required},
+        store::{Tx, patch, patch_required},
     },
     slices::{
         agents::assignments,
@@ -116,6 +117,14 @@ pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> R
     assignments::assign::<mcp_servers::Entity>(scope, id, agents, "setMcpServerAgents").await
 }
 
+/// Sets the MCP servers that an agent may call, apart from archived ones. Returns what changed, if anything did.
+///
+/// # Errors
+/// As [`assignments::equip`].
+pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[McpServerId]) -> Result<Option<Value>> {
+    assignments::equip::<mcp_servers::Entity>(tx, agent, wanted, Permission::McpEdit).await
+}
+
 /// Archives an MCP server (specification, operation 24).
 ///
 /// # Errors
@@ -130,6 +139,51 @@ pub async fn archive(scope: &Scope, id: McpServerId) -> Result<()> {
 /// `NOT_FOUND`, `NAME_TAKEN`.
 pub async fn restore(scope: &Scope, id: McpServerId) -> Result<()> {
     assignments::restore::<mcp_servers::Entity>(scope, id, "unarchiveMcpServer").await
+}
+
+/// An MCP server that an agent may call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Callable {
+    /// Its name.
+    pub name: String,
+    /// How it is reached.
+    pub transport: McpTransport,
+    /// The program, for STDIO.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// The address, for HTTP and SSE.
+    pub url: Option<String>,
+    /// The names of the secrets it needs.
+    pub auth: Vec<String>,
+}
+
+/// The MCP servers that the agent may call, in order of their ids.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
+    let links = tx.scope.find::<mcp_server_agents::Entity>();
+    let links = links.filter(mcp_server_agents::Column::AgentId.eq(agent)).all(tx.connection()).await?;
+    let found = tx
+        .scope
+        .find::<mcp_servers::Entity>()
+        .filter(mcp_servers::Column::Id.is_in(links.iter().map(|link| link.mcp_server_id)))
+        .filter(mcp_servers::Column::ArchivedAt.is_null())
+        .order_by_asc(mcp_servers::Column::Id);
+    let texts = |list: &serde_json::Value| {
+        let texts = list.as_array().into_iter().flatten();
+        texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let found = found.all(tx.connection()).await?.into_iter().map(|server| Callable {
+        args: texts(&server.args),
+        auth: texts(&server.auth),
+        name: server.name,
+        transport: server.transport,
+        command: server.command,
+        url: server.url,
+    });
+    Ok(found.collect())
 }
 
 /// Trims the names of secrets and refuses duplicates.

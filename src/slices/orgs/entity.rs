@@ -69,6 +69,14 @@ pub mod organizations {
         pub server_alert_cpu_pct: Option<i64>,
         pub server_alert_load_factor: Option<f64>,
         pub require_second_factor: bool,
+        /// Since then nothing new starts.
+        pub stopped_at: Option<Timestamp>,
+        /// The member who stopped it; null for a service token or the operator.
+        pub stopped_by: Option<UserId>,
+        pub stopped_by_name: Option<String>,
+        pub stop_reason: Option<String>,
+        /// While queued turns are sent after a stop: when the last ones were.
+        pub letting_go_at: Option<Timestamp>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
     }

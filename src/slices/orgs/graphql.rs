@@ -14,7 +14,11 @@ use crate::{
         time::Timestamp,
     },
     core::access::Scope,
-    fields::{Answer, Enter, answer, permit::permit},
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, name},
+        permit::permit,
+    },
     read::{One, Record, Spec},
     slices::servers::graphql::Image,
 };
@@ -77,6 +81,11 @@ fn identity(spec: Spec) -> Spec {
         )
         .column::<Option<Plan>>("grace_from_plan", "The previous plan. Not applied yet.")
         .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
+        .embedded::<Stop>(
+            "stopped",
+            "(t.stopped_at IS NOT NULL)",
+            "Who stopped the whole organization, and why. Null unless it is stopped.",
+        )
         .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in attachments, pictures, and skills.")
 }
 
@@ -153,6 +162,23 @@ impl Record for Limits {
     }
 }
 
+/// The stop of a whole organization.
+pub struct Stop;
+
+impl Record for Stop {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("OrganizationStop", FROM, "The stop of a whole organization.")
+                .tenant("t.id")
+                .sql::<String>("by", "t.stopped_by_name", "The name of who stopped it.")
+                .sql::<Option<UserId>>("user_id", "t.stopped_by", "The member who stopped it.")
+                .sql::<Timestamp>("at", "t.stopped_at", "Since when it is stopped.")
+                .sql::<String>("reason", "t.stop_reason", "Why it was stopped.")
+        });
+        &SPEC
+    }
+}
+
 fn viewer_role(scope: &Scope) -> String {
     scope.membership.role.map_or_else(|| "null".to_owned(), |role| format!("\"{role}\""))
 }
@@ -207,6 +233,35 @@ impl OrganizationMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::update(&scope, input).await?;
+            Ok(One::by_id(&scope, org_id))
+        })
+        .await
+    }
+
+    /// Stops the whole organization: running turns are cancelled, and no agent starts, resumes or takes a turn
+    /// until it is released. Agents stay up, and can be stopped. Stopping it again changes nothing.
+    #[graphql(directive = permit::apply(Permission::OrganizationStop))]
+    async fn stop_organization(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Why. Everybody in the organization sees it.", directive = bounds::apply(name(1000)))]
+        reason: String,
+    ) -> Answer<One<Organization>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::stop(&scope, &reason).await?;
+            Ok(One::by_id(&scope, org_id))
+        })
+        .await
+    }
+
+    /// Releases a stopped organization. Waiting turns are then sent a few at a time.
+    #[graphql(directive = permit::apply(Permission::OrganizationRelease))]
+    async fn release_organization(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<One<Organization>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::release(&scope, None).await?;
             Ok(One::by_id(&scope, org_id))
         })
         .await

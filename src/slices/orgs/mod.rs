@@ -1,6 +1,6 @@
 //! Organizations: the tenants, with their settings and plan limits.
 //!
-//! Members edit the settings (`organization.edit`). The installation's operator creates organizations and sets
+//! Members edit the settings (`organization.edit`), and can stop everything at once (`organization.stop`, `stop.rs`). The installation's operator creates organizations and sets
 //! their plan and contract on the command line.
 
 mod check;
@@ -10,6 +10,7 @@ pub mod graphql;
 mod input;
 mod limits;
 mod operator;
+mod stop;
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
 
@@ -20,6 +21,7 @@ pub use self::{
     input::UpdateOrganizationInput,
     limits::{Limit, check_limit, check_stored, lock, store_plans, value as limit},
     operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
+    stop::{MAY_GO, is_stopped, let_go, release, require_going, stop},
 };
 use crate::{
     base::{
@@ -71,6 +73,14 @@ pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
         cpu_pct: organization.server_alert_cpu_pct.map(|pct| pct as f64),
         load_factor: organization.server_alert_load_factor,
     })
+}
+
+/// The number of tokens in the context at which the organization's agents begin a new session.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn session_limit(tx: &Tx) -> Result<Option<i64>> {
+    Ok(load(tx).await?.session_reset_tokens)
 }
 
 async fn load(tx: &Tx) -> Result<organizations::Model> {

@@ -125,6 +125,16 @@ pub async fn image_is_usable(tx: &Tx, id: ImageId) -> Result<bool> {
     Ok(found.count(tx.connection()).await? > 0)
 }
 
+/// An image's reference, and the model of agents that don't choose one. An archived image is still used by its agents.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn image_of(tx: &Tx, id: ImageId) -> Result<(String, Option<String>)> {
+    let found = tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id));
+    let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("image", id))?;
+    Ok((found.reference, found.default_model))
+}
+
 async fn load(tx: &Tx, id: ImageId) -> Result<images::Model> {
     let found = held(tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("image", id))

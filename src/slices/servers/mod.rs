@@ -19,7 +19,7 @@ use serde_json::json;
 
 use self::entity::servers;
 pub use self::{
-    images::{add_image, archive_image, create_image, image_is_usable, update_image},
+    images::{add_image, archive_image, create_image, image_is_usable, image_of, update_image},
     input::{CreateImageInput, CreateServerInput, Labels, UpdateImageInput, UpdateServerInput},
 };
 use crate::{

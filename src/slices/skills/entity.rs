@@ -23,6 +23,8 @@ pub mod skills {
         pub content: String,
         /// SHA-256 of the content, in hexadecimal.
         pub content_hash: String,
+        /// The newest of its versions.
+        pub version: i64,
         pub model: Option<String>,
         pub effort: Option<Effort>,
         pub created_by: Option<UserId>,
@@ -51,6 +53,47 @@ pub mod skills {
             row.archived_at
         }
     }
+}
+
+/// What a skill was at a time. Rows are never changed.
+pub mod skill_versions {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::ActorKind,
+        ids::{OrgId, SkillId, SkillVersionId},
+        time::Timestamp,
+    };
+
+    /// A row of `skill_versions`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "skill_versions")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: SkillVersionId,
+        pub skill_id: SkillId,
+        pub number: i64,
+        pub content: Json,
+        /// SHA-256 of the content, in hexadecimal.
+        pub content_hash: String,
+        /// The length of the content.
+        pub bytes: i64,
+        /// Against the version before.
+        pub changes: Json,
+        /// The earlier version whose content this is again.
+        pub reverts_to: Option<i64>,
+        pub author_kind: ActorKind,
+        pub author_id: Option<i64>,
+        pub author_name: String,
+        /// The root field that wrote it.
+        pub operation: Option<String>,
+        pub reason: Option<String>,
+        pub created_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
 }
 
 /// Which agents have a skill.

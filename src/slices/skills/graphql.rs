@@ -8,17 +8,19 @@ use super::{CreateSkillInput, UpdateSkillInput};
 use crate::{
     base::{
         enums::Effort,
-        ids::{OrgId, SkillId, UserId},
+        ids::{OrgId, SkillId, SkillVersionId, UserId},
         permission::Permission,
         time::Timestamp,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, range},
+        bounds::{bounds, from, name, range},
         permit::permit,
     },
     read::{One, Page, Record, Rows, Spec},
-    slices::agents::graphql::{AgentAssignment, AgentSummary, SetAgentsInput, assigned, assignment_count},
+    slices::agents::graphql::{
+        AgentAssignment, AgentSummary, SetAgentsInput, assigned, assignment_count, version,
+    },
 };
 
 /// The agents that have a skill.
@@ -42,6 +44,7 @@ impl Record for Skill {
                 .column::<Option<String>>("description", "What the skill is for.")
                 .column::<String>("content", "The text of the skill.")
                 .column::<String>("content_hash", "SHA-256 of the content, in hexadecimal.")
+                .column::<i64>("version", "Counts the changes to it: the newest of `skillVersions`.")
                 .column::<Option<String>>("model", "The model it prefers.")
                 .column::<Option<Effort>>("effort", "The effort it prefers.")
                 .sql::<i64>(
@@ -59,6 +62,24 @@ impl Record for Skill {
                     assigned(AGENTS, "j.skill_id"),
                     "The agents that have it, with the time of each assignment.",
                 )
+        });
+        &SPEC
+    }
+}
+
+/// What a skill was at a time.
+pub struct SkillVersion;
+
+impl Record for SkillVersion {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let about = "What a skill was at a time. It never changes.";
+            let spec = Spec::new("SkillVersion", "skill_versions t", about)
+                .permission(Permission::SkillView)
+                .column::<SkillVersionId>("id", "Identifies the version in the installation.")
+                .column::<SkillId>("skill_id", "The skill.")
+                .sql::<i64>("version", "t.number", "The number of the version: 1, 2, 3, …");
+            version(spec)
         });
         &SPEC
     }
@@ -93,6 +114,45 @@ impl SkillQuery {
     async fn skill(&self, ctx: &Context<'_>, org_id: OrgId, id: SkillId) -> Answer<One<Skill>> {
         answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
     }
+
+    /// The versions of a skill, newest first.
+    #[graphql(directive = permit::apply(Permission::SkillView))]
+    async fn skill_versions(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        skill_id: SkillId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+    ) -> Answer<Page<SkillVersion>> {
+        answer(async {
+            let count = "SELECT (SELECT COUNT(*) FROM skill_versions v WHERE v.organization_id = s.organization_id \
+                         AND v.skill_id = s.id) FROM skills s WHERE s.organization_id = $1 AND s.id = ?";
+            let rows = Rows::of(&ctx.enter(org_id).await?)
+                .parts_of("skill", skill_id.0, count, [skill_id.into()])
+                .filter("t.skill_id = ?", [skill_id.into()])
+                .order_by("t.number DESC");
+            Ok(Page::numbered(rows, page, limit))
+        })
+        .await
+    }
+
+    /// One version of a skill.
+    #[graphql(directive = permit::apply(Permission::SkillView))]
+    async fn skill_version(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        skill_id: SkillId,
+        #[graphql(desc = "Its number.", directive = bounds::apply(from(1)))] version: i64,
+    ) -> Answer<One<SkillVersion>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?)
+                .filter("t.skill_id = ? AND t.number = ?", [skill_id.into(), version.into()]);
+            Ok(One::of(rows, version))
+        })
+        .await
+    }
 }
 
 /// Changing skills.
@@ -125,10 +185,32 @@ impl SkillMutation {
         org_id: OrgId,
         id: SkillId,
         input: UpdateSkillInput,
+        #[graphql(desc = "Why. The version keeps it.", directive = bounds::apply(name(1000)))] reason: Option<
+            String,
+        >,
     ) -> Answer<One<Skill>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input).await?;
+            super::update(&scope, id, input, reason).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Makes a skill again what it was in an earlier version, as a new version. Checked like an edit.
+    #[graphql(directive = permit::apply(Permission::SkillEdit))]
+    async fn revert_skill(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: SkillId,
+        #[graphql(desc = "The number of the earlier version.", directive = bounds::apply(from(1)))]
+        version: i64,
+        #[graphql(desc = "Why. The version keeps it.", directive = bounds::apply(name(1000)))] reason: String,
+    ) -> Answer<One<Skill>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::revert(&scope, id, version, reason).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

@@ -7,24 +7,29 @@
 mod entity;
 pub mod graphql;
 mod input;
+mod versions;
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
-use serde_json::json;
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QueryOrder, Set};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use self::entity::skills;
-pub use self::input::{CreateSkillInput, UpdateSkillInput};
+use self::entity::{skill_agents, skills};
+pub use self::{
+    input::{CreateSkillInput, UpdateSkillInput},
+    versions::revert,
+};
 use crate::{
     base::{
         enums::ChangeOp,
         ids::{AgentId, SkillId},
+        permission::Permission,
         problem::{Problem, Result},
     },
     core::{
         access::Scope,
         audit,
-        store::{patch, patch_required},
+        store::{Tx, patch, patch_required},
     },
     fields::bounds::is_folder,
     slices::{
@@ -51,6 +56,7 @@ pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
         name: Set(name.clone()),
         description: Set(new.description),
         content_hash: Set(content_hash(&new.content)),
+        version: Set(0),
         content: Set(new.content),
         model: Set(new.model),
         effort: Set(new.effort),
@@ -62,6 +68,7 @@ pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
     .insert(tx.connection())
     .await?;
     orgs::check_stored(&tx, length(&skill.content)).await?;
+    versions::follow(&tx, &skill, None).await?;
     assignments::record::<skills::Entity>(
         &tx,
         (ChangeOp::Created, "createSkill"),
@@ -78,12 +85,28 @@ pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `PLAN_LIMIT_REACHED`, `VALIDATION_FAILED` for a name that can't be a
 /// folder name.
-pub async fn update(scope: &Scope, id: SkillId, edit: UpdateSkillInput) -> Result<()> {
+pub async fn update(
+    scope: &Scope,
+    id: SkillId,
+    edit: UpdateSkillInput,
+    reason: Option<String>,
+) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    tx.reason = reason;
+    write(tx, id, edit, ("updateSkill", None)).await
+}
+
+/// [`update`], in a transaction. `reverts_to` is the version that it restores.
+async fn write(
+    mut tx: Tx,
+    id: SkillId,
+    edit: UpdateSkillInput,
+    (operation, reverts_to): (&'static str, Option<i64>),
+) -> Result<()> {
     let name = match edit.name {
         MaybeUndefined::Value(name) => MaybeUndefined::Value(folder_name(&name)?),
         unchanged => unchanged,
     };
-    let mut tx = scope.begin().await?;
     let mut skill = assignments::load_active::<skills::Entity>(&tx, id).await?.into_active_model();
     if let MaybeUndefined::Value(name) = &name {
         assignments::require_free_name::<skills::Entity>(&tx, name, Some(id)).await?;
@@ -107,13 +130,20 @@ pub async fn update(scope: &Scope, id: SkillId, edit: UpdateSkillInput) -> Resul
         }
         skill.updated_at = Set(tx.now);
         changes = changed(&skill);
-        skill.update(tx.connection()).await?;
+        let skill = skill.update(tx.connection()).await?;
         orgs::check_stored(&tx, added).await?;
+        versions::follow(&tx, &skill, reverts_to).await?;
     } else if !edit.force.unwrap_or_default() {
         return Ok(());
     }
     assignments::mark_assigned::<skills::Entity>(&mut tx, id).await?;
-    assignments::record::<skills::Entity>(&tx, (ChangeOp::Updated, "updateSkill"), id, changes);
+    if let Some(version) = reverts_to {
+        changes["reverts_to"] = json!(version);
+    }
+    if let Some(reason) = &tx.reason {
+        changes["reason"] = json!(reason);
+    }
+    assignments::record::<skills::Entity>(&tx, (ChangeOp::Updated, operation), id, changes);
     tx.commit().await
 }
 
@@ -123,6 +153,14 @@ pub async fn update(scope: &Scope, id: SkillId, edit: UpdateSkillInput) -> Resul
 /// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes.
 pub async fn set_agents(scope: &Scope, id: SkillId, agents: &[AgentId]) -> Result<()> {
     assignments::assign::<skills::Entity>(scope, id, agents, "setSkillAgents").await
+}
+
+/// Sets the skills that an agent has, apart from archived ones. Returns what changed, if anything did.
+///
+/// # Errors
+/// As [`assignments::equip`].
+pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[SkillId]) -> Result<Option<Value>> {
+    assignments::equip::<skills::Entity>(tx, agent, wanted, Permission::SkillEdit).await
 }
 
 /// Archives a skill. Its agents lose it.
@@ -139,6 +177,42 @@ pub async fn archive(scope: &Scope, id: SkillId) -> Result<()> {
 /// `NOT_FOUND`, `NAME_TAKEN`.
 pub async fn restore(scope: &Scope, id: SkillId) -> Result<()> {
     assignments::restore::<skills::Entity>(scope, id, "unarchiveSkill").await
+}
+
+/// A skill that an agent has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its name, which is also a folder's.
+    pub name: String,
+    /// When to use it.
+    pub description: Option<String>,
+    /// The text.
+    pub content: String,
+    /// The newest of its versions.
+    pub version: i64,
+}
+
+/// The skills that the agent has, in order of their ids.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Known>> {
+    let links = tx.scope.find::<skill_agents::Entity>().filter(skill_agents::Column::AgentId.eq(agent));
+    let links = links.all(tx.connection()).await?;
+    let found = tx
+        .scope
+        .find::<skills::Entity>()
+        .filter(skills::Column::Id.is_in(links.iter().map(|link| link.skill_id)))
+        .filter(skills::Column::ArchivedAt.is_null())
+        .order_by_asc(skills::Column::Id);
+    let found = found.all(tx.connection()).await?.into_iter();
+    let known = found.map(|skill| Known {
+        name: skill.name,
+        description: skill.description,
+        content: skill.content,
+        version: skill.version,
+    });
+    Ok(known.collect())
 }
 
 /// The audit entry's view of an edit: for the content, which may be long, only its new hash.

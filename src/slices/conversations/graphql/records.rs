@@ -8,7 +8,8 @@ use crate::{
     base::{
         enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, Transport},
         ids::{
-            AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId, OrgId, UserId,
+            AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId, OrgId,
+            TurnId, UserId,
         },
         permission::Permission,
         time::Timestamp,
@@ -17,6 +18,7 @@ use crate::{
     slices::{
         agents::graphql::{Agent, AgentSummary},
         channels::{contacts::graphql::Contact, graphql::Channel},
+        turns::graphql::Turn,
     },
 };
 
@@ -76,6 +78,11 @@ impl Record for Conversation {
                 .one::<Agent>("agent_details", "t.agent_id", "The agent's full record.")
                 .one::<Channel>("channel", "t.channel_id", "The channel it uses.")
                 .one::<Contact>("contact", "t.contact_id", "The contact who is talking to the agent.")
+                .many::<Turn>(
+                    "open_turns",
+                    Many { by: "t.conversation_id", filter: "t.ended_at IS NULL", ..Many::default() },
+                    "The turn that the agent has, and the one that waits. `turns` lists all.",
+                )
         });
         &SPEC
     }
@@ -135,6 +142,12 @@ impl Record for Message {
                 )
                 .column::<Timestamp>("created_at", "When it was written.")
                 .one::<Conversation>("conversation", "t.conversation_id", "The conversation.")
+                .column::<Option<TurnId>>("turn_id", "The turn that it causes or belongs to.")
+                .one::<Turn>("turn", "t.turn_id", "The turn that it causes or belongs to.")
+                .column::<Option<String>>(
+                    "host_key",
+                    "What the agent's host calls it. Text that was sent while it was written has the same name.",
+                )
         });
         &SPEC
     }

@@ -1,0 +1,165 @@
+//! An agent as others see it who act for it: where it is, in which launch, and in which state.
+//!
+//! Everything that concerns an agent's work is decided while its row is held: messages to it, its turns, its requests, and
+//! what its host reports. The row is locked **before** conversations, turns and approvals, so that no two transactions wait
+//! for each other.
+
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+
+use super::{announce, entity::agents, explain, find, living, session};
+use crate::{
+    base::{
+        enums::{AgentStatus, OverrideMode},
+        ids::{AgentId, ServerId},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{outbox::Host, store::Tx},
+    slices::{approvals, orgs},
+};
+
+/// An agent, held until the transaction ends.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The agent.
+    pub id: AgentId,
+    /// The server it runs on.
+    pub server: ServerId,
+    /// Its state.
+    pub status: AgentStatus,
+    /// Its last launch.
+    pub generation: i64,
+    /// The revision it was last launched with.
+    pub revision: Option<i64>,
+    /// Whether its model has rejected its credential.
+    pub auth_failed: bool,
+}
+
+impl Standing {
+    pub(super) fn of(agent: &agents::Model) -> Self {
+        Self {
+            id: agent.id,
+            server: agent.server_id,
+            status: agent.status,
+            generation: agent.launch_generation,
+            revision: agent.launched_revision,
+            auth_failed: agent.auth_failed_at.is_some(),
+        }
+    }
+
+    /// The recipient of commands for it.
+    #[must_use]
+    pub const fn host(&self) -> Host {
+        Host { server: self.server, agent: self.id, generation: self.generation }
+    }
+}
+
+/// Holds the agent. None if the organization doesn't have it, or has deleted it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn standing(tx: &Tx, id: AgentId) -> Result<Option<Standing>> {
+    Ok(find(tx, id).await?.as_ref().map(Standing::of))
+}
+
+/// Holds the agent for its host, which acts for this launch.
+///
+/// # Errors
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` unless it is the present launch and takes turns or is paused.
+pub async fn present(tx: &Tx, id: AgentId, generation: i64) -> Result<Standing> {
+    let agent = standing(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))?;
+    let detail = if agent.generation != generation {
+        format!("Launch {generation} is not the agent's present one.")
+    } else if matches!(agent.status, AgentStatus::Running | AgentStatus::Paused) {
+        return Ok(agent);
+    } else {
+        format!("The agent is {}.", agent.status)
+    };
+    Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
+}
+
+/// When an agent asks, and how long it waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The risk from which it asks.
+    pub ask: Option<i64>,
+    /// The risk from which actions are refused.
+    pub block: Option<i64>,
+    /// How long it waits for a decision.
+    pub timeout_minutes: Option<i64>,
+    /// The kinds of action that it always asks about, in words.
+    pub categories: Vec<String>,
+}
+
+/// When the agent asks, and how long it waits.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
+    let agent = super::load(tx, id).await?;
+    Ok(Limits {
+        ask: agent.approval_ask_threshold,
+        block: agent.approval_block_threshold,
+        timeout_minutes: agent.approval_timeout_minutes,
+        categories: texts(&agent.approval_categories),
+    })
+}
+
+/// The texts of a JSON list.
+pub(super) fn texts(list: &serde_json::Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+/// The agents in this state, in the order in which several are held.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn with_status(tx: &Tx, status: AgentStatus) -> Result<Vec<AgentId>> {
+    let found = living(&tx.scope).filter(agents::Column::Status.eq(status)).order_by_asc(agents::Column::Id);
+    let found = found.select_only().column(agents::Column::Id).into_tuple();
+    Ok(found.all(tx.connection()).await?)
+}
+
+/// The number of tokens in the context at which the agent's sessions start over. None: they never do.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
+    let agent = super::load(tx, id).await?;
+    let inherited = match agent.session_reset_mode {
+        OverrideMode::Inherit => orgs::session_limit(tx).await?,
+        OverrideMode::Off | OverrideMode::Custom => None,
+    };
+    Ok(session::limit(agent.session_reset_mode, agent.session_reset_tokens, inherited))
+}
+
+/// Adds up what a turn has cost.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn spent(tx: &Tx, agent: &Standing, tokens: i64, cost_micro: i64) -> Result<()> {
+    if tokens == 0 && cost_micro == 0 {
+        return Ok(());
+    }
+    let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
+    let changed = changed
+        .col_expr(agents::Column::TokensUsed, Expr::cust(format!("tokens_used + {tokens}")))
+        .col_expr(agents::Column::CostMicro, Expr::cust(format!("cost_micro + {cost_micro}")))
+        .col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
+    changed.exec(tx.connection()).await?;
+    announce(tx, agent.id);
+    Ok(())
+}
+
+/// Records that the agent's model accepts its credential again.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn authorized(tx: &mut Tx, agent: &Standing) -> Result<()> {
+    let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
+    let changed = changed.col_expr(agents::Column::AuthFailedAt, Expr::value(None::<Timestamp>));
+    changed.exec(tx.connection()).await?;
+    explain(tx, agent.id, None).await?;
+    announce(tx, agent.id);
+    approvals::authorized(tx, agent.id).await
+}

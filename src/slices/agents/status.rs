@@ -1,0 +1,162 @@
+//! What an agent waits for, and why it failed: the reason of its status, and the deadline of a start.
+//!
+//! A reason that follows from other records (no host is connected, the organization is stopped) is computed when it is
+//! read, so that a host that goes away does not write to all of its agents. Everything else is stored with the status.
+
+use std::{sync::Arc, time::Duration};
+
+use muster_protocol::Command;
+use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
+use serde_json::json;
+
+use super::{announce, entity::agents, find, host_of};
+use crate::{
+    base::{
+        enums::{AgentStatus, ChangeOp, RecordKind, StatusReason},
+        ids::{AgentId, OrgId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{Core, access::Scope, audit, outbox, store::Tx},
+};
+
+/// The most characters of a detail that are kept.
+const LONGEST: usize = 4000;
+/// How many starts one round looks at.
+const BATCH: u64 = 1000;
+
+/// The condition in SQL that no host is connected to the server of the agent `t`.
+const AWAY: &str = "EXISTS (SELECT 1 FROM servers s WHERE s.organization_id = t.organization_id AND s.id = t.server_id \
+     AND s.status NOT IN ('ONLINE', 'DEGRADED'))";
+/// The condition in SQL that the organization of the agent `t` is stopped.
+const HALTED: &str =
+    "EXISTS (SELECT 1 FROM organizations o WHERE o.id = t.organization_id AND o.stopped_at IS NOT NULL)";
+
+/// SQL for the reason of the status of the agent `t`.
+pub(super) fn reason_sql() -> String {
+    computed("'WAITING_FOR_HOST'", "'HOST_AWAY'", "'ORGANIZATION_STOPPED'", "t.status_reason")
+}
+
+/// SQL for the same in words.
+pub(super) fn detail_sql() -> String {
+    computed(
+        "'No host is connected to its server.'",
+        "'The host of its server is not connected.'",
+        "'The organization is stopped.'",
+        "t.status_detail",
+    )
+}
+
+fn computed(waiting: &str, away: &str, halted: &str, stored: &str) -> String {
+    format!(
+        "CASE WHEN t.status IN ('STOPPED', 'ERROR') THEN {stored} \
+         WHEN {AWAY} THEN CASE t.status WHEN 'SPAWNING' THEN {waiting} ELSE {away} END \
+         WHEN t.status <> 'STOPPING' AND {HALTED} THEN {halted} ELSE {stored} END"
+    )
+}
+
+/// The agent has failed: its status is ERROR, for this reason. Does nothing to a deleted agent.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn fail(tx: &Tx, id: AgentId, reason: StatusReason, detail: Option<&str>) -> Result<()> {
+    let Some(agent) = find(tx, id).await? else { return Ok(()) };
+    failed(tx, agent, reason, detail).await
+}
+
+/// Stores what the agent waits for, or that it no longer waits, without changing its status. Does nothing to a
+/// deleted agent.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn explain(tx: &Tx, id: AgentId, why: Option<(StatusReason, &str)>) -> Result<()> {
+    let Some(agent) = find(tx, id).await? else { return Ok(()) };
+    let mut agent = agent.into_active_model();
+    agent.status_reason.set_if_not_equals(why.map(|(reason, _)| reason));
+    agent.status_detail.set_if_not_equals(why.map(|(_, detail)| bounded(detail)));
+    if !agent.is_changed() {
+        return Ok(());
+    }
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    announce(tx, id);
+    Ok(())
+}
+
+async fn failed(tx: &Tx, agent: agents::Model, reason: StatusReason, detail: Option<&str>) -> Result<()> {
+    let id = agent.id;
+    let mut agent = agent.into_active_model();
+    agent.status = Set(AgentStatus::Error);
+    agent.status_changed_at = Set(Some(tx.now));
+    agent.status_reason = Set(Some(reason));
+    agent.status_detail = Set(detail.map(bounded));
+    agent.started_at = Set(None);
+    // Clients of `/v1` see the reason only here.
+    agent.last_action = Set(Some(reason.as_str().to_owned()));
+    agent.last_action_at = Set(Some(tx.now));
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    announce(tx, id);
+    Ok(())
+}
+
+fn bounded(detail: &str) -> String {
+    // PostgreSQL can't store the zero byte.
+    detail.chars().filter(|c| *c != '\0').take(LONGEST).collect()
+}
+
+/// Ends starts that take too long, in every organization: the agent is ERROR, and its host is told to stop that
+/// launch. While nobody could launch an agent (no host is connected, the organization is stopped), its clock is set
+/// back. Returns how many ended.
+///
+/// # Errors
+/// The database is unreachable. What has ended by then stays ended.
+pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
+    // The literal status makes the partial index apply.
+    let sql = format!(
+        "SELECT t.organization_id, t.id, t.status_changed_at, CASE WHEN {AWAY} OR {HALTED} THEN 1 ELSE 0 END \
+         FROM agents t WHERE t.status = 'SPAWNING' AND t.status_changed_at <= $1 AND t.archived_at IS NULL \
+         ORDER BY t.status_changed_at LIMIT {BATCH}"
+    );
+    let (limit, now) = (deadline(core), core.clock.now());
+    let mut ended = 0;
+    // Looking at them from half their time on sets a clock back rarely, and in time.
+    for row in core.db.all(sql, vec![now.minus(limit / 2).into()]).await? {
+        let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let since: Timestamp = row.try_get_by(2)?;
+        if row.try_get_by::<i32, _>(3)? == 1 {
+            let back = "UPDATE agents SET status_changed_at = $1 \
+                        WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4";
+            core.db.execute(back, vec![now.into(), org.into(), id.into(), since.into()]).await?;
+        } else if since <= now.minus(limit) {
+            ended += u64::from(end_late_start(&Scope::system(core, org), id).await?);
+        }
+    }
+    Ok(ended)
+}
+
+fn deadline(core: &Core) -> Duration {
+    Duration::from_secs(core.config.agents.start_deadline_seconds)
+}
+
+async fn end_late_start(scope: &Scope, id: AgentId) -> Result<bool> {
+    let tx = scope.begin().await?;
+    let limit = deadline(&scope.core);
+    let is_late = |agent: &agents::Model| {
+        agent.status == AgentStatus::Spawning
+            && agent.status_changed_at.is_some_and(|since| since <= tx.now.minus(limit))
+    };
+    // Others may have been faster.
+    let Some(agent) = find(&tx, id).await?.filter(is_late) else { return Ok(false) };
+    outbox::overtake(&tx, id).await?;
+    outbox::enqueue(&tx, host_of(&agent), &Command::Stop);
+    let detail = format!("It was not up {} seconds after its start.", limit.as_secs());
+    failed(&tx, agent, StatusReason::StartTimeout, Some(&detail)).await?;
+    let changes = json!({
+        "status": [AgentStatus::Spawning, AgentStatus::Error], "status_reason": StatusReason::StartTimeout,
+    });
+    let (op, kind) = (ChangeOp::Updated, RecordKind::Agent);
+    audit::record(&tx, audit::Entry { operation: "endLateStart", op, kind, id: id.0, changes });
+    tx.commit().await?;
+    Ok(true)
+}

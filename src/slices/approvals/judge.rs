@@ -1,0 +1,175 @@
+//! What an agent may do: at once, after asking a person, or not at all.
+//!
+//! The risk rules (`core/config/risk.rs`) say how risky an action is; the agent's thresholds say what follows. Each judgment
+//! that no person makes leaves a line in the audit log, and a refusal is also shown in the conversation.
+
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
+
+use super::{NewApproval, answers, entity::approvals, raise::raise};
+use crate::{
+    base::{
+        enums::{ApprovalKind, ApprovalStatus, Severity},
+        ids::AgentId,
+        problem::Result,
+    },
+    core::{Core, config::RiskRules, store::Tx},
+    slices::agents::Limits,
+};
+
+/// The risk from which agents ask, unless they have a threshold of their own.
+pub const ASK: i64 = 40;
+/// The risk from which actions are refused, unless the agent has a threshold of its own.
+pub const BLOCK: i64 = 90;
+
+/// What follows from a judgment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be done.
+    Allowed,
+    /// A person decides.
+    Asked,
+    /// It may not be done.
+    Blocked,
+}
+
+/// An action, judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// From 0 to 100.
+    pub risk: i64,
+    /// The rule that decided.
+    pub rule: Option<String>,
+    /// Its category.
+    pub category: Option<String>,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// Judges an action by the rules and the agent's limits.
+pub fn judge(
+    rules: &RiskRules,
+    limits: &Limits,
+    kind: &str,
+    tool: &str,
+    input: &serde_json::Value,
+) -> Judged {
+    let judgment = rules.judge(kind, tool, input);
+    let verdict = if judgment.risk >= limits.block.unwrap_or(BLOCK) {
+        Verdict::Blocked
+    } else if judgment.risk >= limits.ask.unwrap_or(ASK) || judgment.is_of(&limits.categories) {
+        Verdict::Asked
+    } else {
+        Verdict::Allowed
+    };
+    Judged {
+        risk: judgment.risk,
+        rule: judgment.rule.map(str::to_owned),
+        category: judgment.category.map(str::to_owned),
+        verdict,
+    }
+}
+
+/// How severe a request of this risk is.
+pub const fn severity(risk: i64) -> Severity {
+    match risk {
+        ..40 => Severity::Low,
+        40..70 => Severity::Medium,
+        70..85 => Severity::High,
+        _ => Severity::Critical,
+    }
+}
+
+/// Asks people, once, for access to the agent's model.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn require_access(tx: &mut Tx, agent: AgentId, detail: String) -> Result<()> {
+    if access(tx, agent).count(tx.connection()).await? > 0 {
+        return Ok(());
+    }
+    let new = NewApproval {
+        body: Some(detail).filter(|detail| !detail.trim().is_empty()),
+        severity: Severity::High,
+        agent_id: Some(agent),
+        ..NewApproval::new(ApprovalKind::AuthRequired, "The agent has no valid access to its model")
+    };
+    raise(tx, new).await?;
+    Ok(())
+}
+
+/// Withdraws what [`require_access`] asked for: the agent has access again. The caller holds the agent.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn authorized(tx: &mut Tx, agent: AgentId) -> Result<()> {
+    let open = access(tx, agent).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
+    for approval in open {
+        answers::withdraw(tx, &approval).await?;
+    }
+    Ok(())
+}
+
+/// The open requests for access of an agent that nothing waits for.
+fn access(tx: &Tx, agent: AgentId) -> sea_orm::Select<approvals::Entity> {
+    tx.scope
+        .find::<approvals::Entity>()
+        .filter(approvals::Column::AgentId.eq(agent))
+        .filter(approvals::Column::Kind.eq(ApprovalKind::AuthRequired))
+        .filter(approvals::Column::Status.eq(ApprovalStatus::Pending))
+        .filter(approvals::Column::RequestKey.is_null())
+        .filter(approvals::Column::ConversationId.is_null())
+}
+
+/// Writes the rules' categories to the database, where agents' records find them.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn store_categories(core: &Core) -> Result<()> {
+    let categories = core.risk.categories();
+    let stored = "SELECT folded FROM risk_categories ORDER BY folded".to_owned();
+    let mut known: Vec<String> = Vec::new();
+    for row in core.db.all(stored, vec![]).await? {
+        known.push(row.try_get_by(0)?);
+    }
+    for gone in known.iter().filter(|known| !categories.contains(known)) {
+        core.db.execute("DELETE FROM risk_categories WHERE folded = $1", vec![gone.clone().into()]).await?;
+    }
+    for new in categories.iter().filter(|category| !known.contains(category)) {
+        let sql = "INSERT INTO risk_categories (folded) VALUES ($1) ON CONFLICT DO NOTHING";
+        core.db.execute(sql, vec![new.clone().into()]).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn verdicts(limits: &Limits) -> Vec<Verdict> {
+        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        let rules = rules.unwrap().risk().unwrap();
+        let cases = [
+            ("read", "cat", json!({ "path": "a" })),
+            ("edit", "write", json!({ "path": "a" })),
+            ("execute", "shell", json!({ "command": "ls" })),
+            ("execute", "shell", json!({ "command": "sudo ls" })),
+            ("execute", "shell", json!({ "command": "reboot" })),
+        ];
+        cases.iter().map(|(kind, tool, input)| judge(&rules, limits, kind, tool, input).verdict).collect()
+    }
+
+    #[test]
+    fn thresholds_decide_what_follows() {
+        use Verdict::{Allowed, Asked, Blocked};
+        let limits = |ask, block| Limits { ask, block, timeout_minutes: None, categories: Vec::new() };
+        assert_eq!(verdicts(&limits(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
+        assert_eq!(verdicts(&limits(Some(10), Some(50))), [Asked, Asked, Blocked, Blocked, Blocked]);
+        assert_eq!(verdicts(&limits(Some(100), Some(100))), [Allowed, Allowed, Allowed, Allowed, Allowed]);
+        assert_eq!(verdicts(&limits(Some(0), Some(0))), [Blocked; 5]);
+        let mut named = limits(None, None);
+        named.categories = vec!["Changing FILES".to_owned(), "being polite".to_owned()];
+        assert_eq!(verdicts(&named), [Allowed, Asked, Asked, Asked, Blocked]);
+    }
+}

@@ -1,0 +1,258 @@
+//! What hosts report about requests: an agent asks, or doesn't wait any more; a decision has arrived, or came too late. Reports
+//! of a launch that is not the agent's present one are ignored.
+
+use std::time::Duration;
+
+use muster_protocol::{
+    Command,
+    event::{Asked, Request},
+};
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter};
+use serde_json::json;
+
+use super::{
+    NewApproval, ToolRequest, Waiting, answers,
+    entity::approvals,
+    judge::{Judged, Verdict, judge, severity},
+    question::{Choice, Question},
+    raise::raise,
+};
+use crate::{
+    base::{
+        enums::{ApprovalKind, ApprovalStatus, ChangeOp, MessageKind, MessageRole, RecordKind},
+        ids::{ApprovalId, ConversationId, TurnId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{audit, outbox, store::Tx},
+    slices::{
+        agents::{
+            self, Limits, Standing,
+            reports::{Reporter, bounded, current},
+        },
+        conversations::{self, NewMessage},
+        turns,
+    },
+};
+
+/// How long an agent waits for a decision, unless it has a time of its own.
+const TIMEOUT_MINUTES: i64 = 60;
+/// The longest title, in bytes: one line.
+const TITLE_BYTES: usize = 300;
+/// The longest question, in bytes.
+const QUESTION_BYTES: usize = 64 * 1024;
+/// The longest label or id of an option, in bytes. An answer may name it.
+const OPTION_BYTES: usize = 500;
+/// The most options.
+const OPTIONS: usize = 100;
+/// The longest name of a request, in bytes.
+const REQUEST_BYTES: usize = 200;
+
+/// What is asked, and where.
+struct Place {
+    conversation: ConversationId,
+    turn: Option<TurnId>,
+    request: String,
+}
+
+/// An agent asks, and waits. A request that has been asked before changes nothing.
+///
+/// # Errors
+/// `NOT_FOUND`: the conversation or the turn isn't the agent's. `VALIDATION_FAILED`: the request's name makes no sense.
+pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Request { request, conversation_id, turn_id, asked } = request;
+    if request.is_empty() || request.len() > REQUEST_BYTES || request.contains(char::is_control) {
+        let detail = format!("A request's name has 1 to {REQUEST_BYTES} bytes and no control characters.");
+        return Err(Problem::invalid_at("/request", "NOT_ALLOWED", detail));
+    }
+    let place = Place { conversation: ConversationId(conversation_id), turn: turn_id.map(TurnId), request };
+    match place.turn {
+        Some(turn) => drop(turns::require_of(tx, turn, agent.id, place.conversation).await?),
+        None => conversations::require_of(tx, place.conversation, agent.id).await?,
+    }
+    if is_known(tx, &agent, &place.request).await? {
+        return Ok(());
+    }
+    let limits = agents::limits(tx, agent.id).await?;
+    let expires_at = expiry(tx.now, &limits);
+    match asked {
+        Asked::Question { text, options, multiple, allow_text } => {
+            let options = options.into_iter().take(OPTIONS).map(|option| Choice {
+                id: bounded(&option.id, OPTION_BYTES),
+                label: bounded(&option.label, OPTION_BYTES),
+                description: option.description.map(|text| bounded(&text, QUESTION_BYTES)),
+            });
+            let text = bounded(&text, QUESTION_BYTES);
+            let question = Question { text, options: options.collect(), multiple, allow_text };
+            ask(tx, &agent, place, expires_at, question).await
+        }
+        Asked::Action { tool, tool_kind, title, input } => {
+            let title = one_line(&title);
+            let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool));
+            let judged = judge(&tx.scope.core.risk, &limits, &tool_kind, &tool, &input);
+            let request = ToolRequest { tool, input };
+            match judged.verdict {
+                Verdict::Asked => confirm(tx, &agent, place, expires_at, (title, request, judged)).await,
+                Verdict::Allowed => {
+                    trace(tx, &agent, &place, &judged, request);
+                    verdict(tx, &agent, place.request, true);
+                    Ok(())
+                }
+                Verdict::Blocked => {
+                    trace(tx, &agent, &place, &judged, request);
+                    let text =
+                        format!("The action was not allowed, because its risk is {}: {title}", judged.risk);
+                    refuse(tx, &agent, place, "ACTION_BLOCKED", text).await
+                }
+            }
+        }
+    }
+}
+
+/// Whether the launch has asked this before, and was not answered at once.
+async fn is_known(tx: &Tx, agent: &Standing, request: &str) -> Result<bool> {
+    Ok(of_request(tx, agent, request).count(tx.connection()).await? > 0)
+}
+
+fn of_request(tx: &Tx, agent: &Standing, request: &str) -> sea_orm::Select<approvals::Entity> {
+    tx.scope
+        .find::<approvals::Entity>()
+        .filter(approvals::Column::AgentId.eq(agent.id))
+        .filter(approvals::Column::Generation.eq(agent.generation))
+        .filter(approvals::Column::RequestKey.eq(request))
+}
+
+/// When the request fails closed.
+fn expiry(now: Timestamp, limits: &Limits) -> Timestamp {
+    let minutes = limits.timeout_minutes.unwrap_or(TIMEOUT_MINUTES).max(1);
+    now.plus(Duration::from_mins(minutes.cast_unsigned()))
+}
+
+/// Puts a question to people. One that nobody could answer is refused.
+async fn ask(
+    tx: &mut Tx,
+    agent: &Standing,
+    place: Place,
+    expires_at: Timestamp,
+    question: Question,
+) -> Result<()> {
+    if let Err(problem) = question.check() {
+        let why = problem.errors.first().map_or(problem.detail, |violation| violation.detail.clone());
+        return refuse(tx, agent, place, "QUESTION_UNCLEAR", format!("The question was not asked: {why}"))
+            .await;
+    }
+    let title = one_line(question.text.trim().lines().next().unwrap_or_default());
+    let title = if title.is_empty() { "A question".to_owned() } else { title };
+    let new = NewApproval { question: Some(question), ..NewApproval::new(ApprovalKind::Question, title) };
+    raise(tx, raised(agent, place, expires_at, new)).await?;
+    Ok(())
+}
+
+/// Asks people whether the action may be done.
+async fn confirm(
+    tx: &mut Tx,
+    agent: &Standing,
+    place: Place,
+    expires_at: Timestamp,
+    (title, request, judged): (String, ToolRequest, Judged),
+) -> Result<()> {
+    let title = if title.is_empty() { request.tool.clone() } else { title };
+    let new = NewApproval {
+        severity: severity(judged.risk),
+        risk: Some(judged.risk),
+        category: judged.category,
+        request: Some(request),
+        ..NewApproval::new(ApprovalKind::Action, title)
+    };
+    raise(tx, raised(agent, place, expires_at, new)).await?;
+    Ok(())
+}
+
+fn raised(agent: &Standing, place: Place, expires_at: Timestamp, new: NewApproval) -> NewApproval {
+    NewApproval {
+        agent_id: Some(agent.id),
+        conversation_id: Some(place.conversation),
+        turn_id: place.turn,
+        expires_at: Some(expires_at),
+        waiting: Some(Waiting { generation: agent.generation, request: place.request }),
+        ..new
+    }
+}
+
+/// Answers a request that no person decides.
+fn verdict(tx: &Tx, agent: &Standing, request: String, allowed: bool) {
+    outbox::enqueue(tx, agent.host(), &Command::Verdict { request, allowed });
+}
+
+/// Refuses a request, and says so in the conversation.
+async fn refuse(tx: &mut Tx, agent: &Standing, place: Place, code: &str, text: String) -> Result<()> {
+    let content = json!({ "code": code, "text": text });
+    let new = NewMessage::new(place.conversation, MessageRole::System, MessageKind::Error, content);
+    conversations::append(tx, NewMessage { turn: place.turn, ..new }).await?;
+    verdict(tx, agent, place.request, false);
+    Ok(())
+}
+
+/// A line in the audit log: what was judged, how, and by which rule. The input is identified by its digest.
+fn trace(tx: &Tx, agent: &Standing, place: &Place, judged: &Judged, request: ToolRequest) {
+    let request = request.stored();
+    let changes = json!({
+        "tool": request["tool"], "digest": request["digest"], "risk": judged.risk, "rule": judged.rule,
+        "category": judged.category, "allowed": judged.verdict == Verdict::Allowed,
+    });
+    let (kind, id) = match place.turn {
+        Some(turn) => (RecordKind::Turn, turn.0),
+        None => (RecordKind::Agent, agent.id.0),
+    };
+    let operation = "judgeAction";
+    audit::record(tx, audit::Entry { operation, op: ChangeOp::Updated, kind, id, changes });
+}
+
+/// The agent doesn't wait for this request any more.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn withdrawn(tx: &mut Tx, from: &Reporter, request: String) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let found =
+        of_request(tx, &agent, &request).filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
+    match found.one(tx.connection()).await? {
+        Some(approval) => answers::withdraw(tx, &approval).await,
+        None => Ok(()),
+    }
+}
+
+/// A decision has reached the agent.
+///
+/// # Errors
+/// `NOT_FOUND`: the approval isn't the launch's.
+pub async fn delivered(tx: &mut Tx, from: &Reporter, approval: ApprovalId) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let approval = load(tx, &agent, approval).await?;
+    answers::direct(tx, &approval).await
+}
+
+/// Nothing waits for a decision any more: the agent is told in a turn.
+///
+/// # Errors
+/// `NOT_FOUND`: the approval isn't the launch's.
+pub async fn not_waiting(tx: &mut Tx, from: &Reporter, approval: ApprovalId) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let approval = load(tx, &agent, approval).await?;
+    answers::as_turn(tx, &approval, &agent).await
+}
+
+async fn load(tx: &Tx, agent: &Standing, id: ApprovalId) -> Result<approvals::Model> {
+    let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
+    let found = found.filter(approvals::Column::AgentId.eq(agent.id));
+    let found = found.filter(approvals::Column::Generation.eq(agent.generation));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))
+}
+
+/// A text from an agent on one line.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    bounded(&words.join(" "), TITLE_BYTES)
+}

@@ -1,0 +1,174 @@
+//! One stop for a whole organization, for when its agents do harm and nobody has time to find out which.
+//!
+//! From the transaction of the stop on, no agent starts or resumes ([`require_going`]), no turn is sent
+//! ([`is_stopped`]), and commands wait in the outbox, except those that end something ([`MAY_GO`]). Running turns
+//! are cancelled; agents stay up. Releasing lets everything go on, queued turns at most [`TURNS`] a second.
+//! Permissions: `organization.stop`, and `organization.release`, which fewer people have.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryFilter, Set, Statement,
+    sea_query::Expr,
+};
+use serde_json::{Value, json};
+
+use super::{entity::organizations, load};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::OrgId,
+        plain,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::{Caller, Scope},
+        audit, outbox,
+        store::Tx,
+    },
+    slices::turns,
+};
+
+/// SQL on a row of `outbox` with the alias `c`: whether the command may be sent, as far as a stop is concerned.
+pub const MAY_GO: &str = "(c.kind IN ('STOP', 'CANCEL') OR NOT EXISTS (SELECT 1 FROM organizations stopped \
+     WHERE stopped.id = c.organization_id AND stopped.stopped_at IS NOT NULL))";
+
+/// How many queued turns are sent in each [`PAUSE`] after a release.
+const TURNS: u64 = 5;
+/// The time between two lots of queued turns.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest reason, in characters.
+const LONGEST: usize = 1000;
+
+/// Stops the organization. Stopping it again changes nothing.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for a reason that is blank, too long or has several lines.
+pub async fn stop(scope: &Scope, reason: &str) -> Result<()> {
+    let reason = reason.trim();
+    if reason.is_empty() || !plain::is_line(reason) || reason.chars().count() > LONGEST {
+        let detail = "A reason is required: a single line of at most 1,000 characters.";
+        return Err(Problem::invalid_parameter("reason", "REQUIRED", detail));
+    }
+    let tx = scope.begin().await?;
+    super::lock(&tx).await?;
+    let organization = load(&tx).await?;
+    if organization.stopped_at.is_some() {
+        return Ok(());
+    }
+    let mut organization = organization.into_active_model();
+    organization.stopped_at = Set(Some(tx.now));
+    organization.stopped_by = Set(scope.request.caller.user());
+    organization.stopped_by_name = Set(Some(who(&scope.request.caller)));
+    organization.stop_reason = Set(Some(reason.to_owned()));
+    organization.letting_go_at = Set(None);
+    organization.updated_at = Set(tx.now);
+    organization.update(tx.connection()).await?;
+    let cancelled = turns::cancel_all(&tx).await?;
+    record(&tx, "stopOrganization", json!({ "reason": reason, "cancelled_turns": cancelled }));
+    tx.commit().await
+}
+
+/// Releases the organization: what waits goes on. Does nothing if it isn't stopped.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<()> {
+    let tx = scope.begin().await?;
+    super::lock(&tx).await?;
+    let organization = load(&tx).await?;
+    let Some(since) = organization.stopped_at else { return Ok(()) };
+    let stopped_by = organization.stopped_by_name.clone();
+    let mut organization = organization.into_active_model();
+    organization.stopped_at = Set(None);
+    organization.stopped_by = Set(None);
+    organization.stopped_by_name = Set(None);
+    organization.stop_reason = Set(None);
+    organization.letting_go_at = Set(Some(tx.now.minus(PAUSE)));
+    organization.updated_at = Set(tx.now);
+    organization.update(tx.connection()).await?;
+    let changes = json!({ "stopped_at": since, "stopped_by": stopped_by, "reason": reason });
+    record(&tx, "releaseOrganization", changes);
+    // Commands have waited for this.
+    outbox::wake_hosts(&tx).await?;
+    tx.commit().await
+}
+
+/// Whether the organization is stopped. What starts something and must not slip past a stop uses
+/// [`require_going`].
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn is_stopped(tx: &Tx) -> Result<bool> {
+    Ok(load(tx).await?.stopped_at.is_some())
+}
+
+/// Refuses to start anything in a stopped organization. The organization can't be stopped before the transaction
+/// ends. Call it before locking an agent.
+///
+/// # Errors
+/// `ORGANIZATION_STOPPED`, naming who stopped it and since when.
+pub async fn require_going(tx: &Tx) -> Result<()> {
+    let backend = tx.scope.core.db.backend();
+    let held = if backend == DbBackend::Postgres { " FOR SHARE" } else { "" };
+    let sql =
+        format!("SELECT stopped_at, stopped_by_name, stop_reason FROM organizations WHERE id = $1{held}");
+    let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.0.into()]);
+    let Some(row) = tx.connection().query_one_raw(statement).await? else { return Ok(()) };
+    let Some(since) = row.try_get_by::<Option<Timestamp>, _>(0)? else { return Ok(()) };
+    let by: Option<String> = row.try_get_by(1)?;
+    let (by, reason) = (by.unwrap_or_default(), row.try_get_by::<Option<String>, _>(2)?);
+    let detail = format!(
+        "{by} stopped the whole organization at {since}. Until somebody releases it, nothing starts."
+    );
+    let problem = Problem::new(Code::OrganizationStopped, detail).with("stopped_by", by);
+    Err(problem.with("stopped_at", since.to_string()).with("reason", reason))
+}
+
+/// Sends queued turns of released organizations, a few of each. Returns how many.
+///
+/// # Errors
+/// The database is unreachable. What was sent by then stays sent.
+pub async fn let_go(core: &Arc<Core>) -> Result<u64> {
+    let due = "SELECT id FROM organizations WHERE letting_go_at <= $1";
+    let due = core.db.all(due.to_owned(), vec![core.clock.now().minus(PAUSE).into()]).await?;
+    let mut sent = 0;
+    for row in due {
+        sent += let_some_go(&Scope::system(core, OrgId(row.try_get_by(0)?))).await?;
+    }
+    Ok(sent)
+}
+
+async fn let_some_go(scope: &Scope) -> Result<u64> {
+    use organizations::Column::{Id, LettingGoAt, StoppedAt};
+    let tx = scope.begin().await?;
+    let ours = || scope.update::<organizations::Entity>().filter(Id.eq(scope.org));
+    // Of several replicas only one takes this turn.
+    let taken = ours().col_expr(LettingGoAt, Expr::value(tx.now));
+    let taken = taken.filter(LettingGoAt.lte(tx.now.minus(PAUSE))).filter(StoppedAt.is_null());
+    if taken.exec(tx.connection()).await?.rows_affected == 0 {
+        return Ok(0);
+    }
+    let sent = turns::send_queued(&tx, TURNS).await?;
+    if sent < TURNS {
+        let done = ours().col_expr(LettingGoAt, Expr::value(Option::<Timestamp>::None));
+        done.exec(tx.connection()).await?;
+    }
+    tx.commit().await?;
+    Ok(sent)
+}
+
+/// The operator has no name of their own.
+fn who(caller: &Caller) -> String {
+    match caller {
+        Caller::System => "The operator".to_owned(),
+        caller => caller.name().to_owned(),
+    }
+}
+
+fn record(tx: &Tx, operation: &'static str, changes: Value) {
+    let (op, kind, id) = (ChangeOp::Updated, RecordKind::Organization, tx.scope.org.0);
+    audit::record(tx, audit::Entry { operation, op, kind, id, changes });
+}

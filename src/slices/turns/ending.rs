@@ -1,0 +1,104 @@
+//! What becomes of turns when the agent's launch ends, or the agent is deleted.
+
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
+use serde_json::json;
+
+use super::{announce, entity::turns, happen, state::Happening};
+use crate::{
+    base::{
+        enums::{ChangeOp, MessageKind, MessageRole, MessageStatus, TurnState},
+        ids::AgentId,
+        problem::Result,
+    },
+    core::store::Tx,
+    slices::{
+        agents::Standing,
+        conversations::{self, NewMessage},
+    },
+};
+
+/// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. What the agent has
+/// begun is INTERRUPTED and says so in its conversation; what it has not got yet waits for the next launch.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn lose(tx: &mut Tx, agent: &Standing, generation: i64, reason: &str) -> Result<()> {
+    let lost = tx
+        .scope
+        .find::<turns::Entity>()
+        .filter(turns::Column::AgentId.eq(agent.id))
+        .filter(turns::Column::EndedAt.is_null())
+        .filter(turns::Column::State.ne(TurnState::Queued))
+        .filter(turns::Column::Generation.lte(generation))
+        .order_by_asc(turns::Column::Id);
+    for turn in lost.all(tx.connection()).await? {
+        match (turn.started_at, turn.cancel_requested_at) {
+            (Some(_), _) => interrupt(tx, &turn, reason).await?,
+            (None, Some(_)) => {
+                end(tx, &turn, TurnState::Cancelled, None).await?;
+                let status = MessageStatus::Cancelled;
+                conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
+            }
+            (None, None) => give_back(tx, &turn).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn interrupt(tx: &mut Tx, turn: &turns::Model, reason: &str) -> Result<()> {
+    let Ok(state) = Happening::Lost.apply(turn.state) else { return Ok(()) };
+    let error = format!("The agent ended before it had finished: {reason}.");
+    end(tx, turn, state, Some(&error)).await?;
+    let content = json!({ "code": "INTERRUPTED", "text": error });
+    let new = NewMessage::new(turn.conversation_id, MessageRole::System, MessageKind::Error, content);
+    conversations::append(tx, NewMessage { turn: Some(turn.id), ..new }).await?;
+    Ok(())
+}
+
+/// The agent never got it, so nothing happens twice if the next launch does.
+async fn give_back(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let waiting = tx.scope.find::<turns::Entity>();
+    let waiting = waiting.filter(turns::Column::ConversationId.eq(turn.conversation_id));
+    let waiting = waiting.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?;
+    if let Some(waiting) = waiting {
+        // Only one turn may wait, so the later one takes its messages.
+        conversations::hand_on(tx, turn.id, waiting.id).await?;
+        if let Some(first) = turn.first_seq {
+            super::reaches(tx, waiting.id, first).await?;
+        }
+        let error = format!("The agent ended before it began. Turn {} has its messages.", waiting.id);
+        return end(tx, turn, TurnState::Cancelled, Some(&error)).await;
+    }
+    if happen(tx, turn, Happening::GivenBack).await?.is_some() {
+        let none = || Expr::value(None::<i64>);
+        let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+        let back = back.col_expr(turns::Column::Generation, none());
+        back.col_expr(turns::Column::HandedSeq, none()).exec(tx.connection()).await?;
+    }
+    Ok(())
+}
+
+/// Cancels what waits for an agent that is being deleted.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn abandon(tx: &Tx, agent: AgentId) -> Result<()> {
+    let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
+    for turn in waiting.filter(turns::Column::EndedAt.is_null()).all(tx.connection()).await? {
+        end(tx, &turn, TurnState::Cancelled, Some("The agent was deleted.")).await?;
+        conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Cancelled).await?;
+    }
+    Ok(())
+}
+
+async fn end(tx: &Tx, turn: &turns::Model, state: TurnState, error: Option<&str>) -> Result<()> {
+    let ended = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let ended = ended
+        .col_expr(turns::Column::State, Expr::value(state.as_str()))
+        .col_expr(turns::Column::Error, Expr::value(error.map(str::to_owned)))
+        .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
+        .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+    ended.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! What a host is told to say in a turn.
+
+use muster_protocol::plan::TurnPlan;
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+
+use super::{
+    announce,
+    entity::turns,
+    happen, is_open, load, prompt,
+    queue::{Cause, queued, reaches},
+    state::Happening,
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, TurnState},
+        ids::{AgentId, TurnId},
+        problem::{Code, Problem, Result},
+    },
+    core::{access::Scope, store::Tx},
+    slices::{agents, approvals, conversations},
+};
+
+/// What to say in this turn. The first time this fixes its messages; a host that asks again is told the same.
+///
+/// # Errors
+/// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one; `NOT_FOUND`; `CONFLICT` for a turn that has ended,
+/// or while another of its conversation is open.
+pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) -> Result<TurnPlan> {
+    let tx = scope.begin().await?;
+    let agent = agents::present(&tx, agent, generation).await?;
+    let turn = load(&tx, agent.id, turn).await?;
+    let thread = conversations::thread(&tx, turn.conversation_id).await?;
+    let through = match turn.state {
+        TurnState::Queued => {
+            require_alone(&tx, &turn).await?;
+            thread.last_seq
+        }
+        state if is_open(state) && turn.generation == Some(generation) => turn.handed_seq.unwrap_or(0),
+        state => {
+            let detail = format!("The turn is {state}.");
+            return Err(Problem::new(Code::Conflict, detail).with("state", state.as_str()));
+        }
+    };
+    let mut said = conversations::said(&tx, turn.id, through).await?;
+    let mut handed = through;
+    if turn.state == TurnState::Queued {
+        let fitting = prompt::fitting(&said);
+        let rest = said.split_off(fitting);
+        if let Some(next) = rest.first() {
+            handed = next.seq - 1;
+        }
+        begin(&tx, &turn, generation, handed).await?;
+        if let Some(next) = rest.first() {
+            let cause =
+                Cause { kind: turn.cause, user: turn.caused_by_user_id, token: turn.caused_by_token_id };
+            let later = queued(&tx, agent.id, turn.conversation_id, cause).await?;
+            let last = rest.last().map_or(next.seq, |message| message.seq);
+            for message in &rest {
+                conversations::assign(&tx, message.message, later).await?;
+            }
+            reaches(&tx, later, next.seq).await?;
+            reaches(&tx, later, last).await?;
+        }
+    }
+    approvals::in_words(&tx, &mut said).await?;
+    let given = prompt::given_files(&said);
+    conversations::load_files(&tx, &mut said, &given).await?;
+    tx.commit().await?;
+    Ok(TurnPlan {
+        conversation_id: turn.conversation_id.0,
+        session: thread.session,
+        prompt: prompt::parts(said),
+    })
+}
+
+/// Refuses a second open turn in the conversation.
+async fn require_alone(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let open =
+        tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(turn.conversation_id));
+    let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
+    match open.one(tx.connection()).await? {
+        None => Ok(()),
+        Some(open) => {
+            let detail = format!("Turn {} of the conversation has not ended yet.", open.id);
+            Err(Problem::new(Code::Conflict, detail).with("turn_id", open.id.0))
+        }
+    }
+}
+
+/// The turn is its host's now.
+async fn begin(tx: &Tx, turn: &turns::Model, generation: i64, handed: i64) -> Result<()> {
+    happen(tx, turn, Happening::Given).await?;
+    let given = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let given = given
+        .col_expr(turns::Column::Generation, Expr::value(generation))
+        .col_expr(turns::Column::HandedSeq, Expr::value(handed));
+    given.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! Messages as parts of what an agent is told. Pure, so that its bounds can be tested without a database.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use muster_protocol::{LARGEST_FRAME, plan::Part};
+
+use crate::slices::conversations::Said;
+
+/// How much of a frame the texts may take, in bytes of JSON. Even the longest message fits.
+const TEXT_BYTES: usize = LARGEST_FRAME / 2;
+/// How much of a frame texts and files may take together.
+const ALL_BYTES: usize = LARGEST_FRAME - 64 * 1024;
+/// The most bytes of files that are given.
+const FILE_BYTES: usize = 512 * 1024;
+
+/// How many of the messages, the oldest first, fit into one turn: at least one.
+pub fn fitting(said: &[Said]) -> usize {
+    let mut bytes = 0;
+    let fits = said.iter().take_while(|message| {
+        bytes += texts(message);
+        bytes <= TEXT_BYTES
+    });
+    fits.count().max(1).min(said.len())
+}
+
+/// The bytes of a message in JSON, without its files' content.
+fn texts(message: &Said) -> usize {
+    const AROUND: usize = 200;
+    let json = |text: &str| serde_json::to_string(text).map_or(text.len() * 6, |json| json.len());
+    let files = message.files.iter().map(|file| json(&file.filename) + json(&file.mime_type) + AROUND);
+    json(&message.text) + message.author.as_deref().map_or(0, json) + AROUND + files.sum::<usize>()
+}
+
+/// The files whose bytes are given: as many as fit, the oldest first.
+pub fn given_files(said: &[Said]) -> Vec<crate::base::ids::AttachmentId> {
+    let room = ALL_BYTES.saturating_sub(said.iter().map(texts).sum());
+    // Base64 takes four bytes for three.
+    let mut room = (room / 4 * 3).min(FILE_BYTES);
+    let files = said.iter().flat_map(|message| &message.files);
+    let given = files.filter(|file| {
+        let fits = file.bytes <= room;
+        room -= if fits { file.bytes } else { 0 };
+        fits
+    });
+    given.map(|file| file.id).collect()
+}
+
+/// The parts of the messages, oldest first.
+pub fn parts(said: Vec<Said>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for message in said {
+        if !message.text.is_empty() {
+            parts.push(Part::Text { author: message.author, text: message.text });
+        }
+        parts.extend(message.files.into_iter().map(|file| Part::File {
+            filename: file.filename,
+            mime_type: file.mime_type,
+            size_bytes: i64::try_from(file.bytes).unwrap_or(i64::MAX),
+            base64: file.content.map(|content| STANDARD.encode(content)),
+        }));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{base::ids::AttachmentId, slices::conversations::SaidFile};
+
+    fn said(text: &str, files: &[usize]) -> Said {
+        let file = |(n, bytes): (usize, &usize)| SaidFile {
+            id: AttachmentId(i64::try_from(n).unwrap() + 1),
+            filename: "a.txt".to_owned(),
+            mime_type: "text/plain".to_owned(),
+            bytes: *bytes,
+            content: Some(vec![0; *bytes]),
+        };
+        let files = files.iter().enumerate().map(file).collect();
+        Said {
+            message: crate::base::ids::MessageId(1),
+            seq: 1,
+            author: Some("Ann".to_owned()),
+            text: text.to_owned(),
+            files,
+        }
+    }
+
+    #[test]
+    fn a_prompt_fits_into_a_frame_whatever_was_written() {
+        // The longest message, of characters that JSON spells with six bytes.
+        let worst = said(&"\u{1}".repeat(65_536), &[FILE_BYTES; 20]);
+        for count in [1, 3, 50] {
+            let all = vec![worst.clone(); count];
+            let fitting = fitting(&all);
+            assert!((1..=count).contains(&fitting));
+            let mut taken = all[..fitting].to_vec();
+            let given = given_files(&taken);
+            for file in taken.iter_mut().flat_map(|message| &mut message.files) {
+                if !given.contains(&file.id) {
+                    file.content = None;
+                }
+            }
+            let bytes = serde_json::to_string(&parts(taken)).unwrap().len();
+            assert!(bytes < LARGEST_FRAME - 1024, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn short_messages_are_taken_together_and_small_files_are_given() {
+        let all = vec![said("one", &[1000, FILE_BYTES]), said("two", &[])];
+        assert_eq!(fitting(&all), 2);
+        assert_eq!(given_files(&all), [AttachmentId(1)], "together they are too large");
+        let parts = parts(all);
+        assert!(
+            matches!(&parts[0], Part::Text { author: Some(author), text } if author == "Ann" && text == "one")
+        );
+        assert!(matches!(&parts[1], Part::File { size_bytes: 1000, base64: Some(_), .. }));
+        assert_eq!(parts.len(), 4);
+    }
+
+    #[test]
+    fn nothing_said_is_nothing_told() {
+        assert_eq!(fitting(&[]), 0);
+        assert!(parts(Vec::new()).is_empty());
+    }
+}

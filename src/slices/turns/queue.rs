@@ -1,0 +1,274 @@
+//! Making, sending and cancelling turns.
+
+use muster_protocol::Command;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
+    sea_query::Expr,
+};
+use serde_json::json;
+
+use super::{announce, entity::turns, is_open, state::is_final};
+use crate::{
+    base::{
+        enums::{AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnState},
+        ids::{AgentId, ConversationId, TokenId, TurnId, UserId},
+        problem::{Problem, Result},
+    },
+    core::{
+        access::{Caller, Scope},
+        audit, outbox,
+        store::Tx,
+    },
+    slices::{
+        agents::{self, Standing},
+        conversations, orgs,
+    },
+};
+
+/// What caused a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The kind.
+    pub kind: TurnCause,
+    /// The person.
+    pub user: Option<UserId>,
+    /// The service token.
+    pub token: Option<TokenId>,
+}
+
+impl Cause {
+    /// The transaction's caller.
+    #[must_use]
+    pub fn caller(tx: &Tx) -> Self {
+        let request = &tx.scope.request;
+        let kind = match (&request.caller, request.via) {
+            (Caller::Person(_), DecidedVia::Graphql) => TurnCause::Panel,
+            (Caller::Person(_) | Caller::Token(_), _) => TurnCause::Api,
+            (Caller::System | Caller::Anonymous, _) => TurnCause::System,
+        };
+        Self { kind, user: request.caller.user(), token: request.caller.token() }
+    }
+
+    /// A person's decision, made earlier.
+    #[must_use]
+    pub fn decision(user: Option<UserId>, token: Option<TokenId>) -> Self {
+        let kind = match (user, token) {
+            (Some(_), _) => TurnCause::Panel,
+            (None, Some(_)) => TurnCause::Api,
+            (None, None) => TurnCause::System,
+        };
+        Self { kind, user, token }
+    }
+}
+
+/// The turn that the conversation's next message to the agent belongs to: the one that waits, or a new one. The caller
+/// holds the agent.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn queued(tx: &Tx, agent: AgentId, conversation: ConversationId, cause: Cause) -> Result<TurnId> {
+    let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
+    let waiting = waiting.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?;
+    if let Some(turn) = waiting {
+        return Ok(turn.id);
+    }
+    let turn = turns::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        conversation_id: Set(conversation),
+        agent_id: Set(agent),
+        cause: Set(cause.kind),
+        caused_by_user_id: Set(cause.user),
+        caused_by_token_id: Set(cause.token),
+        state: Set(TurnState::Queued),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    };
+    let id = turn.insert(tx.connection()).await?.id;
+    announce(tx, ChangeOp::Created, conversation, id);
+    Ok(id)
+}
+
+/// Records that the turn has a message with this seq.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn reaches(tx: &Tx, turn: TurnId, seq: i64) -> Result<()> {
+    let first = Expr::cust(format!("CASE WHEN first_seq < {seq} THEN first_seq ELSE {seq} END"));
+    let last = Expr::cust(format!("CASE WHEN last_seq > {seq} THEN last_seq ELSE {seq} END"));
+    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
+    let changed = changed.col_expr(turns::Column::FirstSeq, first).col_expr(turns::Column::LastSeq, last);
+    changed.exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// Turns that wait and that the agent's present launch was not told of, in conversations without an open turn.
+fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
+    let unsent = Condition::any()
+        .add(turns::Column::Generation.is_null())
+        .add(turns::Column::Generation.lt(agent.generation));
+    tx.scope
+        .find::<turns::Entity>()
+        .filter(turns::Column::AgentId.eq(agent.id))
+        .filter(turns::Column::EndedAt.is_null())
+        .filter(Expr::cust("state = 'QUEUED'"))
+        .filter(unsent)
+        .filter(Expr::cust(
+            "NOT EXISTS (SELECT 1 FROM turns o WHERE o.organization_id = turns.organization_id \
+             AND o.conversation_id = turns.conversation_id \
+             AND o.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'))",
+        ))
+        .order_by_asc(turns::Column::Id)
+}
+
+/// Sends the turn that waits in this conversation, if the agent can take it now.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Result<()> {
+    if takes_turns(agent) {
+        let due = due(tx, agent).filter(turns::Column::ConversationId.eq(conversation));
+        dispatch(tx, agent, due.all(tx.connection()).await?).await?;
+    }
+    Ok(())
+}
+
+/// Sends all turns that the agent can take now: it has started, or resumes.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send_due(tx: &Tx, agent: &Standing) -> Result<()> {
+    if takes_turns(agent) {
+        let due = due(tx, agent).all(tx.connection()).await?;
+        dispatch(tx, agent, due).await?;
+    }
+    Ok(())
+}
+
+/// Sends at most `most` of the organization's turns that their agents can take, and returns how many were sent. For letting an
+/// organization go that was stopped.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
+    let mut sent = 0;
+    if orgs::is_stopped(tx).await? {
+        return Ok(0);
+    }
+    for agent in agents::with_status(tx, AgentStatus::Running).await? {
+        if sent == most {
+            break;
+        }
+        if let Some(agent) = agents::standing(tx, agent).await?
+            && takes_turns(&agent)
+        {
+            let due = due(tx, &agent).limit(most - sent).all(tx.connection()).await?;
+            sent += due.len() as u64;
+            dispatch(tx, &agent, due).await?;
+        }
+    }
+    Ok(sent)
+}
+
+/// Cancels all turns that the organization's agents have, and returns how many. What waits goes on waiting.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn cancel_all(tx: &Tx) -> Result<u64> {
+    let open = || {
+        let open = tx.scope.find::<turns::Entity>().filter(turns::Column::CancelRequestedAt.is_null());
+        open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"))
+    };
+    let mut cancelled = 0;
+    let agents = open().select_only().column(turns::Column::AgentId).distinct();
+    let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
+    for agent in agents.all(tx.connection()).await? {
+        let Some(agent) = agents::standing(tx, agent).await? else { continue };
+        for turn in open().filter(turns::Column::AgentId.eq(agent.id)).all(tx.connection()).await? {
+            request_cancel(tx, &agent, &turn).await?;
+            cancelled += 1;
+        }
+    }
+    Ok(cancelled)
+}
+
+/// Whether the agent takes turns at the moment.
+const fn takes_turns(agent: &Standing) -> bool {
+    matches!(agent.status, AgentStatus::Running)
+}
+
+async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<()> {
+    // Most messages find their agent idle, so this is asked only when there is something to send.
+    if due.is_empty() || orgs::is_stopped(tx).await? {
+        return Ok(());
+    }
+    for turn in due {
+        let sent = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+        let sent = sent.col_expr(turns::Column::Generation, Expr::value(agent.generation));
+        let sent = sent.col_expr(turns::Column::AgentRevision, Expr::value(agent.revision));
+        let sent = sent.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+        sent.exec(tx.connection()).await?;
+        outbox::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
+        announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    }
+    Ok(())
+}
+
+/// Makes a turn that its host could not carry out wait again. It is sent when the agent starts or resumes, or with the
+/// next message.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn resent(tx: &Tx, agent: &Standing, turn: TurnId) -> Result<()> {
+    let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
+    let back = back.filter(turns::Column::AgentId.eq(agent.id)).filter(Expr::cust("state = 'QUEUED'"));
+    back.col_expr(turns::Column::Generation, Expr::value(None::<i64>)).exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// Cancels a turn: one that waits at once; one that its host has, as soon as the host has done it. A turn that has ended
+/// stays as it is.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
+    let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
+    let Some(agent) = agents::standing(&tx, found.agent_id).await? else { return Ok(()) };
+    // It may have changed while the agent was held by somebody else.
+    let turn = super::load(&tx, found.agent_id, id).await?;
+    if is_final(turn.state) || turn.cancel_requested_at.is_some() {
+        return Ok(());
+    }
+    if is_open(turn.state) {
+        request_cancel(&tx, &agent, &turn).await?;
+    } else {
+        let cancelled = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(id));
+        let cancelled = cancelled
+            .col_expr(turns::Column::State, Expr::value(TurnState::Cancelled.as_str()))
+            .col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now))
+            .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
+            .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+        cancelled.exec(tx.connection()).await?;
+        conversations::settle(&tx, turn.conversation_id, id, MessageStatus::Cancelled).await?;
+        announce(&tx, ChangeOp::Updated, turn.conversation_id, id);
+    }
+    let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
+    audit::record(
+        &tx,
+        audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Turn, id: id.0, changes },
+    );
+    tx.commit().await
+}
+
+/// Asks the turn's host to end it.
+async fn request_cancel(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+    let asked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let asked = asked.col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now));
+    asked.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    outbox::enqueue(tx, agent.host(), &Command::Cancel { turn_id: turn.id.0 });
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! What hosts report about turns. Reports of a launch that is not the agent's present one are ignored: what became of its
+//! turns was decided when it ended.
+
+use muster_protocol::event::{TurnEnd, TurnOutcome, Usage};
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+
+use super::{announce, entity::turns, happen, load, state::Happening};
+use crate::{
+    base::{
+        enums::{ChangeOp, MessageStatus, TurnState},
+        ids::{ConversationId, TurnId},
+        problem::Result,
+    },
+    core::store::Tx,
+    slices::{
+        agents::{
+            self,
+            reports::{Reporter, bounded, current},
+        },
+        approvals, conversations,
+    },
+};
+
+/// The longest name of a session or a model, in bytes.
+const NAME_BYTES: usize = 500;
+/// The longest error, in bytes.
+const ERROR_BYTES: usize = 8 * 1024;
+
+/// A conversation has a session now, to be resumed with its next turn.
+///
+/// # Errors
+/// `NOT_FOUND`: the conversation isn't the agent's.
+pub async fn session(
+    tx: &mut Tx,
+    from: &Reporter,
+    conversation: ConversationId,
+    session: String,
+) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    conversations::require_of(tx, conversation, agent.id).await?;
+    conversations::remember_session(tx, conversation, Some(bounded(&session, NAME_BYTES))).await
+}
+
+/// The agent has a turn: its messages are delivered. The host reports this before it prompts the agent, so that a turn
+/// which was never reported can be given to the next launch.
+///
+/// # Errors
+/// `NOT_FOUND`: the turn isn't the agent's.
+pub async fn turn_started(tx: &mut Tx, from: &Reporter, turn: TurnId) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let turn = load(tx, agent.id, turn).await?;
+    if turn.started_at.is_some() || Happening::Started.apply(turn.state).is_err() {
+        return Ok(());
+    }
+    happen(tx, &turn, Happening::Started).await?;
+    let started = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let started = started.col_expr(turns::Column::StartedAt, Expr::value(from.time(tx, turn.created_at)));
+    let started = started.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+    started.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Delivered).await?;
+    approvals::told_in_turn(tx, turn.id).await
+}
+
+/// A turn has ended: what it cost is added up, and the next one of its conversation is sent.
+///
+/// # Errors
+/// `NOT_FOUND`: the turn isn't the agent's.
+pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let turn = load(tx, agent.id, TurnId(end.turn_id)).await?;
+    let happening = match end.outcome {
+        TurnOutcome::Done => Happening::Done,
+        TurnOutcome::Failed => Happening::Failed,
+        TurnOutcome::Cancelled => Happening::Cancelled,
+    };
+    let Ok(state) = happening.apply(turn.state) else { return Ok(()) };
+    let usage = spent(end.usage);
+    let model = end.model.as_deref().map(|model| bounded(model, NAME_BYTES));
+    let context = end.context_tokens.map(|tokens| tokens.max(0));
+    write(tx, from, &turn, state, (&end, &usage, model.clone())).await?;
+    if turn.started_at.is_none() {
+        let status = match state {
+            TurnState::Cancelled => MessageStatus::Cancelled,
+            TurnState::Failed => MessageStatus::Failed,
+            _ => MessageStatus::Delivered,
+        };
+        conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
+    }
+    conversations::measured(tx, turn.conversation_id, model, context).await?;
+    if context.is_some() && agents::session::is_full(agents::session_limit(tx, agent.id).await?, context) {
+        conversations::remember_session(tx, turn.conversation_id, None).await?;
+    }
+    agents::spent(tx, &agent, total(&usage), usage.cost_micro.unwrap_or(0)).await?;
+    if state == TurnState::Done && agent.auth_failed {
+        agents::authorized(tx, &agent).await?;
+    }
+    super::send(tx, &agent, turn.conversation_id).await
+}
+
+async fn write(
+    tx: &Tx,
+    from: &Reporter,
+    turn: &turns::Model,
+    state: TurnState,
+    (end, usage, model): (&TurnEnd, &Usage, Option<String>),
+) -> Result<()> {
+    use turns::Column;
+    let error = end.error.as_deref().filter(|_| state != TurnState::Done);
+    let error = error.map(|error| bounded(error, ERROR_BYTES));
+    let ended = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
+    let ended = ended
+        .col_expr(Column::State, Expr::value(state.as_str()))
+        .col_expr(Column::Error, Expr::value(error))
+        .col_expr(Column::Model, Expr::value(model))
+        .col_expr(Column::InputTokens, Expr::value(usage.input))
+        .col_expr(Column::OutputTokens, Expr::value(usage.output))
+        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
+        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
+        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
+        .col_expr(Column::EndedAt, Expr::value(from.time(tx, turn.started_at.unwrap_or(turn.created_at))))
+        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
+    ended.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}
+
+/// The most tokens, or millionths, of one turn: far more than one can cost, and far from overflowing a sum.
+const MOST: i64 = 1 << 50;
+
+/// What a host says was spent, within reason.
+fn spent(usage: Usage) -> Usage {
+    let sane = |number: Option<i64>| number.map(|number| number.clamp(0, MOST));
+    Usage {
+        input: sane(usage.input),
+        output: sane(usage.output),
+        cache_read: sane(usage.cache_read),
+        cache_write: sane(usage.cache_write),
+        cost_micro: sane(usage.cost_micro),
+    }
+}
+
+fn total(usage: &Usage) -> i64 {
+    [usage.input, usage.output, usage.cache_read, usage.cache_write].into_iter().flatten().sum()
+}
+
+/// The agent asks a person in this turn, and waits.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn asked(tx: &Tx, turn: TurnId) -> Result<()> {
+    move_on(tx, turn, Happening::Asked).await
+}
+
+/// The agent waits for nobody any more in this turn.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn answered(tx: &Tx, turn: TurnId) -> Result<()> {
+    move_on(tx, turn, Happening::Answered).await
+}
+
+async fn move_on(tx: &Tx, turn: TurnId, happening: Happening) -> Result<()> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
+    if let Some(turn) = found.one(tx.connection()).await? {
+        happen(tx, &turn, happening).await?;
+    }
+    Ok(())
+}

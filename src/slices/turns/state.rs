@@ -1,0 +1,110 @@
+//! A turn's lifecycle as a pure table: what may happen in which state, and what follows.
+//!
+//! QUEUED → RUNNING, when its host is told what to say ⇄ WAITING_APPROVAL, WAITING_LIMIT → DONE, FAILED or CANCELLED, as the
+//! host reports, or INTERRUPTED, when the agent's launch ends first. The last four are final.
+
+use crate::base::enums::TurnState;
+
+/// What can happen to a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// Its host is told what to say.
+    Given,
+    /// The agent has it.
+    Started,
+    /// The agent asks a person.
+    Asked,
+    /// The agent waits for no person any more.
+    Answered,
+    /// The host reports that the agent has finished.
+    Done,
+    /// The host reports that it could not be finished.
+    Failed,
+    /// The host reports that it was cancelled, or a person cancels it before the host has it.
+    Cancelled,
+    /// The agent's launch has ended.
+    Lost,
+    /// The agent's launch has ended before the agent got it.
+    GivenBack,
+}
+
+/// Something that the current state doesn't allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a turn that is {from} does not allow {happening:?}")]
+pub struct Refused {
+    /// The current state.
+    pub from: TurnState,
+    /// What would have happened.
+    pub happening: Happening,
+}
+
+/// Whether nothing can happen to such a turn any more.
+pub const fn is_final(state: TurnState) -> bool {
+    use TurnState::{Cancelled, Done, Failed, Interrupted};
+    matches!(state, Done | Failed | Cancelled | Interrupted)
+}
+
+impl Happening {
+    /// Everything that can happen.
+    #[cfg(test)]
+    const ALL: [Self; 9] = [
+        Self::Given,
+        Self::Started,
+        Self::Asked,
+        Self::Answered,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Lost,
+        Self::GivenBack,
+    ];
+
+    /// The state that follows.
+    ///
+    /// # Errors
+    /// The current state doesn't allow it.
+    pub fn apply(self, from: TurnState) -> Result<TurnState, Refused> {
+        use TurnState::{
+            Cancelled, Done, Failed, Interrupted, Queued, Running, WaitingApproval, WaitingLimit,
+        };
+        let refused = Err(Refused { from, happening: self });
+        match (self, from) {
+            (_, from) if is_final(from) => refused,
+            (Self::Given | Self::Started, Queued) => Ok(Running),
+            // A host that was restarted asks again, and says again.
+            (Self::Given | Self::Started, from) => Ok(from),
+            (Self::Asked, Running | WaitingApproval) => Ok(WaitingApproval),
+            (Self::Answered, WaitingApproval) => Ok(Running),
+            (Self::Asked | Self::Answered, _) => refused,
+            (Self::Done, _) => Ok(Done),
+            (Self::Failed, _) => Ok(Failed),
+            (Self::Cancelled, _) => Ok(Cancelled),
+            // What no agent has seen waits for the next launch.
+            (Self::Lost | Self::GivenBack, Queued) => Ok(Queued),
+            (Self::Lost, Running | WaitingApproval | WaitingLimit) => Ok(Interrupted),
+            (Self::GivenBack, Running) => Ok(Queued),
+            (Self::Lost | Self::GivenBack, _) => refused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table() {
+        let mut table = String::new();
+        for from in TurnState::ALL {
+            for happening in Happening::ALL {
+                let outcome = match happening.apply(*from) {
+                    Ok(to) if to == *from => "stays".to_owned(),
+                    Ok(to) => to.to_string(),
+                    Err(_) => "refused".to_owned(),
+                };
+                table.push_str(&format!("{from} {happening:?}: {outcome}\n"));
+            }
+        }
+        insta::assert_snapshot!(table);
+    }
+}
