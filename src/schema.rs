@@ -57,8 +57,8 @@ pub struct Subscription(
     crate::slices::agents::graphql::AgentSubscription,
     crate::slices::approvals::graphql::ApprovalSubscription,
     crate::slices::conversations::graphql::ConversationSubscription,
-    crate::slices::turns::graphql::TurnSubscription,
     crate::slices::hosts::graphql::DeltaSubscription,
+    crate::slices::turns::graphql::TurnSubscription,
     crate::slices::changes::ChangeSubscription,
 );
 

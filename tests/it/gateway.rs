@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     TestApp,
-    host::{Host, dial, host_token, join, machine},
+    gateway::{Host, dial, host_token, join, machine},
 };
 
 async fn status(app: &TestApp, server: i64) -> String {

@@ -9,7 +9,10 @@ use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::harness::{Host, Line, Socket, TestApp};
+use crate::harness::{
+    Socket, TestApp,
+    gateway::{Host, Line},
+};
 
 /// A server with a running agent, its host, and a connection.
 async fn running(app: &TestApp) -> (i64, i64, Host, Line) {
@@ -134,9 +137,9 @@ async fn a_host_has_few_connections_and_its_bytes_are_in_the_ledger() {
 async fn a_host_that_reads_nothing_is_sent_little_and_closed() {
     let app = TestApp::start_with(|config| config.limits.write_timeout_seconds = 1).await;
     let (agent, generation, _, mut line) = running(&app).await;
-    let long = "x".repeat(900_000);
-    app.execute("UPDATE agents SET name = $1 WHERE id = $2", vec![long.into(), agent.into()]).await;
-    // Each answer is nearly a megabyte, and none is read.
+    let long = "x".repeat(400_000);
+    app.execute("UPDATE agents SET description = $1 WHERE id = $2", vec![long.into(), agent.into()]).await;
+    // Each answer is that large, and none is read.
     for id in 0..200 {
         let ask = ask(id, (agent, generation), json!({ "kind": "LAUNCH" }));
         if line.socket.send(Message::text(ask.to_string())).await.is_err() {

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use muster::slices::hosts::{MOST_UNACKNOWLEDGED, look};
 use serde_json::{Value, json};
 
-use crate::harness::{Host, Line, TestApp};
+use crate::harness::{
+    TestApp,
+    gateway::{Host, Line},
+};
 
 async fn event_seq(app: &TestApp, server: i64) -> i64 {
     app.one("SELECT event_seq FROM servers WHERE id = $1", vec![server.into()]).await
@@ -116,6 +119,25 @@ async fn what_expires_before_it_is_sent_is_dropped_and_numbers_have_no_gaps() {
     assert!(line.is_quiet().await);
     look(&app.core).await.unwrap();
     assert_eq!(command(&mut line).await, (3, "STOP".to_owned()));
+}
+
+#[tokio::test]
+async fn while_an_organization_is_stopped_only_what_ends_something_is_sent() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let mut line = app.host_of(agent).await.connect().await;
+    muster::slices::orgs::stop(&app.scope(), "to look at it").await.unwrap();
+    put(&app, agent, &["TURN", "STOP"], 1_000).await;
+    app.execute(
+        "UPDATE outbox SET payload = '{\"kind\":\"TURN\",\"turn_id\":1}' WHERE kind = 'TURN'",
+        vec![],
+    )
+    .await;
+    look(&app.core).await.unwrap();
+    assert_eq!(command(&mut line).await, (1, "STOP".to_owned()));
+    assert!(line.is_quiet().await);
+    muster::slices::orgs::release(&app.scope(), None).await.unwrap();
+    assert_eq!(command(&mut line).await, (2, "TURN".to_owned()));
 }
 
 #[tokio::test]
@@ -269,10 +291,18 @@ async fn a_thousand_events_a_second_are_durable() {
     const EVENTS: usize = 3_000;
     let app = TestApp::start().await;
     let agent = app.agent().await;
+    let conversation = app.conversation(agent).await;
     let host: Host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
-    let events: Vec<_> = (0..EVENTS).map(|_| line.event((agent, generation), started())).collect();
+    let message = |n: usize| {
+        let content = json!({ "kind": "TEXT", "text": format!("This is message {n} of many.") });
+        json!({
+            "kind": "MESSAGE", "conversation_id": conversation, "turn_id": null, "key": format!("1.{n}"),
+            "content": content,
+        })
+    };
+    let events: Vec<_> = (0..EVENTS).map(|n| line.event((agent, generation), message(n))).collect();
     let began = Instant::now();
     for event in events {
         line.send(event).await;
@@ -280,5 +310,6 @@ async fn a_thousand_events_a_second_are_durable() {
     line.stored(EVENTS as i64).await;
     let took = began.elapsed();
     eprintln!("{EVENTS} events in {took:?}: {:.0} a second", EVENTS as f64 / took.as_secs_f64());
-    assert_eq!(event_seq(&app, host.server).await, EVENTS as i64);
+    let messages: i64 = app.one("SELECT CAST(COUNT(*) AS BIGINT) FROM messages", vec![]).await;
+    assert_eq!((event_seq(&app, host.server).await, messages), (EVENTS as i64, EVENTS as i64));
 }

@@ -42,6 +42,7 @@ mod faults_locks;
 mod folding;
 mod gateway;
 mod gateway_guard;
+mod gateway_replicas;
 mod gateway_work;
 mod graphql_documents;
 mod graphql_http;

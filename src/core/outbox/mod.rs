@@ -94,6 +94,21 @@ pub fn wake_host(tx: &Tx, server: ServerId) {
     wake_host_after(&tx.scope.core, tx.connection(), server);
 }
 
+/// Wakes, after the commit, every host of the organization for which commands wait.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn wake_hosts(tx: &Tx) -> Result<()> {
+    let sql = "SELECT DISTINCT server_id FROM outbox WHERE organization_id = $1 AND server_id IS NOT NULL \
+               AND acknowledged_at IS NULL AND host_seq IS NULL";
+    let backend = tx.scope.core.db.backend();
+    let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.into()]);
+    for row in tx.connection().query_all_raw(statement).await? {
+        wake_host(tx, row.try_get_by(0)?);
+    }
+    Ok(())
+}
+
 fn wake_host_after(core: &Core, tx: &Transaction, server: ServerId) {
     let (hosts, hub) = (core.outbox.hosts.clone(), Arc::clone(&core.events));
     tx.afterwards(move || {

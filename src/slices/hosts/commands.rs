@@ -13,6 +13,7 @@ use crate::{
         time::Timestamp,
     },
     core::store::Tx,
+    slices::orgs::MAY_GO,
 };
 
 /// How many commands may wait for a host to acknowledge them.
@@ -51,21 +52,15 @@ pub async fn next(link: &Link, sent: i64, received: i64) -> Result<Vec<Order>, E
     Ok(waiting)
 }
 
-/// Whether people have stopped the whole organization: then only what ends work goes out.
-#[expect(clippy::unused_async, reason = "it will ask the database")]
-async fn is_stopped(_: &Link) -> Result<bool> {
-    Ok(false)
-}
-
-/// The commands that can be sent, in their order. A new one has the number 0.
+/// The commands that can be sent, in their order. A new one has the number 0. While the organization is stopped, what
+/// was not sent before waits, unless it ends something.
 async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Order>> {
     let core = &link.scope.core;
-    let held = if is_stopped(link).await? { " AND kind IN ('STOP', 'CANCEL')" } else { "" };
     let sql = format!(
-        "SELECT id, host_seq, agent_id, generation, payload, expires_at FROM outbox \
-         WHERE organization_id = $1 AND server_id = $2 AND acknowledged_at IS NULL \
-         AND (host_seq > $3 OR (host_seq IS NULL AND expires_at > $4{held})) \
-         ORDER BY CASE WHEN host_seq IS NULL THEN 1 ELSE 0 END, host_seq, id LIMIT {room}"
+        "SELECT c.id, c.host_seq, c.agent_id, c.generation, c.payload, c.expires_at FROM outbox c \
+         WHERE c.organization_id = $1 AND c.server_id = $2 AND c.acknowledged_at IS NULL \
+         AND (c.host_seq > $3 OR (c.host_seq IS NULL AND c.expires_at > $4 AND {MAY_GO})) \
+         ORDER BY CASE WHEN c.host_seq IS NULL THEN 1 ELSE 0 END, c.host_seq, c.id LIMIT {room}"
     );
     let now = core.clock.now();
     let values = vec![link.scope.org.into(), link.server.into(), sent.into(), now.into()];

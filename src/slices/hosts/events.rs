@@ -1,18 +1,21 @@
 //! Events: what a host reports, stored in the order of their numbers, each once, together with what it changes.
 //!
 //! One transaction takes all that is waiting. It moves `event_seq` on from exactly the event before, in the
-//! connection's epoch, so nothing is applied twice or by an old connection. Reports of an older launch change nothing,
-//! and an event that can't be applied is logged and left out: it must not block its host for ever.
+//! connection's epoch, so nothing is applied twice or by an old connection. Reports of an older launch change nothing
+//! but what is left of that launch, and an event that can't be applied is logged and left out: it must not block its host for ever.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe};
 
 use futures::FutureExt;
 use muster_protocol::Event;
-use sea_orm::{DbBackend, Value};
+use sea_orm::Value;
 
 use super::{Ended, Link, Refusal, apply, rows, write};
 use crate::{
-    base::problem::{Code, Problem, Result},
+    base::{
+        ids::AgentId,
+        problem::{Code, Problem, Result},
+    },
     core::store::Tx,
 };
 
@@ -41,6 +44,7 @@ fn is_passing(problem: &Problem) -> bool {
 async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32, Ended> {
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(0) };
     let mut tx = link.scope.begin().await?;
+    let launches = launches(&tx, link, events).await?;
     let sql = "UPDATE servers SET event_seq = $4 WHERE organization_id = $1 AND id = $2 AND host_epoch = $3 \
                AND event_seq = $5";
     if write(&tx, sql, link.values([last.seq.into(), (first.seq - 1).into()])).await? != 1 {
@@ -48,19 +52,13 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
         link.fence().await?;
         return Err(gap(first.seq - 1).into());
     }
-    let launches = launches(&tx, link, events).await?;
     let mut foreign = 0;
     for event in events {
         match launches.get(&event.agent_id) {
-            Some(launch) if event.generation == *launch => {
-                if one_by_one {
-                    alone(&mut tx, link, event).await?;
-                } else {
-                    tried(&mut tx, link, event).await?;
-                }
-            }
-            Some(launch) if event.generation < *launch => {}
-            _ => foreign += 1,
+            Some(launch) if event.generation > *launch => foreign += 1,
+            None => foreign += 1,
+            Some(_) if one_by_one => alone(&mut tx, link, event).await?,
+            Some(_) => tried(&mut tx, link, event).await?,
         }
     }
     tx.commit().await?;
@@ -73,27 +71,27 @@ pub fn gap(next: i64) -> Refusal {
     Refusal::new(muster_protocol::frame::RefusedCode::Gap, reason).retry(0)
 }
 
-/// The current launch of each agent of the server that the events name. They stay as they are until the transaction
-/// ends.
+/// The current launch of each agent of the server that the events name. The agents are held until the transaction ends.
 async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<HashMap<i64, i64>> {
     let mut ids: Vec<i64> = events.iter().map(|event| event.agent_id).collect();
     ids.sort_unstable();
     ids.dedup();
     let db = &tx.scope.core.db;
-    let lock = if db.backend() == DbBackend::Postgres { " FOR NO KEY UPDATE" } else { "" };
-    let sql = format!(
-        "SELECT id, launch_generation FROM agents WHERE organization_id = $1 AND id {} AND server_id = $3 \
-         ORDER BY id{lock}",
-        db.is_among()
-    );
+    let sql = |columns: &str| {
+        let among = db.is_among();
+        format!("SELECT {columns} FROM agents WHERE organization_id = $1 AND id {among} AND server_id = $3")
+    };
     let values: Vec<Value> = vec![link.scope.org.into(), db.keys(&ids), link.server.into()];
-    let found = rows(tx, &sql, values).await?;
+    let own: Result<Vec<AgentId>> =
+        rows(tx, &sql("id"), values.clone()).await?.iter().map(|row| Ok(row.try_get_by(0)?)).collect();
+    apply::hold(tx, &own?, events).await?;
+    let found = rows(tx, &sql("id, launch_generation"), values).await?;
     found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
 }
 
 /// Applies an event. A panic is a failure like any other.
 async fn tried(tx: &mut Tx, link: &Link, event: &Event) -> Result<()> {
-    let applied = AssertUnwindSafe(apply(tx, link.server, event)).catch_unwind().await;
+    let applied = AssertUnwindSafe(apply::apply(tx, link.server, event)).catch_unwind().await;
     applied.unwrap_or_else(|_| Err(Problem::internal(anyhow::anyhow!("applying an event panicked"))))
 }
 

@@ -12,6 +12,7 @@ use crate::{
         problem::Result,
     },
     core::{Core, access::Scope},
+    slices::orgs::MAY_GO,
 };
 
 /// How often the connections of this process are compared with the database, in case nobody has woken them.
@@ -34,9 +35,9 @@ pub async fn look(core: &Arc<Core>) -> Result<u64> {
     }
     let ids: Vec<i64> = connected.iter().map(|(server, _)| server.0).collect();
     let sql = format!(
-        "SELECT s.id, s.host_epoch, EXISTS (SELECT 1 FROM outbox o WHERE o.organization_id = s.organization_id \
-         AND o.server_id = s.id AND o.acknowledged_at IS NULL AND o.host_seq IS NULL AND o.expires_at > $1) \
-         FROM servers s WHERE s.id {}",
+        "SELECT s.id, s.host_epoch, EXISTS (SELECT 1 FROM outbox c WHERE c.organization_id = s.organization_id \
+         AND c.server_id = s.id AND c.acknowledged_at IS NULL AND c.host_seq IS NULL AND c.expires_at > $1 \
+         AND {MAY_GO}) FROM servers s WHERE s.id {}",
         core.db.is_among()
     );
     for row in core.db.all(sql, vec![core.clock.now().into(), core.db.keys(&ids)]).await? {

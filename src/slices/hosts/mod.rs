@@ -28,7 +28,7 @@ use muster_protocol::{ToHost, frame::RefusedCode};
 use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
 
 pub use self::{
-    apply::{Reporter, apply},
+    apply::apply,
     ask::answer,
     commands::{MOST_UNACKNOWLEDGED, next, received},
     events::{MOST_EVENTS, gap, store},

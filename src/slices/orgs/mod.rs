@@ -21,7 +21,7 @@ pub use self::{
     input::UpdateOrganizationInput,
     limits::{Limit, check_limit, check_stored, lock, store_plans, value as limit},
     operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
-    stop::{MAY_GO, is_stopped, let_go, release, require_going, stop, stopped},
+    stop::{MAY_GO, is_stopped, let_go, release, require_going, stop},
 };
 use crate::{
     base::{
@@ -51,14 +51,6 @@ pub async fn set_avatar(tx: &Tx, version: Option<i64>) -> Result<()> {
     Ok(())
 }
 
-/// The number of tokens in the context at which the organization's agents begin a new session.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn session_limit(tx: &Tx) -> Result<Option<i64>> {
-    Ok(load(tx).await?.session_reset_tokens)
-}
-
 /// What a server's load must exceed to raise an alert. `None`: it never does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlertThresholds {
@@ -81,6 +73,14 @@ pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
         cpu_pct: organization.server_alert_cpu_pct.map(|pct| pct as f64),
         load_factor: organization.server_alert_load_factor,
     })
+}
+
+/// The number of tokens in the context at which the organization's agents begin a new session.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn session_limit(tx: &Tx) -> Result<Option<i64>> {
+    Ok(load(tx).await?.session_reset_tokens)
 }
 
 async fn load(tx: &Tx) -> Result<organizations::Model> {

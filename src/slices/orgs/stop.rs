@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{entity::organizations, load};
 use crate::{
     base::{
-        enums::{ChangeOp, OutboxKind, RecordKind},
+        enums::{ChangeOp, RecordKind},
         ids::OrgId,
         plain,
         problem::{Code, Problem, Result},
@@ -119,9 +119,9 @@ pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     organization.update(tx.connection()).await?;
     let changes = json!({ "stopped_at": since, "stopped_by": stopped_by, "reason": reason });
     record(&tx, "releaseOrganization", changes);
-    tx.commit().await?;
     // Commands have waited for this.
-    outbox::wake(&scope.core, OutboxKind::Turn);
+    outbox::wake_hosts(&tx).await?;
+    tx.commit().await?;
     Ok(true)
 }
 

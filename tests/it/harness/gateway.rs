@@ -144,6 +144,11 @@ impl Line {
         self.socket.send(Message::text(frame.to_string())).await.unwrap();
     }
 
+    /// Sends, unless the service has closed.
+    pub async fn try_send(&mut self, frame: Value) -> Result<(), Error> {
+        self.socket.send(Message::text(frame.to_string())).await
+    }
+
     /// An event about an agent, with the next number.
     pub fn event(&mut self, (agent, generation): (i64, i64), what: Value) -> Value {
         self.seq += 1;
