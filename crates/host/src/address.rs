@@ -64,7 +64,9 @@ mod tests {
         }
         assert!(matches!(read("http://a.example", false), Err(AddressError::Insecure(_))));
         assert!(read("http://a.example", true).is_ok());
-        for wrong in ["a.example", "ftp://a.example", "https://", "https://u@a.example", "https://a.example/?x"] {
+        for wrong in
+            ["a.example", "ftp://a.example", "https://", "https://u@a.example", "https://a.example/?x"]
+        {
             assert!(matches!(read(wrong, true), Err(AddressError::Malformed(_))), "{wrong}");
         }
     }

@@ -180,7 +180,10 @@ async fn join(args: JoinArgs) -> ExitCode {
     let dir = folder.root().display().to_string();
     match join::join(&folder, &args.url, &token, args.insecure_http).await {
         Ok(Outcome::Now(joined)) => {
-            println!("This machine is now {:?} of {}. Run it with `run --dir {dir}`.", joined.server_name, joined.url);
+            println!(
+                "This machine is now {:?} of {}. Run it with `run --dir {dir}`.",
+                joined.server_name, joined.url
+            );
             ExitCode::SUCCESS
         }
         Ok(Outcome::Before(joined)) => {
@@ -245,8 +248,12 @@ fn sandbox(wanted: Isolation) -> Result<bool, String> {
     match (isolation().bubblewrap, wanted) {
         (Bubblewrap::Works(_), _) => Ok(true),
         (_, Isolation::Auto) => Ok(false),
-        (Bubblewrap::Fails { reason, .. }, _) => Err(format!("bubblewrap can't make a sandbox here: {reason}.")),
-        (Bubblewrap::Absent, _) => Err("bubblewrap is not installed. Install it, or choose another --isolation.".to_owned()),
+        (Bubblewrap::Fails { reason, .. }, _) => {
+            Err(format!("bubblewrap can't make a sandbox here: {reason}."))
+        }
+        (Bubblewrap::Absent, _) => {
+            Err("bubblewrap is not installed. Install it, or choose another --isolation.".to_owned())
+        }
     }
 }
 

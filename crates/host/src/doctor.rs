@@ -67,7 +67,9 @@ async fn connection(folder: &Folder) -> Vec<Finding> {
         (Err(error), _) | (_, Err(error)) => return vec![bad(error.to_string())],
         _ => {
             let path = folder.root().display();
-            return vec![bad(format!("{path} has not joined a control plane. Run the line that the server's page shows."))];
+            return vec![bad(format!(
+                "{path} has not joined a control plane. Run the line that the server's page shows."
+            ))];
         }
     };
     let mut found = vec![fine(format!("joined {} as {:?}", joined.url, joined.server_name))];
@@ -108,25 +110,33 @@ async fn clock(base: &url::Url) -> Option<Finding> {
 
 fn sandbox() -> Vec<Finding> {
     let isolation = isolation();
-    let mut found = vec![fine("agents get their own session, a clean environment, limits, and no core dumps")];
+    let mut found =
+        vec![fine("agents get their own session, a clean environment, limits, and no core dumps")];
     if isolation.linux {
         found.push(fine("agents can't gain privileges, and leave no processes behind"));
     } else {
         found.push(note("agents can gain privileges and leave processes behind: only Linux prevents that"));
     }
     found.push(match isolation.bubblewrap {
-        Bubblewrap::Works(path) => fine(format!("bubblewrap works ({}): agents see their home and the system", path.display())),
-        Bubblewrap::Fails { path, reason } => {
-            note(format!("bubblewrap ({}) can't make a sandbox here ({reason}): agents run without one", path.display()))
+        Bubblewrap::Works(path) => {
+            fine(format!("bubblewrap works ({}): agents see their home and the system", path.display()))
         }
-        Bubblewrap::Absent => {
-            note("bubblewrap is not installed: agents run without a sandbox, and can read what this user can read")
-        }
+        Bubblewrap::Fails { path, reason } => note(format!(
+            "bubblewrap ({}) can't make a sandbox here ({reason}): agents run without one",
+            path.display()
+        )),
+        Bubblewrap::Absent => note(
+            "bubblewrap is not installed: agents run without a sandbox, and can read what this user can read",
+        ),
     });
     if isolation.root {
-        found.push(note("this is root: without a sandbox, agents can do everything. Run the host as a user of its own"));
+        found.push(note(
+            "this is root: without a sandbox, agents can do everything. Run the host as a user of its own",
+        ));
     }
-    found.push(note("not bounded for plain processes: memory, processors, network, and what agents write to the disk"));
+    found.push(note(
+        "not bounded for plain processes: memory, processors, network, and what agents write to the disk",
+    ));
     found
 }
 

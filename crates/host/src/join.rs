@@ -73,7 +73,12 @@ pub enum Outcome {
 }
 
 /// Joins, unless the folder has joined.
-pub async fn join(folder: &Folder, url: &str, token: &Secret, insecure_http: bool) -> Result<Outcome, JoinError> {
+pub async fn join(
+    folder: &Folder,
+    url: &str,
+    token: &Secret,
+    insecure_http: bool,
+) -> Result<Outcome, JoinError> {
     folder.create()?;
     let _lock = folder.lock()?;
     if let Some(joined) = folder.joined()? {
@@ -114,10 +119,12 @@ fn new_identity() -> Result<Identity, getrandom::Error> {
 }
 
 async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
-    let unreachable = |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: why(&error) };
+    let unreachable =
+        |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: why(&error) };
     let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
     let client = client.build().map_err(unreachable)?;
-    let response = client.post(url).bearer_auth(token.expose()).json(request).send().await.map_err(unreachable)?;
+    let response =
+        client.post(url).bearer_auth(token.expose()).json(request).send().await.map_err(unreachable)?;
     let status = response.status();
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let is_problem = kind.starts_with("application/problem+json");

@@ -51,7 +51,8 @@ impl Meter {
             Some(busy_now.saturating_sub(busy) as f64 * 100.0 / all as f64)
         });
         self.before = now.or(self.before);
-        let percent = |(total, available): (i64, i64)| (total - available) as f64 * 100.0 / total.max(1) as f64;
+        let percent =
+            |(total, available): (i64, i64)| (total - available) as f64 * 100.0 / total.max(1) as f64;
         Load { cpu_pct, ram_pct: memory().map(percent), load: averages(), uptime_seconds: uptime() }
     }
 }

@@ -97,7 +97,9 @@ impl McpSockets {
         });
         let listener = match bound {
             Ok(listener) => listener,
-            Err(error) => return tracing::error!(socket = %socket.display(), %error, "Muster's MCP server can't listen"),
+            Err(error) => {
+                return tracing::error!(socket = %socket.display(), %error, "Muster's MCP server can't listen");
+            }
         };
         let wait = shared.options.ask_wait;
         let server = Server { conversation_id, home: home.to_owned(), wait, calls: calls.clone() };
@@ -201,7 +203,9 @@ impl ServerHandler for Server {
             "ask_person" => self.ask_person(arguments).await,
             "request_approval" => self.request_approval(arguments).await,
             "send_file" => self.send_file(arguments).await,
-            name => return Err(ErrorData::invalid_params(format!("There is no tool {}.", short(name, 60)), None)),
+            name => {
+                return Err(ErrorData::invalid_params(format!("There is no tool {}.", short(name, 60)), None));
+            }
         };
         Ok(match result {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
@@ -224,7 +228,8 @@ impl Server {
         if asked.options.len() > MOST_OPTIONS {
             return Err(format!("A question may have at most {MOST_OPTIONS} options."));
         }
-        let option = |label: &String| Choice { id: short(label, 200), label: short(label, 500), description: None };
+        let option =
+            |label: &String| Choice { id: short(label, 200), label: short(label, 500), description: None };
         let options: Vec<Choice> = asked.options.iter().map(option).collect();
         let allow_text = asked.allow_text.unwrap_or(true) || options.is_empty();
         let text = short(&asked.question, 4000);
@@ -273,7 +278,9 @@ impl Server {
                 let bytes = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
                 (bytes, file.filename.or(name))
             }
-            (None, Some(content)) if content.len() as u64 <= LARGEST_FILE => (content.into_bytes(), file.filename),
+            (None, Some(content)) if content.len() as u64 <= LARGEST_FILE => {
+                (content.into_bytes(), file.filename)
+            }
             (None, Some(_)) => return Err("The file is larger than 512 KiB.".to_owned()),
             _ => return Err("Give either `path` or `content`.".to_owned()),
         };

@@ -63,7 +63,12 @@ pub async fn run(folder: Folder, programs: Option<PathBuf>, options: Options) ->
     let (asks, asked) = mpsc::channel(ASKS);
     let (deltas, written) = mpsc::channel(DELTAS);
     let shared = Arc::new(Shared::new(folder, journal, programs, options, asks, deltas));
-    let mut agents = Agents { shared: Arc::clone(&shared), inboxes: BTreeMap::new(), resting: BTreeMap::new(), tasks: JoinSet::new() };
+    let mut agents = Agents {
+        shared: Arc::clone(&shared),
+        inboxes: BTreeMap::new(),
+        resting: BTreeMap::new(),
+        tasks: JoinSet::new(),
+    };
     for (agent_id, bytes) in &contents.agents {
         let record: Record = serde_json::from_slice(bytes).map_err(StoreError::from)?;
         if record.phase == Phase::Ended {
@@ -135,9 +140,14 @@ impl Agents {
             }
             Wish::Wanted(wanted) => {
                 for Running { agent_id, generation } in self.shared.running() {
-                    let is_wanted = wanted.iter().any(|want| want.agent_id == agent_id && want.generation <= generation);
+                    let is_wanted =
+                        wanted.iter().any(|want| want.agent_id == agent_id && want.generation <= generation);
                     if !is_wanted && let Some(inbox) = self.inboxes.get(&agent_id) {
-                        tracing::info!(agent = agent_id, generation, "the control plane doesn't want this agent here");
+                        tracing::info!(
+                            agent = agent_id,
+                            generation,
+                            "the control plane doesn't want this agent here"
+                        );
                         let _ = inbox.send(Message::NotWanted);
                     }
                 }

@@ -4,10 +4,23 @@
 use std::path::Path;
 
 /// The unit for this program and folder.
-pub fn unit(program: &str, user: Option<&str>, dir: &Path, programs: Option<&Path>, writable: bool) -> String {
-    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$"));
+pub fn unit(
+    program: &str,
+    user: Option<&str>,
+    dir: &Path,
+    programs: Option<&Path>,
+    writable: bool,
+) -> String {
+    let quoted = |text: &str| {
+        format!(
+            "\"{}\"",
+            text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$")
+        )
+    };
     let dir = dir.display().to_string();
-    let list = programs.map(|path| format!(" --programs {}", quoted(&path.display().to_string()))).unwrap_or_default();
+    let list = programs
+        .map(|path| format!(" --programs {}", quoted(&path.display().to_string())))
+        .unwrap_or_default();
     let user = user.map(|user| format!("User={user}\n")).unwrap_or_default();
     let home = if writable { "read-only" } else { "yes" };
     format!(

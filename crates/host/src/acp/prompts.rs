@@ -7,7 +7,11 @@ use muster_protocol::plan::Part;
 
 /// The parts of a prompt. Files are kept in the agent's home and linked to, which every agent understands; pictures are
 /// also shown to agents that take them. If several people speak, each text begins with its author's name.
-pub fn blocks(parts: &[Part], takes_images: bool, keep: impl Fn(&Part) -> Option<PathBuf>) -> Vec<ContentBlock> {
+pub fn blocks(
+    parts: &[Part],
+    takes_images: bool,
+    keep: impl Fn(&Part) -> Option<PathBuf>,
+) -> Vec<ContentBlock> {
     let authors = parts.iter().filter_map(|part| match part {
         Part::Text { author, .. } => author.as_deref(),
         Part::File { .. } => None,
@@ -16,19 +20,27 @@ pub fn blocks(parts: &[Part], takes_images: bool, keep: impl Fn(&Part) -> Option
     let mut blocks = Vec::new();
     for part in parts {
         match part {
-            Part::Text { author: Some(author), text } if is_several => blocks.push(said(format!("{author}: {text}"))),
+            Part::Text { author: Some(author), text } if is_several => {
+                blocks.push(said(format!("{author}: {text}")))
+            }
             Part::Text { text, .. } => blocks.push(said(text.clone())),
             Part::File { filename, mime_type, size_bytes, base64 } => {
                 let Some(path) = keep(part) else {
-                    let text = format!("[The file {filename} ({mime_type}, {size_bytes} bytes) is not available here.]");
+                    let text = format!(
+                        "[The file {filename} ({mime_type}, {size_bytes} bytes) is not available here.]"
+                    );
                     blocks.push(said(text));
                     continue;
                 };
-                if let Some(data) = base64.as_ref().filter(|_| takes_images && mime_type.starts_with("image/")) {
+                if let Some(data) =
+                    base64.as_ref().filter(|_| takes_images && mime_type.starts_with("image/"))
+                {
                     blocks.push(ContentBlock::Image(ImageContent::new(data.clone(), mime_type.clone())));
                 }
-                let uri = url::Url::from_file_path(&path).map_or_else(|()| path.display().to_string(), String::from);
-                let link = ResourceLink::new(filename.clone(), uri).mime_type(mime_type.clone()).size(*size_bytes);
+                let uri = url::Url::from_file_path(&path)
+                    .map_or_else(|()| path.display().to_string(), String::from);
+                let link =
+                    ResourceLink::new(filename.clone(), uri).mime_type(mime_type.clone()).size(*size_bytes);
                 blocks.push(ContentBlock::ResourceLink(link));
             }
         }
@@ -63,9 +75,14 @@ mod tests {
             size_bytes: 3,
             base64: base64.map(str::to_owned),
         };
-        let kept = |part: &Part| matches!(part, Part::File { base64: Some(_), .. }).then(|| PathBuf::from("/home/a b.png"));
+        let kept = |part: &Part| {
+            matches!(part, Part::File { base64: Some(_), .. }).then(|| PathBuf::from("/home/a b.png"))
+        };
         let shown = serde_json::to_value(blocks(&[file(Some("AAAA"))], true, kept)).unwrap();
-        assert_eq!((&shown[0]["type"], &shown[1]["uri"]), (&"image".into(), &"file:///home/a%20b.png".into()));
+        assert_eq!(
+            (&shown[0]["type"], &shown[1]["uri"]),
+            (&"image".into(), &"file:///home/a%20b.png".into())
+        );
         let named = serde_json::to_value(blocks(&[file(None)], true, kept)).unwrap();
         assert!(named[0]["text"].as_str().unwrap().contains("not available"));
     }

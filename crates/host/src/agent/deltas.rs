@@ -104,7 +104,11 @@ mod tests {
         deltas.push(1, piece(5, " there"));
         deltas.push(1, piece(20, "!"));
         deltas.flush();
-        let texts: Vec<(i64, String)> = [sent.recv().await, sent.recv().await].into_iter().flatten().map(|delta| (delta.offset, delta.text)).collect();
+        let texts: Vec<(i64, String)> = [sent.recv().await, sent.recv().await]
+            .into_iter()
+            .flatten()
+            .map(|delta| (delta.offset, delta.text))
+            .collect();
         assert_eq!(texts, [(0, "Hello there".to_owned()), (20, "!".to_owned())]);
         assert!(deltas.due().is_none());
     }

@@ -131,7 +131,10 @@ mod tests {
         assert!(text.contains(r#"description: "When \"this\":\nthat""#), "{text}");
         assert!(home.path().join("skills/_two/SKILL.md").is_file());
         write_skills(home.path(), &[skill("three")]).unwrap();
-        let left: Vec<_> = fs::read_dir(home.path().join("skills")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let left: Vec<_> = fs::read_dir(home.path().join("skills"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(left, ["three"]);
     }
 

@@ -1,13 +1,6 @@
 //! Starts an agent: its folder, its environment, its limits, its shim.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fs, io,
-    path::Path,
-    process::Stdio,
-    time::Duration,
-};
+use std::{collections::BTreeMap, ffi::OsString, fs, io, path::Path, process::Stdio, time::Duration};
 
 use muster_protocol::{event::EndReason, plan::LaunchPlan};
 use muster_shim::{
@@ -30,7 +23,18 @@ const NOFILE: u64 = 8192;
 /// Variables of the host's environment that every agent gets.
 const PASSED: &[&str] = &["LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 /// Variables that a credential may not set: they would change the shim or the loader, outside of any sandbox.
-const RESERVED: &[&str] = &["PATH", "HOME", "IFS", "ENV", "BASH_ENV", "TMPDIR", "LOCPATH", "NLSPATH", "GCONV_PATH", "GLIBC_TUNABLES"];
+const RESERVED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "TMPDIR",
+    "LOCPATH",
+    "NLSPATH",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+];
 
 /// Why an agent could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -66,13 +70,17 @@ impl LaunchError {
 pub async fn launch(shared: &Shared, id: i64, generation: i64, plan: &LaunchPlan) -> Result<(), LaunchError> {
     let program = shared.programs.of_image(&plan.image)?;
     let (dir, home_dir) = (shared.folder.launch(id, generation), shared.folder.home(id));
-    clear(&shared.folder.agent(id), generation).map_err(|source| at("The agent's folder can't be cleared", source))?;
+    clear(&shared.folder.agent(id), generation)
+        .map_err(|source| at("The agent's folder can't be cleared", source))?;
     for path in [&home_dir, &dir] {
-        create_private(path).map_err(|error| at("The agent's folder can't be made", io::Error::other(error)))?;
+        create_private(path)
+            .map_err(|error| at("The agent's folder can't be made", io::Error::other(error)))?;
     }
     // The shim makes the folder again if it is gone; sockets of MCP have one of their own, which a sandbox can show.
-    create_private(&dir.join("mcp")).map_err(|error| at("The agent's folder can't be made", io::Error::other(error)))?;
-    home::write_skills(&home_dir, &plan.skills).map_err(|source| at("The skills can't be written", source))?;
+    create_private(&dir.join("mcp"))
+        .map_err(|error| at("The agent's folder can't be made", io::Error::other(error)))?;
+    home::write_skills(&home_dir, &plan.skills)
+        .map_err(|source| at("The skills can't be written", source))?;
     start(shared, &program, &dir, &home_dir, generation, plan).await
 }
 
@@ -95,7 +103,8 @@ async fn start(
     if options.sandbox {
         let mut readable = vec![dir.join("mcp")];
         readable.extend(program.readable.iter().cloned());
-        readable.extend([&program.command, &shim.command].into_iter().filter(|path| path.is_absolute()).cloned());
+        readable
+            .extend([&program.command, &shim.command].into_iter().filter(|path| path.is_absolute()).cloned());
         launch.step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable });
     }
     let mut command = tokio::process::Command::new(&shim.command);
@@ -125,7 +134,8 @@ fn environment(program: &Program, home: &Path, plan: &LaunchPlan) -> BTreeMap<Os
     }
     if let Some(access) = &plan.model_access {
         all.insert("MUSTER_AGENT_PROVIDER".into(), access.provider.clone().into());
-        let prefix: String = access.provider.to_uppercase().chars().filter(char::is_ascii_alphanumeric).collect();
+        let prefix: String =
+            access.provider.to_uppercase().chars().filter(char::is_ascii_alphanumeric).collect();
         all.insert(format!("{prefix}_API_KEY").into(), access.key.expose().into());
         all.extend(access.base_url.as_ref().map(|url| (format!("{prefix}_BASE_URL").into(), url.into())));
     }
@@ -196,7 +206,16 @@ mod tests {
         let program = Program { set, ..Program::default() };
         let environment = environment(&program, Path::new("/home"), &plan);
         let names: Vec<&str> = environment.keys().filter_map(|name| name.to_str()).collect();
-        let expected = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "HOME", "MODE", "MUSTER_AGENT_MODEL", "MUSTER_AGENT_PROVIDER", "PATH", "TOKEN"];
+        let expected = [
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "HOME",
+            "MODE",
+            "MUSTER_AGENT_MODEL",
+            "MUSTER_AGENT_PROVIDER",
+            "PATH",
+            "TOKEN",
+        ];
         let names: Vec<&str> = names.into_iter().filter(|name| !PASSED.contains(name)).collect();
         assert_eq!(names, expected);
         assert_eq!(environment["HOME".as_ref() as &std::ffi::OsStr], "/home");

@@ -8,7 +8,10 @@ use muster_shim::{
 };
 use tokio::time::{Duration, Instant, sleep};
 
-use super::{Agent, Phase, Why, shim::{Connection, Frame}};
+use super::{
+    Agent, Phase, Why,
+    shim::{Connection, Frame},
+};
 use crate::{
     acp::{Text, render_session},
     journal::{Closed, Journal},

@@ -135,7 +135,12 @@ impl Agent {
         }
     }
 
-    pub(super) async fn told(&mut self, generation: i64, why: Why, given: Option<Given>) -> Result<(), Closed> {
+    pub(super) async fn told(
+        &mut self,
+        generation: i64,
+        why: Why,
+        given: Option<Given>,
+    ) -> Result<(), Closed> {
         let Some(given) = given else { return Ok(()) };
         if generation != self.record.generation || self.record.phase == Phase::Ended {
             let is_older = generation != self.record.generation;
@@ -162,7 +167,8 @@ impl Agent {
             (Why::Turn(order, turn_id), Given::Turn(plan)) => self.turn(&order, turn_id, plan),
             (Why::Answer(order, approval_id), Given::Answer(answer)) => {
                 self.done.push(order.seq);
-                let decided = self.record.machine.decide(&answer.request, &answer.decision, Some(approval_id));
+                let decided =
+                    self.record.machine.decide(&answer.request, &answer.decision, Some(approval_id));
                 let is_delivered = match decided {
                     // DELIVERED follows when the agent has the line.
                     Answered::Said => return Ok(()),
@@ -181,7 +187,9 @@ impl Agent {
                 }
                 self.refuse(&order, RefusedReason::Forbidden);
             }
-            (Why::Launch | Why::Plan, _) => tracing::warn!(agent = self.id, "the control plane gives no plan"),
+            (Why::Launch | Why::Plan, _) => {
+                tracing::warn!(agent = self.id, "the control plane gives no plan")
+            }
         }
         Ok(())
     }

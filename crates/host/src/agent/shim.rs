@@ -59,8 +59,9 @@ impl Connection {
     /// Connects to the shim of a launch, and asks for the lines from `from` on.
     pub async fn open(dir: &Path, from: u64, longest: usize) -> io::Result<Self> {
         let connected = tokio::time::timeout(PATIENCE, connect(dir, from));
-        let (mut reader, writer, greeting) =
-            connected.await.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the shim doesn't answer"))??;
+        let (mut reader, writer, greeting) = connected
+            .await
+            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the shim doesn't answer"))??;
         let (to_task, frames) = mpsc::channel(FRAMES);
         let (out, mut to_shim) = mpsc::unbounded_channel::<(FromClient, Vec<u8>)>();
         let mut tasks = JoinSet::new();

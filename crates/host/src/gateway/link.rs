@@ -53,7 +53,8 @@ impl Link {
     pub async fn open(url: &str, token: &Secret) -> Result<Self, LinkError> {
         let unreachable = |error: &dyn Error| LinkError::Unreachable(why(error));
         let mut request = url.into_client_request().map_err(|error| unreachable(&error))?;
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|error| unreachable(&error))?;
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
+            .map_err(|error| unreachable(&error))?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(http::header::AUTHORIZATION, bearer);
         let limits = WebSocketConfig::default()
@@ -93,10 +94,14 @@ impl Link {
         self.say(&FromHost::Hello(hello)).await?;
         let until = Instant::now() + PATIENCE;
         loop {
-            let frame = tokio::time::timeout_at(until, next(&mut self.from)).await.map_err(|_| LinkError::Silent)??;
+            let frame = tokio::time::timeout_at(until, next(&mut self.from))
+                .await
+                .map_err(|_| LinkError::Silent)??;
             match frame {
                 Some(ToHost::Welcome(welcome)) => return Ok(welcome),
-                Some(ToHost::Refused { code, reason, retry_after }) => return Err(refused(code, reason, retry_after)),
+                Some(ToHost::Refused { code, reason, retry_after }) => {
+                    return Err(refused(code, reason, retry_after));
+                }
                 Some(other) => return Err(LinkError::Malformed(format!("{other:?} before WELCOME"))),
                 None => {}
             }

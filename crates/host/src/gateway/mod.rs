@@ -137,10 +137,13 @@ impl Gateway {
 fn tell(error: &LinkError, pause: Duration) {
     let seconds = pause.as_secs_f32();
     let advice = match error {
-        LinkError::Handshake { status: 401 | 403, .. } | LinkError::Refused { code: RefusedCode::Token, .. } => {
+        LinkError::Handshake { status: 401 | 403, .. }
+        | LinkError::Refused { code: RefusedCode::Token, .. } => {
             "The host's token is not valid any more. Regenerate the server's token, and join with an empty folder."
         }
-        LinkError::Handshake { status: 404, .. } => "There is no gateway at this address. Is it a Muster control plane?",
+        LinkError::Handshake { status: 404, .. } => {
+            "There is no gateway at this address. Is it a Muster control plane?"
+        }
         LinkError::Refused { code: RefusedCode::Version, .. } => {
             "The control plane doesn't speak this host's version of the protocol. Install the version that it names."
         }

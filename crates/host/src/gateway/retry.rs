@@ -67,7 +67,9 @@ mod tests {
 
     #[test]
     fn what_somebody_has_to_mend_is_not_hurried() {
-        for code in [RefusedCode::Token, RefusedCode::Superseded, RefusedCode::JournalLost, RefusedCode::Version] {
+        for code in
+            [RefusedCode::Token, RefusedCode::Superseded, RefusedCode::JournalLost, RefusedCode::Version]
+        {
             assert!(Retry::default().after(true, &refused(code)) >= SLOW.mul_f64(0.75), "{code:?}");
         }
         assert!(Retry::default().after(true, &refused(RefusedCode::Stopping)) < Duration::from_secs(1));

@@ -50,7 +50,9 @@ async fn join(mut client: TcpStream, state: &Shared) {
         bytes.extend_from_slice(&more[..count]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length = head
+                .lines()
+                .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
                 break (head.to_owned(), body.to_owned());
             }
@@ -58,7 +60,8 @@ async fn join(mut client: TcpStream, state: &Shared) {
     };
     let (status, kind, answer) = {
         let mut state = state.lock().unwrap();
-        let bearer = head.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).unwrap_or_default();
+        let bearer =
+            head.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).unwrap_or_default();
         let request: Join = serde_json::from_str(&body).unwrap();
         let host = (request.host_token.expose().to_owned(), request.machine.id);
         let is_again = state.host.as_ref() == Some(&host);
@@ -75,7 +78,10 @@ async fn join(mut client: TcpStream, state: &Shared) {
         return;
     }
     let answer = answer.to_string();
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+    let head = format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        answer.len()
+    );
     client.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
 }
 
@@ -190,12 +196,17 @@ fn given(state: &mut State, agent_id: i64, wanted: Wanted) -> Option<Given> {
         }
         Wanted::Turn { turn_id } => {
             let mut plan = state.turns.get(&turn_id)?.clone();
-            plan.session = state.happenings(agent_id).filter_map(|what| match what {
-                Happening::Session { conversation_id, session } if *conversation_id == plan.conversation_id => {
-                    Some(session.clone())
-                }
-                _ => None,
-            }).last();
+            plan.session = state
+                .happenings(agent_id)
+                .filter_map(|what| match what {
+                    Happening::Session { conversation_id, session }
+                        if *conversation_id == plan.conversation_id =>
+                    {
+                        Some(session.clone())
+                    }
+                    _ => None,
+                })
+                .last();
             Given::Turn(plan)
         }
         Wanted::Answer { approval_id } => Given::Answer(state.answers.get(&approval_id)?.clone()),

@@ -238,7 +238,9 @@ impl State {
 
     pub fn messages(&self, conversation_id: i64) -> Vec<Message> {
         let messages = self.events.iter().filter_map(|event| match &event.what {
-            Happening::Message(message) if message.conversation_id == conversation_id => Some(message.clone()),
+            Happening::Message(message) if message.conversation_id == conversation_id => {
+                Some(message.clone())
+            }
             _ => None,
         });
         messages.collect()
@@ -273,7 +275,9 @@ impl State {
                 Happening::Message(message) => {
                     assert!(keys.insert((event.agent_id, &message.key)), "twice: {message:?}");
                 }
-                Happening::TurnStarted { turn_id } => assert!(started.insert(*turn_id), "started twice: {turn_id}"),
+                Happening::TurnStarted { turn_id } => {
+                    assert!(started.insert(*turn_id), "started twice: {turn_id}")
+                }
                 Happening::TurnEnded(end) => {
                     assert!(ended.insert(end.turn_id), "ended twice: {end:?}");
                 }
@@ -284,7 +288,7 @@ impl State {
 }
 
 /// The text of a message, if it is one.
-pub fn text(message: &Message) -> Option<String> {
+fn text(message: &Message) -> Option<String> {
     match &message.content {
         Content::Text { text } => Some(text.clone()),
         _ => None,
