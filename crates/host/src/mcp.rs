@@ -204,7 +204,10 @@ impl ServerHandler for Server {
             "request_approval" => self.request_approval(arguments).await,
             "send_file" => self.send_file(arguments).await,
             name => {
-                return Err(ErrorData::invalid_params(format!("There is no tool {}.", short(name, 60)), None));
+                return Err(ErrorData::invalid_params(
+                    format!("There is no tool {}.", short(name, 60)),
+                    None,
+                ));
             }
         };
         Ok(match result {

@@ -20,7 +20,7 @@ use muster_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Capabilities, Effects, Machine, Pending, Settings, Text, rpc};
+use super::{Capabilities, Effects, Machine, Pending, Settings, Text, rpc, turns::failed};
 
 /// How a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,7 +143,7 @@ impl Machine {
             }
             Err(failure) => {
                 conversation.session = None;
-                let text = self.failed(&failure, fx);
+                let text = failed(&failure, fx);
                 return self.end_turn(id, TurnOutcome::Failed, Some(text), Usage::default(), fx);
             }
         };
@@ -189,10 +189,8 @@ impl Machine {
         Some(SetSessionConfigOptionRequest::new(session, option, value))
     }
 
-    pub(super) fn model_chosen(&mut self, id: i64, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
-        if answer.is_ok()
-            && let Some(conversation) = self.conversations.get_mut(&id)
-        {
+    pub(super) fn model_chosen(&mut self, id: i64, is_chosen: bool, fx: &mut Effects) {
+        if is_chosen && let Some(conversation) = self.conversations.get_mut(&id) {
             conversation.model.clone_from(&self.settings.model);
         }
         if self.is_cancelled(id) {

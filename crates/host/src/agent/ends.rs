@@ -162,6 +162,7 @@ impl Agent {
     /// What was only in memory belonged to this launch.
     fn forget(&mut self) {
         self.cancelled.clear();
+        self.give_up.clear();
         self.plan = None;
         self.is_plan_asked = false;
         self.waiting.clear();

@@ -100,6 +100,7 @@ impl Agent {
             // Its plan may be on the way. A turn that has ended doesn't mind.
             self.cancelled.push(turn_id);
         }
+        self.await_cancelled();
         self.done.push(order.seq);
     }
 
@@ -188,7 +189,7 @@ impl Agent {
                 self.refuse(&order, RefusedReason::Forbidden);
             }
             (Why::Launch | Why::Plan, _) => {
-                tracing::warn!(agent = self.id, "the control plane gives no plan")
+                tracing::warn!(agent = self.id, "the control plane gives no plan");
             }
         }
         Ok(())

@@ -45,8 +45,7 @@ async fn what_belongs_to_another_launch_or_comes_too_late_is_refused() {
     let stale = plane.order(7, 2, Command::Launch);
     let newer = plane.order(7, 4, Command::Turn { turn_id: 1 });
     let unknown = plane.order(8, 1, Command::Pause);
-    let late = plane.order(7, 3, Command::Pause);
-    plane.set(|state| state.orders.last_mut().unwrap().deadline = 1000);
+    let late = plane.order_until(1000, 7, 3, Command::Pause);
     let forbidden = plane.order(7, 3, Command::Turn { turn_id: 99 });
     let expected = [
         (stale, RefusedReason::Stale),
@@ -58,7 +57,6 @@ async fn what_belongs_to_another_launch_or_comes_too_late_is_refused() {
     plane.wait("all are refused", |state| (refusals(state).len() == expected.len()).then_some(())).await;
     let mut refused = refusals(&plane.lock());
     refused.sort_by_key(|(id, _)| *id);
-    // The deadline is set after the command may have been sent.
     assert_eq!(refused, expected);
 }
 

@@ -64,6 +64,21 @@ async fn what_an_agent_said_before_it_ended_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_the_agent_does_not_end_is_over_all_the_same() {
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &["--grace-ms", "50"]);
+    plane.launch(7, 1).await;
+    let turn = plane.turn(7, 1, 70, "Hello\nhang hard");
+    plane.wait("it hangs", |state| state.deltas.first().map(drop)).await;
+    plane.order(7, 1, Command::Cancel { turn_id: turn });
+    let end = plane.end_of(turn).await;
+    assert_eq!(end.outcome, TurnOutcome::Cancelled);
+    assert!(end.error.unwrap().contains("did not confirm"));
+    assert_eq!(plane.say(7, 1, 71, "Hello").await.outcome, TurnOutcome::Done, "other conversations go on");
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_can_not_be_started_says_why() {
     let plane = Plane::start().await;
     let list = tempfile::NamedTempFile::new().unwrap();

@@ -200,3 +200,24 @@ async fn many_turns_survive_random_faults() {
     plane.end_of(recalled).await;
     plane.lock().check();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_launch_survives_its_host_at_any_moment() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    for agent in 1..=8 {
+        plane.begin(agent, 1, "muster/agent");
+        tokio::time::sleep(Duration::from_millis(15 * agent.unsigned_abs())).await;
+        host.kill();
+        host.run();
+    }
+    for agent in 1..=8 {
+        plane.wait("it runs", |state| state.started(agent, 1).then_some(())).await;
+        assert_eq!(plane.say(agent, 1, agent * 10, "Hello").await.outcome, TurnOutcome::Done);
+    }
+    let state = plane.lock();
+    let ended = state.events.iter().filter(|event| matches!(event.what, Happening::Ended { .. })).count();
+    let started = state.events.iter().filter(|event| matches!(event.what, Happening::Started { .. })).count();
+    assert_eq!((started, ended), (8, 0));
+    state.check();
+}

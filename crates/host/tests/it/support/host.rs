@@ -34,11 +34,9 @@ impl Host {
     /// A host that has joined, and runs with these options.
     pub fn start(plane: &Plane, options: &[&str]) -> Self {
         let mut host = Self::empty();
-        host.options = ["--isolation", "none", "--grace-ms", "500"]
-            .into_iter()
-            .chain(options.iter().copied())
-            .map(str::to_owned)
-            .collect();
+        let grace: &[&str] = if options.contains(&"--grace-ms") { &[] } else { &["--grace-ms", "500"] };
+        let all = ["--isolation", "none"].iter().chain(grace).chain(options);
+        host.options = all.map(|option| (*option).to_owned()).collect();
         let url = plane.lock().url.clone();
         let token = plane.token();
         let joined = within(|| host.join(&url, &token));
