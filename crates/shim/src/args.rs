@@ -181,7 +181,8 @@ impl Order {
                 Self::Exec(program(step, &mut args)?)
             }
             Some(name @ ("connect" | "mcp")) => {
-                let socket = args.next().ok_or_else(|| Wrong(format!("{name} needs the path of a socket")))?;
+                let socket =
+                    args.next().ok_or_else(|| Wrong(format!("{name} needs the path of a socket")))?;
                 Self::Relay(socket.into())
             }
             Some("isolation") => Self::Isolation,
@@ -296,12 +297,15 @@ mod tests {
         let mut launch = Launch::new("/a b/c", 7, "agent");
         launch.cwd = Some("/home".into());
         launch.spool_bytes = 1 << 20;
-        launch.step.limits = Limits { nofile: Some(1024), core: Some(1), cpu_seconds: Some(60), ..Limits::default() };
+        launch.step.limits =
+            Limits { nofile: Some(1024), core: Some(1), cpu_seconds: Some(60), ..Limits::default() };
         launch.step.parent = Some(12);
         launch.step.failed = Some("/a b/c/failed".into());
         launch.step.args = vec!["--".into(), "--dir".into(), "x y".into()];
-        launch.step.sandbox =
-            Some(Sandbox { writable: vec!["/home".into()], readable: vec!["/opt/agent".into(), "/x".into()] });
+        launch.step.sandbox = Some(Sandbox {
+            writable: vec!["/home".into()],
+            readable: vec!["/opt/agent".into(), "/x".into()],
+        });
         let args = std::iter::once("run".into()).chain(launch.to_args());
         assert!(matches!(Order::parse(args), Ok(Order::Run(read)) if read == launch));
     }

@@ -11,12 +11,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{
-    about,
-    args::Launch,
-    isolate::find,
-    step::no_bwrap,
-};
+use crate::{about, args::Launch, isolate::find, step::no_bwrap};
 
 /// What the shim writes to its stdout once its socket answers.
 pub(crate) const READY: &str = "READY\n";
@@ -30,7 +25,8 @@ pub(crate) fn run(prefix: &[&str], launch: &Launch) -> io::Result<()> {
     });
     launch.step.program = find(&launch.step.program)
         .ok_or_else(|| {
-            let why = "there is no such program that can be run; it is looked up on the PATH that the agent gets";
+            let why =
+                "there is no such program that can be run; it is looked up on the PATH that the agent gets";
             about(launch.step.program.display(), io::Error::new(io::ErrorKind::NotFound, why))
         })?
         .into();
@@ -77,7 +73,9 @@ fn clean(program: &Path, args: &[OsString]) -> Command {
     };
     let close: String = open.iter().map(|number| format!(" {number}>&-")).collect();
     let mut command = Command::new(shell);
-    command.args([OsStr::new("-c"), format!("exec{close}; exec \"$0\" \"$@\"").as_ref(), program.as_ref()]).args(args);
+    command
+        .args([OsStr::new("-c"), format!("exec{close}; exec \"$0\" \"$@\"").as_ref(), program.as_ref()])
+        .args(args);
     command
 }
 

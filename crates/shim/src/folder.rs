@@ -102,7 +102,9 @@ pub(crate) fn write_pairs(path: &Path, pairs: &[(&str, String)]) -> io::Result<(
     }
     let new = path.with_extension("new");
     let mut file = File::create(&new).map_err(|error| about(new.display(), error))?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| about(new.display(), error))?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(|error| about(new.display(), error))?;
     fs::rename(&new, path).map_err(|error| about(path.display(), error))?;
     sync_folder(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }

@@ -19,8 +19,18 @@ pub struct Sandbox {
 }
 
 /// Folders of the system. Those that are missing are left out.
-const SYSTEM: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/run/systemd/resolve"];
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/run/systemd/resolve",
+];
 
 impl Sandbox {
     /// The arguments of bubblewrap that run a program in this sandbox. It has its own processes, /tmp, /dev and IPC, no
@@ -125,7 +135,8 @@ pub(crate) fn find(program: &OsStr) -> Option<PathBuf> {
         return std::path::absolute(path).ok().filter(|path| can_run(path));
     }
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    let candidates = std::env::split_paths(&folders).filter_map(|folder| std::path::absolute(folder.join(path)).ok());
+    let candidates =
+        std::env::split_paths(&folders).filter_map(|folder| std::path::absolute(folder.join(path)).ok());
     candidates.into_iter().find(|path| can_run(path))
 }
 
@@ -140,7 +151,8 @@ mod tests {
     #[test]
     fn the_arguments_are_in_the_order_that_bubblewrap_applies_them() {
         let sandbox = Sandbox { writable: vec!["/tmp/home".into()], readable: vec!["/srv/agent".into()] };
-        let args = sandbox.arguments(Path::new("/tmp/home"), "/srv/agent/run".as_ref(), &["-v".into(), "".into()]);
+        let args =
+            sandbox.arguments(Path::new("/tmp/home"), "/srv/agent/run".as_ref(), &["-v".into(), "".into()]);
         let text: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
         let all = text.join(" ");
         assert!(all.starts_with(

@@ -100,7 +100,8 @@ impl Record {
         if self.is_alive() || reused || self.boot != boot() {
             return 0;
         }
-        let left = Stat::all().filter(|stat| stat.session == self.shim.pid && !matches!(stat.state, 'Z' | 'X'));
+        let left =
+            Stat::all().filter(|stat| stat.session == self.shim.pid && !matches!(stat.state, 'Z' | 'X'));
         left.filter(|stat| kill_exactly(Process { pid: stat.pid, start: stat.start })).count()
     }
 }
@@ -117,9 +118,8 @@ fn kill_exactly(process: Process) -> bool {
 
 #[cfg(not(target_os = "linux"))]
 fn kill_exactly(process: Process) -> bool {
-    Pid::from_raw(process.pid).is_some_and(|pid| {
-        process.is_alive() && rustix::process::kill_process(pid, Signal::KILL).is_ok()
-    })
+    Pid::from_raw(process.pid)
+        .is_some_and(|pid| process.is_alive() && rustix::process::kill_process(pid, Signal::KILL).is_ok())
 }
 
 /// How an agent ended, as DIR/exit has it.

@@ -18,7 +18,7 @@ use std::{
 use crate::{
     about,
     folder::SPOOL,
-    wire::{FromShim, Malformed, VERSION, read_header},
+    wire::{self, FromShim, Malformed, VERSION, read_header},
 };
 
 /// The largest segment, apart from what one read of the agent's pipe adds.
@@ -220,9 +220,8 @@ impl Spool {
     /// Numbers a line. It counts once [`Spool::flush`] has written it.
     pub(crate) fn push(&mut self, line: &[u8]) {
         let header = FromShim::Out { seq: self.pushed, len: line.len() };
-        self.waiting.extend_from_slice(header.to_string().as_bytes());
-        self.waiting.push(b'\n');
-        self.waiting.extend_from_slice(line);
+        // Writing to memory doesn't fail.
+        let _ = wire::write(&mut self.waiting, header, line);
         self.waiting.push(b'\n');
         self.pushed += 1;
     }
@@ -342,7 +341,10 @@ impl Spool {
         let most = usize::try_from(until - *offset).unwrap_or(usize::MAX).min(buffer.len());
         let count = file.read_at(&mut buffer[..most], *offset)?;
         if count == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the spool was cut off by somebody else"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the spool was cut off by somebody else",
+            ));
         }
         let mut rest = &buffer[..count];
         while !rest.is_empty() {

@@ -20,7 +20,8 @@ const NOT_STARTED: u8 = 126;
 
 /// Becomes the program. Returns only if that is not possible.
 pub(crate) fn exec(step: &Step) -> ExitCode {
-    let error = prepare(step).map_or_else(|error| error, |mut command| about(step.program.display(), command.exec()));
+    let error =
+        prepare(step).map_or_else(|error| error, |mut command| about(step.program.display(), command.exec()));
     let reason = one_line(error.to_string().as_bytes(), 1024);
     eprintln!("muster-shim: {reason}");
     if let Some(file) = &step.failed

@@ -124,7 +124,7 @@ pub enum Reading {
 /// Why something is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The shim doesn't understand. It closes the connection.
+    /// The shim doesn't understand, or a line is longer than it accepts. It closes the connection.
     Malformed,
     /// Another client has taken over. The connection is closed.
     Superseded,
@@ -132,7 +132,7 @@ pub enum Refusal {
     Gap,
     /// The agent doesn't read. Send the line again after the next TOOK.
     Busy,
-    /// A line is longer than the shim accepts, or has a newline in it.
+    /// A line has a newline in it.
     Line,
     /// The agent has closed its stdin, or has ended.
     Closed,
@@ -385,8 +385,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for line in
-            ["HELLO 0", "IN 3 18446744073709551615", "TRIM 9", "SIGNAL 15", "CLOSE", "STDERR", "BYE"]
+        for line in ["HELLO 0", "IN 3 18446744073709551615", "TRIM 9", "SIGNAL 15", "CLOSE", "STDERR", "BYE"]
         {
             assert_eq!(FromClient::parse(line).unwrap().to_string(), line);
         }
@@ -406,7 +405,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for line in ["", "HELLO", "HELLO -1", "HELLO 1 2", "IN 1", "hello 1", "IN 1  2", "SIGNAL x", "BYE 1"] {
+        for line in ["", "HELLO", "HELLO -1", "HELLO 1 2", "IN 1", "hello 1", "IN 1  2", "SIGNAL x", "BYE 1"]
+        {
             assert!(FromClient::parse(line).is_err(), "{line:?}");
         }
         for line in ["SHIM 1 3 4711 7 12", "OUT 18446744073709551616 1", "EXIT 0 - 1 NEVER", "REFUSED"] {

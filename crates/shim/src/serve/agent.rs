@@ -17,14 +17,7 @@ use rustix::{
     process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group},
 };
 
-use crate::{
-    about,
-    args::Launch,
-    detach::executable,
-    folder::FAILED,
-    record::Stat,
-    wire::Refusal,
-};
+use crate::{about, args::Launch, detach::executable, folder::FAILED, record::Stat, wire::Refusal};
 
 /// How many lines, and how many bytes beside the first line, may wait for the agent's stdin.
 const MOST_LINES: usize = 64;
@@ -70,7 +63,11 @@ impl Agent {
         let mut child = command.spawn().map_err(|error| about("the agent can't be started", error))?;
         let pid = Pid::from_child(&child);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let pipes = [stdin.as_ref().map(AsFd::as_fd), stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)];
+        let pipes = [
+            stdin.as_ref().map(AsFd::as_fd),
+            stdout.as_ref().map(AsFd::as_fd),
+            stderr.as_ref().map(AsFd::as_fd),
+        ];
         for pipe in pipes.into_iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }
@@ -184,10 +181,10 @@ impl Agent {
     }
 
     /// After its end: kills the processes that it has started and that still run, wherever they put themselves. Their
-    /// parents have ended, so they are children of the shim, one generation after the other.
-    pub(super) fn kill_left(&mut self) {
+    /// parents have ended, so they are children of the shim, one generation after the other. Says whether any are left.
+    pub(super) fn kill_left(&mut self) -> bool {
         if !self.reap() {
-            return;
+            return false;
         }
         let own = getpid().as_raw_nonzero().get();
         for left in Stat::all().filter(|stat| stat.parent == own) {
@@ -195,17 +192,16 @@ impl Agent {
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
-        self.reap();
+        self.reap()
     }
 
     /// Reads what it has written. `None`: there is nothing now. An empty slice: there will be nothing.
-    pub(super) fn read<'a>(
-        from: &mut impl Read,
-        buffer: &'a mut [u8],
-    ) -> Option<&'a [u8]> {
+    pub(super) fn read<'a>(from: &mut impl Read, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         match from.read(buffer) {
             Ok(count) => Some(&buffer[..count]),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                None
+            }
             Err(_) => Some(&[]),
         }
     }

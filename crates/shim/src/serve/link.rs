@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     spool::{Cursor, Spool},
-    wire::{FromClient, FromShim, LONGEST_HEADER, Malformed, Reading},
+    wire::{self, FromClient, FromShim, LONGEST_HEADER, Malformed, Reading},
 };
 
 /// How much may wait for a client, beside what was copied last.
@@ -16,8 +16,9 @@ const ENOUGH: usize = 64 << 10;
 
 pub(super) struct Link {
     pub(super) stream: UnixStream,
-    /// What it said and nobody has looked at.
+    /// What it said, and how much of that was looked at.
     input: Vec<u8>,
+    parsed: usize,
     /// What it gets, and how much of that it has.
     output: Vec<u8>,
     sent: usize,
@@ -39,6 +40,7 @@ impl Link {
         Ok(Self {
             stream,
             input: Vec::new(),
+            parsed: 0,
             output: Vec::new(),
             sent: 0,
             control: Vec::new(),
@@ -69,6 +71,10 @@ impl Link {
         match self.stream.read(buffer) {
             Ok(0) => false,
             Ok(count) => {
+                self.input.drain(..self.parsed);
+                self.parsed = 0;
+                // One long line must not cost memory for ever.
+                self.input.shrink_to(ENOUGH);
                 self.input.extend_from_slice(&buffer[..count]);
                 true
             }
@@ -78,7 +84,8 @@ impl Link {
 
     /// The next of its requests, if it is complete, with the bytes that follow it.
     pub(super) fn request(&mut self, longest: usize) -> Result<Option<(FromClient, Vec<u8>)>, Malformed> {
-        let head = &self.input[..self.input.len().min(LONGEST_HEADER)];
+        let input = &self.input[self.parsed..];
+        let head = &input[..input.len().min(LONGEST_HEADER)];
         let Some(end) = head.iter().position(|byte| *byte == b'\n') else {
             let is_endless = head.len() == LONGEST_HEADER;
             return if is_endless { Err(Malformed("a header without an end".to_owned())) } else { Ok(None) };
@@ -89,22 +96,18 @@ impl Link {
             return Err(Malformed(format!("{text}: at most {longest} bytes are accepted")));
         }
         let all = end + 1 + header.payload();
-        if self.input.len() < all {
+        if input.len() < all {
             return Ok(None);
         }
-        let payload = self.input[end + 1..all].to_vec();
-        self.input.drain(..all);
-        if self.input.is_empty() {
-            self.input.shrink_to(ENOUGH);
-        }
+        let payload = input[end + 1..all].to_vec();
+        self.parsed += all;
         Ok(Some((header, payload)))
     }
 
     /// Tells it something, after the line that it gets now.
     pub(super) fn tell(&mut self, header: &FromShim, payload: &[u8]) {
-        self.control.extend_from_slice(header.to_string().as_bytes());
-        self.control.push(b'\n');
-        self.control.extend_from_slice(payload);
+        // Writing to memory doesn't fail.
+        let _ = wire::write(&mut self.control, header, payload);
     }
 
     /// Whether it has all lines there are.

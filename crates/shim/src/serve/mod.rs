@@ -192,12 +192,20 @@ impl Shim {
             add(Source::Link(index), link.stream.as_fd(), flags);
         }
         let patience = self.patience();
-        let limit = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: i64::from(patience.subsec_nanos()) };
+        let limit = Timespec {
+            tv_sec: patience.as_secs().cast_signed(),
+            tv_nsec: i64::from(patience.subsec_nanos()),
+        };
         match poll(&mut fds, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(source, _)| source).collect())
+        Ok(sources
+            .into_iter()
+            .zip(&fds)
+            .filter(|(_, fd)| !fd.revents().is_empty())
+            .map(|(source, _)| source)
+            .collect())
     }
 
     /// How long nothing has to be done by the clock.
@@ -340,7 +348,7 @@ impl Shim {
 
     /// The agent has ended: kills what it left, and waits until its pipes are empty and the spool has everything.
     fn drain(&mut self, until: Instant, now: Instant) {
-        self.agent.kill_left();
+        let are_left = self.agent.kill_left();
         if self.retry.is_some() {
             self.phase = Phase::Drains(now + DRAIN);
             return;
@@ -350,15 +358,17 @@ impl Shim {
             self.agent.stderr = None;
             self.flush();
         }
-        if self.agent.stdout.is_some() || self.agent.stderr.is_some() || self.spool.is_waiting() {
+        let are_open = self.agent.stdout.is_some() || self.agent.stderr.is_some();
+        if are_open || self.spool.is_waiting() || (are_left && now < until) {
             return;
         }
         let exit = self.exit();
         let synced = self.spool.unsynced().and_then(|files| self.syncer.finish(&files));
         match synced.and_then(|()| exit.write(Path::new(""))) {
-            Ok(()) => self.phase = Phase::Ended(now + STAY, exit.ended),
             // Before it is recorded, nobody is told.
-            Err(_) => self.retry = Some(now + SECOND),
+            Err(error) if is_full(&error) => self.retry = Some(now + SECOND),
+            // It can't be recorded at all, as when somebody has removed the folder. Who is connected is told.
+            Ok(()) | Err(_) => self.phase = Phase::Ended(now + STAY, exit.ended),
         }
     }
 
@@ -414,7 +424,10 @@ impl Shim {
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge | io::ErrorKind::WriteZero
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::WriteZero
     )
 }
 

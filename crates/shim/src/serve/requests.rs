@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use super::{
-    Phase, Shim,
-    link::Link,
-};
+use super::{Phase, Shim, link::Link};
 use crate::{
     folder,
     spool::Cursor,

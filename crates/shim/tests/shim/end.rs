@@ -44,7 +44,9 @@ fn bye_is_refused_while_the_agent_runs() {
 
 #[test]
 fn signals_reach_the_whole_process_group() {
-    let shim = Shim::script("sh -c 'trap \"echo child\" TERM; echo up; while :; do sleep 0.01; done' & trap '' TERM; wait");
+    let shim = Shim::script(
+        "trap : TERM; sh -c 'trap \"echo child\" TERM; echo up; while :; do sleep 0.01; done' & while :; do wait; done",
+    );
     let (mut client, _) = shim.hello(1);
     assert_eq!(client.texts(1), ["up"]);
     client.say(FromClient::Signal(15), b"").unwrap();
@@ -53,7 +55,10 @@ fn signals_reach_the_whole_process_group() {
     client.say(FromClient::Signal(9), b"").unwrap();
     assert_eq!(client.rest().1, Reason::Killed);
     assert_eq!(shim.exit().ended.signal, Some(9));
-    assert!(client.refused(FromClient::Signal(9), b"").starts_with("REFUSED CLOSED "), "the number may be somebody's");
+    assert!(
+        client.refused(FromClient::Signal(9), b"").starts_with("REFUSED CLOSED "),
+        "the number may be somebody's"
+    );
 }
 
 #[test]
@@ -81,7 +86,7 @@ fn an_agent_that_closes_its_stdin_lives_on() {
 
 #[test]
 fn what_an_agent_started_does_not_outlive_it_wherever_it_hides() {
-    // One in its group, one in a group and session of its own, one whose parents have ended; all hold the pipes.
+    // One in its group, one in a session of its own, one whose parents have ended; all hold the pipes.
     let shim = Shim::script(
         "sleep 1000 & echo $! >group
          setsid sleep 1000 & echo $! >session
@@ -93,8 +98,21 @@ fn what_an_agent_started_does_not_outlive_it_wherever_it_hides() {
     assert_eq!(client.rest(), (vec![(1, b"bye".to_vec())], Reason::Exited));
     for name in ["group", "session", "orphan"] {
         let pid = shim.pid_in(name);
-        until(name, || !runs(pid));
+        assert!(!runs(pid), "{name}");
     }
+}
+
+#[test]
+fn what_an_agent_started_is_killed_to_the_last_generation() {
+    // Each is the parent of the next, and none holds the pipes.
+    let shim = Shim::of(
+        "setsid sh generations 6 </dev/null >/dev/null 2>&1 & while [ ! -s last ]; do sleep 0.01; done",
+    );
+    let script = "[ $1 -gt 0 ] || { echo $$ >last; exec sleep 1000; }; setsid sh $0 $(($1-1)) & wait";
+    fs::write(shim.home().join("generations"), script).unwrap();
+    let shim = shim.start();
+    shim.exit();
+    assert!(!runs(shim.pid_in("last")));
 }
 
 #[test]
@@ -176,6 +194,13 @@ fn a_stopped_agent_stops_nobody_else() {
             (_, bytes) => assert_eq!(bytes, b"oops\n"),
         }
         seq += 1;
+        if seq == 30 {
+            // What waits is repeated, as after a restart of the host.
+            let (again, greeting) = shim.hello(2);
+            client = again;
+            assert!((2..20).contains(&greeting.taken), "{}", greeting.taken);
+            (greeting.taken..30).for_each(|seq| client.line(seq, &line).unwrap());
+        }
         assert!(seq < 1000, "it takes everything");
     };
     assert!((60..90).contains(&refused), "{refused}");
@@ -183,7 +208,6 @@ fn a_stopped_agent_stops_nobody_else() {
     kill(agent, Signal::CONT);
     // The child as well: `cat` is in the shell's group.
     client.say(FromClient::Signal(Signal::CONT.as_raw()), b"").unwrap();
-    let (mut client, _) = shim.hello(2);
     let lines = client.lines(usize::try_from(refused - 2).unwrap());
     assert_eq!(lines, (2..refused).map(|seq| (seq, line.clone())).collect::<Vec<_>>());
     client.line(refused, b"last").unwrap();

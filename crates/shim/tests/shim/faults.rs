@@ -4,7 +4,6 @@ use std::{
     fs,
     io::{Read, Write},
     process::{Command, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use muster_shim::{
@@ -18,12 +17,17 @@ use crate::harness::{Shim, Talk, kill, program, runs, until};
 #[test]
 fn the_agent_survives_the_kill_of_whoever_started_it() {
     // Writes a line for each that it gets, and some by itself.
-    let shim = Shim::of("i=0; while [ $i -lt 300 ]; do echo own $i; i=$((i+1)); [ $i -ne 100 ] || cat go; done; cat");
+    let shim = Shim::of(
+        "i=0; while [ $i -lt 300 ]; do echo own $i; i=$((i+1)); [ $i -ne 100 ] || cat go; done; cat",
+    );
     let fifo = shim.home().join("go");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     // The starter waits for ever after `run`, as a host would.
     let mut starter = Command::new("sh");
-    starter.arg("-c").arg("\"$0\" \"$@\" && echo up && exec sleep 1000").arg(env!("CARGO_BIN_EXE_muster-shim"));
+    starter
+        .arg("-c")
+        .arg("\"$0\" \"$@\" && echo up && exec sleep 1000")
+        .arg(env!("CARGO_BIN_EXE_muster-shim"));
     starter.arg("run").args(shim.launch.to_args()).stdout(Stdio::piped());
     let mut starter = std::os::unix::process::CommandExt::process_group(&mut starter, 0).spawn().unwrap();
     let mut up = [0; 3];
@@ -44,6 +48,45 @@ fn the_agent_survives_the_kill_of_whoever_started_it() {
     assert!(record.is_alive() && record.agent.is_alive());
     let session = rustix::process::getsid(rustix::process::Pid::from_raw(record.shim.pid)).unwrap();
     assert_eq!(session.as_raw_nonzero().get(), record.shim.pid, "it has a session of its own");
+}
+
+#[test]
+fn a_client_that_breaks_off_anywhere_loses_and_doubles_nothing() {
+    const LINES: u64 = 5000;
+    let shim = Shim::script("cat");
+    let text =
+        |seq: u64| format!("{{\"line\":{seq},\"text\":\"{}\"}}", "x".repeat(seq as usize % 700)).into_bytes();
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (mut got, mut rounds) = (Vec::new(), 0);
+    while (got.len() as u64) < LINES {
+        let (mut client, greeting) = shim.hello(got.len() as u64 + 1);
+        // More than the shim takes at once: the rest is refused, and comes again with the next connection.
+        let last = LINES.min(greeting.taken + random(150));
+        for seq in greeting.taken + 1..=last {
+            client.line(seq, &text(seq)).unwrap();
+        }
+        if last < LINES {
+            client
+                .say(FromClient::In { seq: last + 1, len: 900 }, &vec![b'y'; random(900) as usize])
+                .unwrap();
+        }
+        if greeting.taken >= got.len() as u64 {
+            let there = greeting.taken - got.len() as u64;
+            got.extend(client.lines(random(there + 1) as usize));
+        }
+        let through = got.len() as u64;
+        if through > 0 && random(3) == 0 {
+            client.say(FromClient::Trim(through), b"").unwrap();
+        }
+        rounds += 1;
+        assert!(rounds < 10_000, "{through} lines after {rounds} connections");
+    }
+    let expected: Vec<_> = (1..=LINES).map(|seq| (seq, text(seq))).collect();
+    assert!(got == expected, "after {rounds} connections");
 }
 
 #[test]
@@ -73,7 +116,7 @@ fn a_client_that_is_killed_while_it_reads_a_long_line_gets_it_again() {
     for _ in 0..3 {
         let mut relay = shim.relay();
         relay.stdin.as_mut().unwrap().write_all(b"HELLO 1\n").unwrap();
-        relay.stdout.as_mut().unwrap().read_exact(&mut [0; 100_000]).unwrap();
+        relay.stdout.as_mut().unwrap().read_exact(&mut vec![0; 100_000]).unwrap();
         kill(i32::try_from(relay.id()).unwrap(), Signal::KILL);
         relay.wait().unwrap();
     }
@@ -104,7 +147,7 @@ fn garbage_passes_byte_by_byte() {
 
 #[test]
 fn no_agent_survives_its_shim_and_its_lines_can_be_read() {
-    let shim = Shim::script("sleep 1000 & echo $! >left; seq 1 1000; exec cat");
+    let shim = Shim::script("sleep 1000 & echo $! >left; seq 1 1000; exec sleep 1000");
     let left = shim.pid_in("left");
     until("all is written", || shim.hello(1).1.next == 1001);
     let (mut client, _) = shim.hello(1);
@@ -132,14 +175,15 @@ fn an_agent_whose_shim_has_died_already_does_not_start() {
 
 #[test]
 fn shims_that_are_killed_at_any_moment_leave_no_agent() {
-    let started = AtomicUsize::new(0);
     for round in 0..12_u32 {
-        let shim = Shim::of("echo $$ >agent; exec cat");
+        let shim = Shim::of("echo $$ >agent; exec sleep 1000");
         let mut run = program().arg("run").args(shim.launch.to_args()).spawn().unwrap();
-        // From before the agent starts to after it.
-        let moment = std::time::Duration::from_micros(u64::from(round) * 900);
-        std::thread::sleep(moment);
         let own = fs::canonicalize(env!("CARGO_BIN_EXE_muster-shim")).unwrap();
+        until("the shim is there", || !serving(&own, shim.dir()).is_empty());
+        // From before the agent starts to after it, by doing something that takes a while.
+        for _ in 0..round {
+            fs::read_dir("/proc").unwrap().for_each(drop);
+        }
         for shim_pid in serving(&own, shim.dir()) {
             kill(shim_pid, Signal::KILL);
         }
@@ -150,10 +194,10 @@ fn shims_that_are_killed_at_any_moment_leave_no_agent() {
         {
             until("the agent is dead", || !record.agent.is_alive());
         }
-        if let Ok(agent) = fs::read_to_string(shim.home().join("agent")).unwrap_or_default().trim().parse::<i32>()
+        if let Ok(agent) =
+            fs::read_to_string(shim.home().join("agent")).unwrap_or_default().trim().parse::<i32>()
             && serving(&own, shim.dir()).is_empty()
         {
-            started.fetch_add(1, Ordering::Relaxed);
             until("the agent is dead", || !runs(agent));
         }
     }
@@ -161,7 +205,8 @@ fn shims_that_are_killed_at_any_moment_leave_no_agent() {
 
 /// The shims that serve a folder.
 fn serving(program: &std::path::Path, dir: &std::path::Path) -> Vec<i32> {
-    let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids =
+        fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_it = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<_> = line.split(|byte| *byte == 0).collect();

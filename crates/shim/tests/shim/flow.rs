@@ -3,7 +3,10 @@
 use std::{
     fs,
     io::{Read, Write},
-    os::unix::{fs::PermissionsExt, net::{UnixListener, UnixStream}},
+    os::unix::{
+        fs::PermissionsExt,
+        net::{UnixListener, UnixStream},
+    },
     process::Stdio,
     time::Duration,
 };
@@ -19,7 +22,8 @@ fn lines_go_through_as_they_are_and_are_numbered() {
     assert_eq!((greeting.version, greeting.generation), (1, 3));
     assert_eq!((greeting.taken, greeting.first, greeting.next), (0, 1, 1));
     assert_eq!(greeting.pid, shim.record().agent.pid);
-    let lines: [&[u8]; 5] = [b"{}", b"", b"\xff\x00\xfe no text", b"with a return\r", &[b'x'; 300_000]];
+    let long = vec![b'x'; 300_000];
+    let lines: [&[u8]; 5] = [b"{}", b"", b"\xff\x00\xfe no text", b"with a return\r", &long];
     for (seq, line) in (1..).zip(lines) {
         client.line(seq, line).unwrap();
         client.until(|said| *said == FromShim::Took(seq));
@@ -41,7 +45,9 @@ fn each_line_is_written_once_whatever_a_client_repeats_or_leaves_out() {
         client.line(seq, line.as_bytes()).unwrap();
         client.until(|said| *said == FromShim::Took(seq));
     }
-    assert!(client.refused(FromClient::In { seq: 5, len: 0 }, b"").starts_with("REFUSED GAP the next line is 4"));
+    assert!(
+        client.refused(FromClient::In { seq: 5, len: 0 }, b"").starts_with("REFUSED GAP the next line is 4")
+    );
     assert!(client.refused(FromClient::In { seq: 4, len: 3 }, b"d\ne").starts_with("REFUSED LINE "));
     client.line(4, b"d").unwrap();
     drop(client);
@@ -61,7 +67,8 @@ fn what_makes_no_sense_ends_the_connection_and_nothing_else() {
     shim.launch.line_bytes = 1000;
     let shim = shim.start();
     let (mut good, _) = shim.hello(1);
-    let headers: [&[u8]; 5] = [b"TRIM 1\n", b"GET / HTTP/1.1\n", &[b'x'; 4000], b"IN 1 1001\n", b"\xff\xfe\n"];
+    let headers: [&[u8]; 5] =
+        [b"TRIM 1\n", b"GET / HTTP/1.1\n", &[b'x'; 4000], b"IN 1 1001\n", b"\xff\xfe\n"];
     for header in headers {
         let mut client = shim.connect();
         client.say("", b"").unwrap_or(());
@@ -112,7 +119,9 @@ fn lines_are_replayed_until_they_are_trimmed() {
     assert_eq!((greeting.first, greeting.next), (3001, 5001));
     assert_eq!(client.texts(1), ["3001"]);
     let mut client = shim.connect();
-    assert!(client.hello(5002).unwrap_err().to_string().starts_with("REFUSED GAP the next line will be 5001"));
+    assert!(
+        client.hello(5002).unwrap_err().to_string().starts_with("REFUSED GAP the next line will be 5001")
+    );
 }
 
 #[test]
@@ -144,7 +153,9 @@ fn a_flood_waits_for_a_slow_reader_and_arrives_once_in_order() {
 #[test]
 fn a_client_that_asks_and_never_reads_costs_little() {
     let shim = Shim::script("head -c 300000 /dev/zero | tr '\\0' e >&2; cat");
-    until("the agent has written to its stderr", || muster_shim::folder::stderr(shim.dir()).unwrap().len() == 256 << 10);
+    until("the agent has written to its stderr", || {
+        muster_shim::folder::stderr(shim.dir()).unwrap().len() == 256 << 10
+    });
     let mut stream = UnixStream::connect(shim.dir().join("socket")).unwrap();
     stream.write_all(b"HELLO 1\n").unwrap();
     let before = shim.memory();

@@ -28,24 +28,25 @@ fn an_agent_has_its_limits_and_no_privileges_to_gain() {
 #[test]
 fn a_limit_above_what_is_allowed_becomes_what_is_allowed() {
     let script = "ulimit -n 200; exec \"$0\" exec --nofile 999999 -- sh -c 'ulimit -n'";
-    let output = Command::new("sh").arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_muster-shim")).output().unwrap();
+    let output =
+        Command::new("sh").arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_muster-shim")).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "200\n");
 }
 
 #[test]
 fn an_agent_has_the_environment_that_was_given_and_nothing_else() {
     let shim = Shim::of("env | grep -v -e ^_= -e ^PWD= -e ^OLDPWD= -e ^SHLVL=; pwd; ls /proc/self/fd");
-    let mut run = program();
-    run.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("TOKEN", "a secret");
-    // A descriptor that its starter forgot to close.
+    let path = std::env::var_os("PATH").unwrap();
+    // Descriptors that its starter forgot to close.
     let mut starter = Command::new("sh");
-    starter.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("TOKEN", "a secret");
+    starter.env_clear().env("PATH", &path).env("TOKEN", "a secret");
     starter.arg("-c").arg("exec 5</etc/passwd 7</etc/passwd; exec \"$0\" run \"$@\"");
     starter.arg(env!("CARGO_BIN_EXE_muster-shim")).args(shim.launch.to_args());
     assert!(starter.status().unwrap().success());
     let (mut client, _) = shim.hello(1);
-    let texts: Vec<String> = client.rest().0.into_iter().map(|(_, text)| String::from_utf8(text).unwrap()).collect();
-    let path = format!("PATH={}", std::env::var("PATH").unwrap());
+    let texts: Vec<String> =
+        client.rest().0.into_iter().map(|(_, text)| String::from_utf8(text).unwrap()).collect();
+    let path = format!("PATH={}", path.to_str().unwrap());
     let mut variables = texts[..2].to_vec();
     variables.sort();
     assert_eq!(variables, [path, "TOKEN=a secret".to_owned()]);
@@ -78,13 +79,16 @@ fn a_sandbox_without_bubblewrap_is_refused_before_anything_starts() {
     std::os::unix::fs::symlink("/bin/sh", folder.join("sh")).unwrap();
     let output = program().arg("run").args(shim.launch.to_args()).env("PATH", &folder).output().unwrap();
     let says = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && says.contains("bwrap is not on the PATH: install bubblewrap"), "{says}");
+    assert!(
+        !output.status.success() && says.contains("bwrap is not on the PATH: install bubblewrap"),
+        "{says}"
+    );
     assert!(!shim.dir().exists());
 }
 
 #[test]
 #[ignore = "needs bubblewrap"]
-fn a_sandboxed_agent_sees_its_home_and_the_system_and_dies_with_its_shim() {
+fn bwrap_a_sandboxed_agent_sees_its_home_and_the_system_and_dies_with_its_shim() {
     let mut shim = Shim::of("");
     // Not in /tmp, of which the sandbox has its own.
     let home = shim.home().join("home");

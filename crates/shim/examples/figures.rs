@@ -1,0 +1,115 @@
+//! What a shim costs: `cargo run --release -p muster-shim --example figures` (build the program in release first).
+//!
+//! Prints the resident memory of an idle shim and of one after the flood, the lines that go through it in a second, and
+//! the time from a line for the agent to the agent's answer.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "who runs it sees what fails")]
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use muster_shim::{
+    args::Launch,
+    client::Client,
+    record::Record,
+    wire::{FromClient, FromShim},
+};
+
+const LINES: u64 = 1_000_000;
+const ROUNDS: usize = 20_000;
+
+fn main() {
+    let own = std::env::current_exe().unwrap();
+    let program = own.parent().and_then(Path::parent).unwrap().join("muster-shim");
+    let folder = std::env::temp_dir().join(format!("muster-shim-figures-{}", std::process::id()));
+    let start = |generation: u64, script: &str| {
+        let mut launch = Launch::new(folder.join(generation.to_string()), generation, "sh");
+        launch.step.args = vec!["-c".into(), script.into()];
+        let begun = Instant::now();
+        let started = Command::new(&program)
+            .arg("run")
+            .args(launch.to_args())
+            .status()
+            .expect("build muster-shim first");
+        assert!(started.success());
+        println!("start: {:.1} ms", begun.elapsed().as_secs_f64() * 1000.0);
+        let mut client = Client::connect(&launch.dir, 1 << 20).unwrap();
+        client.hello(1).unwrap();
+        (client, launch.dir)
+    };
+
+    let (mut client, dir) = start(1, "exec cat");
+    println!(
+        "memory, idle: {} KiB, of which its own: {} KiB",
+        memory(&dir, "VmRSS:"),
+        memory(&dir, "RssAnon:")
+    );
+    let line = vec![b'x'; 300];
+    let mut times: Vec<Duration> =
+        (1..=ROUNDS as u64).map(|seq| round_trip(&mut client, seq, &line)).collect();
+    times.sort();
+    println!(
+        "round trip of 300 bytes: median {:?}, 99 of 100 {:?}",
+        times[ROUNDS / 2],
+        times[ROUNDS * 99 / 100]
+    );
+    let reconnected = Instant::now();
+    Client::connect(&dir, 1 << 20).unwrap().hello(ROUNDS as u64).unwrap();
+    println!("reconnect: {:?}", reconnected.elapsed());
+    end(&dir);
+
+    let (mut client, dir) = start(2, &format!("exec seq -f '%0300.0f' 1 {LINES}"));
+    let begun = Instant::now();
+    let mut most = 0;
+    loop {
+        match client.read().unwrap().expect("the shim serves") {
+            (FromShim::Out { seq, .. }, _) if seq % 10_000 == 0 => {
+                client.say(FromClient::Trim(seq), b"").unwrap();
+                most = most.max(memory(&dir, "VmRSS:"));
+            }
+            (FromShim::Exit(_), _) => break,
+            _ => {}
+        }
+    }
+    let rate = LINES as f64 / begun.elapsed().as_secs_f64();
+    println!("lines of 300 bytes: {rate:.0} a second; memory meanwhile: at most {most} KiB");
+    end(&dir);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+fn round_trip(client: &mut Client, seq: u64, line: &[u8]) -> Duration {
+    let begun = Instant::now();
+    client.line(seq, line).unwrap();
+    loop {
+        match client.read().unwrap().expect("the shim serves") {
+            (FromShim::Out { seq: out, .. }, _) if out == seq => break,
+            _ => {}
+        }
+    }
+    let time = begun.elapsed();
+    if seq.is_multiple_of(100) {
+        client.say(FromClient::Trim(seq), b"").unwrap();
+    }
+    time
+}
+
+/// In KiB. What is not its own is shared by all shims: the program and its libraries.
+fn memory(dir: &Path, kind: &str) -> u64 {
+    let pid = Record::read(dir).unwrap().shim.pid;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(kind)).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+fn end(dir: &Path) {
+    let pid = Record::read(dir).unwrap().shim.pid;
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+}
