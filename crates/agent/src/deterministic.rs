@@ -57,7 +57,7 @@ async fn perform(turn: &mut Turn, word: Word) -> Result<(), Stop> {
         Word::Call { tool, input } => call(turn, &tool, input).await.map(drop),
         Word::Tools => list_tools(turn).await,
         Word::File { name, text } => {
-            call(turn, "send_file", object(json!({ "filename": name, "text": text }))).await.map(drop)
+            call(turn, "send_file", object(json!({ "filename": name, "content": text }))).await.map(drop)
         }
         Word::Flood(waves) => flood(turn, waves).await,
         Word::Hang { hard: true } => std::future::pending().await,

@@ -4,14 +4,13 @@
 //! A file is written whole under another name, and then renamed: it is there as it was or as it is.
 
 use std::{
-    cmp::Reverse,
     collections::VecDeque,
     io,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{fs, io::AsyncReadExt, io::AsyncWriteExt};
 use uuid::Uuid;
 
@@ -21,6 +20,8 @@ const MOST_BYTES: usize = 1024 * 1024;
 const LONGEST_TEXT: usize = 128 * 1024;
 /// How many notes are kept.
 const MOST_NOTES: usize = 100;
+/// How many sessions are listed.
+const MOST_LISTED: usize = 100;
 /// A larger file is none of ours.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
@@ -92,11 +93,18 @@ pub struct Outcome {
 }
 
 impl Entry {
-    fn texts(&mut self) -> Vec<&mut String> {
-        match self {
-            Self::User(said) | Self::Agent(said) | Self::Thought(said) => vec![&mut said.text],
-            Self::Tool(call) => call.result.iter_mut().map(|outcome| &mut outcome.text).collect(),
+    /// The same, with the beginnings of what is too long.
+    fn shortened(mut self) -> Self {
+        match &mut self {
+            Self::User(said) | Self::Agent(said) | Self::Thought(said) => cut(&mut said.text, LONGEST_TEXT),
+            Self::Tool(call) => {
+                let bytes = call.input.to_string().len();
+                if bytes > LONGEST_TEXT {
+                    call.input = json!({ "forgotten": format!("{bytes} bytes") });
+                }
+            }
         }
+        self
     }
 
     /// Its size in bytes of text.
@@ -126,11 +134,8 @@ impl Record {
     }
 
     /// Adds an entry, and forgets the oldest turns if there is too much.
-    pub fn push(&mut self, mut entry: Entry) {
-        for text in entry.texts() {
-            cut(text, LONGEST_TEXT);
-        }
-        self.entries.push_back(entry);
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push_back(entry.shortened());
         let mut bytes = self.bytes();
         while bytes > MOST_BYTES && self.entries.len() > 1 {
             bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
@@ -209,24 +214,27 @@ impl Folder {
         Ok(Some(serde_json::from_slice(&bytes)?))
     }
 
-    /// All sessions, the latest first.
+    /// The latest sessions, the latest first.
     pub async fn list(&self) -> io::Result<Vec<Record>> {
-        let mut found = Vec::new();
         let mut files = match fs::read_dir(&self.0).await {
             Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
+        let mut found = Vec::new();
         while let Some(file) = files.next_entry().await? {
-            let name = file.file_name();
-            let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
-            // A file that can't be read must not hide the others.
-            if let Ok(Some(record)) = self.load(id).await {
-                found.push((file.metadata().await?.modified()?, record));
+            let name = file.file_name().into_string().unwrap_or_default();
+            if let Some(id) = name.strip_suffix(".json") {
+                found.push((file.metadata().await?.modified()?, id.to_owned()));
             }
         }
-        found.sort_by_key(|(changed, _)| Reverse(*changed));
-        Ok(found.into_iter().map(|(_, record)| record).collect())
+        found.sort_by(|a, b| b.cmp(a));
+        let mut records = Vec::new();
+        for (_, id) in found.into_iter().take(MOST_LISTED) {
+            // A file that can't be read must not hide the others.
+            records.extend(self.load(&id).await.ok().flatten());
+        }
+        Ok(records)
     }
 }
 
@@ -249,6 +257,17 @@ mod tests {
         assert!(record.bytes() <= MOST_BYTES);
         assert_eq!(record.entries[0], Entry::User(said("turn 3")));
         assert_eq!(record.entries.len(), 14);
+    }
+
+    #[test]
+    fn an_input_that_is_too_long_is_forgotten_and_a_result_is_cut() {
+        let mut record = Record::new("/".into());
+        let long = "é".repeat(LONGEST_TEXT);
+        let tool = agent_client_protocol::v1::schema::ToolKind::Other;
+        let (id, title, input) = ("c".to_owned(), String::new(), json!({ "text": long }));
+        record.push(Entry::Tool(Call { id, name: None, title, tool, input, result: None }));
+        record.finish("c", false, long);
+        assert!(record.bytes() < LONGEST_TEXT + 100, "{}", record.bytes());
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@
 //! | `turn` | what the agent can do while it answers: say, call, ask |
 //! | `words`, `deterministic` | the words, and what they do |
 //! | `model` | the same with a model: OpenAI's and Anthropic's interfaces |
-//! | `mcp`, `skills`, `settings` | tools, skills, environment |
+//! | `mcp`, `skills`, `outbound`, `settings` | tools, skills, HTTP, environment |
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod deterministic;
 mod history;
 mod mcp;
 mod model;
+mod outbound;
 mod protocol;
 mod session;
 mod settings;

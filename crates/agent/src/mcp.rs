@@ -22,16 +22,23 @@ use rmcp::{
         streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::{process::Command, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::history::{Outcome, cut};
+use crate::{
+    history::{Outcome, cut},
+    outbound::Http,
+};
 
 /// How many servers a session may have. More are left out.
 const MOST_SERVERS: usize = 32;
 /// How many tools of a server are used.
 const MOST_TOOLS: usize = 256;
+/// The longest name of a tool, in bytes. A tool with a longer one is left out.
+const LONGEST_NAME: usize = 128;
+/// The largest description of a tool with its schema, in bytes of JSON. A larger tool is left out.
+const LARGEST_TOOL: usize = 64 * 1024;
 /// How long a server may take to start and to list its tools.
 const CONNECT: Duration = Duration::from_secs(20);
 /// How long a call may take. A server may have to ask somebody.
@@ -71,7 +78,7 @@ pub struct Tool {
 
 impl Servers {
     /// Begins to connect.
-    pub fn connect(servers: Vec<McpServer>, http: &reqwest::Client, tasks: &TaskTracker) -> Self {
+    pub fn connect(servers: Vec<McpServer>, http: &Http, tasks: &TaskTracker) -> Self {
         let closed = CancellationToken::new();
         let list = servers.into_iter().take(MOST_SERVERS).map(|server| {
             let (name, connecting) = connect(server, http.clone());
@@ -167,7 +174,7 @@ fn block(block: &ContentBlock) -> String {
 
 type Connected = BoxFuture<'static, Result<Connection, Arc<str>>>;
 
-fn connect(server: McpServer, http: reqwest::Client) -> (String, Connected) {
+fn connect(server: McpServer, http: Http) -> (String, Connected) {
     match server {
         McpServer::Stdio(server) => (server.name.clone(), stdio(server).boxed()),
         McpServer::Http(server) => (server.name.clone(), streamable_http(server, http).boxed()),
@@ -195,7 +202,7 @@ async fn stdio(server: McpServerStdio) -> Result<Connection, Arc<str>> {
     begin(this_client().serve(transport).await).await
 }
 
-async fn streamable_http(server: McpServerHttp, http: reqwest::Client) -> Result<Connection, Arc<str>> {
+async fn streamable_http(server: McpServerHttp, http: Http) -> Result<Connection, Arc<str>> {
     let mut headers = HashMap::new();
     for header in &server.headers {
         let (name, value) = (HeaderName::from_str(&header.name), HeaderValue::from_str(&header.value));
@@ -206,6 +213,7 @@ async fn streamable_http(server: McpServerHttp, http: reqwest::Client) -> Result
         headers.insert(name, value);
     }
     let config = StreamableHttpClientTransportConfig::with_uri(server.url).custom_headers(headers);
+    let http = http.client().map_err(|error| format!("the system's certificates can't be read: {error}"))?;
     let transport = StreamableHttpClientTransport::with_client(http, config);
     begin(this_client().serve(transport).await).await
 }
@@ -219,6 +227,7 @@ fn this_client() -> ClientConfig {
 async fn begin<E: std::fmt::Display>(client: Result<Client, E>) -> Result<Connection, Arc<str>> {
     let client = client.map_err(|error| format!("it can't be reached: {error}"))?;
     let mut tools = client.list_all_tools().await.map_err(|error| format!("it lists no tools: {error}"))?;
+    tools.retain(|tool| tool.name.len() <= LONGEST_NAME && json!(tool).to_string().len() <= LARGEST_TOOL);
     tools.truncate(MOST_TOOLS);
     Ok(Connection { client, tools })
 }

@@ -22,8 +22,8 @@ use agent_client_protocol::{
             InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
             LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse,
             PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse,
-            SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo, SessionListCapabilities,
-            SessionNotification, SessionResumeCapabilities, SessionUpdate,
+            Role, SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo,
+            SessionListCapabilities, SessionNotification, SessionResumeCapabilities, SessionUpdate,
         },
     },
 };
@@ -36,6 +36,7 @@ use crate::{
     history::{Entry, Folder, Record, cut},
     mcp::Servers,
     model,
+    outbound::Http,
     session::{Session, locked},
     settings::Settings,
     turn::{Turn, replayed},
@@ -44,20 +45,12 @@ use crate::{
 
 /// How long a stopping agent waits until what it has said is read, and its servers have ended.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// How long a connection to a model or a server may take.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long a model or a server may be silent.
-const SILENCE: Duration = Duration::from_mins(10);
-
 /// Why the agent ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// No thread, or no runtime.
     #[error("it can't start: {0}")]
     Start(#[from] io::Error),
-    /// No client for HTTP.
-    #[error("the system's certificates can't be read: {0}")]
-    Http(#[from] reqwest::Error),
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Connection(#[from] Error),
@@ -70,7 +63,7 @@ pub struct Agent {
     /// Standard output.
     pub wire: Wire,
     /// Calls models and MCP servers.
-    pub http: reqwest::Client,
+    pub http: Http,
     folder: Folder,
     client: OnceLock<ClientCapabilities>,
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
@@ -79,20 +72,13 @@ pub struct Agent {
 
 /// Serves until standard input ends.
 pub async fn serve(settings: Settings) -> Result<(), ServeError> {
-    // Fails only if a provider is already installed, which is just as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT)
-        .read_timeout(SILENCE)
-        .build()?;
     let wire = Wire::stdout()?;
     let transport = Lines::new(wire.sink(), wire::stdin()?);
     let agent = Arc::new(Agent {
         folder: Folder::new(&settings.home),
         settings,
         wire,
-        http,
+        http: Http::default(),
         client: OnceLock::new(),
         sessions: Mutex::default(),
         tasks: TaskTracker::new(),
@@ -305,8 +291,10 @@ impl Agent {
         connection: ConnectionTo<Client>,
         request: PromptRequest,
     ) -> Result<PromptResponse, Error> {
-        let said = request.prompt.iter().map(text).collect::<Vec<_>>().join("\n");
-        let mut turn = Turn::begin(self.clone(), session.clone(), connection, cancel, &said).await;
+        let join = |parts: Vec<&ContentBlock>| parts.into_iter().map(text).collect::<Vec<_>>().join("\n");
+        let said = join(request.prompt.iter().filter(|part| !is_instruction(part)).collect());
+        let all = join(request.prompt.iter().collect());
+        let mut turn = Turn::begin(self.clone(), session.clone(), connection, cancel, &all).await;
         let result = match &self.settings.model {
             Some(access) => model::answer(&mut turn, access).await,
             None => deterministic::answer(&mut turn, &said).await,
@@ -315,6 +303,13 @@ impl Agent {
         session.end();
         response
     }
+}
+
+/// Whether a part of a prompt is only for the agent, such as what a host tells it before the first message. No person has
+/// said it, so it is neither answered nor searched for words.
+fn is_instruction(block: &ContentBlock) -> bool {
+    let ContentBlock::Text(text) = block else { return false };
+    text.annotations.as_ref().and_then(|known| known.audience.as_deref()) == Some(&[Role::Assistant])
 }
 
 /// What a part of a prompt says.

@@ -52,7 +52,7 @@ impl Settings {
         let given = |name: &str| variable(name).filter(|value| !value.is_empty());
         let home = given("HOME").ok_or(SettingsError::NoHome)?.into();
         let Some(model) = given("MUSTER_AGENT_MODEL") else { return Ok(Self { home, model: None }) };
-        let provider = match given("MUSTER_AGENT_PROVIDER").as_deref() {
+        let provider = match given("MUSTER_AGENT_PROVIDER").map(|name| name.to_ascii_lowercase()).as_deref() {
             Some("openai") => Provider::OpenAi,
             Some("anthropic") => Provider::Anthropic,
             Some(other) => return Err(SettingsError::UnknownProvider(other.to_owned())),
@@ -99,7 +99,7 @@ mod tests {
             [("HOME", "/h"), ("MUSTER_AGENT_MODEL", "m"), ("ANTHROPIC_BASE_URL", "http://localhost:1/")];
         let access = settings(&base).unwrap().model.unwrap();
         assert_eq!((access.provider, access.base_url.as_str()), (Provider::Anthropic, "http://localhost:1"));
-        let named = [&base[..], &[("MUSTER_AGENT_PROVIDER", "openai"), ("OPENAI_API_KEY", "k")]].concat();
+        let named = [&base[..], &[("MUSTER_AGENT_PROVIDER", "OpenAI"), ("OPENAI_API_KEY", "k")]].concat();
         let access = settings(&named).unwrap().model.unwrap();
         assert_eq!(
             (access.provider, access.base_url.as_str()),

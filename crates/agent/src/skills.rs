@@ -10,8 +10,8 @@ use tokio::{fs, io::AsyncReadExt};
 
 /// How many skills are read.
 const MOST: usize = 100;
-/// The largest file, in bytes. What is longer is cut.
-const LARGEST: u64 = 256 * 1024;
+/// How much of a file is read, in bytes: its head is in there.
+const HEAD: u64 = 16 * 1024;
 
 /// A skill.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct Skill {
     pub name: String,
     /// When to use it.
     pub description: String,
-    /// The text.
-    pub content: String,
+    /// Where its text is, in the home.
+    pub path: String,
 }
 
 /// The skills in a home, by name. Folders without a readable file are left out.
@@ -31,7 +31,7 @@ pub async fn read(home: &Path) -> Vec<Skill> {
     while let Ok(Some(folder)) = folders.next_entry().await {
         let mut text = Vec::new();
         let Ok(file) = fs::File::open(folder.path().join("SKILL.md")).await else { continue };
-        if file.take(LARGEST).read_to_end(&mut text).await.is_ok() {
+        if file.take(HEAD).read_to_end(&mut text).await.is_ok() {
             skills.push(parse(&folder.file_name().to_string_lossy(), &String::from_utf8_lossy(&text)));
         }
         if skills.len() == MOST {
@@ -43,12 +43,7 @@ pub async fn read(home: &Path) -> Vec<Skill> {
 }
 
 fn parse(folder: &str, text: &str) -> Skill {
-    let (head, content) = text
-        .strip_prefix("---\n")
-        .and_then(|rest| {
-            rest.split_once("\n---\n").or_else(|| rest.strip_suffix("\n---").map(|head| (head, "")))
-        })
-        .unwrap_or(("", text));
+    let head = text.strip_prefix("---\n").and_then(|rest| rest.split("\n---").next()).unwrap_or_default();
     let value = |key: &str| {
         let line = head.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?.trim();
         Some(serde_json::from_str(line).unwrap_or_else(|_| line.to_owned()))
@@ -56,7 +51,7 @@ fn parse(folder: &str, text: &str) -> Skill {
     Skill {
         name: value("name").unwrap_or_else(|| folder.to_owned()),
         description: value("description").unwrap_or_default(),
-        content: content.trim().to_owned(),
+        path: format!("skills/{folder}/SKILL.md"),
     }
 }
 
@@ -66,14 +61,10 @@ mod tests {
 
     #[test]
     fn the_head_names_a_skill_and_the_folder_does_where_it_is_missing() {
-        let skill =
-            parse("f", "---\nname: refunds\ndescription: \"Say \\\"no\\\": politely\"\n---\n\nText\n");
-        assert_eq!((skill.name.as_str(), skill.content.as_str()), ("refunds", "Text"));
-        assert_eq!(skill.description, "Say \"no\": politely");
+        let skill = parse("f", "---\nname: refunds\ndescription: \"Say \\\"no\\\"\"\n---\n\nname: other\n");
+        assert_eq!((skill.name.as_str(), skill.path.as_str()), ("refunds", "skills/f/SKILL.md"));
+        assert_eq!(skill.description, "Say \"no\"");
         let bare = parse("f", "Just text");
-        assert_eq!(
-            (bare.name.as_str(), bare.description.as_str(), bare.content.as_str()),
-            ("f", "", "Just text")
-        );
+        assert_eq!((bare.name.as_str(), bare.description.as_str()), ("f", ""));
     }
 }

@@ -203,9 +203,9 @@ impl Turn {
     /// Says a whole message.
     pub async fn say(&mut self, text: impl Into<String>) -> Result<(), Stop> {
         let said = Said { id: self.new_id(), text: text.into() };
-        self.piece(&said.id, false, &said.text).await?;
-        self.keep(Entry::Agent(said)).await;
-        Ok(())
+        // Kept before anybody can know of it.
+        self.keep(Entry::Agent(said.clone())).await;
+        self.piece(&said.id, false, &said.text).await
     }
 
     /// Announces a tool call.
@@ -218,8 +218,8 @@ impl Turn {
     ) -> Result<Call, Stop> {
         let call = Call { id: self.new_id(), name, title, tool, input, result: None };
         self.text.written.fetch_add(call.input.to_string().len(), Relaxed);
-        self.update(SessionUpdate::ToolCall(announcement(&call).status(ToolCallStatus::Pending))).await?;
         self.keep(Entry::Tool(call.clone())).await;
+        self.update(SessionUpdate::ToolCall(announcement(&call).status(ToolCallStatus::Pending))).await?;
         Ok(call)
     }
 

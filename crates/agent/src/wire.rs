@@ -14,10 +14,10 @@ use futures::{Sink, Stream};
 use tokio::sync::{mpsc, oneshot};
 
 /// The longest line that is read, in bytes.
-pub const LONGEST_LINE: usize = 8 * 1024 * 1024;
+pub const LONGEST_LINE: usize = 4 * 1024 * 1024;
 
 /// How many lines may wait, in each direction.
-const QUEUE: usize = 32;
+const QUEUE: usize = 16;
 
 enum Piece {
     Bytes(Vec<u8>),

@@ -176,6 +176,8 @@ fn tool_kind(name: &str) -> Option<ToolKind> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use serde_json::json;
 
     use super::*;
@@ -230,5 +232,23 @@ mod tests {
         ] {
             assert_eq!(parse(line), [Word::Text(line.to_owned())], "{line}");
         }
+    }
+
+    #[test]
+    fn the_documented_words_are_the_words() {
+        let docs = include_str!("../../../docs/agents.md");
+        let (_, table) = docs.split_once("### Words of the reference agent").unwrap();
+        let (table, _) = table.split_once("### ").unwrap();
+        let documented: HashSet<_> = table
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("| `")?.split_once("` |")?.0.replace("\\|", "|")))
+            .map(|line| {
+                let words = parse(&line);
+                assert!(!matches!(words[..], [Word::Text(_)]), "{line} is no word");
+                std::mem::discriminant(&words[0])
+            })
+            .collect();
+        // All but plain text.
+        assert_eq!(documented.len(), 19);
     }
 }

@@ -8,6 +8,7 @@ use sse_stream::{Sse, SseStream};
 
 use super::{Answer, Piece, Question, anthropic, openai};
 use crate::{
+    outbound::Http,
     settings::{Access, Provider},
     turn::Stop,
 };
@@ -29,15 +30,14 @@ enum Broken {
 }
 
 /// Asks the model.
-pub async fn stream(
-    http: &reqwest::Client,
-    access: &Access,
-    question: &Question<'_>,
-) -> Result<Events, Stop> {
+pub async fn stream(http: &Http, access: &Access, question: &Question<'_>) -> Result<Events, Stop> {
     let (path, body) = match access.provider {
         Provider::OpenAi => ("chat/completions", openai::body(question)),
         Provider::Anthropic => ("v1/messages", anthropic::body(question)),
     };
+    let http = http
+        .client()
+        .map_err(|error| failed(format!("The system's certificates can't be read: {error}"), None))?;
     let mut request = http.post(format!("{}/{path}", access.base_url)).json(&body);
     match (access.provider, &access.key) {
         (Provider::OpenAi, Some(key)) => request = request.bearer_auth(key),

@@ -6,10 +6,12 @@ mod anthropic;
 mod call;
 mod openai;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io, path::Path};
 
 use agent_client_protocol::v1::schema::{StopReason, ToolKind};
+use reqwest::Url;
 use serde_json::{Map, Value, json};
+use tokio::{fs, io::AsyncReadExt};
 
 use crate::{
     history::{Entry, Outcome, Said},
@@ -25,8 +27,12 @@ const MOST_ROUNDS: usize = 30;
 const MOST_TOOLS: usize = 128;
 /// How many tokens the model may write in one answer.
 const MOST_OUTPUT: u64 = 8192;
-/// The tool that reads a skill.
-const READ_SKILL: &str = "read_skill";
+/// The tool that reads skills, and files that people have sent.
+const READ_FILE: &str = "read_file";
+/// The folders of the home that it reads from.
+const READABLE: [&str; 2] = ["skills", "inbox"];
+/// How much of a file is read, in bytes.
+const LARGEST_FILE: u64 = 128 * 1024;
 /// What Muster's own server offers asks a person by itself.
 const OWN_SERVER: &str = "muster";
 
@@ -43,7 +49,7 @@ struct Offer {
     name: String,
     description: String,
     schema: Value,
-    /// None: the tool that reads a skill.
+    /// None: the tool that reads a file.
     tool: Option<Tool>,
 }
 
@@ -79,7 +85,7 @@ enum Piece {
 pub async fn answer(turn: &mut Turn, access: &Access) -> Result<(), Stop> {
     let skills = skills::read(&turn.agent.settings.home).await;
     let (tools, problems) = turn.unless_cancelled(turn.session.servers.tools()).await?;
-    let offers = offers(tools, &skills);
+    let offers = offers(tools);
     let system = system(&skills, &problems);
     for _ in 0..MOST_ROUNDS {
         let entries = turn.session.with(|record| record.entries.iter().cloned().collect());
@@ -98,7 +104,7 @@ pub async fn answer(turn: &mut Turn, access: &Access) -> Result<(), Stop> {
             return Ok(());
         }
         for wanted in answer.wanted.into_values() {
-            use_tool(turn, &offers, &skills, wanted).await?;
+            use_tool(turn, &offers, wanted).await?;
         }
     }
     Err(Stop::Model(StopReason::MaxTurnRequests))
@@ -138,7 +144,7 @@ async fn ask(
     heard?
 }
 
-async fn use_tool(turn: &mut Turn, offers: &[Offer], skills: &[Skill], wanted: Wanted) -> Result<(), Stop> {
+async fn use_tool(turn: &mut Turn, offers: &[Offer], wanted: Wanted) -> Result<(), Stop> {
     let offer = offers.iter().find(|offer| offer.name == wanted.name);
     let input =
         if wanted.input.trim().is_empty() { Ok(Map::new()) } else { serde_json::from_str(&wanted.input) };
@@ -157,7 +163,12 @@ async fn use_tool(turn: &mut Turn, offers: &[Offer], skills: &[Skill], wanted: W
         return turn.finish(&call, Outcome { failed: true, text }, None).await;
     }
     let Some(tool) = tool else {
-        return turn.finish(&call, read_skill(skills, &call.input), None).await;
+        let path = call.input["path"].as_str().unwrap_or_default();
+        let (failed, text) = match read_file(&turn.agent.settings.home, path).await {
+            Ok(text) => (false, text),
+            Err(error) => (true, format!("{path} can't be read: {error}")),
+        };
+        return turn.finish(&call, Outcome { failed, text }, None).await;
     };
     if tool.server == OWN_SERVER || turn.permitted(&call).await? {
         turn.call(&call, tool).await?;
@@ -165,25 +176,31 @@ async fn use_tool(turn: &mut Turn, offers: &[Offer], skills: &[Skill], wanted: W
     Ok(())
 }
 
-fn read_skill(skills: &[Skill], input: &Value) -> Outcome {
-    match skills.iter().find(|skill| input["name"] == skill.name.as_str()) {
-        Some(skill) => Outcome { failed: false, text: skill.content.clone() },
-        None => Outcome { failed: true, text: format!("There is no skill {}.", input["name"]) },
+/// Reads a file in one of the folders that the host fills. Other files of the home are nothing for a model.
+async fn read_file(home: &Path, path: &str) -> io::Result<String> {
+    let given = Url::parse(path).ok().and_then(|url| url.to_file_path().ok()).unwrap_or_else(|| path.into());
+    let path = fs::canonicalize(home.join(given)).await?;
+    let mut folders = Vec::new();
+    for folder in READABLE {
+        folders.extend(fs::canonicalize(home.join(folder)).await);
     }
+    if !folders.iter().any(|folder| path.starts_with(folder)) {
+        return Err(io::Error::other(format!("only files in {} can be read", READABLE.join(" and "))));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path).await?.take(LARGEST_FILE).read_to_end(&mut bytes).await?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn offers(tools: Vec<Tool>, skills: &[Skill]) -> Vec<Offer> {
-    let mut offers = Vec::new();
-    if !skills.is_empty() {
-        offers.push(Offer {
-            name: READ_SKILL.to_owned(),
-            description: "Reads a skill: a text that says how to do something.".to_owned(),
-            schema: json!({
-                "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"],
-            }),
-            tool: None,
-        });
-    }
+fn offers(tools: Vec<Tool>) -> Vec<Offer> {
+    let mut offers = vec![Offer {
+        name: READ_FILE.to_owned(),
+        description: "Reads a text file: a skill, or a file that somebody has sent.".to_owned(),
+        schema: json!({
+            "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"],
+        }),
+        tool: None,
+    }];
     for tool in tools {
         let name = tool.full_name();
         // Two tools of one name would be refused; the first server wins.
@@ -202,12 +219,10 @@ fn system(skills: &[Skill], problems: &[String]) -> String {
         result in another way."
         .to_owned();
     if !skills.is_empty() {
-        text.push_str(&format!(
-            "\n\nYour skills. Read one with {READ_SKILL} before you do what it is about:"
-        ));
+        text.push_str(&format!("\n\nYour skills. Read one with {READ_FILE} before you do what it is about:"));
     }
     for skill in skills {
-        text.push_str(&format!("\n- {}: {}", skill.name, skill.description));
+        text.push_str(&format!("\n- {} ({}): {}", skill.name, skill.path, skill.description));
     }
     for problem in problems {
         text.push_str(&format!("\n\nNot available: {problem}"));

@@ -1,7 +1,12 @@
 //! A client: JSON-RPC over the pipes of a child process. It is written without the crate that the agent uses, so that
 //! both can't be wrong in the same way.
 
-use std::{collections::HashMap, path::Path, process::Stdio, time::Duration};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -283,11 +288,10 @@ pub fn refusal(answer: &Value) -> (i64, String) {
     (error["code"].as_i64().unwrap(), said)
 }
 
-/// The folder of the servers that others wrote.
-pub fn peers() -> std::path::PathBuf {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/everything").canonicalize().unwrap();
+/// The folder of a program that others wrote.
+pub fn peers(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers").join(name);
     let installed = folder.join("node_modules").is_dir();
-    assert!(installed, "the peer is not installed: npm ci --prefix tests/peers/everything");
-    folder
+    assert!(installed, "the peer is not installed: npm ci --prefix tests/peers/{name}");
+    folder.canonicalize().unwrap()
 }

@@ -122,3 +122,21 @@ async fn a_session_whose_file_cannot_be_written_is_refused() {
     let refused = agent.refused("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
     assert!(refused.0 == -32603 && refused.1.contains("can't be stored"), "{refused:?}");
 }
+
+#[tokio::test]
+async fn it_says_why_it_cannot_start() {
+    let program = env!("CARGO_BIN_EXE_muster-agent");
+    let run = async |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = tokio::process::Command::new(program);
+        let output = command.args(args).env_clear().envs(variables.iter().copied()).output().await.unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = run(&[], &[]).await;
+    assert!(code == Some(2) && said.contains("HOME is not set"), "{code:?} {said}");
+    let model = [("HOME", "/tmp"), ("MUSTER_AGENT_MODEL", "m"), ("MUSTER_AGENT_PROVIDER", "acme")];
+    let (code, said) = run(&[], &model).await;
+    assert!(code == Some(2) && said.contains("set it to openai or anthropic"), "{code:?} {said}");
+    let (code, said) = run(&["serve"], &[("HOME", "/tmp")]).await;
+    assert!(code == Some(2) && said.contains("unknown argument serve"), "{code:?} {said}");
+    assert_eq!(run(&["--help"], &[]).await.0, Some(0));
+}

@@ -6,6 +6,7 @@ mod client;
 mod faults;
 mod mcp;
 mod models;
+mod official_client;
 mod sessions;
 mod words;
 

@@ -16,17 +16,20 @@ fn stdio(name: &str, args: &Value) -> Value {
 }
 
 fn everything() -> Value {
-    stdio("everything", &json!(["node", peers().join("node_modules/.bin/mcp-server-everything"), "stdio"]))
+    stdio(
+        "everything",
+        &json!(["node", peers("everything").join("node_modules/.bin/mcp-server-everything"), "stdio"]),
+    )
 }
 
 fn person() -> Value {
-    stdio("muster", &json!(["node", peers().join("person.mjs")]))
+    stdio("muster", &json!(["node", peers("everything").join("person.mjs")]))
 }
 
 /// The server over HTTP, and its address.
 async fn http() -> (Child, String) {
     let mut command = Command::new("node");
-    command.arg(peers().join("http.mjs")).stdout(Stdio::piped()).kill_on_drop(true);
+    command.arg(peers("everything").join("http.mjs")).stdout(Stdio::piped()).kill_on_drop(true);
     let mut server = command.spawn().expect("node is installed");
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let line = lines.next_line().await.unwrap().unwrap();
@@ -91,7 +94,7 @@ async fn a_person_is_asked_and_sent_files_by_musters_own_server() {
     assert_eq!((asked.said().as_str(), asked.calls()[0].1.as_str()), ("The answer is: this", "completed"));
     assert_eq!(asked.updates[0]["rawInput"], json!({ "question": "Which?", "options": ["this", "that"] }));
     let sent = agent.prompt(&session, "file report.txt All is well").await;
-    assert_eq!(sent.calls()[0].2, r#"{"filename":"report.txt","text":"All is well"}"#);
+    assert_eq!(sent.calls()[0].2, r#"{"filename":"report.txt","content":"All is well"}"#);
 }
 
 #[tokio::test]

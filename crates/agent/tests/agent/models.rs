@@ -29,8 +29,10 @@ async fn allow(agent: &mut Agent, option: &str) -> Value {
 }
 
 fn server() -> Value {
-    let args =
-        ["node".to_owned(), peers().join("node_modules/.bin/mcp-server-everything").display().to_string()];
+    let args = [
+        "node".to_owned(),
+        peers("everything").join("node_modules/.bin/mcp-server-everything").display().to_string(),
+    ];
     json!([{ "name": "everything", "command": "/usr/bin/env", "args": args, "env": [] }])
 }
 
@@ -63,7 +65,11 @@ async fn it_says_what_the_model_says_as_it_arrives() {
         };
         assert_eq!((first.path.as_str(), &first.body["model"]), (path, &json!("fake")));
         assert!(key.to_str().unwrap().ends_with("sk-secret"));
-        assert!(first.body.to_string().contains("- refunds: How to refund"), "{}", first.body);
+        assert!(
+            first.body.to_string().contains("- refunds (skills/refunds/SKILL.md): How to refund"),
+            "{}",
+            first.body
+        );
         let history = asked[1].body["messages"].to_string();
         assert!(history.contains("assistant") && history.contains("THINK twice"), "{history}");
     }
@@ -96,13 +102,28 @@ async fn tools_are_called_after_permission_and_the_model_hears_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_skill_is_read_without_asking() {
+async fn skills_and_files_from_people_are_read_without_asking_and_nothing_else() {
     let model = Model::start().await;
     let mut agent = agent_with(&model, "anthropic").await;
     agent.skill("refunds", "---\nname: refunds\ndescription: How to refund\n---\nAsk Anna first.");
+    let home = agent.home.path().to_owned();
+    std::fs::create_dir_all(home.join("inbox/1")).unwrap();
+    std::fs::write(home.join("inbox/1/a b.txt"), "Dear agent").unwrap();
+    std::fs::write(home.join("secret"), "sesame").unwrap();
+    std::os::unix::fs::symlink(home.join("secret"), home.join("inbox/link")).unwrap();
     let session = agent.session().await;
-    let turn = agent.prompt(&session, "USE read_skill {\"name\": \"refunds\"}").await;
-    assert_eq!(turn.said(), "The tools said: Ask Anna first.");
+    let sent = format!("file://{}/inbox/1/a%20b.txt", home.display());
+    for (path, said) in [
+        ("skills/refunds/SKILL.md", "Ask Anna first."),
+        (&sent, "Dear agent"),
+        ("secret", "can't be read: only files in skills and inbox"),
+        ("skills/../secret", "can't be read"),
+        ("inbox/link", "can't be read"),
+        ("/proc/self/environ", "can't be read"),
+    ] {
+        let turn = agent.prompt(&session, &format!("USE read_file {}", json!({ "path": path }))).await;
+        assert!(turn.said().contains(said) && !turn.said().contains("sesame"), "{path}: {}", turn.said());
+    }
 }
 
 #[tokio::test]

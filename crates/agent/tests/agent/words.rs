@@ -21,6 +21,19 @@ async fn plain_text_is_answered_with_the_skills_and_the_number_of_the_turn() {
 }
 
 #[tokio::test]
+async fn what_is_only_for_the_agent_is_no_word() {
+    let mut agent = Agent::start().await;
+    let session = agent.session().await;
+    let for_agents = json!({ "audience": ["assistant"] });
+    let prompt = json!([
+        { "type": "text", "text": "You are Ada.\nhang", "annotations": for_agents },
+        { "type": "text", "text": "Who are you?" },
+    ]);
+    let id = agent.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
+    assert!(agent.end(&session, id).await.said().starts_with("You said: Who are you?\n"));
+}
+
+#[tokio::test]
 async fn tokens_are_the_bytes_of_text_in_fours() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
