@@ -93,7 +93,7 @@ enum Pending {
     Initialize,
     Open { conversation_id: i64, opening: Opening },
     Model { conversation_id: i64 },
-    Close,
+    Close { conversation_id: i64, reopening: Opening },
     Prompt { conversation_id: i64, turn_id: i64 },
 }
 
@@ -230,7 +230,10 @@ impl Machine {
             Some(Pending::Model { conversation_id }) => {
                 self.model_chosen(conversation_id, answer.is_ok(), fx);
             }
-            Some(Pending::Close) => {}
+            // Closed or unknown: in both cases it can be opened.
+            Some(Pending::Close { conversation_id, reopening }) => {
+                self.open_session(conversation_id, reopening)
+            }
             Some(Pending::Prompt { conversation_id, turn_id })
                 if self.turn_of(conversation_id) == Some(turn_id) =>
             {

@@ -111,16 +111,14 @@ impl Machine {
         self.write(Text::Session { id: name, conversation_id: id, opening });
     }
 
-    pub(super) fn close(&mut self, id: i64, session: &str) {
-        if !self.capabilities.close {
-            return;
-        }
-        let Some(active) = self.conversations.get(&id).and_then(|conversation| conversation.turn.as_ref())
-        else {
-            return;
+    /// Opens a session again that is open: closes it first, if the agent can do that.
+    pub(super) fn reopen(&mut self, id: i64, session: &str, reopening: Opening) {
+        let active = self.conversations.get(&id).and_then(|conversation| conversation.turn.as_ref());
+        let Some(active) = active.filter(|_| self.capabilities.close) else {
+            return self.open_session(id, reopening);
         };
         let name = format!("{}.{}.close", self.generation, active.turn.command_id);
-        self.pending.insert(name.clone(), Pending::Close);
+        self.pending.insert(name.clone(), Pending::Close { conversation_id: id, reopening });
         self.say(rpc::request(&name, "session/close", &CloseSessionRequest::new(session.to_owned())));
     }
 

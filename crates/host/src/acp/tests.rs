@@ -213,7 +213,7 @@ fn questions_that_share_a_name_are_different_calls_if_their_input_differs() {
     let mut script = Script::prompted();
     for number in 1..=2 {
         script.asks(
-            json!(number),
+            &json!(number),
             &json!({ "toolCallId": "pending", "title": "Run", "rawInput": { "n": number } }),
         );
     }
@@ -251,7 +251,7 @@ fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
     script.machine.settings.instructions = "Be brief.".to_owned();
     script.turn(5, Some("s"));
     assert_eq!(
-        script.written()[1],
+        script.written()[0],
         json!({ "id": "3.50.again", "opening": { "Resume": { "session": "s" } } })
     );
     script.chunk("agent_message_chunk", "an old answer", None);

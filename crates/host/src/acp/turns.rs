@@ -54,10 +54,7 @@ impl Machine {
         let is_stale = std::mem::take(&mut conversation.is_stale);
         match conversation.session.clone() {
             Some(session) => match self.reopening(&session).filter(|_| is_stale) {
-                Some(opening) => {
-                    self.close(id, &session);
-                    self.open_session(id, opening);
-                }
+                Some(opening) => self.reopen(id, &session, opening),
                 None => self.prompt(id),
             },
             None => {

@@ -85,8 +85,8 @@ pub struct Agent {
     next_launch: Option<Order>,
     /// Commands that are carried out when the agent has ended.
     stops: Vec<i64>,
-    /// Turns that were cancelled while their plan was awaited.
-    cancelled: Vec<i64>,
+    /// Turns whose plan is awaited, and whether they were cancelled meanwhile.
+    planned: BTreeMap<i64, bool>,
     plan: Option<LaunchPlan>,
     is_plan_asked: bool,
     asked: FuturesUnordered<BoxFuture<'static, (i64, Why, Option<Given>)>>,
@@ -130,7 +130,7 @@ impl Agent {
             held: VecDeque::new(),
             next_launch: None,
             stops: Vec::new(),
-            cancelled: Vec::new(),
+            planned: BTreeMap::new(),
             plan: None,
             is_plan_asked: false,
             asked: FuturesUnordered::new(),
