@@ -278,12 +278,7 @@ fn print_unit(prefix: &[&str], args: &UnitArgs) -> ExitCode {
         (Ok(own), Ok(dir)) => (own, dir),
         (Err(error), _) | (_, Err(error)) => return failed(&error.to_string()),
     };
-    let mut program = own.display().to_string();
-    for word in prefix {
-        program.push(' ');
-        program.push_str(word);
-    }
     let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
-    print!("{}", unit::unit(&program, args.user.as_deref(), &dir, list.as_deref(), dir.starts_with("/home")));
+    print!("{}", unit::unit(&own, prefix, args.user.as_deref(), &dir, list.as_deref()));
     ExitCode::SUCCESS
 }

@@ -79,11 +79,11 @@ pub async fn join(
     token: &Secret,
     insecure_http: bool,
 ) -> Result<Outcome, JoinError> {
-    folder.create()?;
-    let _lock = folder.lock()?;
     if let Some(joined) = folder.joined()? {
         return Ok(Outcome::Before(joined));
     }
+    folder.create()?;
+    let _lock = folder.lock()?;
     let base = address::read(url, insecure_http)?;
     if !token::is_well_formed(token::PROVISIONING, token.expose()) {
         return Err(JoinError::Token);

@@ -22,7 +22,7 @@ pub fn describe(id: &str, folder: &Path) -> Machine {
 /// The size of the disk, and what is free of it for the host's user, in MiB.
 pub fn disk(folder: &Path) -> Option<(i64, i64)> {
     let found = rustix::fs::statvfs(folder).ok()?;
-    let mib = |blocks: u64| i64::try_from(u128::from(blocks) * u128::from(found.f_frsize) >> 20).ok();
+    let mib = |blocks: u64| i64::try_from((u128::from(blocks) * u128::from(found.f_frsize)) >> 20).ok();
     Some((mib(found.f_blocks)?, mib(found.f_bavail)?))
 }
 

@@ -51,8 +51,8 @@ pub enum RunError {
     Failed,
 }
 
-/// Runs until SIGTERM or SIGINT. Agents stay up: their shims live on. `url` is where the control plane is now, if it has
-/// moved.
+/// Runs until SIGTERM or SIGINT. Agents stay up: their shims live on.
+/// `url` is where the control plane is now, if it has moved.
 pub async fn run(
     folder: Folder,
     url: Option<String>,

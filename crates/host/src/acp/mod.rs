@@ -93,8 +93,8 @@ enum Pending {
     Initialize,
     Open { conversation_id: i64, opening: Opening },
     Model { conversation_id: i64 },
-    Close,
-    Prompt { conversation_id: i64 },
+    Close { conversation_id: i64, reopening: Opening },
+    Prompt { conversation_id: i64, turn_id: i64 },
 }
 
 /// A conversation of the agent.
@@ -225,11 +225,22 @@ impl Machine {
         match self.pending.remove(id) {
             Some(Pending::Initialize) => self.greeted(answer, fx),
             Some(Pending::Open { conversation_id, opening }) => {
-                self.opened(id, conversation_id, &opening, answer, fx)
+                self.opened(id, conversation_id, &opening, answer, fx);
             }
-            Some(Pending::Model { conversation_id }) => self.model_chosen(conversation_id, answer, fx),
-            Some(Pending::Close) => {}
-            Some(Pending::Prompt { conversation_id }) => self.prompt_ended(conversation_id, answer, fx),
+            Some(Pending::Model { conversation_id }) => {
+                self.model_chosen(conversation_id, answer.is_ok(), fx);
+            }
+            // Closed or unknown: in both cases it can be opened.
+            Some(Pending::Close { conversation_id, reopening }) => {
+                self.open_session(conversation_id, reopening)
+            }
+            Some(Pending::Prompt { conversation_id, turn_id })
+                if self.turn_of(conversation_id) == Some(turn_id) =>
+            {
+                self.prompt_ended(conversation_id, answer, fx);
+            }
+            // Its turn was given up.
+            Some(Pending::Prompt { .. }) => {}
             None => self.unknown += 1,
         }
     }

@@ -21,7 +21,7 @@ pub fn blocks(
     for part in parts {
         match part {
             Part::Text { author: Some(author), text } if is_several => {
-                blocks.push(said(format!("{author}: {text}")))
+                blocks.push(said(format!("{author}: {text}")));
             }
             Part::Text { text, .. } => blocks.push(said(text.clone())),
             Part::File { filename, mime_type, size_bytes, base64 } => {

@@ -58,21 +58,21 @@ impl Machine {
         match method {
             "session/request_permission" => match serde_json::from_str(params) {
                 Ok(request) => self.permission(id, request, fx),
-                Err(error) => {
-                    self.reject(&id, INVALID_PARAMS, &format!("The request makes no sense: {error}."))
-                }
+                Err(error) => self.make_no_sense(&id, &error),
             },
             "elicitation/create" => match serde_json::from_str(params) {
-                Ok(request) => self.question(id, request, fx),
-                Err(error) => {
-                    self.reject(&id, INVALID_PARAMS, &format!("The request makes no sense: {error}."))
-                }
+                Ok(request) => self.question(id, &request, fx),
+                Err(error) => self.make_no_sense(&id, &error),
             },
             _ => {
                 self.unknown += 1;
                 self.reject(&id, METHOD_NOT_FOUND, "Muster doesn't offer this method.");
             }
         }
+    }
+
+    fn make_no_sense(&mut self, id: &Value, error: &serde_json::Error) {
+        self.reject(id, INVALID_PARAMS, &format!("The request makes no sense: {error}."));
     }
 
     fn reject(&mut self, id: &Value, code: i64, message: &str) {
@@ -96,7 +96,7 @@ impl Machine {
         self.ask(key, conversation_id, id, Waits::Permission(request.options), asked, fx);
     }
 
-    fn question(&mut self, id: Value, request: CreateElicitationRequest, fx: &mut Effects) {
+    fn question(&mut self, id: Value, request: &CreateElicitationRequest, fx: &mut Effects) {
         let form = match &request.mode {
             ElicitationMode::Form(form) => match &form.scope {
                 ElicitationScope::Session(scope) => {

@@ -20,7 +20,7 @@ use muster_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Capabilities, Effects, Machine, Pending, Settings, Text, rpc};
+use super::{Capabilities, Effects, Machine, Pending, Settings, Text, rpc, turns::failed};
 
 /// How a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,16 +111,14 @@ impl Machine {
         self.write(Text::Session { id: name, conversation_id: id, opening });
     }
 
-    pub(super) fn close(&mut self, id: i64, session: &str) {
-        if !self.capabilities.close {
-            return;
-        }
-        let Some(active) = self.conversations.get(&id).and_then(|conversation| conversation.turn.as_ref())
-        else {
-            return;
+    /// Opens a session again that is open: closes it first, if the agent can do that.
+    pub(super) fn reopen(&mut self, id: i64, session: &str, reopening: Opening) {
+        let active = self.conversations.get(&id).and_then(|conversation| conversation.turn.as_ref());
+        let Some(active) = active.filter(|_| self.capabilities.close) else {
+            return self.open_session(id, reopening);
         };
         let name = format!("{}.{}.close", self.generation, active.turn.command_id);
-        self.pending.insert(name.clone(), Pending::Close);
+        self.pending.insert(name.clone(), Pending::Close { conversation_id: id, reopening });
         self.say(rpc::request(&name, "session/close", &CloseSessionRequest::new(session.to_owned())));
     }
 
@@ -143,7 +141,7 @@ impl Machine {
             }
             Err(failure) => {
                 conversation.session = None;
-                let text = self.failed(&failure, fx);
+                let text = failed(&failure, fx);
                 return self.end_turn(id, TurnOutcome::Failed, Some(text), Usage::default(), fx);
             }
         };
@@ -189,10 +187,8 @@ impl Machine {
         Some(SetSessionConfigOptionRequest::new(session, option, value))
     }
 
-    pub(super) fn model_chosen(&mut self, id: i64, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
-        if answer.is_ok()
-            && let Some(conversation) = self.conversations.get_mut(&id)
-        {
+    pub(super) fn model_chosen(&mut self, id: i64, is_chosen: bool, fx: &mut Effects) {
+        if is_chosen && let Some(conversation) = self.conversations.get_mut(&id) {
             conversation.model.clone_from(&self.settings.model);
         }
         if self.is_cancelled(id) {

@@ -54,10 +54,7 @@ impl Machine {
         let is_stale = std::mem::take(&mut conversation.is_stale);
         match conversation.session.clone() {
             Some(session) => match self.reopening(&session).filter(|_| is_stale) {
-                Some(opening) => {
-                    self.close(id, &session);
-                    self.open_session(id, opening);
-                }
+                Some(opening) => self.reopen(id, &session, opening),
                 None => self.prompt(id),
             },
             None => {
@@ -78,7 +75,8 @@ impl Machine {
         active.is_prompted = true;
         let name = format!("{}.{}", self.generation, active.turn.command_id);
         let request = PromptRequest::new(session.clone(), prompt);
-        self.pending.insert(name.clone(), Pending::Prompt { conversation_id: id });
+        let turn_id = active.turn.turn_id;
+        self.pending.insert(name.clone(), Pending::Prompt { conversation_id: id, turn_id });
         self.say(rpc::request(&name, "session/prompt", &request));
     }
 
@@ -108,6 +106,26 @@ impl Machine {
         true
     }
 
+    /// The turns that were cancelled, and which the agent has not ended.
+    pub fn cancelled(&self) -> impl Iterator<Item = i64> {
+        let active = self.conversations.values().filter_map(|conversation| conversation.turn.as_ref());
+        active.filter(|active| active.is_cancelled).map(|active| active.turn.turn_id)
+    }
+
+    /// The agent doesn't end a turn that was cancelled. It is over all the same.
+    pub fn give_up(&mut self, turn_id: i64, fx: &mut Effects) {
+        let mut all = self.conversations.iter();
+        let found = all.find_map(|(id, conversation)| {
+            let active = conversation.turn.as_ref()?;
+            (active.is_cancelled && active.turn.turn_id == turn_id).then_some(*id)
+        });
+        if let Some(id) = found {
+            self.finish_messages(id, fx);
+            let error = "The agent did not confirm that it has stopped. It may still be at it.".to_owned();
+            self.end_turn(id, TurnOutcome::Cancelled, Some(error), Usage::default(), fx);
+        }
+    }
+
     /// Cancels whatever runs: the agent is to stop.
     pub fn cancel_all(&mut self, fx: &mut Effects) {
         let turns = self.conversations.values().filter_map(|conversation| conversation.turn.as_ref());
@@ -131,7 +149,7 @@ impl Machine {
                 (TurnOutcome::Failed, Some(error), Usage::default())
             }
             Err(_) if is_cancelled => (TurnOutcome::Cancelled, None, Usage::default()),
-            Err(failure) => (TurnOutcome::Failed, Some(self.failed(&failure, fx)), Usage::default()),
+            Err(failure) => (TurnOutcome::Failed, Some(failed(&failure, fx)), Usage::default()),
         };
         self.end_turn(id, outcome, error, used, fx);
     }
@@ -156,15 +174,6 @@ impl Machine {
         let key = format!("{}.{}.e", self.generation, self.read);
         fx.events.push(self.message(id, key, content));
         (TurnOutcome::Done, None)
-    }
-
-    /// Says why, and that the agent has no access to its model if that is it.
-    pub(super) fn failed(&self, failure: &rpc::Failure, fx: &mut Effects) -> String {
-        let text = failure.text();
-        if failure.code == rpc::Failure::AUTH_REQUIRED {
-            fx.events.push(Happening::AuthRequired { detail: text.clone() });
-        }
-        text
     }
 
     pub(super) fn end_turn(
@@ -219,6 +228,15 @@ impl Machine {
     pub fn message(&self, id: i64, key: String, content: Content) -> Happening {
         Happening::Message(Message { conversation_id: id, turn_id: self.turn_of(id), key, content })
     }
+}
+
+/// Says why a turn failed, and reports it if the agent has no access to its model.
+pub(super) fn failed(failure: &rpc::Failure, fx: &mut Effects) -> String {
+    let text = failure.text();
+    if failure.code == rpc::Failure::AUTH_REQUIRED {
+        fx.events.push(Happening::AuthRequired { detail: text.clone() });
+    }
+    text
 }
 
 /// A turn that ended without the agent.

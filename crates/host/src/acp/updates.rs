@@ -131,20 +131,20 @@ impl Machine {
             }
             _ => return self.unknown += 1,
         };
-        self.append(id, is_thinking, named, &text, fx);
+        self.append(id, is_thinking, named.as_ref(), &text, fx);
     }
 
     fn append(
         &mut self,
         id: i64,
         is_thinking: bool,
-        named: Option<String>,
+        named: Option<&String>,
         mut text: &str,
         fx: &mut Effects,
     ) {
         let continues = self.conversations.get(&id).and_then(|conversation| conversation.writing.as_ref());
         let continues = continues.is_some_and(|writing| {
-            let is_same = named.is_none() || writing.named.is_none() || writing.named == named;
+            let is_same = named.is_none() || writing.named.is_none() || writing.named.as_ref() == named;
             writing.is_thinking == is_thinking && is_same
         });
         if !continues {
@@ -155,7 +155,7 @@ impl Machine {
             let suffix = if is_thinking { 'r' } else { 't' };
             let key = if part == 0 { self.key(suffix) } else { format!("{}{part}", self.key(suffix)) };
             let Some(conversation) = self.conversations.get_mut(&id) else { return };
-            let begin = || Writing { key, is_thinking, named: named.clone(), text: String::new() };
+            let begin = || Writing { key, is_thinking, named: named.cloned(), text: String::new() };
             let writing = conversation.writing.get_or_insert_with(begin);
             let fits = floor_boundary(text, LONGEST_TEXT - writing.text.len());
             fx.pieces.push(Piece {

@@ -30,7 +30,7 @@ pub fn tokens(response: &PromptResponse) -> Usage {
 /// A sum of money in millionths of its currency.
 pub fn micro(cost: &Cost) -> Option<i64> {
     let micro = (cost.amount * 1e6).round();
-    (micro.is_finite() && micro >= 0.0 && micro < 1e15).then_some(micro as i64)
+    (0.0..1e15).contains(&micro).then_some(micro as i64)
 }
 
 #[cfg(test)]

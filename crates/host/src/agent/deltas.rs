@@ -36,7 +36,7 @@ impl Deltas {
     }
 
     /// Adds a piece.
-    pub fn push(&mut self, generation: i64, piece: Piece) {
+    pub fn push(&mut self, generation: i64, piece: &Piece) {
         let last = self.gathered.iter_mut().rev().find(|delta| delta.message == piece.key);
         match last {
             Some(delta)
@@ -45,7 +45,7 @@ impl Deltas {
             {
                 delta.text.push_str(&piece.text);
             }
-            _ => self.begin(generation, &piece),
+            _ => self.begin(generation, piece),
         }
         self.due.get_or_insert_with(|| Instant::now() + GATHER);
         if self.gathered.len() >= MOST {
@@ -64,7 +64,7 @@ impl Deltas {
                 conversation_id: piece.conversation_id,
                 message: piece.key.clone(),
                 thinking: piece.is_thinking,
-                offset: offset as i64,
+                offset: i64::try_from(offset).unwrap_or(i64::MAX),
                 text: text.to_owned(),
             });
             offset += text.len();
@@ -100,9 +100,9 @@ mod tests {
     async fn pieces_that_follow_each_other_become_one() {
         let (to, mut sent) = mpsc::channel(8);
         let mut deltas = Deltas::new(1, to);
-        deltas.push(1, piece(0, "Hello"));
-        deltas.push(1, piece(5, " there"));
-        deltas.push(1, piece(20, "!"));
+        deltas.push(1, &piece(0, "Hello"));
+        deltas.push(1, &piece(5, " there"));
+        deltas.push(1, &piece(20, "!"));
         deltas.flush();
         let texts: Vec<(i64, String)> = [sent.recv().await, sent.recv().await]
             .into_iter()
@@ -117,7 +117,7 @@ mod tests {
     async fn a_long_piece_is_sent_in_parts_and_what_does_not_fit_is_dropped() {
         let (to, mut sent) = mpsc::channel(2);
         let mut deltas = Deltas::new(1, to);
-        deltas.push(1, piece(0, &"ä".repeat(5000)));
+        deltas.push(1, &piece(0, &"ä".repeat(5000)));
         deltas.flush();
         let first = sent.recv().await.unwrap();
         let second = sent.recv().await.unwrap();

@@ -161,7 +161,8 @@ impl Agent {
 
     /// What was only in memory belonged to this launch.
     fn forget(&mut self) {
-        self.cancelled.clear();
+        self.planned.clear();
+        self.give_up.clear();
         self.plan = None;
         self.is_plan_asked = false;
         self.waiting.clear();

@@ -208,6 +208,7 @@ impl Agent {
             }
             Phase::Ended => {}
         }
+        self.await_cancelled();
         if self.record.verdict.is_some() {
             self.stop();
         }

@@ -47,6 +47,9 @@ use crate::{
     shared::{Ask, Shared},
 };
 
+/// How many times the grace an agent may take to end a turn that was cancelled.
+const PATIENCE_WITH_TURNS: u32 = 10;
+
 /// Something for an agent's task.
 #[derive(Debug)]
 pub enum Message {
@@ -82,8 +85,8 @@ pub struct Agent {
     next_launch: Option<Order>,
     /// Commands that are carried out when the agent has ended.
     stops: Vec<i64>,
-    /// Turns that were cancelled while their plan was awaited.
-    cancelled: Vec<i64>,
+    /// Turns whose plan is awaited, and whether they were cancelled meanwhile.
+    planned: BTreeMap<i64, bool>,
     plan: Option<LaunchPlan>,
     is_plan_asked: bool,
     asked: FuturesUnordered<BoxFuture<'static, (i64, Why, Option<Given>)>>,
@@ -99,6 +102,8 @@ pub struct Agent {
     leaving: JoinSet<()>,
     start_by: Option<Instant>,
     settle_at: Option<Instant>,
+    /// Until when the agent may end turns that were cancelled.
+    give_up: BTreeMap<i64, Instant>,
     effects: Effects,
     done: Vec<i64>,
     /// Lines that were read since the last commit.
@@ -125,7 +130,7 @@ impl Agent {
             held: VecDeque::new(),
             next_launch: None,
             stops: Vec::new(),
-            cancelled: Vec::new(),
+            planned: BTreeMap::new(),
             plan: None,
             is_plan_asked: false,
             asked: FuturesUnordered::new(),
@@ -140,6 +145,7 @@ impl Agent {
             leaving: JoinSet::new(),
             start_by: None,
             settle_at: None,
+            give_up: BTreeMap::new(),
             effects: Effects::default(),
             done: Vec::new(),
             uncommitted: 0,
@@ -189,7 +195,7 @@ impl Agent {
             self.commit().await?;
         }
         for piece in std::mem::take(&mut self.effects.pieces) {
-            self.deltas.push(self.record.generation, piece);
+            self.deltas.push(self.record.generation, &piece);
         }
         Ok(())
     }
@@ -229,6 +235,16 @@ impl Agent {
         }));
     }
 
+    /// Turns that were cancelled end soon, by the agent or without it.
+    fn await_cancelled(&mut self) {
+        let until = Instant::now() + self.shared.options.grace * PATIENCE_WITH_TURNS;
+        let cancelled: Vec<i64> = self.record.machine.cancelled().collect();
+        self.give_up.retain(|turn, _| cancelled.contains(turn));
+        for turn in cancelled {
+            self.give_up.entry(turn).or_insert(until);
+        }
+    }
+
     /// The folder of the launch.
     fn dir(&self) -> PathBuf {
         self.shared.folder.launch(self.id, self.record.generation)
@@ -236,7 +252,8 @@ impl Agent {
 
     fn next_time(&self) -> Option<Instant> {
         let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
-        [self.deltas.due(), self.start_by, self.settle_at, stopping].into_iter().flatten().min()
+        let give_up = self.give_up.values().min().copied();
+        [self.deltas.due(), self.start_by, self.settle_at, give_up, stopping].into_iter().flatten().min()
     }
 
     async fn time(&mut self) -> Result<(), Closed> {
@@ -245,6 +262,12 @@ impl Agent {
         if self.settle_at.is_some_and(|at| at <= now) {
             self.settle_at = None;
             self.record.machine.settle(&mut self.effects);
+        }
+        let over: Vec<i64> =
+            self.give_up.iter().filter(|(_, at)| **at <= now).map(|(turn, _)| *turn).collect();
+        for turn_id in over {
+            self.give_up.remove(&turn_id);
+            self.record.machine.give_up(turn_id, &mut self.effects);
         }
         if self.start_by.is_some_and(|at| at <= now) {
             self.not_greeted("It did not answer the handshake of the Agent Client Protocol in time.");

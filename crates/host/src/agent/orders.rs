@@ -85,6 +85,7 @@ impl Agent {
             return;
         }
         for (order, turn_id) in std::mem::take(&mut self.held) {
+            self.planned.insert(turn_id, false);
             self.ask(Wanted::Turn { turn_id }, Why::Turn(order, turn_id));
         }
     }
@@ -98,8 +99,9 @@ impl Agent {
             self.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
         } else if !self.record.machine.cancel(turn_id, &mut self.effects) {
             // Its plan may be on the way. A turn that has ended doesn't mind.
-            self.cancelled.push(turn_id);
+            self.planned.entry(turn_id).and_modify(|is_cancelled| *is_cancelled = true);
         }
+        self.await_cancelled();
         self.done.push(order.seq);
     }
 
@@ -188,7 +190,7 @@ impl Agent {
                 self.refuse(&order, RefusedReason::Forbidden);
             }
             (Why::Launch | Why::Plan, _) => {
-                tracing::warn!(agent = self.id, "the control plane gives no plan")
+                tracing::warn!(agent = self.id, "the control plane gives no plan");
             }
         }
         Ok(())
@@ -227,8 +229,7 @@ impl Agent {
 
     fn turn(&mut self, order: &Order, turn_id: i64, plan: TurnPlan) {
         self.done.push(order.seq);
-        if let Some(at) = self.cancelled.iter().position(|cancelled| *cancelled == turn_id) {
-            self.cancelled.remove(at);
+        if self.planned.remove(&turn_id) == Some(true) {
             let why = Some("It was cancelled before it began.");
             return self.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
         }

@@ -184,6 +184,11 @@ impl Gateway {
             Err(error) => return (false, error),
         };
         tracing::info!(epoch = welcome.epoch, "connected to {PATH}");
+        if welcome.events > standing.events {
+            let reason =
+                format!("it has event {}, and this journal ends with {}", welcome.events, standing.events);
+            return (false, LinkError::Refused { code: RefusedCode::JournalLost, reason, retry_after: None });
+        }
         match self.welcome(&welcome).await {
             Ok(()) => {}
             Err(Closed) => return (true, Closed.into()),

@@ -1,3 +1,5 @@
+//! What the journal promises.
+
 use muster_protocol::Command;
 
 use super::*;
@@ -78,4 +80,42 @@ async fn reopened(path: &Path) -> (Journal, Contents) {
             Err(_) => tokio::task::yield_now().await,
         }
     }
+}
+
+/// Mounts a small file system, which takes root; without it, the test says that it was skipped.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn mount() -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"]).arg(dir.path());
+        mount.output().is_ok_and(|output| output.status.success()).then(|| Self(dir))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_waited_for() {
+    let Some(small) = Small::mount() else {
+        eprintln!("skipped: no file system can be mounted");
+        return;
+    };
+    let (journal, _) = Journal::open(&small.0.path().join("journal")).unwrap();
+    let filler = small.0.path().join("filler");
+    let _ = std::fs::write(&filler, vec![0; 4 << 20]);
+    let large = Change { record: Some((1, vec![b' '; 1 << 20])), events: events(2), done: Vec::new() };
+    let commit = journal.commit(large);
+    futures::pin_mut!(commit);
+    let waited = tokio::time::timeout(std::time::Duration::from_millis(1500), commit.as_mut()).await;
+    assert!(waited.is_err(), "nothing is confirmed that is not on the disk");
+    std::fs::remove_file(&filler).unwrap();
+    commit.await.unwrap();
+    assert_eq!(journal.events_after(0, usize::MAX).unwrap().len(), 2);
+    assert_eq!(journal.standing().borrow().events, 2, "each is there once");
 }

@@ -1,1 +1,114 @@
-//! To come.
+//! Commands are carried out once, in the launch that they are for, or refused with the reason.
+
+use muster_protocol::{
+    Command, Happening,
+    event::{EndReason, RefusedReason, TurnOutcome},
+};
+
+use crate::support::{Host, Plane, State};
+
+fn refusals(state: &State) -> Vec<(i64, RefusedReason)> {
+    let refused = state.events.iter().filter_map(|event| match event.what {
+        Happening::Refused { command_id, reason } => Some((command_id, reason)),
+        _ => None,
+    });
+    refused.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_is_repeated_happens_once() {
+    let plane = Plane::start().await;
+    plane.lock().times = 3;
+    let _host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.say(7, 1, 70, "remember a").await;
+    // The same ids under new numbers.
+    plane.set(|state| {
+        for order in state.orders.clone() {
+            let seq = state.orders.len() as i64 + 1;
+            state.orders.push(muster_protocol::command::Order { seq, ..order });
+        }
+    });
+    let turn = plane.turn(7, 1, 70, "recall");
+    plane.end_of(turn).await;
+    let state = plane.lock();
+    assert_eq!(state.texts(turn), ["This is turn 2. I remember: a."]);
+    assert!(refusals(&state).is_empty());
+    state.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_to_another_launch_or_comes_too_late_is_refused() {
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &[]);
+    plane.launch(7, 3).await;
+    let stale = plane.order(7, 2, Command::Launch);
+    let newer = plane.order(7, 4, Command::Turn { turn_id: 1 });
+    let unknown = plane.order(8, 1, Command::Pause);
+    let late = plane.order_until(1000, 7, 3, Command::Pause);
+    let forbidden = plane.order(7, 3, Command::Turn { turn_id: 99 });
+    let expected = [
+        (stale, RefusedReason::Stale),
+        (newer, RefusedReason::NotRunning),
+        (unknown, RefusedReason::NotRunning),
+        (late, RefusedReason::TooLate),
+        (forbidden, RefusedReason::Forbidden),
+    ];
+    plane.wait("all are refused", |state| (refusals(state).len() == expected.len()).then_some(())).await;
+    let mut refused = refusals(&plane.lock());
+    refused.sort_by_key(|(id, _)| *id);
+    assert_eq!(refused, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_launch_ends_the_one_before_and_resumes_its_sessions() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.say(7, 1, 70, "remember a").await;
+    let before = host.record(7, 1);
+    plane.launch(7, 2).await;
+    assert!(!before.agent.is_alive(), "the process before has ended");
+    let turn = plane.turn(7, 2, 70, "recall");
+    plane.end_of(turn).await;
+    let state = plane.lock();
+    assert_eq!(state.texts(turn), ["This is turn 2. I remember: a."]);
+    let sessions = state.happenings(7).filter(|what| matches!(what, Happening::Session { .. })).count();
+    assert_eq!(sessions, 1, "the session is resumed");
+    assert!(matches!(state.ended(7, 1), Some(Happening::Ended { reason: EndReason::Stopped, .. })));
+    state.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn turns_wait_while_the_agent_is_paused_and_a_waiting_one_can_be_cancelled() {
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.order(7, 1, Command::Pause);
+    let (first, second) = (plane.turn(7, 1, 70, "one"), plane.turn(7, 1, 71, "two"));
+    plane.order(7, 1, Command::Cancel { turn_id: first });
+    assert_eq!(plane.end_of(first).await.outcome, TurnOutcome::Cancelled);
+    assert!(plane.lock().end_of(second).is_none());
+    plane.order(7, 1, Command::Resume);
+    assert_eq!(plane.end_of(second).await.outcome, TurnOutcome::Done);
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_should_not_run_here_is_stopped() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.launch(8, 1).await;
+    let record = host.record(7, 1);
+    host.kill();
+    plane.set(|state| state.wanted.retain(|wanted| wanted.agent_id == 8));
+    host.run();
+    let ended = plane.wait("it is stopped", |state| state.ended(7, 1)).await;
+    assert!(matches!(ended, Happening::Ended { reason: EndReason::Stopped, .. }), "{ended:?}");
+    assert!(!record.agent.is_alive());
+    let hello = plane.lock().hellos.last().unwrap().clone();
+    assert_eq!(hello.agents.len(), 2, "it had both");
+    assert_eq!(plane.say(8, 1, 80, "Hello").await.outcome, TurnOutcome::Done);
+    assert!(plane.lock().ended(8, 1).is_none());
+}

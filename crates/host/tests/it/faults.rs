@@ -1,1 +1,223 @@
-//! To come.
+//! Whatever dies or goes away in between: nothing is lost, and nothing happens twice.
+
+use std::time::Duration;
+
+use muster_protocol::{
+    Happening,
+    event::{Content, TurnOutcome},
+};
+
+use crate::support::{Host, Plane, State, action, kill};
+
+fn texts(state: &State, conversation_id: i64) -> String {
+    let texts = state.messages(conversation_id).into_iter().filter_map(|message| match message.content {
+        Content::Text { text } => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_is_killed_in_mid_sentence_goes_on() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    let turn = plane.turn(7, 1, 70, "slowly 60 20");
+    for _ in 0..3 {
+        let seen = plane.lock().deltas.len();
+        plane.wait("text is seen", |state| (state.deltas.len() > seen + 2).then_some(())).await;
+        host.kill();
+        host.run();
+    }
+    assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    let expected: String = (1..=60).map(|number| format!("{number} ")).collect();
+    let state = plane.lock();
+    assert_eq!(texts(&state, 70), expected);
+    assert_eq!(state.happenings(7).filter(|what| matches!(what, Happening::Started { .. })).count(), 1);
+    state.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_waits_gets_its_answer_from_the_host_that_was_started_again() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    let turn = plane.turn(7, 1, 70, "do execute Go");
+    let asked = plane.wait("it asks", |state| state.asked(70).first().cloned()).await;
+    assert_eq!(action(&asked), "Go");
+    assert!(host.terminate().success());
+    assert!(host.record(7, 1).is_alive(), "agents outlive the host");
+    let decision = muster_protocol::plan::Decision::Approved { comment: None };
+    let approval = plane.answer(7, 1, &asked.request, decision);
+    host.run();
+    plane.end_of(turn).await;
+    let state = plane.lock();
+    assert_eq!(state.texts(turn), ["I was allowed to: Go"]);
+    let delivered =
+        |what: &&Happening| matches!(what, Happening::Delivered { approval_id } if *approval_id == approval);
+    assert_eq!(state.happenings(7).filter(delivered).count(), 1);
+    assert_eq!(state.asked(70).len(), 1, "it is asked once");
+    state.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_end_while_the_host_is_away_and_it_is_reported_afterwards() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.launch(8, 1).await;
+    plane.launch(9, 1).await;
+    let turn = plane.turn(7, 1, 70, "slowly 10 20\nexit 4");
+    plane.wait("text is seen", |state| state.deltas.first().map(drop)).await;
+    host.kill();
+    let (exited, crashed, lost) = (host.record(7, 1), host.record(8, 1), host.record(9, 1));
+    kill(crashed.agent.pid);
+    kill(lost.shim.pid);
+    while exited.agent.is_alive() || crashed.agent.is_alive() || lost.shim.is_alive() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    host.run();
+    let mut reasons = Vec::new();
+    for agent in [7, 8, 9] {
+        let ended = plane.wait("its end is reported", |state| state.ended(agent, 1)).await;
+        let Happening::Ended { reason, .. } = ended else { panic!("{ended:?}") };
+        reasons.push(format!("{reason:?}"));
+    }
+    assert_eq!(reasons, ["Exited", "Killed", "ShimLost"]);
+    let state = plane.lock();
+    let said: String = state.texts(turn).concat();
+    assert_eq!(said, (1..=10).map(|number| format!("{number} ")).collect::<String>());
+    state.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_while_the_connection_is_cut() {
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.launch(8, 1).await;
+    let turns = [plane.turn(7, 1, 70, "slowly 20 20\nHello"), plane.turn(8, 1, 80, "think so\nslowly 20 20")];
+    plane.wait("text is seen", |state| state.deltas.first().map(drop)).await;
+    for _ in 0..3 {
+        plane.set(|state| state.is_online = false);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        plane.set(|state| state.is_online = true);
+        let epoch = plane.lock().epoch;
+        plane.wait("it is back", |state| (state.epoch > epoch).then_some(())).await;
+    }
+    for turn in turns {
+        assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    }
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_waits_while_the_control_plane_is_away_and_arrives_in_order() {
+    const WAVES: usize = 300;
+    let plane = Plane::start().await;
+    plane.lock().window = 256 * 1024;
+    let host = Host::start(&plane, &["--spool-bytes", "1048576"]);
+    plane.launch(7, 1).await;
+    plane.launch(8, 1).await;
+    let turn = plane.turn(7, 1, 70, &format!("flood {WAVES}"));
+    plane.wait("it floods", |state| state.messages(70).first().map(drop)).await;
+    plane.set(|state| state.is_online = false);
+    let spool = || {
+        let files = std::fs::read_dir(host.launch(7, 1).join("spool")).unwrap().flatten();
+        files.map(|file| file.metadata().map_or(0, |file| file.len())).sum::<u64>()
+    };
+    // It grows to its bound, and no further: then the agent waits.
+    let mut most = 0;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        most = most.max(spool());
+    }
+    assert!(most > 900 * 1024, "{most} bytes were spooled");
+    assert!(most < 2 * 1024 * 1024, "{most} bytes were spooled");
+    assert!(plane.lock().end_of(turn).is_none(), "the agent waits");
+    plane.set(|state| state.is_online = true);
+    // Another agent is not kept waiting by the flood.
+    assert_eq!(plane.say(8, 1, 80, "Hello").await.outcome, TurnOutcome::Done);
+    assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    let state = plane.lock();
+    let all = texts(&state, 70);
+    let numbers: Vec<usize> = all.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    assert_eq!(numbers, (0..WAVES).collect::<Vec<_>>());
+    state.check();
+}
+
+/// `MUSTER_FAULT_TURNS` and `MUSTER_FAULT_SEED` change how many turns, and which faults.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "a test is told by its environment")]
+async fn many_turns_survive_random_faults() {
+    let given = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let turns = given("MUSTER_FAULT_TURNS").unwrap_or(20);
+    let mut seed = given("MUSTER_FAULT_SEED").unwrap_or_else(|| {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).unwrap();
+        u64::from_le_bytes(random) >> 16
+    });
+    eprintln!("MUSTER_FAULT_SEED={seed}");
+    let mut random = |most: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % most
+    };
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    let mut given = Vec::new();
+    for number in 0..turns {
+        let conversation = 70 + i64::try_from(random(3)).unwrap();
+        let pieces = 3 + random(10);
+        given.push((
+            plane.turn(7, 1, conversation, &format!("slowly {pieces} 10\nremember {number}")),
+            pieces,
+        ));
+        tokio::time::sleep(Duration::from_millis(random(150))).await;
+        match random(4) {
+            0 => {
+                host.kill();
+                host.run();
+            }
+            1 => {
+                plane.set(|state| state.is_online = false);
+                tokio::time::sleep(Duration::from_millis(random(100))).await;
+                plane.set(|state| state.is_online = true);
+            }
+            2 => plane.set(|state| state.times = 1 + usize::from(state.times == 1)),
+            _ => {}
+        }
+    }
+    for (turn, pieces) in given {
+        assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done, "turn {turn}");
+        let state = plane.lock();
+        let texts = state.texts(turn);
+        let expected: String = (1..=pieces).map(|number| format!("{number} ")).collect();
+        assert_eq!(texts[0], expected, "turn {turn}: {texts:?}");
+        assert_eq!(texts.len(), 2, "turn {turn}: {texts:?}");
+    }
+    let recalled = plane.turn(7, 1, 70, "recall");
+    plane.end_of(recalled).await;
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_launch_survives_its_host_at_any_moment() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    for agent in 1..=8 {
+        plane.begin(agent, 1, "muster/agent");
+        tokio::time::sleep(Duration::from_millis(15 * agent.unsigned_abs())).await;
+        host.kill();
+        host.run();
+    }
+    for agent in 1..=8 {
+        plane.wait("it runs", |state| state.started(agent, 1).then_some(())).await;
+        assert_eq!(plane.say(agent, 1, agent * 10, "Hello").await.outcome, TurnOutcome::Done);
+    }
+    let state = plane.lock();
+    let ended = state.events.iter().filter(|event| matches!(event.what, Happening::Ended { .. })).count();
+    let started = state.events.iter().filter(|event| matches!(event.what, Happening::Started { .. })).count();
+    assert_eq!((started, ended), (8, 0));
+    state.check();
+}

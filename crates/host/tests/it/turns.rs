@@ -1,6 +1,9 @@
 //! Turns of the reference agent, from the command to the message.
 
-use muster_protocol::event::TurnOutcome;
+use muster_protocol::{
+    event::TurnOutcome,
+    plan::{McpServer, McpTransport, ModelAccess, Part, Variable},
+};
 
 use crate::support::{Host, Plane};
 
@@ -17,4 +20,72 @@ async fn a_turn_is_answered() {
     assert!(end.usage.input.is_some() && end.usage.output.is_some(), "{end:?}");
     state.check();
     drop(host);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_is_kept_in_the_folder_or_in_the_log() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    let secret = |name: &str| Variable { name: name.to_owned(), value: format!("CANARY-{name}").into() };
+    plane.set(|state| {
+        let plan = state.plans.entry(7).or_default();
+        plan.environment = vec![secret("TOKEN")];
+        let (provider, base_url) = ("openai".to_owned(), None);
+        plan.model_access = Some(ModelAccess { provider, base_url, key: "CANARY-key".to_owned().into() });
+        let transport = McpTransport::Stdio {
+            command: "false".to_owned(),
+            args: Vec::new(),
+            environment: vec![secret("MCP")],
+        };
+        plan.mcp_servers = vec![McpServer { name: "broken".to_owned(), transport }];
+    });
+    plane.launch(7, 1).await;
+    let turn = plane.turn(7, 1, 70, "env TOKEN");
+    plane.end_of(turn).await;
+    assert_eq!(plane.lock().texts(turn), ["TOKEN is set: 12 bytes."]);
+    host.kill();
+    host.run();
+    plane.say(7, 1, 70, "Hello").await;
+    assert!(plane.lock().asked_plans >= 2, "secrets are asked for again");
+    let found =
+        std::process::Command::new("grep").args(["-rl", "CANARY-"]).arg(host.path()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    assert!(!host.log().contains("CANARY-"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_people_are_in_the_agents_home() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    let turn = plane.plan_turn(70, "Look");
+    let file = Part::File {
+        filename: "../../notes.txt".to_owned(),
+        mime_type: "text/plain".to_owned(),
+        size_bytes: 3,
+        base64: Some("YSxi".to_owned()),
+    };
+    plane.set(|state| state.turns.get_mut(&turn).unwrap().prompt.push(file));
+    plane.order(7, 1, muster_protocol::Command::Turn { turn_id: turn });
+    assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    let inbox = host.home(7).join(format!("inbox/{turn}"));
+    let files: Vec<_> = std::fs::read_dir(inbox).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 1);
+    assert_eq!(std::fs::read_to_string(&files[0]).unwrap(), "a,b");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conversations_are_answered_at_the_same_time() {
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    let slow = plane.turn(7, 1, 70, "hang");
+    let next = plane.turn(7, 1, 70, "Later");
+    assert_eq!(plane.say(7, 1, 71, "Hello").await.outcome, TurnOutcome::Done);
+    assert!(plane.lock().end_of(slow).is_none() && plane.lock().end_of(next).is_none());
+    plane.order(7, 1, muster_protocol::Command::Cancel { turn_id: slow });
+    assert_eq!(plane.end_of(slow).await.outcome, TurnOutcome::Cancelled);
+    assert_eq!(plane.end_of(next).await.outcome, TurnOutcome::Done);
+    plane.wait("the load is told", |state| state.loads.first().map(drop)).await;
+    plane.lock().check();
 }

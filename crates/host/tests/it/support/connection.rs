@@ -87,7 +87,6 @@ async fn join(mut client: TcpStream, state: &Shared) {
 
 async fn gateway(client: TcpStream, state: &Shared, changed: &Notify) {
     let token = state.lock().unwrap().host.as_ref().map(|(token, _)| format!("Bearer {token}"));
-    #[expect(clippy::result_large_err, reason = "the library's own type")]
     let check = |request: &Request, response: Response| {
         let shown = request.headers().get("authorization").and_then(|value| value.to_str().ok());
         if shown.is_some() && shown == token.as_deref() {

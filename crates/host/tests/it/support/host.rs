@@ -34,14 +34,12 @@ impl Host {
     /// A host that has joined, and runs with these options.
     pub fn start(plane: &Plane, options: &[&str]) -> Self {
         let mut host = Self::empty();
-        host.options = ["--isolation", "none", "--grace-ms", "500"]
-            .into_iter()
-            .chain(options.iter().copied())
-            .map(str::to_owned)
-            .collect();
+        let grace: &[&str] = if options.contains(&"--grace-ms") { &[] } else { &["--grace-ms", "500"] };
+        let all = ["--isolation", "none"].iter().chain(grace).chain(options);
+        host.options = all.map(|option| (*option).to_owned()).collect();
         let url = plane.lock().url.clone();
         let token = plane.token();
-        let joined = std::thread::scope(|scope| scope.spawn(|| host.join(&url, &token)).join().unwrap());
+        let joined = within(|| host.join(&url, &token));
         assert!(joined.status.success(), "{joined:?}");
         host.run();
         host
@@ -137,4 +135,9 @@ fn records(agents: &Path) -> Vec<Record> {
         .flat_map(|agent| folders(&agent).collect::<Vec<_>>())
         .filter_map(|launch| Record::read(&launch).ok())
         .collect()
+}
+
+/// Runs something that waits for a process, while the control plane goes on.
+pub fn within<T>(run: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(run)
 }

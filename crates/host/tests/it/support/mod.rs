@@ -5,6 +5,6 @@ mod host;
 mod plane;
 
 pub use self::{
-    host::{Host, kill},
-    plane::{Plane, State, action, text},
+    host::{Host, kill, within},
+    plane::{Plane, State, action},
 };

@@ -61,7 +61,7 @@ pub struct Plane {
     pub state: Arc<Mutex<State>>,
     /// Something has changed.
     pub changed: Arc<Notify>,
-    _tasks: Arc<Mutex<JoinSet<()>>>,
+    tasks: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Plane {
@@ -77,8 +77,8 @@ impl Plane {
             ..State::default()
         };
         let plane =
-            Self { state: Arc::new(Mutex::new(state)), changed: Arc::default(), _tasks: Arc::default() };
-        let (serving, tasks) = (plane.clone_state(), Arc::clone(&plane._tasks));
+            Self { state: Arc::new(Mutex::new(state)), changed: Arc::default(), tasks: Arc::default() };
+        let (serving, tasks) = (plane.clone_state(), Arc::clone(&plane.tasks));
         tasks.lock().unwrap().spawn(async move {
             let mut clients = JoinSet::new();
             loop {
@@ -115,12 +115,16 @@ impl Plane {
 
     /// Sends a command, and answers its id.
     pub fn order(&self, agent_id: i64, generation: i64, command: Command) -> i64 {
+        self.order_until(0, agent_id, generation, command)
+    }
+
+    pub fn order_until(&self, deadline: i64, agent_id: i64, generation: i64, command: Command) -> i64 {
         let mut id = 0;
         self.set(|state| {
             state.next += 1;
             id = state.next;
             let seq = state.orders.len() as i64 + 1;
-            state.orders.push(Order { seq, id, agent_id, generation, deadline: 0, command });
+            state.orders.push(Order { seq, id, agent_id, generation, deadline, command });
         });
         id
     }
@@ -134,7 +138,7 @@ impl Plane {
     /// Launches an image.
     pub fn begin(&self, agent_id: i64, generation: i64, image: &str) {
         self.set(|state| {
-            state.plans.entry(agent_id).or_default().image = image.to_owned();
+            image.clone_into(&mut state.plans.entry(agent_id).or_default().image);
             state.wanted.retain(|wanted| wanted.agent_id != agent_id);
             state.wanted.push(Running { agent_id, generation });
         });
@@ -276,7 +280,7 @@ impl State {
                     assert!(keys.insert((event.agent_id, &message.key)), "twice: {message:?}");
                 }
                 Happening::TurnStarted { turn_id } => {
-                    assert!(started.insert(*turn_id), "started twice: {turn_id}")
+                    assert!(started.insert(*turn_id), "started twice: {turn_id}");
                 }
                 Happening::TurnEnded(end) => {
                     assert!(ended.insert(end.turn_id), "ended twice: {end:?}");
@@ -288,7 +292,7 @@ impl State {
 }
 
 /// The text of a message, if it is one.
-pub fn text(message: &Message) -> Option<String> {
+fn text(message: &Message) -> Option<String> {
     match &message.content {
         Content::Text { text } => Some(text.clone()),
         _ => None,
