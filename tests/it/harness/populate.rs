@@ -266,7 +266,7 @@ impl Filler<'_> {
         let mut row = vec![
             (owner, id.into()),
             ("number", number.into()),
-            ("content", json!({ "description": said }).into()),
+            ("content", text(json!({ "description": said }).to_string())),
             ("content_hash", text(format!("{i:064}"))),
             ("changes", if number > 1 { json!({ "description": [null, said] }) } else { json!({}) }.into()),
             ("reverts_to", (i % 3 == 2).then_some(1_i64).into()),
