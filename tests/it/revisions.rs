@@ -310,10 +310,11 @@ async fn concurrent_changes_leave_no_gap_and_no_stale_revision() {
     for agent in [one, two] {
         let list = history(&app, agent).await;
         let numbers: Vec<i64> = list.iter().rev().map(|it| it["revision"].as_i64().unwrap()).collect();
-        assert_eq!(numbers, (1..=numbers.len() as i64).collect::<Vec<_>>());
+        let gapless: Vec<i64> = (1..).take(numbers.len()).collect();
+        assert_eq!(numbers, gapless);
         let skills = json!([{ "id": first, "version": 7 }, { "id": second, "version": 7 }]);
         assert_eq!(list[0]["content"]["skills"], skills);
         let newest = "SELECT revision FROM agents WHERE id = $1";
-        assert_eq!(app.one::<i64>(newest, vec![agent.into()]).await, numbers.len() as i64);
+        assert_eq!(Some(&app.one::<i64>(newest, vec![agent.into()]).await), numbers.last());
     }
 }

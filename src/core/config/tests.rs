@@ -158,6 +158,7 @@ fn table_documentation_and_structs_agree() {
         "signing",
         "service_tokens",
         "policy",
+        "agents",
         "audit",
         "mail",
     ];

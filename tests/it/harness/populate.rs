@@ -271,7 +271,7 @@ impl Filler<'_> {
             ("changes", if number > 1 { json!({ "description": [null, said] }) } else { json!({}) }.into()),
             ("reverts_to", (i % 3 == 2).then_some(1_i64).into()),
             ("author_kind", text(["USER", "SERVICE_TOKEN", "SYSTEM"][i % 3])),
-            ("author_id", (i % 3 == 0).then_some(self.author.user).flatten().into()),
+            ("author_id", i.is_multiple_of(3).then_some(self.author.user).flatten().into()),
             ("author_name", text(format!("author {i}"))),
             ("operation", (i % 2 == 1).then(|| "updateAgent".to_owned()).into()),
             ("reason", (i % 2 == 1).then(|| format!("reason {i}")).into()),
