@@ -178,6 +178,7 @@ fn a_kind_of_record_needs_the_permission_of_the_fields_that_read_it() {
             RecordKind::Server => &["server"],
             RecordKind::ServiceToken => &["serviceTokens"],
             RecordKind::Skill => &["skill"],
+            RecordKind::Turn => &["turn"],
         };
         let permission = |field: &&str| match catalogue.root_field(field).map(|root| root.permit) {
             Some(Permit::InOrganization { permission, .. }) => permission,
