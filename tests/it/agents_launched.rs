@@ -205,19 +205,22 @@ async fn people_are_asked_once_for_access_to_the_model() {
     };
     required().await;
     required().await;
-    let query = "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status statusReason authFailedAt } \
+    let query = "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status authFailedAt } \
                  approvals(orgId: $o, page: 1, limit: 9, onlyPending: false) { data { kind status outcome body } } }";
     let ask = || app.viewer.gql(query, json!({ "o": app.org, "i": host.agent }));
     let shown = ask().await.data();
     let pending = json!([{ "kind": "AUTH_REQUIRED", "status": "PENDING", "outcome": null, "body": "401 from the model" }]);
     assert_eq!(shown["approvals"]["data"], pending);
     assert!(shown["agent"]["authFailedAt"].is_string());
+    let reason = || app.one::<Option<String>>("SELECT status_reason FROM agents", vec![]);
+    assert_eq!(reason().await.as_deref(), Some("AUTH_REQUIRED"));
     let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"again\" }) { turn { id } } }";
     let posted = app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await.data();
     let turn = posted["postMessage"]["turn"]["id"].as_i64().unwrap();
     host.takes(turn).await;
     host.turn_ended(turn, muster_protocol::event::TurnOutcome::Done).await;
     let shown = ask().await.data();
-    assert_eq!(shown["agent"], json!({ "status": "RUNNING", "statusReason": null, "authFailedAt": null }));
+    assert_eq!(shown["agent"], json!({ "status": "RUNNING", "authFailedAt": null }));
     assert_eq!(shown["approvals"]["data"][0]["outcome"], "WITHDRAWN");
+    assert_eq!(reason().await, None);
 }

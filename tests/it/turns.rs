@@ -399,8 +399,8 @@ async fn a_prompt_that_is_too_long_is_taken_in_parts() {
     while told < 10 {
         let plan = host.takes(turn).await;
         assert!(serde_json::to_string(&plan).unwrap().len() < muster_protocol::LARGEST_FRAME - 1024);
-        assert!(plan.prompt.len() > 1);
         told += plan.prompt.len();
+        assert!(plan.prompt.len() == 3 || told == 10, "as many as fit");
         host.turn_ended(turn, TurnOutcome::Done).await;
         turn = *host.given().await.last().unwrap();
     }
