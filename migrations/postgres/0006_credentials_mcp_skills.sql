@@ -133,7 +133,7 @@ CREATE TABLE skill_versions (
     organization_id BIGINT NOT NULL,
     skill_id BIGINT NOT NULL,
     number BIGINT NOT NULL, -- 1, 2, 3, ...
-    content JSON NOT NULL, -- Canonical: keys in order, no spaces.
+    content TEXT NOT NULL, -- Canonical JSON, byte by byte: keys in order, no spaces.
     content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
     bytes BIGINT NOT NULL, -- The length of content.
     changes JSON NOT NULL, -- Against the one before: field -> [before, after].

@@ -217,7 +217,7 @@ impl Export {
     }
 }
 
-/// Writes the pages of an export and returns the number of lines.
+/// Writes the pages of an export and returns the number of the log's own lines, which excludes the header and checkpoints.
 async fn write(
     pages: impl Stream<Item = Result<Bytes, Problem>> + Send,
     mut out: impl Write + Send,
@@ -225,9 +225,17 @@ async fn write(
     let (mut pages, mut written) = (pin!(pages), 0);
     while let Some(page) = pages.next().await {
         let page = page?;
-        written += page.iter().filter(|byte| **byte == b'\n').count();
+        written += page.split(|byte| *byte == b'\n').filter(|line| is_entry(line)).count();
         out.write_all(&page)?;
     }
     out.flush()?;
     Ok(written)
+}
+
+fn is_entry(line: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Kind<'a> {
+        r#type: &'a str,
+    }
+    serde_json::from_slice::<Kind<'_>>(line).is_ok_and(|line| line.r#type == "entry")
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{Cli, Failure, Output, output::table};
 use crate::{
     base::{enums::Plan, plain::plain},
+    core::access::Scope,
     slices::{
         orgs::{self, NewOrganization},
         people,
@@ -19,6 +20,10 @@ pub enum Org {
     Create(Create),
     /// List every organization, with its plan and its numbers of members and agents
     List(List),
+    /// Stop an organization: cancel what its agents do, and let nothing new start
+    Stop(Stop),
+    /// Release a stopped organization
+    Release(Release),
 }
 
 /// Arguments of `muster org create`.
@@ -38,6 +43,28 @@ pub struct Create {
     same_name: bool,
 }
 
+/// Arguments of `muster org stop`.
+#[derive(Debug, clap::Args)]
+pub struct Stop {
+    /// The organization's id or name
+    #[arg(long)]
+    org: String,
+    /// Why; everybody in the organization sees it
+    #[arg(long)]
+    reason: String,
+}
+
+/// Arguments of `muster org release`.
+#[derive(Debug, clap::Args)]
+pub struct Release {
+    /// The organization's id or name
+    #[arg(long)]
+    org: String,
+    /// Why; for the audit log
+    #[arg(long)]
+    reason: Option<String>,
+}
+
 /// Arguments of `muster org list`.
 #[derive(Debug, clap::Args)]
 pub struct List {}
@@ -47,6 +74,8 @@ impl Org {
         match self {
             Self::Create(command) => command.run(cli).await,
             Self::List(command) => command.run(cli).await,
+            Self::Stop(command) => command.run(cli).await,
+            Self::Release(command) => command.run(cli).await,
         }
     }
 }
@@ -79,6 +108,27 @@ impl Create {
             ));
         }
         Ok(output)
+    }
+}
+
+impl Stop {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let core = cli.open_unbound().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        orgs::stop(&Scope::system(&core, org), &self.reason).await?;
+        let stopped = orgs::stopped(&Scope::system(&core, org)).await?;
+        core.shut_down().await;
+        Ok(Output::of(json!({ "organization_id": org, "stopped": stopped })))
+    }
+}
+
+impl Release {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let core = cli.open_unbound().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        let was_stopped = orgs::release(&Scope::system(&core, org), self.reason.as_deref()).await?;
+        core.shut_down().await;
+        Ok(Output::of(json!({ "organization_id": org, "was_stopped": was_stopped })))
     }
 }
 

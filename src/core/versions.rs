@@ -27,12 +27,11 @@ const LONGEST: usize = 1000;
 /// What a record is at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// An object whose keys are in order, at every depth.
-    pub value: Value,
-    /// SHA-256 of it without spaces, in hexadecimal.
+    /// An object in JSON without spaces, whose keys are in order at every depth.
+    pub text: String,
+    /// SHA-256 of the text, in hexadecimal.
     pub hash: String,
-    /// Its length without spaces, in bytes.
-    pub bytes: i64,
+    value: Value,
 }
 
 impl Content {
@@ -41,17 +40,21 @@ impl Content {
     pub fn of(fields: Map<String, Value>) -> Self {
         let value = in_order(Value::Object(fields));
         let text = value.to_string();
-        Self { hash: hex::encode(Sha256::digest(&text)), bytes: text.len().cast_signed() as i64, value }
+        Self { hash: hex::encode(Sha256::digest(&text)), text, value }
+    }
+
+    /// The length of the text in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> i64 {
+        self.text.len().cast_signed() as i64
     }
 
     /// What changed against the content before: field → `[before, after]`. Nothing, if there is none before. Long values
     /// appear as their length and hash.
     #[must_use]
-    pub fn changes_from(&self, before: Option<&Value>) -> Value {
-        let none = Map::new();
-        let (Some(before), Some(after)) = (before.and_then(Value::as_object), self.value.as_object()) else {
-            return Value::Object(none);
-        };
+    pub fn changes_from(&self, before: Option<&str>) -> Value {
+        let before = before.and_then(|before| serde_json::from_str::<Map<String, Value>>(before).ok());
+        let (Some(before), Some(after)) = (before, self.value.as_object()) else { return json!({}) };
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
         changed.map(|name| (name.clone(), json!([shown(before.get(name)), shown(after.get(name))]))).collect()
@@ -111,13 +114,21 @@ fn plain(value: sea_orm::Value) -> Value {
     }
 }
 
+/// The fields of stored content.
+///
+/// # Errors
+/// It isn't JSON.
+pub fn read(text: &str) -> Result<Map<String, Value>> {
+    serde_json::from_str(text).map_err(Problem::internal)
+}
+
 /// Reads content as the edit that restores it. Fields that the input object doesn't have are left out.
 ///
 /// # Errors
 /// A later version wrote values that this one doesn't know.
-pub fn as_edit<I: InputType>(content: &Value) -> Result<I> {
+pub fn as_edit<I: InputType>(content: &Map<String, Value>) -> Result<I> {
     let names = fields_of::<I>();
-    let fields = content.as_object().into_iter().flatten().filter(|(name, _)| names.contains(*name));
+    let fields = content.iter().filter(|(name, _)| names.contains(*name));
     let fields: Map<String, Value> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
     let fields = async_graphql::Value::from_json(Value::Object(fields)).map_err(Problem::internal)?;
     I::parse(Some(fields)).map_err(|wrong| {
@@ -171,17 +182,17 @@ mod tests {
         let other = content(json!({ "a": "ä", "b": [1, { "x": null, "y": 1.0 }] }));
         assert_eq!(one, other);
         let text = r#"{"a":"ä","b":[1,{"x":null,"y":1.0}]}"#;
-        assert_eq!((one.value.to_string(), one.bytes), (text.to_owned(), 37));
+        assert_eq!((one.text.as_str(), one.bytes()), (text, 37));
         assert_eq!(one.hash, hex::encode(Sha256::digest(text)));
         assert_ne!(one.hash, content(json!({ "a": "ä", "b": [{ "x": null, "y": 1.0 }, 1] })).hash);
     }
 
     #[test]
     fn a_difference_names_what_changed_came_and_went() {
-        let before = json!({ "kept": [1], "changed": 1, "gone": true });
+        let before = json!({ "kept": [1], "changed": 1, "gone": true }).to_string();
         let after = content(json!({ "kept": [1], "changed": 2, "new": "x" }));
         assert_eq!(
-            after.changes_from(Some(&before)),
+            after.changes_from(Some(before.as_str())),
             json!({ "changed": [1, 2], "gone": [true, null], "new": [null, "x"] })
         );
         assert_eq!(after.changes_from(None), json!({}));
@@ -190,7 +201,7 @@ mod tests {
     #[test]
     fn a_difference_has_bounds() {
         let long = "a".repeat(500_000);
-        let changes = content(json!({ "text": long })).changes_from(Some(&json!({ "text": "short" })));
+        let changes = content(json!({ "text": long })).changes_from(Some(r#"{"text":"short"}"#));
         let hash = hex::encode(Sha256::digest(&long));
         assert_eq!(changes, json!({ "text": ["short", { "bytes": 500_000, "sha256": hash }] }));
     }

@@ -93,6 +93,10 @@ async fn done_before(setup: &mut Setup) {
     setup.set("approvals", "kind = 'QUESTION'", question).await;
     setup.set("agents", "status = 'RUNNING'", setup.all.agents[0]).await;
     setup.refuses("StartAgent", "AGENT_ALREADY_RUNNING", None).await;
+    let org = setup.app.org;
+    setup.set("organizations", "stopped_at = 1, stopped_by_name = 'Ann', stop_reason = 'so'", org).await;
+    setup.refuses("StartAgent", "ORGANIZATION_STOPPED", None).await;
+    setup.set("organizations", "stopped_at = NULL", org).await;
     for (operation, code) in [
         ("CreateServer", "NAME_TAKEN"),
         ("CreateAgent", "NAME_TAKEN"),

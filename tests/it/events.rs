@@ -9,7 +9,11 @@ use muster::{
         enums::{ChangeOp, RecordKind},
         ids::OrgId,
     },
-    core::{Event, Request, access::Permit, ledger::What},
+    core::{
+        Event, News, Request,
+        access::{Caller, Permit},
+        ledger::What,
+    },
     read::Reading,
     slices::changes::needed,
 };
@@ -17,7 +21,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::harness::{Actor, Program, Socket, TestApp, Walker, empty_database};
+use crate::harness::{Actor, Program, Socket, TestApp, Walker, empty_database, picture_input};
 
 const CHANGES: &str =
     "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { kind id op } }";
@@ -85,6 +89,36 @@ async fn one_subscription_covers_every_kind_its_caller_may_view() {
     let mut stranger = Socket::of(&app.stranger).await;
     stranger.subscribe("1", CHANGES, json!({ "o": app.org })).await;
     assert_eq!(stranger.next().await["payload"]["errors"][0]["extensions"]["code"], "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn what_a_record_only_shows_raises_its_event_too() {
+    let app = TestApp::start().await;
+    let (follows, overrides) = (app.agent().await, app.agent().await);
+    let image: i64 = app.one("SELECT image_id FROM agents WHERE id = $1", vec![follows.into()]).await;
+    let sql = "UPDATE agents SET image_id = $1, model_override = 'own' WHERE id = $2";
+    app.execute(sql, vec![image.into(), overrides.into()]).await;
+    let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
+    let mut heard = || {
+        let mut heard = Vec::new();
+        while let Some(Some((News::Changed(event), _))) = news.next().now_or_never() {
+            heard.push((event.kind, event.id));
+        }
+        heard
+    };
+    let edit = "mutation($o: Id!, $i: Id!, $e: UpdateImageInput!) { updateImage(orgId: $o, id: $i, input: $e) { id } }";
+    let given = |edit: Value| json!({ "o": app.org, "i": image, "e": edit });
+    app.admin.gql(edit, given(json!({ "description": "d" }))).await.data();
+    assert_eq!(heard(), [(RecordKind::Image, image)]);
+    app.admin.gql(edit, given(json!({ "defaultModel": "newer" }))).await.data();
+    assert_eq!(heard(), [(RecordKind::Agent, follows), (RecordKind::Image, image)]);
+
+    let viewer = app.viewer.user.unwrap();
+    app.viewer.gql("mutation { changeName(name: \"New\") { id } }", json!({})).await.data();
+    assert_eq!(heard(), [(RecordKind::Member, viewer)]);
+    let picture = "mutation($i: AvatarInput!) { setViewerAvatar(input: $i) { id } }";
+    app.viewer.gql(picture, json!({ "i": picture_input() })).await.data();
+    assert_eq!(heard(), [(RecordKind::Member, viewer)]);
 }
 
 #[tokio::test]

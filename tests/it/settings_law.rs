@@ -14,7 +14,7 @@ use std::{
 struct Table {
     table: &'static str,
     input: &'static str,
-    /// The files of the record and its edit, which don't count as reading.
+    /// The files of the record, its edit and its history, which don't count as reading.
     own: &'static [&'static str],
     slice: &'static str,
     operators: &'static [&'static str],
@@ -31,7 +31,7 @@ const TABLES: [Table; 2] = [
     Table {
         table: "agents",
         input: "UpdateAgentInput",
-        own: &["check.rs", "edit.rs", "entity.rs", "graphql.rs", "input.rs", "record.rs"],
+        own: &["check.rs", "edit.rs", "entity.rs", "graphql.rs", "input.rs", "record.rs", "revisions.rs"],
         slice: "agents",
         operators: &[],
     },

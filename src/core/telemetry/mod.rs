@@ -34,12 +34,21 @@ pub fn problem(problem: &Problem, request_id: &str) {
     if let Some(meters) = metrics::on() {
         meters.problem(problem.code);
     }
-    if let Some(cause) = problem.cause() {
+    let Some(cause) = problem.cause() else { return };
+    // What the caller can mend, such as a change that came second, is no failure.
+    if problem.code.status().is_server_error() {
         tracing::error!(
             request_id,
             code = problem.code.as_str(),
             cause = format!("{cause:#}"),
             "request.failed"
+        );
+    } else {
+        tracing::debug!(
+            request_id,
+            code = problem.code.as_str(),
+            cause = format!("{cause:#}"),
+            "request.refused"
         );
     }
 }
@@ -177,6 +186,24 @@ mod tests {
         });
         let bytes = captured.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn only_failures_are_errors_in_the_log() {
+        let log_of = |problem: &Problem| {
+            let captured = Captured::default();
+            let writer = captured.clone();
+            let log = Log { filter: "debug".to_owned(), format: LogFormat::Text };
+            let subscriber = subscriber(&log, move || writer.clone(), false).unwrap();
+            tracing::subscriber::with_default(subscriber, || super::problem(problem, "r1"));
+            String::from_utf8(captured.0.lock().unwrap().clone()).unwrap()
+        };
+        let conflict = log_of(&Problem::from(sea_orm::DbErr::RecordNotUpdated));
+        assert!(conflict.contains("DEBUG") && conflict.contains("request.refused"), "{conflict}");
+        let failure = log_of(&Problem::internal(anyhow::anyhow!("a bug")));
+        assert!(failure.contains("ERROR") && failure.contains("request.failed"), "{failure}");
+        let plain = log_of(&Problem::new(crate::base::problem::Code::Conflict, "no cause"));
+        assert_eq!(plain, "");
     }
 
     #[test]

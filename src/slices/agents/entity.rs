@@ -135,7 +135,8 @@ pub mod agent_revisions {
         pub id: AgentRevisionId,
         pub agent_id: AgentId,
         pub number: i64,
-        pub content: Json,
+        /// Canonical JSON.
+        pub content: String,
         /// SHA-256 of the content, in hexadecimal.
         pub content_hash: String,
         /// Against the revision before.

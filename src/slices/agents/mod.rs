@@ -31,6 +31,7 @@ use serde_json::json;
 pub use self::{
     edit::update,
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
+    record::announce_of_image,
     revert::revert,
     standing::{Limits, Standing, authorized, limits, present, session_limit, spent, standing, with_status},
     status::{end_late_starts, explain, fail},

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use async_graphql::Json;
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 
-use super::status;
+use super::{announce, entity::agents, living, status};
 use crate::{
     base::{
         column::Decimal,
@@ -15,9 +16,10 @@ use crate::{
         },
         ids::{AgentId, AgentRevisionId, Id, ImageId, OrgId, ServerId, UserId},
         permission::Permission,
+        problem::Result,
         time::Timestamp,
     },
-    core::access::Scope,
+    core::{access::Scope, store::Tx},
     read::{Many, Record, Spec},
     slices::{
         channels::graphql::Channel,
@@ -230,6 +232,20 @@ fn viewer_access(scope: &Scope) -> String {
         ViewerAccess::None
     };
     format!("\"{access}\"")
+}
+
+/// Tells subscribers that the agents that run the image's model have changed: they show it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn announce_of_image(tx: &Tx, image: ImageId) -> Result<()> {
+    let found = living(&tx.scope).filter(agents::Column::ImageId.eq(image));
+    let found = found.filter(agents::Column::ModelOverride.is_null());
+    let found = found.select_only().column(agents::Column::Id).into_tuple();
+    for id in found.all(tx.connection()).await? {
+        announce(tx, id);
+    }
+    Ok(())
 }
 
 /// What an agent was at a time.

@@ -12,7 +12,11 @@ use crate::{
         ids::{AgentId, CredentialId, McpServerId, SkillId},
         problem::Result,
     },
-    core::{access::Scope, store::Tx, versions::as_edit},
+    core::{
+        access::Scope,
+        store::Tx,
+        versions::{as_edit, read},
+    },
     slices::{credentials, mcp_servers, skills},
 };
 
@@ -24,7 +28,7 @@ use crate::{
 pub async fn revert(scope: &Scope, id: AgentId, to: i64, reason: String) -> Result<()> {
     let mut tx = scope.begin().await?;
     tx.reason = Some(reason);
-    let content = revisions::load(&tx, id, to).await?.content;
+    let content = read(&revisions::load(&tx, id, to).await?.content)?;
     let edit: UpdateAgentInput = as_edit(&content)?;
     // What is assigned is locked before the agent, as when it is assigned.
     let mut changes = equip(&mut tx, id, &content).await?;
@@ -45,7 +49,7 @@ pub async fn revert(scope: &Scope, id: AgentId, to: i64, reason: String) -> Resu
 }
 
 /// Gives the agent what it worked with, and takes the rest. Returns what changed.
-async fn equip(tx: &mut Tx, agent: AgentId, content: &Value) -> Result<Map<String, Value>> {
+async fn equip(tx: &mut Tx, agent: AgentId, content: &Map<String, Value>) -> Result<Map<String, Value>> {
     let ids = |kind: &str| -> Option<Vec<i64>> {
         let of = |item: &Value| item.get("id").unwrap_or(item).as_i64();
         content.get(kind)?.as_array().map(|items| items.iter().filter_map(of).collect())

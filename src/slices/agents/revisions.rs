@@ -22,7 +22,7 @@ use super::{
 use crate::{
     base::{
         ids::AgentId,
-        problem::{Problem, Result},
+        problem::{Code, Problem, Result},
     },
     core::{
         store::Tx,
@@ -67,7 +67,7 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, number: i64) -> Result<agent_r
             let newest = current(tx, agent).await?;
             let detail =
                 format!("The agent has no revision {number}. The newest is {newest}; only some are kept.");
-            Err(Problem::new(crate::base::problem::Code::NotFound, detail))
+            Err(Problem::new(Code::NotFound, detail))
         }
     }
 }
@@ -123,9 +123,9 @@ fn row(
         id: NotSet,
         agent_id: Set(agent.id),
         number: Set(agent.revision + 1),
-        changes: Set(content.changes_from(before.map(|before| &before.content))),
+        changes: Set(content.changes_from(before.map(|before| before.content.as_str()))),
         content_hash: Set(content.hash),
-        content: Set(content.value),
+        content: Set(content.text),
         reverts_to: Set(reverts_to),
         author_kind: Set(author.kind),
         author_id: Set(author.id),
@@ -194,11 +194,10 @@ async fn equipment(
 
 /// Removes the oldest revisions of agents that have many.
 async fn forget(tx: &Tx, agents: &[AgentId]) -> Result<()> {
-    let old = Expr::cust_with_values(
-        "number <= (SELECT a.revision - $1 FROM agents a WHERE a.organization_id = agent_revisions.organization_id \
-         AND a.id = agent_revisions.agent_id AND agent_revisions.number <> COALESCE(a.launched_revision, 0))",
-        [KEPT],
-    );
+    let old = Expr::cust(format!(
+        "number <= (SELECT a.revision - {KEPT} FROM agents a WHERE a.organization_id = agent_revisions.organization_id \
+         AND a.id = agent_revisions.agent_id AND agent_revisions.number <> COALESCE(a.launched_revision, 0))"
+    ));
     let gone = tx.scope.delete::<agent_revisions::Entity>();
     let gone = gone.filter(agent_revisions::Column::AgentId.is_in(agents.iter().copied())).filter(old);
     gone.exec(tx.connection()).await?;

@@ -122,6 +122,7 @@ pub async fn set_user(request: &Request, person: &Person, picture: Option<Pictur
     let now = core.clock.now();
     let version = picture.as_ref().map(|_| new_version());
     people::set_avatar(&tx, user, version, now).await?;
+    people::announce(core, &tx, user).await?;
     replace(&tx, Owner::User(user), version.zip(picture), now).await?;
     let entry = PersonalEntry::done("setViewerAvatar", user, json!({ "avatar": "changed" }));
     record_personal(&tx, request, entry);

@@ -8,9 +8,10 @@
 use std::{sync::Arc, time::Duration};
 
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryFilter, Set, Statement,
-    sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryFilter, QueryResult,
+    Set, Statement, sea_query::Expr,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{entity::organizations, load};
@@ -71,15 +72,42 @@ pub async fn stop(scope: &Scope, reason: &str) -> Result<()> {
     tx.commit().await
 }
 
-/// Releases the organization: what waits goes on. Does nothing if it isn't stopped.
+/// Who stopped the organization, as the operator sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stopped {
+    /// The name of who stopped it.
+    pub by: String,
+    /// Since when.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: String,
+}
+
+/// Who stopped the organization, if it is stopped.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<()> {
+pub async fn stopped(scope: &Scope) -> Result<Option<Stopped>> {
+    let sql = "SELECT stopped_at, stopped_by_name, stop_reason FROM organizations WHERE id = $1";
+    let found = scope.core.db.one(sql.to_owned(), vec![scope.org.into()]).await?;
+    found.as_ref().map_or(Ok(None), read)
+}
+
+fn read(row: &QueryResult) -> Result<Option<Stopped>> {
+    let Some(at) = row.try_get_by(0)? else { return Ok(None) };
+    let (by, reason): (Option<String>, Option<String>) = (row.try_get_by(1)?, row.try_get_by(2)?);
+    Ok(Some(Stopped { by: by.unwrap_or_default(), at, reason: reason.unwrap_or_default() }))
+}
+
+/// Releases the organization: what waits goes on. Returns whether it was stopped.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     let tx = scope.begin().await?;
     super::lock(&tx).await?;
     let organization = load(&tx).await?;
-    let Some(since) = organization.stopped_at else { return Ok(()) };
+    let Some(since) = organization.stopped_at else { return Ok(false) };
     let stopped_by = organization.stopped_by_name.clone();
     let mut organization = organization.into_active_model();
     organization.stopped_at = Set(None);
@@ -94,7 +122,7 @@ pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<()> {
     tx.commit().await?;
     // Commands have waited for this.
     outbox::wake(&scope.core, OutboxKind::Turn);
-    Ok(())
+    Ok(true)
 }
 
 /// Whether the organization is stopped. What starts something and must not slip past a stop uses
@@ -117,15 +145,12 @@ pub async fn require_going(tx: &Tx) -> Result<()> {
     let sql =
         format!("SELECT stopped_at, stopped_by_name, stop_reason FROM organizations WHERE id = $1{held}");
     let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.0.into()]);
-    let Some(row) = tx.connection().query_one_raw(statement).await? else { return Ok(()) };
-    let Some(since) = row.try_get_by::<Option<Timestamp>, _>(0)? else { return Ok(()) };
-    let by: Option<String> = row.try_get_by(1)?;
-    let (by, reason) = (by.unwrap_or_default(), row.try_get_by::<Option<String>, _>(2)?);
-    let detail = format!(
-        "{by} stopped the whole organization at {since}. Until somebody releases it, nothing starts."
-    );
+    let found = tx.connection().query_one_raw(statement).await?;
+    let Some(Stopped { by, at, reason }) = found.as_ref().map_or(Ok(None), read)? else { return Ok(()) };
+    let detail =
+        format!("{by} stopped the whole organization at {at}. Until somebody releases it, nothing starts.");
     let problem = Problem::new(Code::OrganizationStopped, detail).with("stopped_by", by);
-    Err(problem.with("stopped_at", since.to_string()).with("reason", reason))
+    Err(problem.with("stopped_at", at.to_string()).with("reason", reason))
 }
 
 /// Sends queued turns of released organizations, a few of each. Returns how many.

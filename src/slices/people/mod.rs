@@ -31,8 +31,8 @@ pub use self::{
             enable as enable_user, reset_password as reset_user_password, reset_second_factor,
         },
         users::{
-            Membership, NewUser, User, create_user, find_role_in, find_user, find_user_by, find_user_in,
-            has_second_factor, invite_user, memberships, set_avatar, user,
+            Membership, NewUser, User, announce, create_user, find_role_in, find_user, find_user_by,
+            find_user_in, has_second_factor, invite_user, memberships, set_avatar, user,
         },
     },
     delivery::deliver_due,

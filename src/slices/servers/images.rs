@@ -83,7 +83,11 @@ pub async fn update_image(scope: &Scope, id: ImageId, edit: UpdateImageInput) ->
     }
     image.updated_at = Set(tx.now);
     let changed = audit::changed(&image);
+    let model_changes = image.default_model.is_set();
     image.update(tx.connection()).await?;
+    if model_changes {
+        crate::slices::agents::announce_of_image(&tx, id).await?;
+    }
     record(&tx, (ChangeOp::Updated, "updateImage"), id, changed);
     tx.commit().await
 }

@@ -75,7 +75,8 @@ pub mod skill_versions {
         pub id: SkillVersionId,
         pub skill_id: SkillId,
         pub number: i64,
-        pub content: Json,
+        /// Canonical JSON.
+        pub content: String,
         /// SHA-256 of the content, in hexadecimal.
         pub content_hash: String,
         /// The length of the content.

@@ -23,7 +23,7 @@ use crate::{
     core::{
         access::Scope,
         store::Tx,
-        versions::{Author, Content, as_edit, fields_of, settings},
+        versions::{Author, Content, as_edit, fields_of, read, settings},
     },
 };
 
@@ -50,10 +50,10 @@ pub(super) async fn follow(tx: &Tx, skill: &skills::Model, reverts_to: Option<i6
         id: NotSet,
         skill_id: Set(skill.id),
         number: Set(number),
-        changes: Set(content.changes_from(before.as_ref().map(|before| &before.content))),
+        changes: Set(content.changes_from(before.as_ref().map(|before| before.content.as_str()))),
+        bytes: Set(content.bytes()),
         content_hash: Set(content.hash),
-        bytes: Set(content.bytes),
-        content: Set(content.value),
+        content: Set(content.text),
         reverts_to: Set(reverts_to),
         author_kind: Set(author.kind),
         author_id: Set(author.id),
@@ -93,7 +93,7 @@ pub async fn revert(scope: &Scope, id: SkillId, to: i64, reason: String) -> Resu
     let mut tx = scope.begin().await?;
     tx.reason = Some(reason);
     let Some(version) = find(&tx, id, to).await? else { return Err(missing(&tx, id, to).await?) };
-    let edit: UpdateSkillInput = as_edit(&version.content)?;
+    let edit: UpdateSkillInput = as_edit(&read(&version.content)?)?;
     super::write(tx, id, edit, ("revertSkill", Some(to))).await
 }
 

@@ -57,6 +57,7 @@ pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> 
         ("archiveImage", id(spare.image)),
         ("createAgent", new(json!({ "name": "law", "serverId": all.servers[0], "imageId": all.images[0] }))),
         ("updateAgent", edit(spare.agent, json!({ "name": "Édited" }))),
+        ("revertAgent", json!({ "id": all.agents[0], "revision": 1, "reason": "law" })),
         ("setAgentAvatar", edit(spare.agent, picture_input())),
         ("deleteAgent", id(spare.agent)),
         ("cancelTurn", id(all.turns[0])),
@@ -107,6 +108,7 @@ pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> 
         ("unarchiveMcpServer", id(all.mcp_servers[0])),
         ("createSkill", new(json!({ "name": "law", "content": "# Law" }))),
         ("updateSkill", edit(all.skills[0], json!({ "content": "# New", "effort": "LOW" }))),
+        ("revertSkill", json!({ "id": all.skills[0], "version": 1, "reason": "law" })),
         ("setSkillAgents", edit(all.skills[0], agents)),
         ("archiveSkill", id(all.skills[0])),
         ("unarchiveSkill", id(all.skills[0])),
@@ -118,6 +120,8 @@ pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> 
         ("revokeServiceToken", id(all.service_tokens[0])),
         ("updateOrganization", new(json!({ "timezone": "Europe/Vienna" }))),
         ("setOrganizationAvatar", new(picture_input())),
+        ("stopOrganization", json!({ "reason": "law" })),
+        ("releaseOrganization", json!({})),
     ]
 }
 

@@ -228,6 +228,9 @@ impl Filler<'_> {
             ("name", text(format!("agent {n}"))),
             ("description", some.then(|| format!("does <b>{n}</b> & more \u{2028}\u{7}")).into()),
             ("status", text(["STOPPED", "RUNNING", "ERROR"][i % 3])),
+            ("status_reason", (i % 3 == 2).then(|| "EXITED".to_owned()).into()),
+            ("status_detail", (i % 3 == 2).then(|| "exit code 1".to_owned()).into()),
+            ("launched_revision", (i % 3 == 1).then_some(1_i64).into()),
             ("started_at", self.maybe_at(0, i % 3 == 1)),
             ("model_override", some.then(|| "model-2".to_owned()).into()),
             ("effort_override", some.then(|| "HIGH".to_owned()).into()),
@@ -244,7 +247,43 @@ impl Filler<'_> {
             ("created_at", self.at(i)),
             ("updated_at", self.at(i)),
         ];
-        all.agents.push(self.insert("agents", row).await);
+        let agent = self.insert("agents", row).await;
+        all.agents.push(agent);
+        self.version("agent", agent, i).await;
+        if i > 0 {
+            self.version("agent", all.agents[0], i).await;
+        }
+    }
+
+    /// Adds what an agent or a skill was at a time.
+    async fn version(&self, of: &'static str, id: i64, i: usize) {
+        let (table, owner, newest) = match of {
+            "agent" => ("agent_revisions", "agent_id", "revision"),
+            _ => ("skill_versions", "skill_id", "version"),
+        };
+        let number = format!("SELECT COUNT(*) + 1 FROM {table} WHERE {owner} = $1");
+        let number: i64 = self.app.one(&number, vec![id.into()]).await;
+        let said = format!("at the time of {number}");
+        let mut row = vec![
+            (owner, id.into()),
+            ("number", number.into()),
+            ("content", text(json!({ "description": said }).to_string())),
+            ("content_hash", text(format!("{i:064}"))),
+            ("changes", if number > 1 { json!({ "description": [null, said] }) } else { json!({}) }.into()),
+            ("reverts_to", (i % 3 == 2).then_some(1_i64).into()),
+            ("author_kind", text(["USER", "SERVICE_TOKEN", "SYSTEM"][i % 3])),
+            ("author_id", (i % 3 == 0).then_some(self.author.user).flatten().into()),
+            ("author_name", text(format!("author {i}"))),
+            ("operation", (i % 2 == 1).then(|| "updateAgent".to_owned()).into()),
+            ("reason", (i % 2 == 1).then(|| format!("reason {i}")).into()),
+            ("created_at", self.at(i)),
+        ];
+        if of == "skill" {
+            row.push(("bytes", 40_i64.into()));
+        }
+        self.insert(table, row).await;
+        let sql = format!("UPDATE {of}s SET {newest} = $1 WHERE id = $2");
+        self.app.execute(&sql, vec![number.into(), id.into()]).await;
     }
 
     async fn channel(&self, all: &mut Population, i: usize) {
@@ -516,6 +555,10 @@ impl Filler<'_> {
         all.credentials.push(credential);
         all.mcp_servers.push(mcp);
         all.skills.push(skill);
+        self.version("skill", skill, i).await;
+        if i > 0 {
+            self.version("skill", all.skills[0], i).await;
+        }
     }
 }
 

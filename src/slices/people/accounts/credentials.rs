@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     letters::{Notice, notify},
     links::{self, Purpose},
-    users::{by_email, by_id, is_email},
+    users::{announce, by_email, by_id, is_email},
 };
 use crate::{
     base::{
@@ -283,6 +283,7 @@ pub async fn change_name(request: &Request, person: &Person, name: &str) -> Resu
     row.name = Set(name.to_owned());
     row.updated_at = Set(core.clock.now());
     row.update(&tx).await?;
+    announce(core, &tx, user.id).await?;
     record_personal(
         &tx,
         request,

@@ -1,8 +1,11 @@
 //! Users: people who can sign in. A user belongs to no organization.
 
+use std::sync::Arc;
+
 use async_graphql::SimpleObject;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
+    Statement,
 };
 use secrecy::SecretString;
 use serde::Serialize;
@@ -11,6 +14,7 @@ use serde_json::json;
 use super::directory::{self, Whose};
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         folding,
         ids::{OrgId, UserId},
         permission::Role,
@@ -19,7 +23,7 @@ use crate::{
         time::Timestamp,
     },
     core::{
-        Core,
+        Core, Event,
         access::password,
         audit::{Origin, PersonalEntry, record_personal},
         mail,
@@ -219,6 +223,22 @@ pub async fn set_avatar(
     row.avatar_version = Set(version);
     row.updated_at = Set(now);
     row.update(connection).await?;
+    Ok(())
+}
+
+/// Tells subscribers in each of a person's organizations that what the members show of them has changed.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
+    let sql = "SELECT organization_id FROM members WHERE user_id = $1";
+    let statement = Statement::from_sql_and_values(tx.get_database_backend(), sql, [id.into()]);
+    for row in tx.query_all_raw(statement).await? {
+        let (op, kind) = (ChangeOp::Updated, RecordKind::Member);
+        let event = Event { org: row.try_get_by(0)?, kind, id: id.0, op, of: None };
+        let events = Arc::clone(&core.events);
+        tx.afterwards(move || events.publish(event));
+    }
     Ok(())
 }
 

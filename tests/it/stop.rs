@@ -1,0 +1,234 @@
+//! The stop of a whole organization: who may pull it and let go, what it holds back, and who hears of it.
+
+use std::time::Duration;
+
+use muster::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::OrgId,
+    },
+    core::{News, access::Caller},
+    slices::orgs,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{Actor, Answer, TestApp},
+    revisions::switch,
+};
+
+const STOP: &str = "mutation($o: Id!, $r: String!) { stopOrganization(orgId: $o, reason: $r) { stopped { by userId at reason } } }";
+const RELEASE: &str = "mutation($o: Id!) { releaseOrganization(orgId: $o) { stopped { by } } }";
+const SHOWN: &str = "query($o: Id!) { organization(orgId: $o) { stopped { by userId at reason } } }";
+
+async fn stop(app: &TestApp, actor: &Actor, reason: &str) -> Answer {
+    actor.gql(STOP, json!({ "o": app.org, "r": reason })).await
+}
+
+async fn release(app: &TestApp, actor: &Actor) -> Answer {
+    actor.gql(RELEASE, json!({ "o": app.org })).await
+}
+
+async fn act(app: &TestApp, verb: &str, agent: i64) -> Answer {
+    let call = format!("mutation($o: Id!, $id: Id!) {{ {verb}Agent(orgId: $o, id: $id) {{ status }} }}");
+    app.operator.gql(&call, json!({ "o": app.org, "id": agent })).await
+}
+
+async fn set_status(app: &TestApp, agent: i64, status: &str) {
+    let sql = "UPDATE agents SET status = $1 WHERE id = $2";
+    app.execute(sql, vec![status.into(), agent.into()]).await;
+}
+
+/// The waiting commands that a host may get.
+async fn free(app: &TestApp) -> Vec<String> {
+    let sql = format!(
+        "SELECT kind FROM outbox c WHERE {} AND acknowledged_at IS NULL AND expires_at > {} ORDER BY id",
+        orgs::MAY_GO,
+        app.clock.now().0
+    );
+    app.column(&sql).await
+}
+
+#[tokio::test]
+async fn an_operator_stops_everything_and_an_admin_lets_go() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    assert_eq!(
+        app.viewer.gql(SHOWN, json!({ "o": app.org })).await.data()["organization"]["stopped"],
+        Value::Null
+    );
+    assert_eq!(stop(&app, &app.viewer, "no").await.code(), "PERMISSION_DENIED");
+    for blank in ["", "  ", "two\nlines"] {
+        assert_eq!(stop(&app, &app.operator, blank).await.code(), "VALIDATION_FAILED");
+    }
+    let stopped = stop(&app, &app.operator, " it deletes everything ").await.data();
+    let at = "2026-06-01T12:00:00.000Z";
+    let expected =
+        json!({ "by": "operator", "userId": app.operator.user, "at": at, "reason": "it deletes everything" });
+    assert_eq!(stopped["stopOrganization"]["stopped"], expected);
+    app.clock.advance(Duration::from_mins(1));
+    let again = stop(&app, &app.admin, "me too").await.data();
+    assert_eq!(again["stopOrganization"]["stopped"], expected, "the first one counts");
+    assert_eq!(
+        app.viewer.gql(SHOWN, json!({ "o": app.org })).await.data()["organization"]["stopped"],
+        expected
+    );
+
+    let refused = app.operator.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await;
+    assert_eq!(refused.problem(), (409, "ORGANIZATION_STOPPED"));
+    let details = json!({ "stopped_by": "operator", "stopped_at": at, "reason": "it deletes everything" });
+    assert_eq!(refused.body["details"], details);
+    assert!(
+        refused.body["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with(&format!("operator stopped the whole organization at {at}"))
+    );
+    set_status(&app, agent, "PAUSED").await;
+    assert_eq!(act(&app, "resume", agent).await.code(), "ORGANIZATION_STOPPED");
+    // What ends or pauses something goes on, and so does another organization.
+    set_status(&app, agent, "RUNNING").await;
+    act(&app, "pause", agent).await.data();
+    act(&app, "stop", agent).await.data();
+    let theirs = app.other_agent().await;
+    app.stranger
+        .post(&format!("/v1/org/{}/agent/{theirs}/start", app.other_org), Value::Null)
+        .await
+        .expect(200);
+
+    assert_eq!(release(&app, &app.operator).await.code(), "PERMISSION_DENIED");
+    let released = release(&app, &app.admin).await.data();
+    assert_eq!(released["releaseOrganization"]["stopped"], Value::Null);
+    release(&app, &app.admin).await.data();
+    set_status(&app, agent, "STOPPED").await;
+    act(&app, "start", agent).await.data();
+    let audit = "SELECT operation || ' ' || actor_name || ' ' || CAST(changes AS TEXT) FROM audit_lines \
+                 WHERE operation IN ('stopOrganization', 'releaseOrganization') AND outcome = 'ALLOWED' ORDER BY id";
+    let audit: Vec<String> = app.column(audit).await;
+    let [pulled, let_go] = &audit[..] else { panic!("what changes nothing leaves no entry: {audit:?}") };
+    assert!(
+        pulled.starts_with("stopOrganization operator") && pulled.contains("it deletes everything"),
+        "{pulled}"
+    );
+    assert!(let_go.starts_with("releaseOrganization admin") && let_go.contains(at), "{let_go}");
+}
+
+#[tokio::test]
+async fn a_monitor_may_stop_but_not_let_go() {
+    let app = TestApp::start().await;
+    let monitor = app.token(&["organization.stop", "organization.view"]).await;
+    let stopped = stop(&app, &monitor, "too many tokens").await.data()["stopOrganization"]["stopped"].clone();
+    assert_eq!((&stopped["userId"], &stopped["reason"]), (&Value::Null, &json!("too many tokens")));
+    assert!(stopped["by"].as_str().unwrap().starts_with("token "), "{stopped}");
+    let release_token = app.token(&["organization.release", "organization.view"]).await;
+    assert_eq!(release(&app, &release_token).await.code(), "PERMISSION_DENIED", "the policy's cap");
+}
+
+#[tokio::test]
+async fn commands_wait_except_those_that_end_something() {
+    let app = TestApp::start().await;
+    let (starting, running) = (app.agent().await, app.agent().await);
+    switch(&app, "startAgent", starting).await;
+    set_status(&app, running, "RUNNING").await;
+    assert_eq!(free(&app).await, ["LAUNCH"]);
+    stop(&app, &app.operator, "so").await.data();
+    assert_eq!(free(&app).await, [""; 0]);
+    act(&app, "pause", running).await.data();
+    act(&app, "stop", running).await.data();
+    assert_eq!(free(&app).await, ["STOP"]);
+    release(&app, &app.admin).await.data();
+    assert_eq!(free(&app).await, ["LAUNCH", "STOP"], "what the stop of an agent overtook is over");
+}
+
+#[tokio::test]
+async fn an_agent_stopped_meanwhile_is_not_launched_later() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    switch(&app, "startAgent", agent).await;
+    stop(&app, &app.operator, "so").await.data();
+    act(&app, "stop", agent).await.data();
+    release(&app, &app.admin).await.data();
+    assert_eq!(free(&app).await, ["STOP"]);
+}
+
+#[tokio::test]
+async fn letting_go_takes_rounds_and_another_stop_ends_them() {
+    let app = TestApp::start().await;
+    let going = async || {
+        app.one::<Option<i64>>("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()])
+            .await
+    };
+    assert_eq!(orgs::let_go(&app.core).await.unwrap(), 0);
+    stop(&app, &app.operator, "so").await.data();
+    assert_eq!(going().await, None);
+    release(&app, &app.admin).await.data();
+    assert!(going().await.is_some());
+    stop(&app, &app.operator, "again").await.data();
+    assert_eq!(going().await, None);
+    release(&app, &app.admin).await.data();
+    orgs::let_go(&app.core).await.unwrap();
+    assert_eq!(going().await, None, "nothing waits");
+}
+
+#[tokio::test]
+async fn everybody_hears_of_a_stop_and_can_ask_for_it() {
+    let app = TestApp::start().await;
+    let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
+    stop(&app, &app.operator, "so").await.data();
+    let Some((News::Changed(event), _)) = news.next().await else { panic!() };
+    assert_eq!((event.kind, event.id, event.op), (RecordKind::Organization, app.org, ChangeOp::Updated));
+    let tx = app.scope().begin().await.unwrap();
+    assert!(orgs::is_stopped(&tx).await.unwrap());
+    drop(tx);
+    let tx = app.other_scope().begin().await.unwrap();
+    assert!(!orgs::is_stopped(&tx).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_is_before_a_stop_or_refused() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    for round in 0..10 {
+        set_status(&app, agent, "STOPPED").await;
+        let (started, stopped) = tokio::join!(act(&app, "start", agent), stop(&app, &app.operator, "so"));
+        stopped.data();
+        let launched: i64 =
+            app.one("SELECT launch_generation FROM agents WHERE id = $1", vec![agent.into()]).await;
+        let audited: i64 = app
+            .one(
+                "SELECT COUNT(*) FROM audit_lines WHERE operation = 'startAgent' AND outcome = 'ALLOWED'",
+                vec![],
+            )
+            .await;
+        assert_eq!(launched, audited, "{round}");
+        if started.body["errors"].is_null() {
+            let first = "SELECT MAX(CASE WHEN operation = 'startAgent' THEN id ELSE 0 END) < \
+                         MAX(CASE WHEN operation = 'stopOrganization' THEN id ELSE 0 END) FROM audit_lines WHERE outcome = 'ALLOWED'";
+            assert!(app.one::<bool>(first, vec![]).await, "{round}");
+        } else {
+            assert_eq!(started.code(), "ORGANIZATION_STOPPED");
+        }
+        release(&app, &app.admin).await.data();
+    }
+}
+
+#[tokio::test]
+async fn the_operator_stops_and_releases_on_the_command_line() {
+    let app = TestApp::start().await;
+    let org = app.org.to_string();
+    let ran = app.cli(&["org", "stop", "--org", &org, "--reason", "an incident"]).await;
+    assert!(ran.good(), "{}", ran.err);
+    let stopped = &ran.out["stopped"];
+    assert_eq!((&stopped["by"], &stopped["reason"]), (&json!("The operator"), &json!("an incident")));
+    let shown =
+        app.viewer.gql(SHOWN, json!({ "o": app.org })).await.data()["organization"]["stopped"].clone();
+    assert_eq!((&shown["by"], &shown["userId"]), (&json!("The operator"), &Value::Null));
+    let ran = app.cli(&["org", "stop", "--org", "99999", "--reason", "x"]).await;
+    assert!(!ran.good());
+    let ran = app.cli(&["org", "stop", "--org", &org, "--reason", " "]).await;
+    assert!(!ran.good() && ran.err.contains("reason"), "{}", ran.err);
+    for was in [true, false] {
+        let ran = app.cli(&["org", "release", "--org", &org, "--reason", "it is over"]).await;
+        assert_eq!((ran.good(), &ran.out["was_stopped"]), (true, &json!(was)), "{}", ran.err);
+    }
+}
