@@ -114,6 +114,7 @@ pub const KEPT: &[Kept] = &[
         "An hour after they were last seen.",
         &[after("seen_at <= $1", Duration::from_hours(1))],
     ),
+    stays("risk_categories", "One row per category of the risk rules in force."),
     stays(
         "servers",
         "Forever: a deleted server is archived, because older rows refer to it. The plan limits the number of active ones.",
@@ -143,6 +144,7 @@ pub const KEPT: &[Kept] = &[
     stays("skill_versions", "The newest 100 of each skill, and at most 4 MiB of older text."),
     stays("skills", "Forever: a deleted skill is archived."),
     stays("stored_bytes", "One row per organization."),
+    stays("turns", "As long as their conversation."),
     stays("user_identities", "Until they are unlinked."),
     stays("users", "Forever; an account is disabled, not deleted."),
 ];

@@ -11,6 +11,8 @@ pub struct Draft {
     pub conversation: usize,
     /// Its number in the conversation.
     pub seq: i64,
+    /// The number of its turn in the conversation. None: it belongs to no turn.
+    pub turn: Option<u64>,
     /// Who wrote it.
     pub role: MessageRole,
     /// What it contains.
@@ -37,6 +39,8 @@ pub struct Talk {
     pub random: Random,
     /// The number of the last message.
     pub seq: i64,
+    /// The number of the last turn.
+    pub turns: u64,
     /// When that was written.
     pub at: i64,
     /// No message is later than this.
@@ -48,6 +52,7 @@ pub struct Talk {
 impl Talk {
     /// One turn: what is asked, what happens, what is answered.
     pub fn turn(&mut self, out: &mut Vec<Draft>) {
+        self.turns += 1;
         let facts = Facts::new(&mut self.random);
         let topic = self.topic;
         let ask = facts.fill(self.random.pick(topic.asks));
@@ -130,7 +135,8 @@ impl Talk {
             ])
         });
         let (conversation, seq, at) = (self.place, self.seq, self.at);
-        out.push(Draft { conversation, seq, role, kind, content, outside, delivery, at });
+        let turn = (kind != MessageKind::Approval).then_some(self.turns);
+        out.push(Draft { conversation, seq, turn, role, kind, content, outside, delivery, at });
     }
 }
 

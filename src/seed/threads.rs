@@ -1,4 +1,4 @@
-//! Conversations with their messages, search index and approvals.
+//! Conversations with their turns, messages, search index and approvals.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,10 @@ use super::{
     talk::{Draft, Talk},
 };
 use crate::{
-    base::ids::{ConversationId, OrgId},
+    base::{
+        enums::MessageRole,
+        ids::{ConversationId, OrgId},
+    },
     core::store::Db,
     slices::conversations::{conversation_token, preview, text_of, tokens},
 };
@@ -211,6 +214,7 @@ impl Writer<'_> {
             outside: thread.contact.is_some(),
             random: Random::new(&[random.clone().number(), place as u64]),
             seq: 0,
+            turns: 0,
             at: thread.opened_at,
             until: volume.until.0,
             pace: thread.pace,
@@ -263,6 +267,7 @@ impl Writer<'_> {
         let drafts = std::mem::take(&mut self.drafts);
         let mut bulk = Bulk::begin(self.db).await?;
         bulk.write(&mut self.approvals).await?;
+        let turns = self.turns(&mut bulk, &drafts).await?;
         let ids = bulk.ids("messages", drafts.len()).await?;
         let postgres = bulk.is_postgres();
         let mut messages = Sheet::new("messages", MESSAGE);
@@ -276,7 +281,8 @@ impl Writer<'_> {
             let summary =
                 Summary { role: draft.role.as_str(), kind: draft.kind.as_str(), text, at: draft.at };
             last.insert(draft.conversation, (summary, draft.seq));
-            messages.push(self.row(id, thread, &draft));
+            let turn = draft.turn.and_then(|turn| turns.get(&(draft.conversation, turn)).copied());
+            messages.push(self.row((id, turn), thread, &draft));
         }
         bulk.write(&mut messages).await?;
         bulk.write(&mut index).await?;
@@ -286,7 +292,56 @@ impl Writer<'_> {
         bulk.commit().await
     }
 
-    fn row(&self, id: i64, thread: &Thread, draft: &Draft) -> [Cell; 17] {
+    /// Writes the turns of these messages: all of them done. Returns their ids.
+    async fn turns(&self, bulk: &mut Bulk, drafts: &[Draft]) -> anyhow::Result<BTreeMap<(usize, u64), i64>> {
+        // A turn's messages are never written in two parts.
+        let of_turn = |draft: &Draft| Some((draft.conversation, draft.turn?));
+        let turns: Vec<&[Draft]> = drafts
+            .chunk_by(|one, next| of_turn(one) == of_turn(next))
+            .filter(|drafts| of_turn(&drafts[0]).is_some())
+            .collect();
+        let ids = bulk.ids("turns", turns.len()).await?;
+        let mut sheet = Sheet::new("turns", TURN);
+        let mut known = BTreeMap::new();
+        for (drafts, id) in turns.into_iter().zip(ids) {
+            let (first, last) = (&drafts[0], &drafts[drafts.len() - 1]);
+            let thread = &self.threads[first.conversation];
+            let agent = &self.fleet.agents[thread.agent];
+            let tokens = |of_agent: bool| {
+                let texts = drafts.iter().filter(|draft| (draft.role == MessageRole::Assistant) == of_agent);
+                texts
+                    .map(|draft| text_of(draft.kind, &draft.content).len().cast_signed() as i64 / 4 + 1)
+                    .sum::<i64>()
+            };
+            let row: [Cell; 19] = [
+                self.org.0.into(),
+                id.into(),
+                thread.id.into(),
+                agent.id.into(),
+                1_i64.into(),
+                if thread.contact.is_some() { "CHANNEL" } else { "PANEL" }.into(),
+                "DONE".into(),
+                agent.model.into(),
+                (1_500 + tokens(false)).into(),
+                tokens(true).into(),
+                1_200_i64.into(),
+                0_i64.into(),
+                (4_000 + 15 * tokens(true)).into(),
+                first.seq.into(),
+                last.seq.into(),
+                first.at.into(),
+                last.at.into(),
+                first.at.into(),
+                last.at.into(),
+            ];
+            sheet.push(row);
+            known.extend(of_turn(first).map(|turn| (turn, id)));
+        }
+        bulk.write(&mut sheet).await?;
+        Ok(known)
+    }
+
+    fn row(&self, (id, turn): (i64, Option<i64>), thread: &Thread, draft: &Draft) -> [Cell; 18] {
         let contact = thread.contact.map(|place| &self.fleet.contacts[place]).filter(|_| draft.outside);
         let theirs = draft.role.as_str() == "USER";
         let (status, attempts, error) = match draft.delivery {
@@ -299,6 +354,7 @@ impl Writer<'_> {
             id.into(),
             thread.id.into(),
             draft.seq.into(),
+            turn.into(),
             draft.role.as_str().into(),
             draft.kind.as_str().into(),
             contact.map(|contact| self.fleet.channels[contact.channel].id).into(),
@@ -354,11 +410,33 @@ struct Summary {
     at: i64,
 }
 
+const TURN: &[&str] = &[
+    "organization_id",
+    "id",
+    "conversation_id",
+    "agent_id",
+    "generation",
+    "cause",
+    "state",
+    "model",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cost_micro",
+    "first_seq",
+    "last_seq",
+    "started_at",
+    "ended_at",
+    "created_at",
+    "updated_at",
+];
 const MESSAGE: &[&str] = &[
     "organization_id",
     "id",
     "conversation_id",
     "seq",
+    "turn_id",
     "role",
     "kind",
     "via_channel_id",

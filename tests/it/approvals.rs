@@ -8,7 +8,7 @@ use muster::{
         enums::ApprovalKind,
         ids::{AgentId, ConversationId},
     },
-    slices::approvals::{self, Choice, NewApproval, Question, ToolRequest},
+    slices::approvals::{self, Choice, NewApproval, Question, ToolRequest, Waiting},
 };
 use serde_json::{Value, json};
 
@@ -20,6 +20,11 @@ async fn raise(app: &TestApp, new: NewApproval) -> i64 {
     let id = approvals::raise(&mut tx, new).await.unwrap();
     tx.commit().await.unwrap();
     id.0
+}
+
+/// The agent's first launch waits for the decision.
+fn waiting(app: &TestApp) -> Option<Waiting> {
+    Some(Waiting { generation: 0, request: app.name("request") })
 }
 
 fn choice(id: &str, label: &str) -> Choice {
@@ -270,7 +275,8 @@ async fn when_two_answer_at_once_exactly_one_decides() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     for _ in 0..5 {
-        let id = raise(&app, NewApproval { agent_id: Some(AgentId(agent)), ..question(false, false) }).await;
+        let (agent_id, waiting) = (Some(AgentId(agent)), waiting(&app));
+        let id = raise(&app, NewApproval { agent_id, waiting, ..question(false, false) }).await;
         let actors = [&app.owner, &app.operator, &app.admin, &app.owner, &app.operator, &app.admin];
         let answers = actors.iter().zip(["air", "sea", "rail", "sea", "rail", "air"]);
         let answers = answers.map(|(actor, option)| send(&app, actor, id, json!({ "options": [option] })));
@@ -302,8 +308,8 @@ async fn a_decision_reaches_the_agent_and_opens_the_conversation_when_it_is_the_
         conversation_id: Some(ConversationId(conversation)),
         ..new
     };
-    let first = raise(&app, asked(question(false, true))).await;
-    let second = raise(&app, asked(action())).await;
+    let first = raise(&app, asked(NewApproval { waiting: waiting(&app), ..question(false, true) })).await;
+    let second = raise(&app, asked(NewApproval { waiting: waiting(&app), ..action() })).await;
     let status = || async {
         app.one::<String>("SELECT status FROM conversations WHERE id = $1", vec![conversation.into()]).await
     };
@@ -333,6 +339,7 @@ async fn an_undecided_approval_expires_and_fails_closed() {
         agent_id: Some(AgentId(agent)),
         conversation_id: Some(ConversationId(conversation)),
         expires_at: soon,
+        waiting: waiting(&app),
         ..action()
     };
     let id = raise(&app, new).await;

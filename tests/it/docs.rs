@@ -67,6 +67,23 @@ fn retention_is_documented() {
 }
 
 #[test]
+fn the_risk_rules_are_documented() {
+    let config = muster::core::config::Config::read(None, std::collections::BTreeMap::new()).unwrap();
+    let mut table = String::from(
+        "| Rule | Kinds of tools | Tool | Arguments | Risk | Category |\n|---|---|---|---|---|---|\n",
+    );
+    let code = |text: Option<&String>| {
+        text.map(|text| format!("`{}`", text.replace('|', "\\|"))).unwrap_or_default()
+    };
+    for rule in config.risk().unwrap().iter() {
+        let (tool, arguments) = (code(rule.tool.as_ref()), code(rule.arguments.as_ref()));
+        let (name, kinds, risk, category) = (&rule.name, rule.kinds.join(", "), rule.risk, &rule.category);
+        writeln!(table, "| {name} | {kinds} | {tool} | {arguments} | {risk} | {category} |").unwrap();
+    }
+    check("docs/approvals.md", "risk", &table);
+}
+
+#[test]
 fn problems_are_documented() {
     let mut table = String::from("| Status | Code | Meaning |\n|---|---|---|\n");
     for code in Code::ALL {

@@ -4,8 +4,11 @@
 
 mod agents;
 mod agents_edited;
+mod agents_launched;
+mod agents_messages;
 mod any_bytes;
 mod approvals;
+mod approvals_asked;
 mod assignments;
 mod attachments;
 mod audit;
@@ -104,4 +107,5 @@ mod subscriptions;
 mod tenancy;
 mod throttling;
 mod traces;
+mod turns;
 mod yardstick;

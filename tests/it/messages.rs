@@ -224,8 +224,8 @@ async fn a_message_from_the_panel_gives_the_agent_a_turn() {
     assert_eq!(message["authorUserId"], app.operator.user.unwrap());
     assert_eq!(message["authorName"], "operator");
     assert_eq!(message["content"], json!({ "text": "Please\n  look at *this*", "format": "markdown" }));
-    let kind: String = app.one("SELECT kind FROM outbox WHERE agent_id = $1", vec![agent.into()]).await;
-    assert_eq!(kind, "TURN");
+    let turns: Vec<String> = app.column("SELECT state FROM turns").await;
+    assert_eq!(turns, ["QUEUED"], "the agent is at rest; `turns.rs` goes on");
     let audited: i64 = app
         .one(
             "SELECT COUNT(*) FROM audit_lines WHERE operation = 'postMessage' AND target_id = $1",

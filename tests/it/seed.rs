@@ -57,6 +57,19 @@ async fn the_seed_creates_the_requested_amounts() {
 }
 
 #[tokio::test]
+async fn what_is_said_belongs_to_a_turn() {
+    let app = TestApp::start().await;
+    seeded(&app, VOLUME).await;
+    let without = "SELECT COUNT(*) FROM messages WHERE turn_id IS NULL AND kind <> 'APPROVAL'";
+    assert_eq!(count(&app, without).await, 0);
+    let wrong = "SELECT COUNT(*) FROM turns t WHERE state <> 'DONE' OR input_tokens < 1 OR first_seq <> \
+                 (SELECT MIN(m.seq) FROM messages m WHERE m.turn_id = t.id) OR last_seq <> \
+                 (SELECT MAX(m.seq) FROM messages m WHERE m.turn_id = t.id)";
+    assert_eq!(count(&app, wrong).await, 0);
+    assert!(count(&app, "SELECT COUNT(*) FROM turns").await > 200);
+}
+
+#[tokio::test]
 async fn conversations_sum_up_their_messages() {
     let app = TestApp::start().await;
     seeded(&app, VOLUME).await;

@@ -45,7 +45,7 @@ fn by_name(name: &str) -> Option<Value> {
 
 /// The kinds of ids, by the names of arguments and types.
 fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
-    let kinds: [(&str, &Vec<i64>); 22] = [
+    let kinds: [(&str, &Vec<i64>); 23] = [
         ("version", &all.policy_versions),
         ("credentialfield", &all.credential_fields),
         ("conversation", &all.conversations),
@@ -60,6 +60,7 @@ fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
         ("channel", &all.channels),
         ("contact", &all.contacts),
         ("message", &all.messages),
+        ("turn", &all.turns),
         ("member", &all.members),
         ("server", &all.servers),
         ("agent", &all.agents),

@@ -58,24 +58,24 @@ pub struct UpdateAgentInput {
     /// The server it runs on, starting with the next launch.
     #[graphql(directive = bounds::apply(not_null()))]
     pub server_id: MaybeUndefined<ServerId>,
-    /// The image it runs from, starting with the next launch. Not applied yet.
+    /// The image it runs from, starting with the next launch.
     #[graphql(directive = bounds::apply(not_null()))]
     pub image_id: MaybeUndefined<ImageId>,
-    /// The model to use instead of the image's default. Not applied yet.
+    /// The model to use instead of the image's default.
     #[graphql(directive = bounds::apply(name(120)))]
     pub model_override: MaybeUndefined<String>,
     /// The type of its model credential. Not applied yet.
     pub model_credential_type: MaybeUndefined<ModelCredentialType>,
-    /// The model's provider. Not applied yet.
+    /// The model's provider.
     #[graphql(directive = bounds::apply(length(1, 80)))]
     pub model_credential_provider: MaybeUndefined<String>,
-    /// The base URL of the model's API. Not applied yet.
+    /// The base URL of the model's API.
     #[graphql(directive = bounds::apply(length(1, 2000)))]
     pub model_credential_base_url: MaybeUndefined<String>,
-    /// The model credential. Write-only: it is never shown again. Not applied yet.
+    /// The model credential. Write-only: it is never shown again.
     #[graphql(directive = bounds::apply(length(1, 8000)))]
     pub model_credential: MaybeUndefined<SecretText>,
-    /// Which model credential it uses: its own, an inherited one, or none. Not applied yet.
+    /// Which model credential it uses: its own, an inherited one, or none.
     #[graphql(directive = bounds::apply(not_null()))]
     pub credential_choice: MaybeUndefined<CredentialChoice>,
     /// The effort to use instead of the model's default. Not applied yet.
@@ -83,43 +83,43 @@ pub struct UpdateAgentInput {
     /// Whether the model thinks before it answers. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub thinking_enabled: MaybeUndefined<bool>,
-    /// The code of the language it answers in, such as `en` or `pt-BR`. Not applied yet.
+    /// The code of the language it answers in, such as `en` or `pt-BR`.
     #[graphql(directive = bounds::apply(length(2, 35)))]
     pub language: MaybeUndefined<String>,
     /// Whether it reaches MCP servers through an HTTP bridge. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub mcp_http_bridge: MaybeUndefined<bool>,
-    /// The style of its answers. Not applied yet.
+    /// The style of its answers.
     #[graphql(directive = bounds::apply(not_null()))]
     pub response_style: MaybeUndefined<ResponseStyle>,
-    /// The format of its answers. Not applied yet.
+    /// The format of its answers.
     #[graphql(directive = bounds::apply(not_null()))]
     pub response_format: MaybeUndefined<ResponseFormat>,
-    /// Whether it sends each answer as a single message. Not applied yet.
+    /// Whether it sends each answer as a single message.
     #[graphql(directive = bounds::apply(not_null()))]
     pub single_message: MaybeUndefined<bool>,
-    /// Whether it avoids emoji. Not applied yet.
+    /// Whether it avoids emoji.
     #[graphql(directive = bounds::apply(not_null()))]
     pub no_emoji: MaybeUndefined<bool>,
-    /// Actions at or above this risk need approval. Not applied yet.
+    /// Actions at or above this risk need approval.
     #[graphql(directive = bounds::apply(range(0, 100)))]
     pub approval_ask_threshold: MaybeUndefined<i64>,
-    /// Actions at or above this risk are blocked. Not applied yet.
+    /// Actions at or above this risk are blocked.
     #[graphql(directive = bounds::apply(range(0, 100)))]
     pub approval_block_threshold: MaybeUndefined<i64>,
-    /// How many minutes it waits for a decision. Not applied yet.
+    /// How many minutes it waits for a decision.
     #[graphql(directive = bounds::apply(range(1, 43_200)))]
     pub approval_timeout_minutes: MaybeUndefined<i64>,
-    /// The kinds of action that always need approval, in words. Not applied yet.
+    /// The kinds of action that always need approval, in words.
     #[graphql(directive = bounds::apply(list(50, name(500)).not_null()))]
     pub approval_categories: MaybeUndefined<Vec<String>>,
     /// Groups of tools it may not use. Not applied yet.
     #[graphql(directive = bounds::apply(list(100, name(80)).not_null()))]
     pub disabled_tool_groups: MaybeUndefined<Vec<String>>,
-    /// Memory in MiB, instead of the default. Not applied yet.
+    /// Memory in MiB, instead of the default.
     #[graphql(directive = bounds::apply(range(64, 1_048_576)))]
     pub memory_mb_override: MaybeUndefined<i64>,
-    /// Processor cores, instead of the default. Not applied yet.
+    /// Processor cores, instead of the default.
     #[graphql(directive = bounds::apply(range(0, 1024)))]
     pub cpu_override: MaybeUndefined<f64>,
     /// Whether other agents may send it requests. Not applied yet.
@@ -157,10 +157,10 @@ pub struct UpdateAgentInput {
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
     /// What the cost guard does. Not applied yet.
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
-    /// Whether it has a session limit of its own. Not applied yet.
+    /// Whether it has a session limit of its own.
     #[graphql(directive = bounds::apply(not_null()))]
     pub session_reset_mode: MaybeUndefined<OverrideMode>,
-    /// Tokens at which a session starts over. Not applied yet.
+    /// Tokens at which a session starts over.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
 }

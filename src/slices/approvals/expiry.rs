@@ -48,26 +48,22 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
     let mut ended = 0;
     for row in db.query_all_raw(due).await? {
         let scope = Scope::system(core, OrgId(row.try_get_by_index(0)?));
-        loop {
-            let now = expire(&scope).await?;
+        while let Some(now) = expire(&scope).await? {
             ended += now;
-            if now == 0 {
-                break;
-            }
         }
     }
     Ok(ended)
 }
 
-/// Ends the first overdue approvals of one agent in the scope's organization, as the service. They ended when their deadline
-/// passed.
-async fn expire(scope: &Scope) -> Result<u64> {
+/// Ends the first overdue approvals of one agent in the scope's organization, as the service, and returns how many. They ended
+/// when their deadline passed. None: nothing is overdue.
+async fn expire(scope: &Scope) -> Result<Option<u64>> {
     let mut tx = scope.begin().await?;
     let due = || {
         let due = scope.find::<approvals::Entity>().filter(Expr::cust(PENDING));
         due.filter(approvals::Column::ExpiresAt.lte(tx.now)).order_by_asc(approvals::Column::ExpiresAt)
     };
-    let Some(next) = due().one(tx.connection()).await? else { return Ok(0) };
+    let Some(next) = due().one(tx.connection()).await? else { return Ok(None) };
     // One agent at a time, and held first: see `agents::standing`.
     let (agent, same) = match next.agent_id {
         Some(id) => (agents::standing(&tx, id).await?, approvals::Column::AgentId.eq(id)),
@@ -87,6 +83,5 @@ async fn expire(scope: &Scope) -> Result<u64> {
         follow(&mut tx, approval, agent.as_ref(), "expireApproval", &end).await?;
     }
     tx.commit().await?;
-    // Somebody else may have decided what was found first; there may be more all the same.
-    Ok(ended.len().max(1) as u64)
+    Ok(Some(ended.len() as u64))
 }

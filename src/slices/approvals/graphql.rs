@@ -9,7 +9,7 @@ use super::expiry::overdue;
 use crate::{
     base::{
         enums::{ActorKind, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, RecordKind, Severity},
-        ids::{AgentId, ApprovalId, ChannelId, ConversationId, Id, OrgId, ServerId},
+        ids::{AgentId, ApprovalId, ChannelId, ConversationId, Id, OrgId, ServerId, TurnId},
         permission::Permission,
         problem::Result,
         time::Timestamp,
@@ -22,7 +22,7 @@ use crate::{
         watch,
     },
     read::{One, Page, Record, Rows, Spec},
-    slices::agents::graphql::AgentSummary,
+    slices::{agents::graphql::AgentSummary, turns::graphql::Turn},
 };
 
 /// An approval.
@@ -55,7 +55,7 @@ fn subject(spec: Spec) -> Spec {
         .column::<String>("title", "What it is about, in one line.")
         .column::<Option<String>>("body", "What it is about, in detail.")
         .column::<Severity>("severity", "Its severity.")
-        .column::<Option<String>>("category", "The category of the action, as reported by the agent.")
+        .column::<Option<String>>("category", "The category of the action, as the risk rules name it.")
         .column::<Option<i64>>("risk", "The risk of the action, from 0 to 100.")
         .column::<Option<AgentId>>("agent_id", "The agent it concerns.")
         .one::<AgentSummary>("agent", "t.agent_id", "A short form of the agent it concerns.")
@@ -64,6 +64,8 @@ fn subject(spec: Spec) -> Spec {
         .column::<Option<ConversationId>>("conversation_id", "The conversation it was raised in.")
         .sql::<Option<String>>("conversation_ref", CONVERSATION_REF, "The conversation's short code.")
         .column::<Option<i64>>("message_seq", "The seq of the message it was raised at.")
+        .column::<Option<TurnId>>("turn_id", "The turn it was asked in.")
+        .one::<Turn>("turn", "t.turn_id", "The turn it was asked in.")
 }
 
 fn decision(spec: Spec) -> Spec {

@@ -74,7 +74,7 @@ pub struct UpdateOrganizationInput {
     /// What the cost guard does. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
-    /// Tokens at which a session starts over. Not applied yet.
+    /// Tokens at which a session starts over.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
     /// How many days transcripts are kept; null keeps them forever. Not applied yet.

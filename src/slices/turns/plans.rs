@@ -17,14 +17,14 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, store::Tx},
-    slices::{agents, approvals, conversations},
+    slices::{agents, approvals, conversations, orgs},
 };
 
 /// What to say in this turn. The first time this fixes its messages; a host that asks again is told the same.
 ///
 /// # Errors
 /// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one; `NOT_FOUND`; `CONFLICT` for a turn that has ended,
-/// or while another of its conversation is open.
+/// or while another of its conversation is open; `ORGANIZATION_STOPPED`.
 pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) -> Result<TurnPlan> {
     let tx = scope.begin().await?;
     let agent = agents::present(&tx, agent, generation).await?;
@@ -32,6 +32,9 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
     let thread = conversations::thread(&tx, turn.conversation_id).await?;
     let through = match turn.state {
         TurnState::Queued => {
+            if orgs::is_stopped(&tx).await? {
+                return Err(Problem::new(Code::OrganizationStopped, "The organization is stopped."));
+            }
             require_alone(&tx, &turn).await?;
             thread.last_seq
         }

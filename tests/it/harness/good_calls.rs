@@ -60,6 +60,7 @@ pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> 
         ("revertAgent", json!({ "id": all.agents[0], "revision": 1, "reason": "law" })),
         ("setAgentAvatar", edit(spare.agent, picture_input())),
         ("deleteAgent", id(spare.agent)),
+        ("cancelTurn", id(all.turns[0])),
         ("startAgent", id(all.agents[0])),
         ("pauseAgent", id(all.agents[1])),
         ("resumeAgent", id(all.agents[1])),

@@ -19,6 +19,7 @@ pub struct Population {
     pub contacts: Vec<i64>,
     pub identities: Vec<i64>,
     pub conversations: Vec<i64>,
+    pub turns: Vec<i64>,
     pub messages: Vec<i64>,
     pub attachments: Vec<i64>,
     pub approvals: Vec<i64>,
@@ -365,6 +366,7 @@ impl Filler<'_> {
         ];
         let conversation = self.insert("conversations", row).await;
         all.conversations.push(conversation);
+        self.turns(all, i, conversation).await;
         for seq in 1..=messages {
             let message = self.message(all, i, conversation, seq).await;
             all.messages.push(message);
@@ -379,11 +381,44 @@ impl Filler<'_> {
         }
     }
 
+    /// An open turn or one that waits, and one that has ended.
+    async fn turns(&self, all: &mut Population, i: usize, conversation: i64) {
+        for (n, state) in
+            [["RUNNING", "QUEUED"][i % 2], ["DONE", "FAILED", "CANCELLED"][i % 3]].into_iter().enumerate()
+        {
+            let ended = n == 1;
+            let row = vec![
+                ("conversation_id", conversation.into()),
+                ("agent_id", Self::agent_of(all, i)),
+                ("generation", (state != "QUEUED").then_some(9_i64).into()),
+                ("agent_revision", i.is_multiple_of(2).then_some(1_i64).into()),
+                ("cause", text(["PANEL", "API"][i % 2])),
+                ("caused_by_user_id", i.is_multiple_of(2).then(|| all.members[i]).into()),
+                ("caused_by_token_id", (i % 2 == 1).then(|| all.service_tokens[i]).into()),
+                ("state", text(state)),
+                ("model", ended.then(|| "model-1".to_owned()).into()),
+                ("input_tokens", ended.then_some(1000 + number(i)).into()),
+                ("output_tokens", (ended && i.is_multiple_of(2)).then_some(20_i64).into()),
+                ("cost_micro", ended.then_some(1500_i64).into()),
+                ("error", (state == "FAILED").then(|| "it \"broke\"".to_owned()).into()),
+                ("first_seq", 1_i64.into()),
+                ("last_seq", (1 + number(i) % 3).into()),
+                ("started_at", self.maybe_at(i, state != "QUEUED")),
+                ("ended_at", self.maybe_at(i, ended)),
+                ("created_at", self.at(i)),
+                ("updated_at", self.at(i)),
+            ];
+            all.turns.push(self.insert("turns", row).await);
+        }
+    }
+
     async fn message(&self, all: &mut Population, i: usize, conversation: i64, seq: i64) -> i64 {
         let external = seq == 1 && i % 3 != 2;
         let row = vec![
             ("conversation_id", conversation.into()),
             ("seq", seq.into()),
+            ("turn_id", (seq == 1).then(|| all.turns[2 * i]).into()),
+            ("host_key", (seq == 2).then(|| format!("1.{i}.{seq}")).into()),
             ("role", text(["USER", "ASSISTANT"][seq as usize % 2])),
             ("kind", text("TEXT")),
             ("via_channel_id", external.then(|| all.channels[i]).into()),
@@ -451,6 +486,7 @@ impl Filler<'_> {
             ("channel_id", all.channels[i].into()),
             ("conversation_id", all.conversations[i].into()),
             ("message_seq", 1_i64.into()),
+            ("turn_id", (kind != "COST_GUARD").then(|| all.turns[2 * i]).into()),
             ("request", request.into()),
             ("question", question.into()),
             ("decided_by_user_id", decided.then(|| all.members[i]).into()),

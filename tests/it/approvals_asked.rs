@@ -1,0 +1,475 @@
+//! What agents ask: what needs nobody, what is refused, and how a decision reaches the agent exactly once.
+
+use std::time::Duration;
+
+use muster::{
+    base::ids::{AgentId, ApprovalId},
+    slices::approvals,
+};
+use muster_protocol::{
+    event::{Asked, Choice, EndReason, TurnOutcome},
+    plan::{Answer, Decision, Part},
+};
+use serde_json::{Value, json};
+
+use crate::harness::{Host, TestApp};
+
+/// An agent that works on a turn.
+struct Working<'a> {
+    host: Host<'a>,
+    conversation: i64,
+    turn: i64,
+}
+
+async fn working(app: &TestApp) -> Working<'_> {
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let turn = post(app, conversation).await;
+    host.takes(turn).await;
+    Working { host, conversation, turn }
+}
+
+async fn post(app: &TestApp, conversation: i64) -> i64 {
+    let query = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"please\" }) { turn { id } } }";
+    let posted = app.operator.gql(query, json!({ "o": app.org, "c": conversation })).await.data();
+    posted["postMessage"]["turn"]["id"].as_i64().unwrap()
+}
+
+fn run(command: &str) -> Asked {
+    Asked::Action {
+        tool: Some("shell".to_owned()),
+        tool_kind: "execute".to_owned(),
+        title: format!("Run {command}"),
+        input: json!({ "command": command, "token": "canary" }),
+    }
+}
+
+fn question() -> Asked {
+    let choice =
+        |id: &str, label: &str| Choice { id: id.to_owned(), label: label.to_owned(), description: None };
+    Asked::Question {
+        text: "How should it go?\nIt is urgent.".to_owned(),
+        options: vec![choice("air", "By air"), choice("sea", "By sea")],
+        multiple: false,
+        allow_text: true,
+    }
+}
+
+impl Working<'_> {
+    async fn asks(&self, request: &str, asked: Asked) {
+        self.host.asks(self.conversation, Some(self.turn), request, asked).await.unwrap();
+    }
+
+    /// Asks, and returns the approval.
+    async fn raises(&self, request: &str, asked: Asked) -> i64 {
+        self.asks(request, asked).await;
+        let sql = "SELECT id FROM approvals WHERE request_key = $1 AND agent_id = $2";
+        self.host.app.one(sql, vec![request.to_owned().into(), self.host.agent.into()]).await
+    }
+
+    async fn turn_is(&self) -> String {
+        self.host.app.one("SELECT state FROM turns WHERE id = $1", vec![self.turn.into()]).await
+    }
+
+    async fn verdicts(&self) -> Vec<Value> {
+        self.of_kind("VERDICT").await
+    }
+
+    async fn of_kind(&self, kind: &str) -> Vec<Value> {
+        self.host.commands().await.into_iter().filter(|command| command["kind"] == kind).collect()
+    }
+
+    async fn decides(&self, id: i64, answer: Value) -> Value {
+        let path = format!("/v1/org/{}/approval/{id}/answer", self.host.app.org);
+        self.host.app.operator.patch(&path, answer).await.expect(200)
+    }
+
+    async fn delivered(&self, id: i64) {
+        let told =
+            self.host.tell(async |tx, from| approvals::reports::delivered(tx, from, ApprovalId(id)).await);
+        told.await.unwrap();
+    }
+
+    async fn not_waiting(&self, id: i64) {
+        let told =
+            self.host.tell(async |tx, from| approvals::reports::not_waiting(tx, from, ApprovalId(id)).await);
+        told.await.unwrap();
+    }
+
+    async fn answer(&self, id: i64) -> Answer {
+        let (scope, agent) = (self.host.app.scope(), AgentId(self.host.agent));
+        approvals::plans::answer(&scope, agent, self.host.generation, ApprovalId(id)).await.unwrap()
+    }
+
+    async fn approval(&self, id: i64) -> Value {
+        let query = "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { kind status outcome title risk category severity \
+            messageSeq expiresAt deliveredAt request { tool input digest } turn { id } } }";
+        let shown = self.host.app.viewer.gql(query, json!({ "o": self.host.app.org, "i": id })).await.data();
+        shown["approval"].clone()
+    }
+
+    /// The conversation's messages: role, kind, status, text.
+    async fn messages(&self) -> Vec<(String, String, String, String)> {
+        let app = self.host.app;
+        let path = format!(
+            "/v1/org/{}/agent/{}/conversation/{}/message",
+            app.org, self.host.agent, self.conversation
+        );
+        let page = app.viewer.get(&path).await.expect(200);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let messages = page["data"].as_array().unwrap().iter();
+        messages
+            .map(|m| (text(&m["role"]), text(&m["kind"]), text(&m["status"]), text(&m["content"]["text"])))
+            .collect()
+    }
+
+    async fn conversation_is(&self) -> String {
+        let sql = "SELECT status FROM conversations WHERE id = $1";
+        self.host.app.one(sql, vec![self.conversation.into()]).await
+    }
+}
+
+fn message(role: &str, kind: &str, status: &str, text: &str) -> (String, String, String, String) {
+    (role.to_owned(), kind.to_owned(), status.to_owned(), text.to_owned())
+}
+
+#[tokio::test]
+async fn what_is_harmless_needs_nobody_and_what_is_dangerous_is_refused() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let read = Asked::Action {
+        tool: None,
+        tool_kind: "read".to_owned(),
+        title: "Read a file".to_owned(),
+        input: json!({ "path": "a" }),
+    };
+    work.asks("1.1", read).await;
+    work.asks("1.2", run("reboot")).await;
+    let verdict =
+        |request: &str, allowed| json!({ "kind": "VERDICT", "request": request, "allowed": allowed });
+    assert_eq!(work.verdicts().await, [verdict("1.1", true), verdict("1.2", false)]);
+    let approvals: i64 = app.one("SELECT COUNT(*) FROM approvals", vec![]).await;
+    assert_eq!((approvals, work.turn_is().await.as_str()), (0, "RUNNING"));
+    let said = work.messages().await.remove(1);
+    assert_eq!((said.0.as_str(), said.1.as_str()), ("SYSTEM", "ERROR"));
+    assert_eq!(said.3, "The action was not allowed, because its risk is 95: Run reboot");
+    let traces: Vec<String> = app
+        .column("SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'judgeAction' ORDER BY id")
+        .await;
+    let traces: Vec<Value> = traces.iter().map(|trace| serde_json::from_str(trace).unwrap()).collect();
+    assert_eq!(
+        (&traces[0]["allowed"], &traces[0]["risk"], &traces[0]["rule"]),
+        (&json!(true), &json!(10), &json!("read"))
+    );
+    assert_eq!(
+        (&traces[1]["allowed"], &traces[1]["risk"], &traces[1]["rule"]),
+        (&json!(false), &json!(95), &json!("power"))
+    );
+    assert!(!traces[1].to_string().contains("canary") && traces[1]["digest"].as_str().unwrap().len() == 64);
+}
+
+#[tokio::test]
+async fn an_action_in_between_is_asked_once() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let id = work.raises("1.7", run("make")).await;
+    work.asks("1.7", run("make")).await;
+    let count: i64 = app.one("SELECT COUNT(*) FROM approvals", vec![]).await;
+    assert_eq!(count, 1, "a request that is repeated changes nothing");
+    assert_eq!(
+        (work.turn_is().await.as_str(), work.conversation_is().await.as_str()),
+        ("WAITING_APPROVAL", "PENDING")
+    );
+    let shown = work.approval(id).await;
+    assert_eq!((&shown["kind"], &shown["title"]), (&json!("ACTION"), &json!("Run make")));
+    assert_eq!(
+        (&shown["risk"], &shown["category"], &shown["severity"]),
+        (&json!(50), &json!("commands"), &json!("MEDIUM"))
+    );
+    assert_eq!((&shown["messageSeq"], &shown["turn"]["id"]), (&json!(2), &json!(work.turn)));
+    assert_eq!(
+        shown["expiresAt"], "2026-06-01T13:00:00.000Z",
+        "after an hour, unless the agent has a time of its own"
+    );
+    assert_eq!(shown["request"]["input"], json!({ "command": "make", "token": "[removed]" }));
+    assert_eq!(work.messages().await[1], message("ASSISTANT", "APPROVAL", "DELIVERED", ""));
+    assert!(work.verdicts().await.is_empty());
+    let record = work.decides(id, json!({ "options": ["approve"], "text": "go on" })).await;
+    assert_eq!((&record["outcome"], &record["delivered_at"]), (&json!("APPROVED"), &Value::Null));
+    assert_eq!(work.of_kind("ANSWER").await, [json!({ "kind": "ANSWER", "approval_id": id })]);
+    assert_eq!(work.messages().await[2], message("USER", "TEXT", "PENDING", "Approved: Run make\ngo on"));
+    assert_eq!(
+        (work.turn_is().await.as_str(), work.conversation_is().await.as_str()),
+        ("WAITING_APPROVAL", "OPEN")
+    );
+    let answer = work.answer(id).await;
+    let approved = Decision::Approved { comment: Some("go on".to_owned()) };
+    assert_eq!((answer.request.as_str(), answer.by.as_deref()), ("1.7", Some("operator")));
+    assert_eq!(answer.decision, approved);
+    work.delivered(id).await;
+    assert_eq!(work.turn_is().await, "RUNNING");
+    assert!(work.approval(id).await["deliveredAt"].is_string());
+    assert_eq!(work.messages().await[2].2, "DELIVERED");
+    work.not_waiting(id).await;
+    assert_eq!(work.host.given().await, [work.turn], "it is told once");
+    work.host.turn_ended(work.turn, TurnOutcome::Done).await;
+    assert_eq!(work.host.given().await, [work.turn]);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_in_the_thread_it_was_asked_from() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let (first, second) = (work.raises("1.1", question()).await, work.raises("1.2", question()).await);
+    assert_eq!(work.approval(first).await["title"], "How should it go?");
+    work.decides(first, json!({ "options": ["By sea"], "text": "no hurry" })).await;
+    assert_eq!(work.messages().await[3], message("USER", "TEXT", "PENDING", "By sea\nno hurry"));
+    assert_eq!(work.conversation_is().await, "PENDING", "the other question is open");
+    let answered = Decision::Answered { options: vec!["sea".to_owned()], text: Some("no hurry".to_owned()) };
+    assert_eq!(work.answer(first).await.decision, answered);
+    work.delivered(first).await;
+    assert_eq!(work.turn_is().await, "WAITING_APPROVAL", "the other question is open");
+    work.decides(second, json!({ "options": ["air"] })).await;
+    work.delivered(second).await;
+    assert_eq!((work.turn_is().await.as_str(), work.conversation_is().await.as_str()), ("RUNNING", "OPEN"));
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_waits_for_becomes_the_next_turn() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let id = work.raises("ask-1", question()).await;
+    // The agent's call has returned, and it has ended its turn.
+    work.host.turn_ended(work.turn, TurnOutcome::Done).await;
+    work.decides(id, json!({ "options": ["air"] })).await;
+    assert_eq!(work.host.given().await, [work.turn], "no turn before the host has tried");
+    work.not_waiting(id).await;
+    work.not_waiting(id).await;
+    work.delivered(id).await;
+    let given = work.host.given().await;
+    assert_eq!(given.len(), 2);
+    assert_eq!(work.approval(id).await["deliveredAt"], Value::Null, "not yet");
+    let plan = work.host.takes(given[1]).await;
+    let told = "You asked: How should it go?\nIt is urgent.\noperator answered: By air".to_owned();
+    assert_eq!(plan.prompt, [Part::Text { author: Some("operator".to_owned()), text: told }]);
+    assert!(work.approval(id).await["deliveredAt"].is_string());
+    assert_eq!(work.messages().await[2], message("USER", "TEXT", "DELIVERED", "By air"));
+    let cause: String = app.one("SELECT cause FROM turns WHERE id = $1", vec![given[1].into()]).await;
+    assert_eq!(cause, "PANEL");
+}
+
+#[tokio::test]
+async fn the_end_of_a_launch_withdraws_what_is_open_and_tells_what_was_decided() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let (open, decided) = (work.raises("1.1", question()).await, work.raises("1.2", run("make")).await);
+    let (dismissed, arrived) = (work.raises("1.3", question()).await, work.raises("1.4", question()).await);
+    work.decides(decided, json!({ "options": ["deny"], "text": "not on a Friday" })).await;
+    work.decides(arrived, json!({ "options": ["air"] })).await;
+    work.delivered(arrived).await;
+    let path = format!("/v1/org/{}/approval/{dismissed}/dismiss", app.org);
+    app.operator.patch(&path, Value::Null).await.expect(200);
+    work.host.ended(EndReason::Killed).await;
+    let shown = work.approval(open).await;
+    assert_eq!((&shown["status"], &shown["outcome"]), (&json!("DISMISSED"), &json!("WITHDRAWN")));
+    assert_eq!(
+        (work.turn_is().await.as_str(), work.conversation_is().await.as_str()),
+        ("INTERRUPTED", "OPEN")
+    );
+    let late = app
+        .operator
+        .patch(&format!("/v1/org/{}/approval/{open}/answer", app.org), json!({ "options": ["air"] }))
+        .await;
+    assert_eq!(late.problem(), (409, "APPROVAL_NOT_PENDING"));
+    let host = work.host.launched().await;
+    host.started().await;
+    let given = host.given().await;
+    assert_eq!(given.len(), 1);
+    let plan = host.takes(given[0]).await;
+    let told =
+        "You asked whether you may do this: Run make\noperator did not allow it and said: not on a Friday."
+            .to_owned();
+    assert_eq!(plan.prompt, [Part::Text { author: Some("operator".to_owned()), text: told }]);
+    work.delivered(decided).await;
+    host.turn_ended(given[0], TurnOutcome::Done).await;
+    assert_eq!(host.given().await, given, "nothing else is left to tell");
+}
+
+#[tokio::test]
+async fn what_ends_without_an_answer_is_closed() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    app.execute("UPDATE agents SET approval_timeout_minutes = 5 WHERE id = $1", vec![work.host.agent.into()])
+        .await;
+    let (expires, dismissed) = (work.raises("1.1", run("make")).await, work.raises("1.2", question()).await);
+    let withdrawn = work.raises("1.3", question()).await;
+    let undecided =
+        approvals::plans::answer(&app.scope(), AgentId(work.host.agent), 1, ApprovalId(expires)).await;
+    assert_eq!(undecided.unwrap_err().code.as_str(), "CONFLICT");
+    app.operator
+        .patch(&format!("/v1/org/{}/approval/{dismissed}/dismiss", app.org), Value::Null)
+        .await
+        .expect(200);
+    work.host
+        .tell(async |tx, from| approvals::reports::withdrawn(tx, from, "1.3".to_owned()).await)
+        .await
+        .unwrap();
+    assert_eq!(work.approval(withdrawn).await["outcome"], "WITHDRAWN");
+    app.clock.advance(Duration::from_mins(5));
+    assert_eq!(approvals::expire_due(&app.core).await.unwrap(), 1);
+    let answers = [
+        json!({ "kind": "ANSWER", "approval_id": dismissed }),
+        json!({ "kind": "ANSWER", "approval_id": expires }),
+    ];
+    assert_eq!(work.of_kind("ANSWER").await, answers);
+    for (id, reason, by) in
+        [(dismissed, "It was dismissed.", Some("operator")), (expires, "Nobody answered in time.", None)]
+    {
+        let answer = work.answer(id).await;
+        assert_eq!(answer.decision, Decision::Closed { reason: reason.to_owned() });
+        assert_eq!(answer.by.as_deref(), by);
+    }
+    work.delivered(dismissed).await;
+    work.not_waiting(expires).await;
+    assert_eq!(work.turn_is().await, "RUNNING");
+    assert_eq!(work.messages().await.len(), 4, "the message, three requests, and no answer");
+    work.host.turn_ended(work.turn, TurnOutcome::Done).await;
+    assert_eq!(work.host.given().await, [work.turn]);
+}
+
+#[tokio::test]
+async fn a_decision_the_expiry_and_the_end_of_the_launch_have_one_winner() {
+    let app = TestApp::start().await;
+    for _ in 0..6 {
+        let work = working(&app).await;
+        let id = work.raises("1.1", question()).await;
+        let sql = "UPDATE approvals SET expires_at = $2 WHERE id = $1";
+        app.execute(sql, vec![id.into(), (app.clock.now().0 + 1).into()]).await;
+        let path = format!("/v1/org/{}/approval/{id}/answer", app.org);
+        let (decided, _, ()) = futures::join!(
+            app.operator.patch(&path, json!({ "options": ["air"] })),
+            approvals::expire_due(&app.core),
+            work.host.ended(EndReason::Exited),
+        );
+        let outcome = work.approval(id).await["outcome"].as_str().unwrap().to_owned();
+        let won = if decided.status == 200 { "ANSWERED" } else { "WITHDRAWN" };
+        assert_eq!(outcome, won, "{}", decided.text);
+        let host = work.host.launched().await;
+        host.started().await;
+        assert_eq!(
+            host.given().await.len(),
+            usize::from(won == "ANSWERED"),
+            "told exactly if it was answered"
+        );
+        host.act("stop").await;
+        host.ended(EndReason::Stopped).await;
+    }
+}
+
+#[tokio::test]
+async fn delivery_and_the_end_of_the_launch_have_one_winner() {
+    let app = TestApp::start().await;
+    for _ in 0..6 {
+        let work = working(&app).await;
+        let id = work.raises("1.1", question()).await;
+        work.decides(id, json!({ "options": ["air"] })).await;
+        futures::join!(work.delivered(id), work.not_waiting(id), work.host.ended(EndReason::Exited));
+        let delivery: String = app.one("SELECT delivery FROM approvals WHERE id = $1", vec![id.into()]).await;
+        let host = work.host.launched().await;
+        host.started().await;
+        let told = host.given().await.len();
+        assert_eq!(told, usize::from(delivery == "TURN"), "{delivery}");
+    }
+}
+
+#[tokio::test]
+async fn categories_in_words_are_asked_by_a_rule_or_by_the_agent_itself() {
+    let app = TestApp::start().await;
+    approvals::store_categories(&app.core).await.unwrap();
+    approvals::store_categories(&app.core).await.unwrap();
+    let work = working(&app).await;
+    let query = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { \
+        approvalCategories: [\"Changing  files\", \"being rude\"] }) { notEnforced } }";
+    let edited = app.operator.gql(query, json!({ "o": app.org, "a": work.host.agent })).await.data();
+    assert_eq!(edited["updateAgent"]["notEnforced"], json!(["being rude"]));
+    let edit = Asked::Action {
+        tool: None,
+        tool_kind: "edit".to_owned(),
+        title: "Edit".to_owned(),
+        input: json!({}),
+    };
+    let id = work.raises("1.1", edit).await;
+    let shown = work.approval(id).await;
+    assert_eq!(
+        (&shown["risk"], &shown["severity"], &shown["request"]["tool"]),
+        (&json!(35), &json!("LOW"), &json!("Edit"))
+    );
+}
+
+#[tokio::test]
+async fn the_agents_own_thresholds_count() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let sql = "UPDATE agents SET approval_ask_threshold = 60, approval_block_threshold = 70 WHERE id = $1";
+    app.execute(sql, vec![work.host.agent.into()]).await;
+    work.asks("1.1", run("make")).await;
+    work.asks("1.2", run("git push")).await;
+    work.asks("1.3", run("rm -rf build")).await;
+    let verdicts: Vec<_> = work.verdicts().await.iter().map(|verdict| verdict["allowed"].clone()).collect();
+    assert_eq!(verdicts, [json!(true), json!(false)]);
+    let asked: Vec<String> = app.column("SELECT request_key FROM approvals").await;
+    assert_eq!(asked, ["1.2"]);
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_could_answer_is_not_asked() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let Asked::Question { text, .. } = question() else { panic!() };
+    let mute =
+        Asked::Question { text: text.clone(), options: Vec::new(), multiple: false, allow_text: false };
+    let twin = Choice { id: "a".to_owned(), label: "A".to_owned(), description: None };
+    let twins =
+        Asked::Question { text, options: vec![twin.clone(), twin], multiple: false, allow_text: true };
+    work.asks("1.1", mute).await;
+    work.asks("1.2", twins).await;
+    let refused: Vec<_> = work.verdicts().await.iter().map(|verdict| verdict["allowed"].clone()).collect();
+    assert_eq!((refused, work.turn_is().await.as_str()), (vec![json!(false); 2], "RUNNING"));
+    assert!(work.messages().await[1].3.starts_with("The question was not asked: A question must have"));
+}
+
+#[tokio::test]
+async fn requests_in_places_that_are_not_the_agents_are_refused() {
+    let app = TestApp::start().await;
+    let (work, other) = (working(&app).await, working(&app).await);
+    for (conversation, turn) in [(other.conversation, None), (work.conversation, Some(other.turn))] {
+        let refused = work.host.asks(conversation, turn, "1.1", question()).await.unwrap_err();
+        assert_eq!(refused.code.as_str(), "NOT_FOUND");
+    }
+    for name in ["", "a\nb", &"x".repeat(201)] {
+        let refused = work.host.asks(work.conversation, None, name, question()).await.unwrap_err();
+        assert_eq!(refused.code.as_str(), "VALIDATION_FAILED");
+    }
+    let theirs = other.raises("1.1", question()).await;
+    let stolen =
+        approvals::plans::answer(&app.scope(), AgentId(work.host.agent), 1, ApprovalId(theirs)).await;
+    assert_eq!(stolen.unwrap_err().code.as_str(), "NOT_FOUND");
+    let told =
+        work.host.tell(async |tx, from| approvals::reports::delivered(tx, from, ApprovalId(theirs)).await);
+    assert_eq!(told.await.unwrap_err().code.as_str(), "NOT_FOUND");
+    assert_eq!(other.approval(theirs).await["status"], "PENDING");
+}
+
+#[tokio::test]
+async fn a_decision_reaches_the_agent_even_if_the_conversation_was_archived() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let id = work.raises("1.1", question()).await;
+    app.execute("UPDATE conversations SET status = 'ARCHIVED' WHERE id = $1", vec![work.conversation.into()])
+        .await;
+    work.decides(id, json!({ "text": "later" })).await;
+    assert_eq!(work.conversation_is().await, "ARCHIVED");
+    assert_eq!(work.of_kind("ANSWER").await.len(), 1);
+    work.delivered(id).await;
+    assert_eq!(work.turn_is().await, "RUNNING");
+}
