@@ -1,5 +1,27 @@
 -- Generated from the migrations, for reading and comparing.
 
+CREATE TABLE agent_revisions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    number BIGINT NOT NULL, -- 1, 2, 3, ...
+    content TEXT NOT NULL CHECK (json_valid(content)), -- Canonical: keys in order, no spaces.
+    content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    changes TEXT NOT NULL CHECK (json_valid(changes)), -- Against the one before: field -> [before, after].
+    reverts_to BIGINT, -- The earlier number whose content this is again.
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    author_id BIGINT,
+    author_name TEXT NOT NULL,
+    operation TEXT, -- The root field of the schema.
+    reason TEXT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT agent_revisions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_revisions_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE UNIQUE INDEX agent_revisions_number ON agent_revisions (organization_id, agent_id, number);
+
 CREATE TABLE agents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -12,6 +34,10 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
+    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
+    status_detail TEXT,
+    revision BIGINT NOT NULL DEFAULT 0, -- The newest of agent_revisions.
+    launched_revision BIGINT, -- The one it was last launched with.
     status_changed_at BIGINT, -- When the agent entered this state; a start's deadline counts from here.
     started_at BIGINT, -- When the container started; uptime is computed from it.
     container_id TEXT,
@@ -71,6 +97,8 @@ CREATE TABLE agents (
     usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
     usage_updated_at BIGINT,
     sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
+    sync_version BIGINT NOT NULL DEFAULT 0, -- Counts the changes that its host must learn of.
+    sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
@@ -109,6 +137,10 @@ CREATE TABLE approvals (
     channel_id BIGINT, -- The subject of a CHANNEL_ERROR or an ACCESS_REQUEST.
     conversation_id BIGINT,
     message_seq BIGINT,
+    turn_id BIGINT, -- The turn it was asked in.
+    -- An agent's request: its name, unique in the launch. Null: nothing waits for the decision.
+    generation BIGINT,
+    request_key TEXT,
     request TEXT CHECK (json_valid(request)), -- {tool, input, digest}
     -- {text, options: [{id, label, description}], multiple, allow_text}
     question TEXT CHECK (json_valid(question)),
@@ -122,6 +154,8 @@ CREATE TABLE approvals (
     expires_at BIGINT,
     resolved_at BIGINT,
     delivered_at BIGINT,
+    delivery TEXT CHECK (delivery IN ('SENT', 'DIRECT', 'TURN', 'NONE')), -- Of the decision. A compare-and-set decides.
+    answer_message_id BIGINT, -- The decision, as a message of the conversation.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     UNIQUE (organization_id, id),
@@ -132,11 +166,15 @@ CREATE TABLE approvals (
     CONSTRAINT approvals_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
     CONSTRAINT approvals_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
     CONSTRAINT approvals_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approvals_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns (organization_id, id),
+    CONSTRAINT approvals_answer_message_fk FOREIGN KEY (organization_id, answer_message_id) REFERENCES messages (organization_id, id),
     CONSTRAINT approvals_decided_by_user_fk FOREIGN KEY (decided_by_user_id) REFERENCES users (id),
     CONSTRAINT approvals_decided_by_token_fk FOREIGN KEY (organization_id, decided_by_token_id) REFERENCES service_tokens (organization_id, id)
 );
 
 CREATE INDEX approvals_agent ON approvals (organization_id, agent_id, created_at DESC, id);
+
+CREATE INDEX approvals_answer_message ON approvals (organization_id, answer_message_id) WHERE answer_message_id IS NOT NULL;
 
 CREATE INDEX approvals_channel ON approvals (organization_id, channel_id) WHERE channel_id IS NOT NULL;
 
@@ -148,7 +186,11 @@ CREATE INDEX approvals_newest ON approvals (organization_id, created_at DESC, id
 
 CREATE INDEX approvals_pending ON approvals (organization_id, created_at DESC, id) WHERE status = 'PENDING';
 
+CREATE UNIQUE INDEX approvals_request ON approvals (organization_id, agent_id, generation, request_key) WHERE request_key IS NOT NULL;
+
 CREATE INDEX approvals_server ON approvals (organization_id, server_id) WHERE server_id IS NOT NULL;
+
+CREATE INDEX approvals_turn ON approvals (organization_id, turn_id) WHERE turn_id IS NOT NULL;
 
 CREATE TABLE attachment_blobs (
     organization_id BIGINT NOT NULL,
@@ -435,6 +477,7 @@ CREATE TABLE conversations (
     last_message_preview TEXT,
     last_message_created_at BIGINT,
     context_tokens BIGINT,
+    session TEXT, -- The agent's name for its session, which the next turn resumes.
     opened_at BIGINT NOT NULL,
     last_activity_at BIGINT NOT NULL,
     resolved_at BIGINT,
@@ -696,6 +739,8 @@ CREATE TABLE messages (
     organization_id BIGINT NOT NULL,
     conversation_id BIGINT NOT NULL,
     seq BIGINT NOT NULL, -- Counts from 1 within the conversation.
+    turn_id BIGINT, -- The turn that it causes or belongs to.
+    host_key TEXT, -- What the agent's host calls it: unique, so that no message is stored twice.
     role TEXT NOT NULL CHECK (role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
     kind TEXT NOT NULL CHECK (kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
     via_channel_id BIGINT,
@@ -715,6 +760,7 @@ CREATE TABLE messages (
     CONSTRAINT messages_seq UNIQUE (organization_id, conversation_id, seq),
     CONSTRAINT messages_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT messages_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT messages_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns (organization_id, id),
     CONSTRAINT messages_via_channel_fk FOREIGN KEY (organization_id, via_channel_id) REFERENCES channels (organization_id, id),
     CONSTRAINT messages_via_identity_fk FOREIGN KEY (organization_id, via_identity_id) REFERENCES identities (organization_id, id),
     CONSTRAINT messages_author_user_fk FOREIGN KEY (author_user_id) REFERENCES users (id)
@@ -724,7 +770,11 @@ CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) 
 
 CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
 
+CREATE UNIQUE INDEX messages_host_key ON messages (organization_id, conversation_id, host_key) WHERE host_key IS NOT NULL;
+
 CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WHERE via_identity_id IS NOT NULL;
+
+CREATE INDEX messages_turn ON messages (organization_id, turn_id) WHERE turn_id IS NOT NULL;
 
 CREATE TRIGGER messages_unindex AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;
@@ -780,12 +830,20 @@ CREATE TABLE organizations (
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
     require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are refused.
+    stopped_at BIGINT, -- Since then nothing new starts, until somebody lets go.
+    stopped_by BIGINT, -- The member who stopped it; null: a service token or the operator.
+    stopped_by_name TEXT,
+    stop_reason TEXT,
+    letting_go_at BIGINT, -- After a stop, while queued turns are sent a few at a time: when the last ones were.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     CONSTRAINT organizations_plan_fk FOREIGN KEY (plan) REFERENCES plans (plan),
+    CONSTRAINT organizations_stopped_by_fk FOREIGN KEY (stopped_by) REFERENCES users (id),
     CONSTRAINT organizations_support_access_granted_by_fk FOREIGN KEY (support_access_granted_by) REFERENCES users (id),
     CONSTRAINT organizations_default_image_fk FOREIGN KEY (id, default_image_id) REFERENCES images (organization_id, id) DEFERRABLE INITIALLY DEFERRED
 );
+
+CREATE INDEX organizations_letting_go ON organizations (letting_go_at) WHERE letting_go_at IS NOT NULL;
 
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -874,6 +932,10 @@ CREATE TABLE replicas (
     seen_at BIGINT NOT NULL,
     policy_folder TEXT NOT NULL, -- Identifies the content of its policy folder.
     PRIMARY KEY (id)
+);
+
+CREATE TABLE risk_categories (
+    folded TEXT NOT NULL PRIMARY KEY
 );
 
 CREATE TABLE servers (
@@ -1034,6 +1096,29 @@ CREATE TABLE skill_agents (
 
 CREATE INDEX skill_agents_agent ON skill_agents (organization_id, agent_id);
 
+CREATE TABLE skill_versions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    skill_id BIGINT NOT NULL,
+    number BIGINT NOT NULL, -- 1, 2, 3, ...
+    content TEXT NOT NULL CHECK (json_valid(content)), -- Canonical: keys in order, no spaces.
+    content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    bytes BIGINT NOT NULL, -- The length of content.
+    changes TEXT NOT NULL CHECK (json_valid(changes)), -- Against the one before: field -> [before, after].
+    reverts_to BIGINT, -- The earlier number whose content this is again.
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    author_id BIGINT,
+    author_name TEXT NOT NULL,
+    operation TEXT, -- The root field of the schema.
+    reason TEXT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT skill_versions_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT skill_versions_skill_fk FOREIGN KEY (organization_id, skill_id) REFERENCES skills (organization_id, id)
+);
+
+CREATE UNIQUE INDEX skill_versions_number ON skill_versions (organization_id, skill_id, number);
+
 CREATE TABLE skills (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -1041,6 +1126,7 @@ CREATE TABLE skills (
     description TEXT,
     content TEXT NOT NULL DEFAULT '',
     content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
+    version BIGINT NOT NULL DEFAULT 0, -- The newest of skill_versions.
     model TEXT,
     effort TEXT CHECK (effort IN ('LOW', 'MEDIUM', 'HIGH', 'MAX')),
     created_by BIGINT,
@@ -1076,6 +1162,54 @@ CREATE TABLE stored_bytes (
     PRIMARY KEY (organization_id),
     CONSTRAINT stored_bytes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
+
+CREATE TABLE turns (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    generation BIGINT, -- The launch that it was sent to. Null: not sent.
+    agent_revision BIGINT, -- The number of the agent's revision.
+    cause TEXT NOT NULL CHECK (cause IN ('PANEL', 'CHANNEL', 'API', 'SCHEDULE', 'AGENT', 'SYSTEM')),
+    caused_by_user_id BIGINT,
+    caused_by_token_id BIGINT,
+    state TEXT NOT NULL DEFAULT 'QUEUED' CHECK (state IN ('QUEUED', 'RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT', 'DONE', 'FAILED', 'CANCELLED', 'INTERRUPTED')),
+    model TEXT,
+    -- Null: the agent doesn't say.
+    input_tokens BIGINT,
+    output_tokens BIGINT,
+    cache_read_tokens BIGINT,
+    cache_write_tokens BIGINT,
+    cost_micro BIGINT, -- Millionths of the currency unit.
+    error TEXT,
+    first_seq BIGINT, -- Its first message.
+    handed_seq BIGINT, -- The conversation's last message when the host was told what to say.
+    last_seq BIGINT, -- Its last message.
+    cancel_requested_at BIGINT,
+    started_at BIGINT, -- When the agent got it.
+    ended_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CHECK ((state IN ('DONE', 'FAILED', 'CANCELLED', 'INTERRUPTED')) = (ended_at IS NOT NULL)),
+    CONSTRAINT turns_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT turns_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT turns_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT turns_caused_by_user_fk FOREIGN KEY (caused_by_user_id) REFERENCES users (id),
+    CONSTRAINT turns_caused_by_token_fk FOREIGN KEY (organization_id, caused_by_token_id) REFERENCES service_tokens (organization_id, id)
+);
+
+CREATE INDEX turns_agent ON turns (organization_id, agent_id, id);
+
+CREATE INDEX turns_conversation ON turns (organization_id, conversation_id, id);
+
+CREATE UNIQUE INDEX turns_open ON turns (organization_id, conversation_id) WHERE state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT');
+
+CREATE UNIQUE INDEX turns_queued ON turns (organization_id, conversation_id) WHERE state = 'QUEUED';
+
+CREATE INDEX turns_state ON turns (organization_id, state, id);
+
+CREATE INDEX turns_unfinished ON turns (organization_id, agent_id) WHERE ended_at IS NULL;
 
 CREATE TABLE user_identities (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
