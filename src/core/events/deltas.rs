@@ -270,7 +270,7 @@ fn halves(delta: Delta) -> Option<(Delta, Delta)> {
         return None;
     }
     let second = Delta {
-        offset: delta.offset.saturating_add(middle as i64),
+        offset: delta.offset.saturating_add(middle.cast_signed() as i64),
         text: delta.text[middle..].to_owned(),
         message: delta.message.clone(),
         ..delta

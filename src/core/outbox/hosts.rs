@@ -70,7 +70,7 @@ impl Woken {
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             // The connection's place is gone, and so is the connection.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -95,7 +95,7 @@ pub(super) struct Ask {
 pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
     let _working = scope.core.tasks.working();
     let (mut sink, mut stream) = socket.split();
-    let ended = converse(&scope, &who, &mut sink, &mut stream).await;
+    let ended = Box::pin(converse(&scope, &who, &mut sink, &mut stream)).await;
     if let Some(ended) = ended {
         let refusal = told(&scope, &who, ended);
         let _ = timeout(FAREWELL, farewell(sink, stream, refusal)).await;
@@ -121,7 +121,7 @@ async fn farewell(
     mut stream: SplitStream<WebSocket>,
     refusal: Refusal,
 ) {
-    let _ = sink.send(Message::Text(sending::text(refusal.into()).into())).await;
+    let _ = sink.send(Message::Text(sending::text(&refusal.into()).into())).await;
     let _ = sink.send(Message::Close(Some(CloseFrame { code: 1000, reason: "".into() }))).await;
     // Until the host has closed too, or it might not see the frame.
     while let Some(Ok(_)) = stream.next().await {}
@@ -153,9 +153,9 @@ async fn converse(
     let place = core.outbox.hosts.open(link.server, link.epoch);
     tracing::info!(server = link.server.0, epoch = link.epoch, "host.connected");
     let events = welcome.events;
-    let first = Message::Text(sending::text(ToHost::Welcome(welcome)).into());
+    let first = Message::Text(sending::text(&ToHost::Welcome(welcome)).into());
     let ended = match sink.send(first).await {
-        Ok(()) => run(&link, &hello, events, &place, sink, stream).await,
+        Ok(()) => Box::pin(run(&link, &hello, events, &place, sink, stream)).await,
         Err(_) => None,
     };
     tracing::info!(server = link.server.0, epoch = link.epoch, "host.disconnected");

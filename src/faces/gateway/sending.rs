@@ -40,9 +40,9 @@ impl Outlet {
                 biased;
                 _ = acks.changed() => {
                     let through = *acks.borrow_and_update();
-                    Message::Text(text(ToHost::Ack { through }).into())
+                    Message::Text(text(&ToHost::Ack { through }).into())
                 }
-                frame = frames.recv() => Message::Text(text(frame?).into()),
+                frame = frames.recv() => Message::Text(text(&frame?).into()),
                 _ = ping.tick() => Message::Ping(Bytes::new()),
             };
             let bytes = if let Message::Text(text) = &message { text.len() } else { 0 };
@@ -57,13 +57,13 @@ impl Outlet {
 }
 
 /// A frame as text.
-pub(super) fn text(frame: ToHost) -> String {
-    let whole = serde_json::to_string(&frame).unwrap_or_default();
+pub(super) fn text(frame: &ToHost) -> String {
+    let whole = serde_json::to_string(frame).unwrap_or_default();
     if whole.len() <= LARGEST_FRAME {
         return whole;
     }
     // Only an answer can be that large: it holds the texts of skills, or files.
-    let ToHost::Told { id, .. } = frame else { return whole };
+    let ToHost::Told { id, .. } = *frame else { return whole };
     let reason = format!("The answer has {} bytes; a frame has at most {LARGEST_FRAME}.", whole.len());
     serde_json::to_string(&ToHost::Told { id, given: Given::Refused { reason } }).unwrap_or_default()
 }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_too_large_says_so() {
         let large = Given::Refused { reason: "x".repeat(LARGEST_FRAME) };
-        let told = text(ToHost::Told { id: 7, given: large });
+        let told = text(&ToHost::Told { id: 7, given: large });
         assert!(told.len() < 200 && told.contains("\"id\":7") && told.contains("bytes"), "{told}");
     }
 }

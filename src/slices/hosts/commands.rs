@@ -94,7 +94,7 @@ async fn number(link: &Link, orders: &mut [Order]) -> Result<(), Ended> {
     let tx = link.scope.begin().await?;
     let sql = "UPDATE servers SET command_seq = command_seq + $4 WHERE organization_id = $1 AND id = $2 \
                AND host_epoch = $3 RETURNING command_seq";
-    let count = orders.len() as i64;
+    let count = orders.len().cast_signed() as i64;
     let Some(row) = rows(&tx, sql, link.values([count.into()])).await?.into_iter().next() else {
         tx.rollback().await?;
         return Err(link.fenced().await);

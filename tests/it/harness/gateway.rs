@@ -152,9 +152,9 @@ impl Line {
     /// An event about an agent, with the next number.
     pub fn event(&mut self, (agent, generation): (i64, i64), what: Value) -> Value {
         self.seq += 1;
-        json!({
-            "frame": "EVENT", "seq": self.seq, "agent_id": agent, "generation": generation, "at": 1, "what": what,
-        })
+        let mut event = json!({ "frame": "EVENT", "seq": self.seq, "agent_id": agent, "generation": generation, "at": 1 });
+        event["what"] = what;
+        event
     }
 
     /// Reports an event. Returns its number.
