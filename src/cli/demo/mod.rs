@@ -221,6 +221,7 @@ fn in_json(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
 fn in_words(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
     let token = token.expose_secret();
     let body = json!({ "query": QUERY.replace("ORG", &org.to_string()) });
+    let answer = json!({ "options": ["green"] });
     let talk = json!({ "query": TALK.replace("ORG", &org.to_string()) });
     let width = PLACES.iter().map(|(_, path, _)| path.len()).max().unwrap_or_default();
     let places: String = PLACES
@@ -249,7 +250,7 @@ Try:
       -d '{talk}' http://{address}/graphql
     curl -H 'Authorization: Bearer {token}' 'http://{address}/v1/org/{org}/approval?only_pending=true&page=1&limit=1'
     curl -X PATCH -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
-      -d '{{"options":["green"]}}' http://{address}/v1/org/{org}/approval/ID/answer
+      -d '{answer}' http://{address}/v1/org/{org}/approval/ID/answer
 
 Unless mail.url is set, mail is not sent but shown here, including its links.
 

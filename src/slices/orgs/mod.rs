@@ -21,7 +21,7 @@ pub use self::{
     input::UpdateOrganizationInput,
     limits::{Limit, check_limit, check_stored, lock, store_plans, value as limit},
     operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
-    stop::{MAY_GO, is_stopped, let_go, release, require_going, stop},
+    stop::{MAY_GO, is_stopped, let_go, release, require_going, stop, stopped},
 };
 use crate::{
     base::{

@@ -28,9 +28,8 @@ async fn main() -> anyhow::Result<()> {
     let app = muster::service::open(config, Options { audited: false, ..Options::default() }).await?;
     keys::load(&app).await.map_err(|problem| anyhow::anyhow!("{problem:?}"))?;
     let listener = TcpListener::bind(app.config.listen).await?;
-    serve(app, listener, || {
-        let _ = writeln!(io::stdout(), "Muster serves on …");
-    })
-    .await
-    .map_err(said)
+    let on_ready = || {
+        let _ = writeln!(io::stdout(), "Muster is serving on …");
+    };
+    serve(app, listener, on_ready, std::future::ready(())).await.map_err(said)
 }
