@@ -102,4 +102,5 @@ mod tenancy;
 mod throttling;
 mod traces;
 mod turns;
+mod turns_ended;
 mod yardstick;
