@@ -1,6 +1,6 @@
 //! Turns: how messages become turns, what a host is told, and what becomes of them.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use muster::{base::ids::ConversationId, slices::turns};
