@@ -5,7 +5,7 @@ CREATE TABLE agent_revisions (
     organization_id BIGINT NOT NULL,
     agent_id BIGINT NOT NULL,
     number BIGINT NOT NULL, -- 1, 2, 3, ...
-    content TEXT NOT NULL CHECK (json_valid(content)), -- Canonical: keys in order, no spaces.
+    content TEXT NOT NULL, -- Canonical JSON, byte by byte: keys in order, no spaces.
     content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
     changes TEXT NOT NULL CHECK (json_valid(changes)), -- Against the one before: field -> [before, after].
     reverts_to BIGINT, -- The earlier number whose content this is again.
@@ -1101,7 +1101,7 @@ CREATE TABLE skill_versions (
     organization_id BIGINT NOT NULL,
     skill_id BIGINT NOT NULL,
     number BIGINT NOT NULL, -- 1, 2, 3, ...
-    content TEXT NOT NULL CHECK (json_valid(content)), -- Canonical: keys in order, no spaces.
+    content TEXT NOT NULL, -- Canonical JSON, byte by byte: keys in order, no spaces.
     content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
     bytes BIGINT NOT NULL, -- The length of content.
     changes TEXT NOT NULL CHECK (json_valid(changes)), -- Against the one before: field -> [before, after].

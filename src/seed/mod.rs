@@ -12,6 +12,7 @@ mod bulk;
 mod fleet;
 mod talk;
 mod threads;
+mod turns;
 
 use muster_corpus::Random;
 use sea_orm::DbBackend;

@@ -10,10 +10,7 @@ use super::{
     talk::{Draft, Talk},
 };
 use crate::{
-    base::{
-        enums::MessageRole,
-        ids::{ConversationId, OrgId},
-    },
+    base::ids::{ConversationId, OrgId},
     core::store::Db,
     slices::conversations::{conversation_token, preview, text_of, tokens},
 };
@@ -67,11 +64,11 @@ pub async fn make(
 }
 
 /// A conversation whose row exists.
-struct Thread {
-    id: i64,
-    agent: usize,
+pub(super) struct Thread {
+    pub(super) id: i64,
+    pub(super) agent: usize,
     /// The index of its contact; `None` in the panel.
-    contact: Option<usize>,
+    pub(super) contact: Option<usize>,
     messages: u64,
     opened_at: i64,
     pace: i64,
@@ -189,11 +186,11 @@ fn reference(id: i64) -> String {
         .collect()
 }
 
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     db: &'a Db,
-    org: OrgId,
-    fleet: &'a Fleet,
-    threads: &'a [Thread],
+    pub(super) org: OrgId,
+    pub(super) fleet: &'a Fleet,
+    pub(super) threads: &'a [Thread],
     drafts: Vec<Draft>,
     approvals: Sheet,
 }
@@ -292,55 +289,6 @@ impl Writer<'_> {
         bulk.commit().await
     }
 
-    /// Writes the turns of these messages: all of them done. Returns their ids.
-    async fn turns(&self, bulk: &mut Bulk, drafts: &[Draft]) -> anyhow::Result<BTreeMap<(usize, u64), i64>> {
-        // A turn's messages are never written in two parts.
-        let of_turn = |draft: &Draft| Some((draft.conversation, draft.turn?));
-        let turns: Vec<&[Draft]> = drafts
-            .chunk_by(|one, next| of_turn(one) == of_turn(next))
-            .filter(|drafts| of_turn(&drafts[0]).is_some())
-            .collect();
-        let ids = bulk.ids("turns", turns.len()).await?;
-        let mut sheet = Sheet::new("turns", TURN);
-        let mut known = BTreeMap::new();
-        for (drafts, id) in turns.into_iter().zip(ids) {
-            let (first, last) = (&drafts[0], &drafts[drafts.len() - 1]);
-            let thread = &self.threads[first.conversation];
-            let agent = &self.fleet.agents[thread.agent];
-            let tokens = |of_agent: bool| {
-                let texts = drafts.iter().filter(|draft| (draft.role == MessageRole::Assistant) == of_agent);
-                texts
-                    .map(|draft| text_of(draft.kind, &draft.content).len().cast_signed() as i64 / 4 + 1)
-                    .sum::<i64>()
-            };
-            let row: [Cell; 19] = [
-                self.org.0.into(),
-                id.into(),
-                thread.id.into(),
-                agent.id.into(),
-                1_i64.into(),
-                if thread.contact.is_some() { "CHANNEL" } else { "PANEL" }.into(),
-                "DONE".into(),
-                agent.model.into(),
-                (1_500 + tokens(false)).into(),
-                tokens(true).into(),
-                1_200_i64.into(),
-                0_i64.into(),
-                (4_000 + 15 * tokens(true)).into(),
-                first.seq.into(),
-                last.seq.into(),
-                first.at.into(),
-                last.at.into(),
-                first.at.into(),
-                last.at.into(),
-            ];
-            sheet.push(row);
-            known.extend(of_turn(first).map(|turn| (turn, id)));
-        }
-        bulk.write(&mut sheet).await?;
-        Ok(known)
-    }
-
     fn row(&self, (id, turn): (i64, Option<i64>), thread: &Thread, draft: &Draft) -> [Cell; 18] {
         let contact = thread.contact.map(|place| &self.fleet.contacts[place]).filter(|_| draft.outside);
         let theirs = draft.role.as_str() == "USER";
@@ -410,27 +358,6 @@ struct Summary {
     at: i64,
 }
 
-const TURN: &[&str] = &[
-    "organization_id",
-    "id",
-    "conversation_id",
-    "agent_id",
-    "generation",
-    "cause",
-    "state",
-    "model",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "cost_micro",
-    "first_seq",
-    "last_seq",
-    "started_at",
-    "ended_at",
-    "created_at",
-    "updated_at",
-];
 const MESSAGE: &[&str] = &[
     "organization_id",
     "id",

@@ -23,8 +23,8 @@ async fn raise(app: &TestApp, new: NewApproval) -> i64 {
 }
 
 /// The agent's first launch waits for the decision.
-fn waiting(app: &TestApp) -> Option<Waiting> {
-    Some(Waiting { generation: 0, request: app.name("request") })
+fn waiting(app: &TestApp) -> Waiting {
+    Waiting { generation: 0, request: app.name("request") }
 }
 
 fn choice(id: &str, label: &str) -> Choice {
@@ -275,7 +275,7 @@ async fn when_two_answer_at_once_exactly_one_decides() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     for _ in 0..5 {
-        let (agent_id, waiting) = (Some(AgentId(agent)), waiting(&app));
+        let (agent_id, waiting) = (Some(AgentId(agent)), Some(waiting(&app)));
         let id = raise(&app, NewApproval { agent_id, waiting, ..question(false, false) }).await;
         let actors = [&app.owner, &app.operator, &app.admin, &app.owner, &app.operator, &app.admin];
         let answers = actors.iter().zip(["air", "sea", "rail", "sea", "rail", "air"]);
@@ -308,8 +308,9 @@ async fn a_decision_reaches_the_agent_and_opens_the_conversation_when_it_is_the_
         conversation_id: Some(ConversationId(conversation)),
         ..new
     };
-    let first = raise(&app, asked(NewApproval { waiting: waiting(&app), ..question(false, true) })).await;
-    let second = raise(&app, asked(NewApproval { waiting: waiting(&app), ..action() })).await;
+    let first =
+        raise(&app, asked(NewApproval { waiting: Some(waiting(&app)), ..question(false, true) })).await;
+    let second = raise(&app, asked(NewApproval { waiting: Some(waiting(&app)), ..action() })).await;
     let status = || async {
         app.one::<String>("SELECT status FROM conversations WHERE id = $1", vec![conversation.into()]).await
     };
@@ -339,7 +340,7 @@ async fn an_undecided_approval_expires_and_fails_closed() {
         agent_id: Some(AgentId(agent)),
         conversation_id: Some(ConversationId(conversation)),
         expires_at: soon,
-        waiting: waiting(&app),
+        waiting: Some(waiting(&app)),
         ..action()
     };
     let id = raise(&app, new).await;

@@ -108,4 +108,5 @@ mod tenancy;
 mod throttling;
 mod traces;
 mod turns;
+mod turns_ended;
 mod yardstick;

@@ -1,14 +1,11 @@
 //! Turns: how messages become turns, what a host is told, and what becomes of them.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use muster::{
-    base::ids::{AgentId, ConversationId},
-    slices::turns,
-};
+use muster::{base::ids::ConversationId, slices::turns};
 use muster_protocol::{
-    event::{EndReason, TurnEnd, TurnOutcome, Usage},
+    event::{TurnEnd, TurnOutcome, Usage},
     plan::Part,
 };
 use serde_json::{Value, json};
@@ -24,20 +21,20 @@ async fn post(app: &TestApp, conversation: i64, text: &str) -> Value {
 }
 
 /// The id of the turn that a new message belongs to.
-async fn write(app: &TestApp, conversation: i64, text: &str) -> i64 {
+pub async fn write(app: &TestApp, conversation: i64, text: &str) -> i64 {
     post(app, conversation, text).await["turn"]["id"].as_i64().unwrap()
 }
 
-async fn state(app: &TestApp, turn: i64) -> String {
+pub async fn state(app: &TestApp, turn: i64) -> String {
     app.one("SELECT state FROM turns WHERE id = $1", vec![turn.into()]).await
 }
 
-async fn statuses(app: &TestApp, conversation: i64) -> Vec<String> {
+pub async fn statuses(app: &TestApp, conversation: i64) -> Vec<String> {
     let sql = format!("SELECT status FROM messages WHERE conversation_id = {conversation} ORDER BY seq");
     app.column(&sql).await
 }
 
-fn texts(parts: &[Part]) -> Vec<&str> {
+pub fn texts(parts: &[Part]) -> Vec<&str> {
     let mut all = Vec::new();
     for part in parts {
         all.push(match part {
@@ -218,101 +215,6 @@ async fn a_turn_is_cancelled_by_a_person() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_launch_interrupts_what_was_begun_and_keeps_the_rest() {
-    let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let begun = app.conversation(host.agent).await;
-    let interrupted = write(&app, begun, "begun").await;
-    host.takes(interrupted).await;
-    let later = write(&app, begun, "later").await;
-    // Its host has asked what to say, and the agent never got it.
-    let planned = app.conversation(host.agent).await;
-    let unseen = write(&app, planned, "unseen").await;
-    host.plan(unseen).await.unwrap();
-    let both = app.conversation(host.agent).await;
-    let early = write(&app, both, "early").await;
-    host.plan(early).await.unwrap();
-    let late = write(&app, both, "late").await;
-    host.ended(EndReason::OutOfMemory).await;
-    assert_eq!(state(&app, interrupted).await, "INTERRUPTED");
-    assert_eq!(state(&app, later).await, "QUEUED");
-    assert_eq!(state(&app, unseen).await, "QUEUED");
-    assert_eq!(
-        (state(&app, early).await.as_str(), state(&app, late).await.as_str()),
-        ("CANCELLED", "QUEUED")
-    );
-    let said: String = app
-        .one(
-            "SELECT CAST(content AS TEXT) FROM messages WHERE turn_id = $1 AND kind = 'ERROR'",
-            vec![interrupted.into()],
-        )
-        .await;
-    assert!(said.contains("INTERRUPTED") && said.contains("its memory did not suffice (code 3)"), "{said}");
-    let query =
-        "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status statusReason runningTurns { id } } }";
-    let shown = app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data();
-    assert_eq!(
-        shown["agent"],
-        json!({ "status": "ERROR", "statusReason": "OUT_OF_MEMORY", "runningTurns": [] })
-    );
-    let host = host.launched().await;
-    host.started().await;
-    assert_eq!(host.given().await, [later, unseen, late], "nothing runs twice, nothing is lost");
-    assert_eq!(texts(&host.plan(late).await.unwrap().prompt), ["early", "late"]);
-    assert_eq!(texts(&host.plan(unseen).await.unwrap().prompt), ["unseen"]);
-}
-
-#[tokio::test]
-async fn reports_of_another_launch_change_nothing() {
-    let app = TestApp::start().await;
-    let old = app.running_agent().await;
-    let conversation = app.conversation(old.agent).await;
-    let lost = write(&app, conversation, "one").await;
-    old.takes(lost).await;
-    old.act("stop").await;
-    old.ended(EndReason::Stopped).await;
-    assert_eq!(state(&app, lost).await, "INTERRUPTED");
-    let status = || app.one::<String>("SELECT status FROM agents WHERE id = $1", vec![old.agent.into()]);
-    assert_eq!(status().await, "STOPPED");
-    let new = old.launched().await;
-    new.started().await;
-    let turn = write(&app, conversation, "two").await;
-    new.takes(turn).await;
-    for stale in [old, Host { generation: 9, ..old }] {
-        stale.turn_ended(turn, TurnOutcome::Done).await;
-        stale.ended(EndReason::Exited).await;
-        stale.started().await;
-        let said = muster_protocol::event::Content::Text { text: "a ghost".to_owned() };
-        stale.says(conversation, Some(turn), "9.1", said).await.unwrap();
-        assert!(stale.plan(turn).await.is_err());
-        assert!(stale.launch_plan().await.is_err());
-    }
-    assert_eq!((state(&app, turn).await.as_str(), status().await.as_str()), ("RUNNING", "RUNNING"));
-    let ghosts: i64 = app.one("SELECT COUNT(*) FROM messages WHERE role = 'ASSISTANT'", vec![]).await;
-    assert_eq!(ghosts, 0);
-}
-
-#[tokio::test]
-async fn an_agent_does_not_touch_anothers_turns() {
-    let app = TestApp::start().await;
-    let (host, other) = (app.running_agent().await, app.running_agent().await);
-    let theirs = app.conversation(other.agent).await;
-    let turn = write(&app, theirs, "private").await;
-    assert!(host.plan(turn).await.is_err());
-    let started = host
-        .tell(async |tx, from| turns::reports::turn_started(tx, from, muster::base::ids::TurnId(turn)).await);
-    assert_eq!(started.await.unwrap_err().code.as_str(), "NOT_FOUND");
-    let session = ConversationId(theirs);
-    let named = host.tell(async |tx, from| turns::reports::session(tx, from, session, "s".to_owned()).await);
-    assert_eq!(named.await.unwrap_err().code.as_str(), "NOT_FOUND");
-    assert_eq!(state(&app, turn).await, "QUEUED");
-    let foreign =
-        turns::plans::turn(&app.other_scope(), AgentId(other.agent), 1, muster::base::ids::TurnId(turn))
-            .await;
-    assert_eq!(foreign.unwrap_err().code.as_str(), "NOT_FOUND");
-}
-
-#[tokio::test]
 async fn what_a_turn_cost_is_shown_and_added_up() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
@@ -406,57 +308,6 @@ async fn a_prompt_that_is_too_long_is_taken_in_parts() {
     }
     assert_eq!(told, 10, "each message once");
     assert_eq!(statuses(&app, conversation).await, vec!["DELIVERED".to_owned(); 10]);
-}
-
-#[tokio::test]
-async fn what_waits_for_a_deleted_agent_is_cancelled() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
-    let turn = write(&app, conversation, "one").await;
-    let query = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.owner.gql(query, json!({ "o": app.org, "i": agent })).await.data();
-    assert_eq!(state(&app, turn).await, "CANCELLED");
-    assert_eq!(statuses(&app, conversation).await, ["CANCELLED"]);
-}
-
-#[tokio::test]
-async fn a_stopped_organization_sends_no_turn_until_it_is_released() {
-    let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let (busy, idle) = (app.conversation(host.agent).await, app.conversation(host.agent).await);
-    let running = write(&app, busy, "one").await;
-    host.takes(running).await;
-    let sent = write(&app, app.conversation(host.agent).await, "too late").await;
-    muster::slices::orgs::stop(&app.scope(), "it runs wild").await.unwrap();
-    assert_eq!(host.plan(sent).await.unwrap_err().code.as_str(), "ORGANIZATION_STOPPED");
-    let cancel = json!({ "kind": "CANCEL", "turn_id": running });
-    assert!(host.commands().await.contains(&cancel));
-    let waiting = write(&app, idle, "two").await;
-    host.turn_ended(running, TurnOutcome::Cancelled).await;
-    assert_eq!(host.given().await, [running, sent]);
-    muster::slices::orgs::release(&app.scope(), None).await.unwrap();
-    app.clock.advance(Duration::from_secs(1));
-    assert_eq!(muster::slices::orgs::let_go(&app.core).await.unwrap(), 1);
-    assert_eq!(host.given().await, [running, sent, waiting]);
-    assert!(host.plan(sent).await.is_ok());
-}
-
-#[tokio::test]
-async fn a_turn_that_its_host_refuses_waits_for_the_next_occasion() {
-    let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
-    let turn = write(&app, conversation, "one").await;
-    let command: i64 = app.one("SELECT id FROM outbox WHERE kind = 'TURN'", vec![]).await;
-    let reason = muster_protocol::event::RefusedReason::NotRunning;
-    host.tell(async |tx, from| muster::slices::agents::reports::refused(tx, from, command, reason).await)
-        .await
-        .unwrap();
-    assert_eq!(host.given().await, [turn]);
-    assert_eq!(write(&app, conversation, "two").await, turn);
-    assert_eq!(host.given().await, [turn, turn]);
-    assert_eq!(texts(&host.plan(turn).await.unwrap().prompt), ["one", "two"]);
 }
 
 #[tokio::test]

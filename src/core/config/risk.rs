@@ -92,7 +92,7 @@ impl RiskRules {
 
     fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
         let file: File = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
             let place = line.map(|line| format!(" line {line}:")).unwrap_or_default();
             ConfigError(vec![format!("{name}:{place} {}", error.message())])
         })?;

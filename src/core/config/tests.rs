@@ -147,6 +147,7 @@ fn table_documentation_and_structs_agree() {
     let mut fields = BTreeSet::new();
     let sections = [
         "",
+        "agents",
         "database",
         "log",
         "limits",

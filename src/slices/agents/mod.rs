@@ -159,7 +159,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     match action {
         // Normally the last launch was settled when its end was reported.
         Action::Start => {
-            reports::settle(&mut tx, &agent, agent.generation - 1, "it was started again").await?
+            reports::settle(&mut tx, &agent, agent.generation - 1, "it was started again").await?;
         }
         Action::Resume => turns::send_due(&tx, &agent).await?,
         Action::Stop | Action::Pause => {}

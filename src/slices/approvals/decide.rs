@@ -99,9 +99,10 @@ impl End {
 
     /// The columns to set. The decider's name is stored too, because it outlives the user.
     pub fn columns(&self, tx: &Tx) -> Result<approvals::ActiveModel> {
-        let (caller, via) = match self.by_service {
-            true => (&Caller::System, DecidedVia::System),
-            false => (&tx.scope.request.caller, tx.scope.request.via),
+        let (caller, via) = if self.by_service {
+            (&Caller::System, DecidedVia::System)
+        } else {
+            (&tx.scope.request.caller, tx.scope.request.via)
         };
         let answer = self.answer.as_ref().map(serde_json::to_value).transpose().map_err(Problem::internal)?;
         Ok(approvals::ActiveModel {

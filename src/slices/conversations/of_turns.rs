@@ -162,13 +162,11 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
         })
         .collect();
     for file in files {
-        let of = said.iter_mut().find(|said| Some(said.message) == file.message_id);
-        let bytes = usize::try_from(file.size_bytes).unwrap_or(usize::MAX);
-        let (id, filename, mime_type) = (file.id, file.filename, file.mime_type);
-        of.into_iter().for_each(|said| {
-            let (filename, mime_type) = (filename.clone(), mime_type.clone());
+        if let Some(said) = said.iter_mut().find(|said| Some(said.message) == file.message_id) {
+            let (id, filename, mime_type) = (file.id, file.filename, file.mime_type);
+            let bytes = usize::try_from(file.size_bytes).unwrap_or(usize::MAX);
             said.files.push(SaidFile { id, filename, mime_type, bytes, content: None });
-        });
+        }
     }
     Ok(said)
 }

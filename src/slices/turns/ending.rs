@@ -32,14 +32,15 @@ pub async fn lose(tx: &mut Tx, agent: &Standing, generation: i64, reason: &str) 
         .filter(turns::Column::Generation.lte(generation))
         .order_by_asc(turns::Column::Id);
     for turn in lost.all(tx.connection()).await? {
-        match (turn.started_at, turn.cancel_requested_at) {
-            (Some(_), _) => interrupt(tx, &turn, reason).await?,
-            (None, Some(_)) => {
+        let is_begun = turn.started_at.is_some() || turn.state != TurnState::Running;
+        match (is_begun, turn.cancel_requested_at) {
+            (true, _) => interrupt(tx, &turn, reason).await?,
+            (false, Some(_)) => {
                 end(tx, &turn, TurnState::Cancelled, None).await?;
                 let status = MessageStatus::Cancelled;
                 conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
             }
-            (None, None) => give_back(tx, &turn).await?,
+            (false, None) => give_back(tx, &turn).await?,
         }
     }
     Ok(())
