@@ -96,6 +96,8 @@ CREATE TABLE agents (
     usage_is_overage boolean NOT NULL DEFAULT false,
     usage_updated_at bigint,
     sync_pending boolean NOT NULL DEFAULT false,
+    sync_version bigint NOT NULL DEFAULT 0,
+    sync_given bigint NOT NULL DEFAULT 0,
     avatar_version bigint,
     created_by bigint,
     created_at bigint NOT NULL,
@@ -142,6 +144,9 @@ CREATE TABLE approvals (
     channel_id bigint,
     conversation_id bigint,
     message_seq bigint,
+    turn_id bigint,
+    generation bigint,
+    request_key text,
     request json,
     question json,
     answer json,
@@ -154,32 +159,40 @@ CREATE TABLE approvals (
     expires_at bigint,
     resolved_at bigint,
     delivered_at bigint,
+    delivery text,
+    answer_message_id bigint,
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     CONSTRAINT approvals_check CHECK (((status = 'PENDING'::text) = (outcome IS NULL))),
     CONSTRAINT approvals_decided_by_kind_check CHECK ((decided_by_kind = ANY (ARRAY['USER'::text, 'SERVICE_TOKEN'::text, 'SYSTEM'::text, 'ANONYMOUS'::text]))),
     CONSTRAINT approvals_decided_via_check CHECK ((decided_via = ANY (ARRAY['GRAPHQL'::text, 'REST'::text, 'CHANNEL'::text, 'SYSTEM'::text]))),
+    CONSTRAINT approvals_delivery_check CHECK ((delivery = ANY (ARRAY['SENT'::text, 'DIRECT'::text, 'TURN'::text, 'NONE'::text]))),
     CONSTRAINT approvals_kind_check CHECK ((kind = ANY (ARRAY['QUESTION'::text, 'ACTION'::text, 'AUTH_REQUIRED'::text, 'COST_GUARD'::text, 'CHANNEL_ERROR'::text, 'ACCESS_REQUEST'::text, 'SERVER_ALERT'::text]))),
     CONSTRAINT approvals_outcome_check CHECK ((outcome = ANY (ARRAY['MANUAL'::text, 'ANSWERED'::text, 'APPROVED'::text, 'DENIED'::text, 'DISMISSED'::text, 'EXPIRED'::text, 'WITHDRAWN'::text]))),
     CONSTRAINT approvals_risk_check CHECK (((risk IS NULL) OR ((risk >= 0) AND (risk <= 100)))),
     CONSTRAINT approvals_severity_check CHECK ((severity = ANY (ARRAY['LOW'::text, 'MEDIUM'::text, 'HIGH'::text, 'CRITICAL'::text]))),
     CONSTRAINT approvals_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'RESOLVED'::text, 'DISMISSED'::text, 'EXPIRED'::text]))),
     CONSTRAINT approvals_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents(organization_id, id),
+    CONSTRAINT approvals_answer_message_fk FOREIGN KEY (organization_id, answer_message_id) REFERENCES messages(organization_id, id),
     CONSTRAINT approvals_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels(organization_id, id) ON DELETE CASCADE,
     CONSTRAINT approvals_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations(organization_id, id) ON DELETE CASCADE,
     CONSTRAINT approvals_decided_by_token_fk FOREIGN KEY (organization_id, decided_by_token_id) REFERENCES service_tokens(organization_id, id),
     CONSTRAINT approvals_decided_by_user_fk FOREIGN KEY (decided_by_user_id) REFERENCES users(id),
     CONSTRAINT approvals_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
     CONSTRAINT approvals_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers(organization_id, id),
+    CONSTRAINT approvals_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns(organization_id, id),
     CONSTRAINT approvals_pkey PRIMARY KEY (organization_id, id)
 );
 CREATE INDEX approvals_agent ON public.approvals USING btree (organization_id, agent_id, created_at DESC, id);
+CREATE INDEX approvals_answer_message ON public.approvals USING btree (organization_id, answer_message_id) WHERE (answer_message_id IS NOT NULL);
 CREATE INDEX approvals_channel ON public.approvals USING btree (organization_id, channel_id) WHERE (channel_id IS NOT NULL);
 CREATE INDEX approvals_conversation ON public.approvals USING btree (organization_id, conversation_id, status);
 CREATE INDEX approvals_expiry ON public.approvals USING btree (expires_at) WHERE (status = 'PENDING'::text);
 CREATE INDEX approvals_newest ON public.approvals USING btree (organization_id, created_at DESC, id);
 CREATE INDEX approvals_pending ON public.approvals USING btree (organization_id, created_at DESC, id) WHERE (status = 'PENDING'::text);
 CREATE INDEX approvals_server ON public.approvals USING btree (organization_id, server_id) WHERE (server_id IS NOT NULL);
+CREATE INDEX approvals_turn ON public.approvals USING btree (organization_id, turn_id) WHERE (turn_id IS NOT NULL);
+CREATE UNIQUE INDEX approvals_request ON public.approvals USING btree (organization_id, agent_id, generation, request_key) WHERE (request_key IS NOT NULL);
 
 CREATE TABLE attachment_blobs (
     organization_id bigint NOT NULL,
@@ -432,6 +445,7 @@ CREATE TABLE conversations (
     last_message_preview text,
     last_message_created_at bigint,
     context_tokens bigint,
+    session text,
     opened_at bigint NOT NULL,
     last_activity_at bigint NOT NULL,
     resolved_at bigint,
@@ -690,6 +704,8 @@ CREATE TABLE messages (
     organization_id bigint NOT NULL,
     conversation_id bigint NOT NULL,
     seq bigint NOT NULL,
+    turn_id bigint,
+    host_key text,
     role text NOT NULL,
     kind text NOT NULL,
     via_channel_id bigint,
@@ -710,6 +726,7 @@ CREATE TABLE messages (
     CONSTRAINT messages_author_user_fk FOREIGN KEY (author_user_id) REFERENCES users(id),
     CONSTRAINT messages_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations(organization_id, id) ON DELETE CASCADE,
     CONSTRAINT messages_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
+    CONSTRAINT messages_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns(organization_id, id),
     CONSTRAINT messages_via_channel_fk FOREIGN KEY (organization_id, via_channel_id) REFERENCES channels(organization_id, id),
     CONSTRAINT messages_via_identity_fk FOREIGN KEY (organization_id, via_identity_id) REFERENCES identities(organization_id, id),
     CONSTRAINT messages_pkey PRIMARY KEY (organization_id, id),
@@ -718,6 +735,8 @@ CREATE TABLE messages (
 CREATE INDEX messages_channel ON public.messages USING btree (organization_id, via_channel_id, id) WHERE (via_channel_id IS NOT NULL);
 CREATE INDEX messages_delivery ON public.messages USING btree (organization_id, id) WHERE (delivery_status = ANY (ARRAY['PENDING'::text, 'SENDING'::text]));
 CREATE INDEX messages_identity ON public.messages USING btree (organization_id, via_identity_id) WHERE (via_identity_id IS NOT NULL);
+CREATE INDEX messages_turn ON public.messages USING btree (organization_id, turn_id) WHERE (turn_id IS NOT NULL);
+CREATE UNIQUE INDEX messages_host_key ON public.messages USING btree (organization_id, conversation_id, host_key) WHERE (host_key IS NOT NULL);
 
 CREATE TABLE organizations (
     id bigint NOT NULL GENERATED BY DEFAULT AS IDENTITY,
@@ -868,6 +887,11 @@ CREATE TABLE replicas (
     seen_at bigint NOT NULL,
     policy_folder text NOT NULL,
     CONSTRAINT replicas_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE risk_categories (
+    folded text NOT NULL,
+    CONSTRAINT risk_categories_pkey PRIMARY KEY (folded)
 );
 
 CREATE TABLE servers (
@@ -1061,6 +1085,49 @@ CREATE TABLE stored_bytes (
     CONSTRAINT stored_bytes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
     CONSTRAINT stored_bytes_pkey PRIMARY KEY (organization_id)
 );
+
+CREATE TABLE turns (
+    id bigint NOT NULL GENERATED BY DEFAULT AS IDENTITY,
+    organization_id bigint NOT NULL,
+    conversation_id bigint NOT NULL,
+    agent_id bigint NOT NULL,
+    generation bigint,
+    agent_revision bigint,
+    cause text NOT NULL,
+    caused_by_user_id bigint,
+    caused_by_token_id bigint,
+    state text NOT NULL DEFAULT 'QUEUED'::text,
+    model text,
+    input_tokens bigint,
+    output_tokens bigint,
+    cache_read_tokens bigint,
+    cache_write_tokens bigint,
+    cost_micro bigint,
+    error text,
+    first_seq bigint,
+    handed_seq bigint,
+    last_seq bigint,
+    cancel_requested_at bigint,
+    started_at bigint,
+    ended_at bigint,
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    CONSTRAINT turns_cause_check CHECK ((cause = ANY (ARRAY['PANEL'::text, 'CHANNEL'::text, 'API'::text, 'SCHEDULE'::text, 'AGENT'::text, 'SYSTEM'::text]))),
+    CONSTRAINT turns_check CHECK (((state = ANY (ARRAY['DONE'::text, 'FAILED'::text, 'CANCELLED'::text, 'INTERRUPTED'::text])) = (ended_at IS NOT NULL))),
+    CONSTRAINT turns_state_check CHECK ((state = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'WAITING_APPROVAL'::text, 'WAITING_LIMIT'::text, 'DONE'::text, 'FAILED'::text, 'CANCELLED'::text, 'INTERRUPTED'::text]))),
+    CONSTRAINT turns_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents(organization_id, id),
+    CONSTRAINT turns_caused_by_token_fk FOREIGN KEY (organization_id, caused_by_token_id) REFERENCES service_tokens(organization_id, id),
+    CONSTRAINT turns_caused_by_user_fk FOREIGN KEY (caused_by_user_id) REFERENCES users(id),
+    CONSTRAINT turns_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations(organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT turns_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
+    CONSTRAINT turns_pkey PRIMARY KEY (organization_id, id)
+);
+CREATE INDEX turns_agent ON public.turns USING btree (organization_id, agent_id, id);
+CREATE INDEX turns_conversation ON public.turns USING btree (organization_id, conversation_id, id);
+CREATE INDEX turns_state ON public.turns USING btree (organization_id, state, id);
+CREATE INDEX turns_unfinished ON public.turns USING btree (organization_id, agent_id) WHERE (ended_at IS NULL);
+CREATE UNIQUE INDEX turns_open ON public.turns USING btree (organization_id, conversation_id) WHERE (state = ANY (ARRAY['RUNNING'::text, 'WAITING_APPROVAL'::text, 'WAITING_LIMIT'::text]));
+CREATE UNIQUE INDEX turns_queued ON public.turns USING btree (organization_id, conversation_id) WHERE (state = 'QUEUED'::text);
 
 CREATE TABLE user_identities (
     id bigint NOT NULL GENERATED BY DEFAULT AS IDENTITY,
