@@ -73,8 +73,10 @@ impl Link {
             Ok(count) => {
                 self.input.drain(..self.parsed);
                 self.parsed = 0;
-                // One long line must not cost memory for ever.
-                self.input.shrink_to(ENOUGH);
+                if self.input.is_empty() {
+                    // One long line must not cost memory for ever.
+                    self.input.shrink_to(ENOUGH);
+                }
                 self.input.extend_from_slice(&buffer[..count]);
                 true
             }

@@ -362,9 +362,11 @@ impl Shim {
         if are_open || self.spool.is_waiting() || (are_left && now < until) {
             return;
         }
+        if let Err(error) = self.spool.unsynced().and_then(|files| self.syncer.finish(&files)) {
+            self.fail(&error);
+        }
         let exit = self.exit();
-        let synced = self.spool.unsynced().and_then(|files| self.syncer.finish(&files));
-        match synced.and_then(|()| exit.write(Path::new(""))) {
+        match exit.write(Path::new("")) {
             // Before it is recorded, nobody is told.
             Err(error) if is_full(&error) => self.retry = Some(now + SECOND),
             // It can't be recorded at all, as when somebody has removed the folder. Who is connected is told.
@@ -374,16 +376,15 @@ impl Shim {
 
     fn exit(&self) -> Exit {
         let status = self.agent.status.unwrap_or_default();
-        let (reason, detail) = match &self.verdict {
-            Some(verdict) => verdict.clone(),
-            None => match fs::read(FAILED) {
-                Ok(why) => (Reason::SpawnFailed, one_line(&why, 1024)),
-                Err(_) if status.signal().is_none() => (Reason::Exited, String::new()),
-                Err(_) if status.signal() == Some(9) && killed_for_memory() > self.memory.1 => {
-                    (Reason::OutOfMemory, String::new())
-                }
-                Err(_) => (Reason::Killed, String::new()),
-            },
+        // Bubblewrap says it as shells do.
+        let is_sandboxed = self.launch.step.sandbox.is_some();
+        let was_killed = status.signal() == Some(9) || (is_sandboxed && status.code() == Some(128 + 9));
+        let (reason, detail) = match (&self.verdict, fs::read(FAILED)) {
+            (Some(verdict), _) => verdict.clone(),
+            (None, Ok(why)) => (Reason::SpawnFailed, one_line(&why, 1024)),
+            _ if was_killed && killed_for_memory() > self.memory.1 => (Reason::OutOfMemory, String::new()),
+            _ if status.signal().is_some() => (Reason::Killed, String::new()),
+            _ => (Reason::Exited, String::new()),
         };
         let ended = Ended { code: status.code(), signal: status.signal(), at: milliseconds(), reason };
         Exit { generation: self.launch.generation, ended, lines: self.spool.next() - 1, detail }
