@@ -132,32 +132,33 @@ impl Agents {
 
     fn pass_on(&mut self, wish: Wish) {
         match wish {
-            Wish::Order(order) => {
-                let id = order.agent_id;
-                // The journal has the command; a task that has ended takes the host down, which reads it again.
-                let message = Message::Order(order);
-                let _ = match self.inboxes.get(&id) {
-                    Some(inbox) => inbox.send(message),
-                    None => {
-                        let record = self.resting.remove(&id).unwrap_or_else(|| Record::of(id));
-                        self.begin(record).send(message)
-                    }
-                };
-            }
+            // The journal has the command; a task that has ended takes the host down, which reads it again.
+            Wish::Order(order) => self.tell(order.agent_id, Message::Order(order)),
             Wish::Wanted(wanted) => {
-                for Running { agent_id, generation } in self.shared.running() {
-                    let is_wanted =
-                        wanted.iter().any(|want| want.agent_id == agent_id && want.generation <= generation);
-                    if !is_wanted && let Some(inbox) = self.inboxes.get(&agent_id) {
-                        tracing::info!(
-                            agent = agent_id,
-                            generation,
-                            "the control plane doesn't want this agent here"
-                        );
-                        let _ = inbox.send(Message::NotWanted);
-                    }
+                let running = self.shared.running();
+                for here in running.iter().filter(|here| !wanted.contains(here)) {
+                    let Running { agent_id, generation } = *here;
+                    tracing::info!(
+                        agent = agent_id,
+                        generation,
+                        "the control plane doesn't want this agent here"
+                    );
+                    self.tell(agent_id, Message::NotWanted(generation));
+                }
+                for there in wanted.iter().filter(|there| !running.contains(there)) {
+                    self.tell(there.agent_id, Message::Wanted(there.generation));
                 }
             }
         }
+    }
+
+    fn tell(&mut self, id: i64, message: Message) {
+        let _ = match self.inboxes.get(&id) {
+            Some(inbox) => inbox.send(message),
+            None => {
+                let record = self.resting.remove(&id).unwrap_or_else(|| Record::of(id));
+                self.begin(record).send(message)
+            }
+        };
     }
 }

@@ -189,6 +189,8 @@ pub struct Machine {
     conversations: BTreeMap<i64, Conversation>,
     open: BTreeMap<String, Open>,
     own: u64,
+    /// The line that the last key names, and how many keys name it.
+    key: (u64, u32),
     /// What sessions had cost at the end of their last turn. Sessions outlive launches.
     pub costs: BTreeMap<String, i64>,
     /// Lines that made no sense.
@@ -232,7 +234,7 @@ impl Machine {
             }
             // Closed or unknown: in both cases it can be opened.
             Some(Pending::Close { conversation_id, reopening }) => {
-                self.open_session(conversation_id, reopening)
+                self.open_session(conversation_id, reopening);
             }
             Some(Pending::Prompt { conversation_id, turn_id })
                 if self.turn_of(conversation_id) == Some(turn_id) =>
@@ -279,6 +281,15 @@ impl Machine {
     pub fn own_name(&mut self) -> String {
         self.own += 1;
         format!("{}.h{}", self.generation, self.own)
+    }
+
+    /// A key for a message that this line begins or completes.
+    fn next_key(&mut self, suffix: char) -> String {
+        let (line, before) = self.key;
+        self.key = (self.read, if line == self.read { before + 1 } else { 0 });
+        let count = self.key.1;
+        let count = if count == 0 { String::new() } else { count.to_string() };
+        format!("{}.{}.{suffix}{count}", self.generation, self.read)
     }
 
     fn conversation_of(&self, session: &str) -> Option<i64> {

@@ -147,7 +147,7 @@ impl Machine {
         };
         if *opening == Opening::New {
             let Some(session) =
-                answer.get("sessionId").and_then(Value::as_str).filter(|name| name.len() <= 512)
+                answer.get("sessionId").and_then(Value::as_str).filter(|name| name.len() <= 500)
             else {
                 let text = "The agent opened a session without naming it.".to_owned();
                 return self.end_turn(id, TurnOutcome::Failed, Some(text), Usage::default(), fx);
@@ -166,7 +166,7 @@ impl Machine {
                 self.pending.insert(name.clone(), Pending::Model { conversation_id: id });
                 self.say(rpc::request(&name, "session/set_config_option", &request));
             }
-            None => self.prompt(id),
+            None => self.prompt(id, fx),
         }
     }
 
@@ -194,7 +194,7 @@ impl Machine {
         if self.is_cancelled(id) {
             return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
         }
-        self.prompt(id);
+        self.prompt(id, fx);
     }
 
     /// The assignments have changed: each session is opened again with its next turn.

@@ -265,6 +265,9 @@ fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
     script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
     assert!(script.messages().is_empty());
     assert!(!script.fx.events.iter().any(|event| matches!(event, Happening::Session { .. })));
+    script.turn(6, None);
+    let line = json!({ "id": "3.60.new", "opening": "New" });
+    assert_eq!(script.written(), [line], "the control plane wants a new session");
 
     let mut script = Script::plain();
     script.machine.settings.instructions = "Be brief.".to_owned();

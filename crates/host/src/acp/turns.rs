@@ -35,18 +35,21 @@ pub struct Active {
 }
 
 impl Machine {
-    /// Gives the agent a turn. It begins now, or after the one that its conversation has.
+    /// Gives the agent a turn. It begins now, or after the one that its conversation has. The control plane says which
+    /// session goes on: none, if it has become too full.
     pub fn begin(&mut self, turn: Turn, fx: &mut Effects) {
         let conversation = self.conversations.entry(turn.conversation_id).or_default();
         if conversation.turn.is_some() {
             conversation.waiting.push_back(turn);
         } else {
+            if conversation.session.is_some() && conversation.session != turn.session {
+                conversation.session = None;
+            }
             self.start(turn, fx);
         }
     }
 
     fn start(&mut self, turn: Turn, fx: &mut Effects) {
-        fx.events.push(Happening::TurnStarted { turn_id: turn.turn_id });
         let id = turn.conversation_id;
         let resumed = turn.session.clone();
         let conversation = self.conversations.entry(id).or_default();
@@ -55,7 +58,7 @@ impl Machine {
         match conversation.session.clone() {
             Some(session) => match self.reopening(&session).filter(|_| is_stale) {
                 Some(opening) => self.reopen(id, &session, opening),
-                None => self.prompt(id),
+                None => self.prompt(id, fx),
             },
             None => {
                 let opening = resumed.and_then(|session| self.reopening(&session)).unwrap_or(Opening::New);
@@ -65,7 +68,7 @@ impl Machine {
     }
 
     /// Says what the conversation's turn is about. The session is open.
-    pub(super) fn prompt(&mut self, id: i64) {
+    pub(super) fn prompt(&mut self, id: i64, fx: &mut Effects) {
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         let (Some(active), Some(session)) = (&mut conversation.turn, &conversation.session) else { return };
         let mut prompt = std::mem::take(&mut active.turn.prompt);
@@ -77,6 +80,7 @@ impl Machine {
         let request = PromptRequest::new(session.clone(), prompt);
         let turn_id = active.turn.turn_id;
         self.pending.insert(name.clone(), Pending::Prompt { conversation_id: id, turn_id });
+        fx.events.push(Happening::TurnStarted { turn_id });
         self.say(rpc::request(&name, "session/prompt", &request));
     }
 
@@ -171,7 +175,7 @@ impl Machine {
             _ => return (TurnOutcome::Done, None),
         };
         let content = Content::Error { code: code.to_owned(), text: text.to_owned() };
-        let key = format!("{}.{}.e", self.generation, self.read);
+        let key = self.next_key('e');
         fx.events.push(self.message(id, key, content));
         (TurnOutcome::Done, None)
     }

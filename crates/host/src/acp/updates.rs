@@ -99,14 +99,11 @@ impl Machine {
                     None => notice.title,
                 };
                 let content = Content::Error { code: "AGENT".to_owned(), text: short(&text, 4000) };
-                fx.events.push(self.message(id, self.key('e'), content));
+                let key = self.next_key('e');
+                fx.events.push(self.message(id, key, content));
             }
             _ => {}
         }
-    }
-
-    fn key(&self, suffix: char) -> String {
-        format!("{}.{}.{suffix}", self.generation, self.read)
     }
 
     fn chunk(&mut self, id: i64, is_thinking: bool, chunk: ContentChunk, fx: &mut Effects) {
@@ -127,7 +124,8 @@ impl Machine {
                     base64: image.data,
                     caption: None,
                 };
-                return fx.events.push(self.message(id, self.key('f'), content));
+                let key = self.next_key('f');
+                return fx.events.push(self.message(id, key, content));
             }
             _ => return self.unknown += 1,
         };
@@ -150,10 +148,11 @@ impl Machine {
         if !continues {
             self.finish_messages(id, fx);
         }
-        let mut part = 0;
         while !text.is_empty() {
-            let suffix = if is_thinking { 'r' } else { 't' };
-            let key = if part == 0 { self.key(suffix) } else { format!("{}{part}", self.key(suffix)) };
+            let is_writing =
+                self.conversations.get(&id).is_some_and(|conversation| conversation.writing.is_some());
+            let key =
+                if is_writing { String::new() } else { self.next_key(if is_thinking { 'r' } else { 't' }) };
             let Some(conversation) = self.conversations.get_mut(&id) else { return };
             let begin = || Writing { key, is_thinking, named: named.cloned(), text: String::new() };
             let writing = conversation.writing.get_or_insert_with(begin);
@@ -169,7 +168,6 @@ impl Machine {
             text = &text[fits..];
             if !text.is_empty() {
                 self.finish_text(id, fx);
-                part += 1;
             }
         }
     }
@@ -243,7 +241,8 @@ impl Machine {
             tool.is_over = true;
             let call_id = tool.call_id.clone();
             let content = Content::ToolResult { call_id, output: fit(output(fields)), is_error };
-            fx.events.push(self.message(id, self.key('o'), content));
+            let key = self.next_key('o');
+            fx.events.push(self.message(id, key, content));
         }
     }
 
@@ -306,7 +305,7 @@ impl Machine {
             call_id: tool.call_id.clone(),
             input: tool.input,
         };
-        let key = format!("{}-{}", self.key('c'), tool.call_id);
+        let key = self.next_key('c');
         fx.events.push(self.message(id, key, content));
     }
 }

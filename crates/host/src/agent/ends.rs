@@ -58,6 +58,18 @@ impl Agent {
         self.stopping = Some(Stopping { step: Step::Turns, until });
     }
 
+    /// The control plane thinks that a launch runs here. If it never began here, and won't, it has to know.
+    pub(super) fn wanted(&mut self, generation: i64) {
+        let is_coming = self.next_launch.as_ref().is_some_and(|order| order.generation >= generation);
+        if self.record.phase == Phase::Ended && self.record.generation < generation && !is_coming {
+            self.record.begin(generation);
+            self.record.end();
+            let detail = Some("This host knows nothing of this launch.".to_owned());
+            let (reason, code, signal) = (EndReason::ShimLost, None, None);
+            self.effects.events.push(Happening::Ended { reason, code, signal, detail });
+        }
+    }
+
     /// The time for a step is over.
     pub(super) async fn stop_harder(&mut self) -> Result<(), Closed> {
         let Some(stopping) = &mut self.stopping else { return Ok(()) };

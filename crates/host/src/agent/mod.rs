@@ -55,8 +55,10 @@ const PATIENCE_WITH_TURNS: u32 = 10;
 pub enum Message {
     /// A command.
     Order(Order),
-    /// The control plane doesn't want the agent to run here.
-    NotWanted,
+    /// The control plane doesn't want this launch to run here.
+    NotWanted(i64),
+    /// The control plane thinks that this launch runs here.
+    Wanted(i64),
 }
 
 /// A decision, and who made it.
@@ -105,6 +107,8 @@ pub struct Agent {
     /// Until when the agent may end turns that were cancelled.
     give_up: BTreeMap<i64, Instant>,
     effects: Effects,
+    /// Events about other launches.
+    refused: Vec<(i64, Happening)>,
     done: Vec<i64>,
     /// Lines that were read since the last commit.
     uncommitted: usize,
@@ -147,6 +151,7 @@ impl Agent {
             settle_at: None,
             give_up: BTreeMap::new(),
             effects: Effects::default(),
+            refused: Vec::new(),
             done: Vec::new(),
             uncommitted: 0,
         }
@@ -177,7 +182,12 @@ impl Agent {
             match arrived {
                 Arrived::Message(None) => return Ok(()),
                 Arrived::Message(Some(Message::Order(order))) => self.order(order).await?,
-                Arrived::Message(Some(Message::NotWanted)) => self.stop(),
+                Arrived::Message(Some(Message::NotWanted(generation))) => {
+                    if generation == self.record.generation {
+                        self.stop();
+                    }
+                }
+                Arrived::Message(Some(Message::Wanted(generation))) => self.wanted(generation),
                 Arrived::Told(generation, why, given) => self.told(generation, why, given).await?,
                 Arrived::Call(call) => self.call(call).await?,
                 Arrived::Lines(batch) => self.lines(batch).await?,
@@ -191,7 +201,12 @@ impl Agent {
     async fn flush(&mut self) -> Result<(), Closed> {
         let has_lines = self.record.machine.lines(self.sent).next().is_some();
         let is_due = self.uncommitted >= lines::MOST_UNCOMMITTED;
-        if !self.effects.events.is_empty() || !self.done.is_empty() || has_lines || is_due {
+        if !self.effects.events.is_empty()
+            || !self.refused.is_empty()
+            || !self.done.is_empty()
+            || has_lines
+            || is_due
+        {
             self.commit().await?;
         }
         for piece in std::mem::take(&mut self.effects.pieces) {
@@ -201,13 +216,10 @@ impl Agent {
     }
 
     async fn commit(&mut self) -> Result<(), Closed> {
-        let draft = |what: Happening| Draft {
-            agent_id: self.id,
-            generation: self.record.generation,
-            at: clock::now(),
-            what,
-        };
-        let events = std::mem::take(&mut self.effects.events).into_iter().map(draft).collect();
+        let (agent_id, generation, at) = (self.id, self.record.generation, clock::now());
+        let own = std::mem::take(&mut self.effects.events).into_iter().map(|what| (generation, what));
+        let all = own.chain(std::mem::take(&mut self.refused));
+        let events = all.map(|(generation, what)| Draft { agent_id, generation, at, what }).collect();
         let change = Change {
             record: Some((self.id, self.record.to_bytes())),
             events,

@@ -256,6 +256,6 @@ impl Agent {
     /// A command has no effect.
     pub(super) fn refuse(&mut self, order: &Order, reason: RefusedReason) {
         self.done.push(order.seq);
-        self.effects.events.push(Happening::Refused { command_id: order.id, reason });
+        self.refused.push((order.generation, Happening::Refused { command_id: order.id, reason }));
     }
 }

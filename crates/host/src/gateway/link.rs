@@ -122,8 +122,7 @@ async fn next(from: &mut SplitStream<Socket>) -> Result<Option<ToHost>, LinkErro
     }
 }
 
-/// Connects, shows the token, and goes away without HELLO: is it accepted? Answers the time by the control plane's clock
-/// if it tells.
+/// Connects, shows the token, and goes away without HELLO: is it accepted?
 pub async fn greet(url: &str, token: &Secret) -> Result<(), LinkError> {
     Link::open(url, token).await.map(drop)
 }

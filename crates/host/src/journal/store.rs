@@ -90,19 +90,14 @@ impl Store {
         Ok((store, contents))
     }
 
-    /// Opens the file again.
+    /// Opens the file again, or makes it.
     pub fn reopen(&self) -> Result<()> {
         let mut held = self.database.write().unwrap_or_else(PoisonError::into_inner);
         *held = None;
-        let database = Database::create(&self.path)?;
-        let tx = database.begin_write()?;
-        for table in [EVENTS, ORDERS, AGENTS] {
-            tx.open_table(table)?;
+        if !self.path.try_exists()? {
+            make(&self.path)?;
         }
-        tx.open_table(META)?;
-        tx.open_table(KNOWN)?;
-        tx.commit()?;
-        *held = Some(database);
+        *held = Some(Database::open(&self.path)?);
         Ok(())
     }
 
@@ -170,6 +165,29 @@ impl Store {
     fn error(&self, source: redb::Error) -> StoreError {
         StoreError::Database { path: self.path.clone(), source: Box::new(source) }
     }
+}
+
+/// Makes an empty journal under another name first: a host that is killed meanwhile leaves no half of one.
+fn make(path: &Path) -> Result<()> {
+    let new = path.with_extension("new");
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    let database = Database::create(&new)?;
+    let tx = database.begin_write()?;
+    for table in [EVENTS, ORDERS, AGENTS] {
+        tx.open_table(table)?;
+    }
+    tx.open_table(META)?;
+    tx.open_table(KNOWN)?;
+    tx.commit()?;
+    drop(database);
+    std::fs::rename(&new, path)?;
+    if let Some(folder) = path.parent() {
+        std::fs::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 impl Writing {

@@ -72,6 +72,19 @@ async fn no_more_is_read_than_may_wait_until_it_is_acknowledged() {
     assert_eq!(journal.standing().borrow().waiting, 0);
 }
 
+#[tokio::test]
+async fn a_journal_that_was_not_finished_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal.redb");
+    std::fs::write(path.with_extension("new"), vec![0; 4096]).unwrap();
+    let (journal, contents) = Journal::open(&path).unwrap();
+    assert_eq!((contents.commands, contents.events), (0, 0));
+    journal.commit(Change { events: events(1), ..Change::default() }).await.unwrap();
+    assert!(!path.with_extension("new").exists());
+    std::fs::write(dir.path().join("damaged"), vec![0; 4096]).unwrap();
+    assert!(Journal::open(&dir.path().join("damaged")).is_err(), "what it is not sure of, it leaves alone");
+}
+
 /// The thread of the journal before may need a moment to let go of the file.
 async fn reopened(path: &Path) -> (Journal, Contents) {
     loop {

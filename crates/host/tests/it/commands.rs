@@ -95,6 +95,16 @@ async fn turns_wait_while_the_agent_is_paused_and_a_waiting_one_can_be_cancelled
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_launch_that_the_host_knows_nothing_of_is_reported() {
+    let plane = Plane::start().await;
+    plane.lock().wanted.push(muster_protocol::frame::Running { agent_id: 7, generation: 4 });
+    let _host = Host::start(&plane, &[]);
+    let ended = plane.wait("it is reported", |state| state.ended(7, 4)).await;
+    assert!(matches!(ended, Happening::Ended { reason: EndReason::ShimLost, .. }), "{ended:?}");
+    plane.launch(7, 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_should_not_run_here_is_stopped() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);

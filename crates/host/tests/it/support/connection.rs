@@ -108,7 +108,8 @@ async fn gateway(client: TcpStream, state: &Shared, changed: &Notify) {
     let (welcome, epoch) = {
         let mut state = state.lock().unwrap();
         state.epoch += 1;
-        state.received = hello.commands;
+        let hello_commands = hello.commands;
+        state.received = hello_commands;
         state.hellos.push(hello);
         let welcome = Welcome {
             version: 1,
@@ -116,7 +117,7 @@ async fn gateway(client: TcpStream, state: &Shared, changed: &Notify) {
             events: state.events.len() as i64,
             window: state.window,
             time: now(),
-            agents: state.wanted.clone(),
+            agents: state.launched(hello_commands),
         };
         (welcome, state.epoch)
     };

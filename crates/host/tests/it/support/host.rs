@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    time::SystemTime,
 };
 
 use muster_shim::record::Record;
@@ -19,10 +20,25 @@ pub struct Host {
     options: Vec<String>,
 }
 
-/// The program with the host, the shim and the reference agent.
+/// The program with the host, the shim and the reference agent. It is an example of this package, which
+/// `cargo nextest run -p muster-host` builds, and `--test it` alone does not.
 pub fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
-    own.parent().unwrap().parent().unwrap().join("examples/muster")
+    let program = own.parent().unwrap().parent().unwrap().join("examples/muster");
+    let built = program.metadata().and_then(|file| file.modified()).ok();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let changed = ["agent", "host", "protocol", "shim"].map(|name| newest(&crates.join(name).join("src")));
+    let is_current = built.is_some_and(|built| changed.iter().all(|changed| *changed <= built));
+    assert!(is_current, "build it first: cargo build -p muster-host --example muster");
+    program
+}
+
+fn newest(folder: &Path) -> SystemTime {
+    let times = fs::read_dir(folder).unwrap().map(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() { newest(&path) } else { path.metadata().unwrap().modified().unwrap() }
+    });
+    times.max().unwrap()
 }
 
 impl Host {

@@ -18,7 +18,7 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinSet, time::timeout};
 use super::connection;
 
 /// How long a condition may take to come true.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the control plane holds.
 #[derive(Default)]
@@ -120,12 +120,7 @@ impl Plane {
 
     pub fn order_until(&self, deadline: i64, agent_id: i64, generation: i64, command: Command) -> i64 {
         let mut id = 0;
-        self.set(|state| {
-            state.next += 1;
-            id = state.next;
-            let seq = state.orders.len() as i64 + 1;
-            state.orders.push(Order { seq, id, agent_id, generation, deadline, command });
-        });
+        self.set(|state| id = state.order(deadline, agent_id, generation, command));
         id
     }
 
@@ -141,8 +136,8 @@ impl Plane {
             image.clone_into(&mut state.plans.entry(agent_id).or_default().image);
             state.wanted.retain(|wanted| wanted.agent_id != agent_id);
             state.wanted.push(Running { agent_id, generation });
+            state.order(0, agent_id, generation, Command::Launch);
         });
-        self.order(agent_id, generation, Command::Launch);
     }
 
     /// Gives a turn, and answers it.
@@ -210,6 +205,26 @@ impl Plane {
 }
 
 impl State {
+    fn order(&mut self, deadline: i64, agent_id: i64, generation: i64, command: Command) -> i64 {
+        self.next += 1;
+        let (id, seq) = (self.next, self.orders.len() as i64 + 1);
+        self.orders.push(Order { seq, id, agent_id, generation, deadline, command });
+        id
+    }
+
+    /// The agents that should run, except those whose LAUNCH is on its way to a host with these commands.
+    pub fn launched(&self, commands: i64) -> Vec<Running> {
+        let is_coming = |wanted: &&Running| {
+            let mut later = self.orders.iter().filter(|order| order.seq > commands);
+            later.any(|order| {
+                order.agent_id == wanted.agent_id
+                    && order.generation == wanted.generation
+                    && order.command == Command::Launch
+            })
+        };
+        self.wanted.iter().filter(|wanted| !is_coming(wanted)).copied().collect()
+    }
+
     pub fn happenings(&self, agent_id: i64) -> impl Iterator<Item = &Happening> {
         self.events.iter().filter(move |event| event.agent_id == agent_id).map(|event| &event.what)
     }
