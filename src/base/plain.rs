@@ -35,6 +35,21 @@ pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
+/// The value without NUL, which PostgreSQL keeps neither in text nor in JSON.
+#[must_use]
+pub fn without_nul(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    let clean = |text: String| if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
+    match value {
+        Value::String(text) => Value::String(clean(text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nul).collect()),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (clean(key), without_nul(value))).collect()
+        }
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +65,12 @@ mod tests {
             assert!(!is_line(bad) && !is_name(bad) && is_line(&plain(bad)), "{bad:?}");
         }
         assert!(is_line("see http://example.com") && !is_name("see http://example.com"));
+    }
+
+    #[test]
+    fn nul_goes_from_texts_and_keys_at_any_depth() {
+        let value = serde_json::json!({ "a\0": [{ "b": "c\0d" }], "n": 1 });
+        let expected = serde_json::json!({ "a\u{fffd}": [{ "b": "c\u{fffd}d" }], "n": 1 });
+        assert_eq!(without_nul(value), expected);
     }
 }

@@ -172,7 +172,7 @@ async fn a_host_that_says_hello_is_online_and_learns_what_should_run() {
     drop(line);
     all_given_back(&app).await;
 
-    // An agent is in the list from when the host has its launch, and until it is being stopped.
+    // An agent is in the list from when the host has its launch, and until it has stopped.
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
     assert_eq!(line.welcome["agents"], json!([]), "its launch is on the way");
@@ -182,7 +182,7 @@ async fn a_host_that_says_hello_is_online_and_learns_what_should_run() {
     let expected = json!([{ "agent_id": agent, "generation": generation }]);
     assert_eq!(host.connect().await.welcome["agents"], expected);
     for (status, is_wanted) in
-        [("RUNNING", true), ("PAUSED", true), ("STOPPING", false), ("STOPPED", false), ("ERROR", false)]
+        [("RUNNING", true), ("PAUSED", true), ("STOPPING", true), ("STOPPED", false), ("ERROR", false)]
     {
         app.execute("UPDATE agents SET status = $1 WHERE id = $2", vec![status.into(), agent.into()]).await;
         let agents = host.connect().await.welcome["agents"].clone();

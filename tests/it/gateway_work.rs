@@ -212,7 +212,7 @@ async fn an_event_left_out_is_a_gap_and_the_connection_ends() {
     line.report((agent, 0), json!({ "kind": "SYNCED" })).await;
     let refused = line.refused("GAP").await;
     assert!(refused["reason"].as_str().unwrap().contains("Event 1 "), "{refused}");
-    assert_eq!((&refused["retry_after"], event_seq(&app, host.server).await), (&json!(0), 0));
+    assert_eq!((&refused["retry_after"], event_seq(&app, host.server).await), (&json!(1), 0));
 }
 
 #[tokio::test]

@@ -90,6 +90,7 @@ mod revisions;
 mod revisions_reverted;
 mod rounds;
 mod running;
+mod running_faults;
 mod sealing_keys;
 mod search;
 mod second_factor;

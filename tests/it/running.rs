@@ -10,8 +10,8 @@ use crate::harness::{Actor, Crew, Program, Serving, Tenant, empty_database};
 pub struct House {
     program: Program,
     serving: Option<Serving>,
-    tenant: Tenant,
-    actor: Actor,
+    pub tenant: Tenant,
+    pub actor: Actor,
     /// Lives as long as the database in it.
     _folder: tempfile::TempDir,
 }
@@ -30,7 +30,7 @@ impl House {
     }
 
     /// Ends the service without warning, and starts it again.
-    fn falls_and_rises(&mut self) {
+    pub fn falls_and_rises(&mut self) {
         self.serving = None;
         self.serving = Some(self.program.serve());
     }
@@ -41,7 +41,7 @@ impl House {
     }
 
     /// A machine with a running host, and a stopped reference agent on it.
-    async fn crew(&self, name: &str) -> Crew {
+    pub async fn crew(&self, name: &str) -> Crew {
         self.crew_with(name, None, &[]).await
     }
 
@@ -69,7 +69,7 @@ impl House {
     }
 
     /// The messages of a conversation: role, kind, and text.
-    async fn thread(&self, crew: &Crew, conversation: i64) -> Vec<(String, String, String)> {
+    pub async fn thread(&self, crew: &Crew, conversation: i64) -> Vec<(String, String, String)> {
         let org = self.tenant.org;
         let path =
             format!("/v1/org/{org}/agent/{}/conversation/{conversation}/message?limit=200", crew.agent);
@@ -104,8 +104,9 @@ impl House {
         );
     }
 
-    async fn turns(&self, conversation: i64) -> Value {
-        let query = "query($o: Id!, $c: Id!) { turns(orgId: $o, conversationId: $c, page: 1, limit: 50) { data { id state error } } }";
+    pub async fn turns(&self, conversation: i64) -> Value {
+        let query = "query($o: Id!, $c: Id!) { turns(orgId: $o, conversationId: $c, page: 1, limit: 200) \
+                     { data { id state error firstSeq } } }";
         self.gql(query, json!({ "c": conversation })).await["turns"]["data"].clone()
     }
 
@@ -120,8 +121,7 @@ impl House {
                 .iter()
                 .map(|turn| turn["state"].as_str().unwrap().to_owned())
                 .collect();
-            if !states.iter().any(|state| matches!(state.as_str(), "QUEUED" | "RUNNING" | "WAITING_APPROVAL"))
-            {
+            if !turns.as_array().unwrap().iter().any(is_open) {
                 return states;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -148,10 +148,34 @@ impl House {
         panic!("nothing is asked: {:#?}\n{}", self.thread(crew, conversation).await, crew.machine.log());
     }
 
+    /// Answers whatever the conversation asks, and starts the agent again if it ends, until no turn is open.
+    pub async fn settles(&self, crew: &Crew, conversation: i64) {
+        let path = format!("/v1/org/{}/approval?only_pending=true&page=1&limit=50", self.tenant.org);
+        for _ in 0..1200 {
+            let page = self.actor.get(&path).await.expect(200);
+            for asked in page["data"].as_array().unwrap() {
+                // It may have been withdrawn meanwhile.
+                let path = format!("/v1/org/{}/approval/{}/answer", self.tenant.org, asked["id"]);
+                self.actor.patch(&path, json!({ "options": ["red"] })).await;
+            }
+            crew.is_up_again(&self.actor, self.tenant.org).await;
+            let turns = self.turns(conversation).await;
+            if !turns.as_array().unwrap().iter().any(is_open) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("turns are still open: {:#}", self.turns(conversation).await);
+    }
+
     pub async fn answers(&self, approval: i64, answer: Value) {
         let path = format!("/v1/org/{}/approval/{approval}/answer", self.tenant.org);
         self.actor.patch(&path, answer).await.expect(200);
     }
+}
+
+fn is_open(turn: &Value) -> bool {
+    matches!(turn["state"].as_str(), Some("QUEUED" | "RUNNING" | "WAITING_APPROVAL"))
 }
 
 fn said(thread: &[(String, String, String)], text: &str) -> usize {

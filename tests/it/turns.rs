@@ -119,7 +119,8 @@ async fn what_is_written_while_a_turn_runs_is_the_next_turn() {
     assert_eq!((&shown["state"], &shown["error"]), (&json!("FAILED"), &json!("it broke")));
     assert_eq!(
         (&shown["firstSeq"], &shown["lastSeq"], &shown["generation"]),
-        (&json!(3), &json!(4), &json!(1))
+        (&json!(3), &json!(5), &json!(1)),
+        "its last message says why it failed"
     );
     assert!(shown["startedAt"].is_string() && shown["endedAt"].is_string());
     host.turn_ended(second, TurnOutcome::Done).await;

@@ -10,6 +10,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use muster_protocol::Secret;
+use rustix::fs::Mode;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -143,10 +144,16 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,rmcp=off"));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .try_init();
     // Whoever was first has chosen the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    // Nobody else reads what this host writes, however open the folder was before.
+    rustix::process::umask(Mode::from_raw_mode(0o077));
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.to_string()),
@@ -184,7 +191,7 @@ async fn join(args: JoinArgs) -> ExitCode {
     match join::join(&folder, &args.url, &token, args.insecure_http).await {
         Ok(Outcome::Now(joined)) => {
             println!(
-                "This machine is now {:?} of {}. Run it with `run --dir {dir}`.",
+                "This machine is now {:?} of {}. Run it with `muster host run --dir {dir}`.",
                 joined.server_name, joined.url
             );
             ExitCode::SUCCESS

@@ -68,7 +68,7 @@ async fn connection(folder: &Folder) -> Vec<Finding> {
         _ => {
             let path = folder.root().display();
             return vec![bad(format!(
-                "{path} has not joined a control plane. Run the line that the server's page shows."
+                "{path} has not joined a control plane. Run `muster host join` with a server's provisioning token."
             ))];
         }
     };

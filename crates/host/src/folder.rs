@@ -6,6 +6,7 @@
 //!      /joined.json        whom the host serves
 //!      /journal.redb       commands, events, and how far each agent has been read
 //!      /agents/<id>/home/  the agent's own home, kept across launches
+//!      /agents/<id>/<generation>.lock   held by the launch's shim
 //!      /agents/<id>/<generation>/   one launch: socket, spool, stderr, record, exit
 //! ```
 
@@ -123,6 +124,17 @@ impl Folder {
     /// An agent's home.
     pub fn home(&self, agent_id: i64) -> PathBuf {
         self.agent(agent_id).join("home")
+    }
+
+    /// The lock of a launch's shim: held from before it is started until it is gone. A host that is killed in between leaves
+    /// a shim that may still come up.
+    pub fn shim_lock(&self, agent_id: i64, generation: i64) -> PathBuf {
+        self.agent(agent_id).join(format!("{generation}.lock"))
+    }
+
+    /// Whether the shim of this launch lives or is starting.
+    pub fn has_shim(&self, agent_id: i64, generation: i64) -> bool {
+        File::open(self.shim_lock(agent_id, generation)).is_ok_and(|file| file.try_lock_shared().is_err())
     }
 
     /// A launch of an agent.

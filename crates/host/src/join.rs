@@ -30,8 +30,8 @@ pub enum JoinError {
     Address(#[from] AddressError),
     /// The token can't be one.
     #[error(
-        "This is not a provisioning token: one begins with `mst_prov_`. Copy it again from the server's page; a missing \
-         character is noticed."
+        "This is not a valid provisioning token: one begins with `mst_prov_`, and a missing or wrong character is noticed. \
+         Copy it again."
     )]
     Token,
     /// No random numbers.

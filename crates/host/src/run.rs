@@ -32,7 +32,9 @@ pub enum RunError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// It has not joined.
-    #[error("{0} has not joined a control plane. Run `join` first: the server's page shows the line.")]
+    #[error(
+        "{0} has not joined a control plane. Create a server, and run `muster host join --url URL --token-stdin --dir DIR` with its provisioning token."
+    )]
     NotJoined(PathBuf),
     /// The address.
     #[error(transparent)]

@@ -11,6 +11,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use rustix::fs::FileType;
+
 use crate::{about, args::Launch, isolate::find, step::no_bwrap};
 
 /// What the shim writes to its stdout once its socket answers.
@@ -37,7 +39,7 @@ pub(crate) fn run(prefix: &[&str], launch: &Launch) -> io::Result<()> {
     args.push("serve".into());
     args.extend(launch.to_args());
     let mut command = clean(&executable()?, &args);
-    let mut shim = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut shim = command.stdin(kept_open()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut says = String::new();
     if let Some(stdout) = shim.stdout.take() {
         stdout.take(8 << 10).read_to_string(&mut says)?;
@@ -47,6 +49,14 @@ pub(crate) fn run(prefix: &[&str], launch: &Launch) -> io::Result<()> {
         "" => Err(io::Error::other("the shim ended before it could start the agent")),
         reason => Err(io::Error::other(reason.trim_end().to_owned())),
     }
+}
+
+/// The shim's stdin: this process's own, if it is a file. Whoever starts a shim gives it a locked file that way, and sees by
+/// the lock that the shim lives, even before it has a record.
+fn kept_open() -> Stdio {
+    let is_file = rustix::fs::fstat(rustix::stdio::stdin())
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile);
+    if is_file { Stdio::inherit() } else { Stdio::null() }
 }
 
 /// This program. Through /proc it is the same one even if its file was replaced meanwhile.
@@ -72,7 +82,11 @@ fn clean(program: &Path, args: &[OsString]) -> Command {
         return command;
     };
     let close: String = open.iter().map(|number| format!(" {number}>&-")).collect();
+    let is_bash = shell.file_name().is_some_and(|name| name == "bash");
     let mut command = Command::new(shell);
+    // The environment is the agent's, so people who name credentials choose it. Privileged, bash takes nothing from it that
+    // would make it run commands, such as SHELLOPTS with PS4. A plain sh reads nothing of the kind.
+    command.args(is_bash.then_some("-p"));
     command
         .args([OsStr::new("-c"), format!("exec{close}; exec \"$0\" \"$@\"").as_ref(), program.as_ref()])
         .args(args);

@@ -144,8 +144,8 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
         url: None,
         auth: None,
     };
-    let browser = mcp_servers::create(scope, browser).await?;
-    mcp_servers::set_agents(scope, browser, agents).await?;
+    // Assigned to nobody: the agents here run, and this would download and start it.
+    mcp_servers::create(scope, browser).await?;
     let skill = CreateSkillInput {
         name: "refund-policy".to_owned(),
         description: Some("When to give a refund, and when to ask someone first.".to_owned()),

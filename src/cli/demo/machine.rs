@@ -45,7 +45,10 @@ impl Machine {
             join(&dir, base, servers::regenerate_token(&scope, server).await?).await?;
         }
         let mut run = host("run", &dir)?;
-        let host = run.args(["--url", base]).stdin(Stdio::null()).kill_on_drop(true).spawn()?;
+        // A terminal's Ctrl-C goes to its whole group; the host has to outlive it until its agents have stopped.
+        let run = run.args(["--url", base]).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
+        let host = run.spawn()?;
+        wait_for_stopping(&scope, server).await?;
         for (agent, status) in agents_of(&scope, server).await? {
             if matches!(status, AgentStatus::Stopped | AgentStatus::Error) {
                 agents::start(&scope, agent).await?;
@@ -71,15 +74,20 @@ impl Machine {
                 agents::stop(&self.scope, agent).await?;
             }
         }
-        for _ in 0..PATIENCE.as_millis() / LOOK.as_millis() {
-            let agents = agents_of(&self.scope, self.server).await?;
-            if !agents.iter().any(|(_, status)| *status == AgentStatus::Stopping) {
-                break;
-            }
-            sleep(LOOK).await;
-        }
-        Ok(())
+        wait_for_stopping(&self.scope, self.server).await
     }
+}
+
+/// Waits until the agents that are stopping have stopped.
+async fn wait_for_stopping(scope: &Scope, server: ServerId) -> Result<()> {
+    for _ in 0..PATIENCE.as_millis() / LOOK.as_millis() {
+        let agents = agents_of(scope, server).await?;
+        if !agents.iter().any(|(_, status)| *status == AgentStatus::Stopping) {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 async fn server(scope: &Scope) -> Result<ServerId> {

@@ -193,7 +193,7 @@ const QUERY: &str =
     "{ agents(orgId: ORG, page: 1, limit: 3) { total data { name status server { name } } } }";
 
 /// Starts a conversation with the agent that runs on this machine. What it does is said in docs/agents.md.
-const TALK: &str = "mutation { startConversation(orgId: ORG, input: { agentId: 1, text: \"ask Which jacket? | green | blue\" }) { id } }";
+const TALK: &str = "mutation { startConversation(orgId: ORG, input: { agentId: 1, text: \"ask Tea or coffee? | tea | coffee\" }) { id } }";
 
 /// What to look at: a name, a path, and its purpose.
 const PLACES: [(&str, &str, &str); 6] = [
@@ -221,7 +221,7 @@ fn in_json(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
 fn in_words(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
     let token = token.expose_secret();
     let body = json!({ "query": QUERY.replace("ORG", &org.to_string()) });
-    let answer = json!({ "options": ["green"] });
+    let answer = json!({ "options": ["tea"] });
     let talk = json!({ "query": TALK.replace("ORG", &org.to_string()) });
     let width = PLACES.iter().map(|(_, path, _)| path.len()).max().unwrap_or_default();
     let places: String = PLACES
@@ -245,7 +245,7 @@ Try:
     curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
       -d '{body}' http://{address}/graphql
 
-  an agent that runs on this machine: it asks a question, and goes on when you answer it
+  an agent that runs on this machine: it asks a question, a moment later, and goes on when you answer it
     curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
       -d '{talk}' http://{address}/graphql
     curl -H 'Authorization: Bearer {token}' 'http://{address}/v1/org/{org}/approval?only_pending=true&page=1&limit=1'

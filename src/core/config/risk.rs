@@ -131,7 +131,8 @@ impl RiskRules {
     /// How risky an action is. `tool` is the tool's name, or what the agent calls the action.
     #[must_use]
     pub fn judge(&self, kind: &str, tool: &str, input: &serde_json::Value) -> Judgment<'_> {
-        let arguments = input.to_string();
+        let mut arguments = vec![input.to_string()];
+        collect_texts(input, &mut arguments);
         let mut judgment = Judgment { risk: UNKNOWN, rule: None, category: None, categories: Vec::new() };
         for rule in self.0.iter().filter(|rule| rule.applies(kind, tool, &arguments)) {
             let text = &rule.text;
@@ -159,6 +160,22 @@ impl Judgment<'_> {
 #[must_use]
 pub fn folded(category: &str) -> String {
     category.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+}
+
+/// The texts in the arguments as a shell would read them: in JSON a new line is the letter n, and a command given as a list has
+/// quotes and commas between its words.
+fn collect_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => {
+            let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts.extend(words.map(|words| words.join(" ")));
+            items.iter().for_each(|item| collect_texts(item, texts));
+        }
+        Value::Object(fields) => fields.values().for_each(|field| collect_texts(field, texts)),
+        _ => {}
+    }
 }
 
 impl RiskRule {
@@ -193,10 +210,13 @@ impl RiskRule {
         if wrong.is_empty() { Ok(Self { text, tool, arguments }) } else { Err(wrong) }
     }
 
-    fn applies(&self, kind: &str, tool: &str, arguments: &str) -> bool {
+    fn applies(&self, kind: &str, tool: &str, arguments: &[String]) -> bool {
         (self.text.kinds.is_empty() || self.text.kinds.iter().any(|known| known == kind))
             && self.tool.as_ref().is_none_or(|pattern| pattern.is_match(tool))
-            && self.arguments.as_ref().is_none_or(|pattern| pattern.is_match(arguments))
+            && self
+                .arguments
+                .as_ref()
+                .is_none_or(|pattern| arguments.iter().any(|text| pattern.is_match(text)))
     }
 }
 
@@ -245,6 +265,13 @@ mod tests {
             ("dd if=image of=/dev/sda", 100),
         ] {
             assert_eq!(run(command), risk, "{command}");
+        }
+        for input in [
+            json!("true\nrm -rf /"),
+            json!(["rm", "-rf", "/"]),
+            json!({ "a": [{ "b": "x\nsudo rm -rf /" }] }),
+        ] {
+            assert_eq!(rules.judge("edit", "write", &input).risk, 100, "{input}");
         }
         assert_eq!(rules.judge("read", "read_file", &json!({ "path": "src/main.rs" })).risk, 10);
         assert_eq!(rules.judge("think", "", &json!(null)).risk, 0);

@@ -21,6 +21,7 @@ use crate::{
     base::{
         enums::{ApprovalKind, ApprovalStatus, ChangeOp, MessageKind, MessageRole, RecordKind},
         ids::{ApprovalId, ConversationId, TurnId},
+        plain,
         problem::{Problem, Result},
         time::Timestamp,
     },
@@ -90,6 +91,7 @@ pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()>
         Asked::Action { tool, tool_kind, title, input } => {
             let title = one_line(&title);
             let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool));
+            let input = plain::without_nul(input);
             let judged = judge(&tx.scope.core.risk, &limits, &tool_kind, &tool, &input);
             let request = ToolRequest { tool, input };
             match judged.verdict {
@@ -252,7 +254,7 @@ async fn load(tx: &Tx, agent: &Standing, id: ApprovalId) -> Result<approvals::Mo
 
 /// A text from an agent on one line.
 fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || plain::is_command(c)).collect();
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
     bounded(&words.join(" "), TITLE_BYTES)
 }

@@ -18,6 +18,7 @@ use crate::{
     base::{
         enums::{MessageKind, MessageRole},
         ids::{ConversationId, TurnId},
+        plain,
         problem::{Code, Result},
     },
     core::store::Tx,
@@ -141,6 +142,7 @@ fn text(text: &str) -> String {
 
 /// A value within bounds: what is too large becomes the beginning of its text.
 fn value(value: Value) -> Value {
+    let value = plain::without_nul(value);
     let written = value.to_string();
     if written.len() <= TEXT_BYTES { value } else { Value::String(text(&written)) }
 }

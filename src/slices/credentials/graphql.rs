@@ -195,7 +195,7 @@ impl CredentialMutation {
         .await
     }
 
-    /// Sets the agents that may use a credential. Agents left out lose it. One unknown agent fails the whole
+    /// Sets the agents that may use a credential. A running agent keeps what it has until it is launched again. One unknown agent fails the whole
     /// call.
     #[graphql(directive = permit::apply(Permission::CredentialEdit))]
     async fn set_credential_agents(
@@ -231,7 +231,8 @@ impl CredentialMutation {
         .await
     }
 
-    /// Archives a credential: it is hidden, and its agents lose it at once. Assignments are kept.
+    /// Archives a credential: it is hidden, and no launch gets it. A running agent keeps it until it is launched again, so
+    /// revoke the secret itself if it must be gone now. Assignments are kept.
     #[graphql(directive = permit::apply(Permission::CredentialDelete))]
     async fn archive_credential(
         &self,
@@ -247,7 +248,7 @@ impl CredentialMutation {
         .await
     }
 
-    /// Restores an archived credential: its agents regain it at once.
+    /// Restores an archived credential: its agents get it with their next launch.
     #[graphql(directive = permit::apply(Permission::CredentialEdit))]
     async fn unarchive_credential(
         &self,

@@ -68,7 +68,7 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
 /// The event with this number was left out.
 pub fn gap(next: i64) -> Refusal {
     let reason = format!("Event {next} was left out. Send again from the last acknowledged one.");
-    Refusal::new(muster_protocol::frame::RefusedCode::Gap, reason).retry(0)
+    Refusal::new(muster_protocol::frame::RefusedCode::Gap, reason).retry(1)
 }
 
 /// The current launch of each agent of the server that the events name. The agents are held until the transaction ends.

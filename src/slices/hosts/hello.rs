@@ -141,10 +141,10 @@ pub(super) async fn acknowledge(tx: &Tx, server: ServerId, through: i64) -> Resu
 /// host would take its absence for a loss. Neither is one that is being stopped: its STOP is on the way, or done.
 async fn desired(tx: &Tx, server: ServerId) -> Result<Vec<Running>> {
     let sql = "SELECT a.id, a.launch_generation FROM agents a WHERE a.organization_id = $1 AND a.server_id = $2 \
-               AND a.archived_at IS NULL AND a.status IN ('SPAWNING', 'RUNNING', 'PAUSED') \
+               AND a.archived_at IS NULL AND a.status IN ('SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING') \
                AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.organization_id = a.organization_id \
                AND o.server_id = a.server_id AND o.agent_id = a.id AND o.generation = a.launch_generation \
-               AND o.kind = 'LAUNCH' AND o.acknowledged_at IS NULL) ORDER BY a.id";
+               AND o.kind IN ('LAUNCH', 'STOP') AND o.acknowledged_at IS NULL) ORDER BY a.id";
     let found = rows(tx, sql, vec![tx.scope.org.into(), server.into()]).await?;
     let running = |row: &QueryResult| -> Result<Running> {
         Ok(Running { agent_id: row.try_get_by(0)?, generation: row.try_get_by(1)? })

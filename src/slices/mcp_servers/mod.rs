@@ -17,6 +17,7 @@ pub use self::input::{CreateMcpServerInput, UpdateMcpServerInput};
 use crate::{
     base::{
         enums::{ChangeOp, McpTransport},
+        folding,
         ids::{AgentId, McpServerId},
         permission::Permission,
         problem::{Problem, Result, Violation},
@@ -44,6 +45,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::McpServers, scope.find::<mcp_servers::Entity>()).await?;
     let name = new.name.trim().to_owned();
+    require_other_than_own(&name)?;
     assignments::require_free_name::<mcp_servers::Entity>(&tx, &name, None).await?;
     let server = mcp_servers::ActiveModel {
         organization_id: Set(scope.org),
@@ -81,6 +83,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     let mut tx = scope.begin().await?;
     let mut server = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?.into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
+        require_other_than_own(name)?;
         assignments::require_free_name::<mcp_servers::Entity>(&tx, name.trim(), Some(id)).await?;
     }
     patch_required(&mut server.name, edit.name.map_value(|name| name.trim().to_owned()));
@@ -184,6 +187,16 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
         url: server.url,
     });
     Ok(found.collect())
+}
+
+/// Agents treat the server of Muster's own as what asks people; another of that name must not pass for it.
+fn require_other_than_own(name: &str) -> Result<()> {
+    if folding::name(name.trim()) == "muster" {
+        let detail =
+            "`muster` is the name of Muster's own MCP server, which every agent has. Choose another name.";
+        return Err(Problem::invalid_at("/name", "NOT_ALLOWED", detail));
+    }
+    Ok(())
 }
 
 /// Trims the names of secrets and refuses duplicates.

@@ -3,11 +3,12 @@
 
 use muster_protocol::event::{TurnEnd, TurnOutcome, Usage};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+use serde_json::json;
 
 use super::{announce, entity::turns, happen, load, state::Happening};
 use crate::{
     base::{
-        enums::{ChangeOp, MessageStatus, TurnState},
+        enums::{ChangeOp, MessageKind, MessageRole, MessageStatus, TurnState},
         ids::{ConversationId, TurnId},
         problem::Result,
     },
@@ -17,7 +18,8 @@ use crate::{
             self,
             reports::{Reporter, bounded, current},
         },
-        approvals, conversations,
+        approvals,
+        conversations::{self, NewMessage},
     },
 };
 
@@ -86,6 +88,15 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
             _ => MessageStatus::Delivered,
         };
         conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
+    }
+    if state == TurnState::Failed {
+        let text = end
+            .error
+            .as_deref()
+            .map_or_else(|| "The agent gives no reason.".into(), |error| bounded(error, ERROR_BYTES));
+        let content = json!({ "code": "FAILED", "text": text });
+        let new = NewMessage::new(turn.conversation_id, MessageRole::System, MessageKind::Error, content);
+        conversations::append(tx, NewMessage { turn: Some(turn.id), ..new }).await?;
     }
     conversations::measured(tx, turn.conversation_id, model, context).await?;
     if context.is_some() && agents::session::is_full(agents::session_limit(tx, agent.id).await?, context) {

@@ -77,6 +77,17 @@ impl Machine {
         }
     }
 
+    /// Ends one process of an agent without warning: its `shim`, or the `agent` itself.
+    pub fn kill_one(&self, word: &str) {
+        let is_it = |process: &i32| {
+            let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1) == Some(word.as_bytes())
+        };
+        if let Some(process) = self.processes().into_iter().find(is_it) {
+            let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+
     /// What the host has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder().join("log")).unwrap_or_default()
@@ -132,6 +143,23 @@ impl Crew {
         let start = format!("/v1/org/{org}/agent/{}/start", self.agent);
         actor.post(&start, Value::Null).await;
         self.until(actor, org, "RUNNING").await;
+    }
+
+    /// Waits until the agent runs, and starts it again if it has ended.
+    pub async fn is_up_again(&self, actor: &Actor, org: i64) {
+        let query = "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { status } }";
+        for _ in 0..600 {
+            let agent = actor.gql(query, json!({ "o": org, "id": self.agent })).await.data()["agent"].clone();
+            match agent["status"].as_str() {
+                Some("RUNNING") => return,
+                Some("ERROR") => {
+                    actor.post(&format!("/v1/org/{org}/agent/{}/start", self.agent), Value::Null).await;
+                }
+                _ => {}
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("the agent doesn't run again\n{}", self.machine.log());
     }
 
     /// Waits until the agent has this status.

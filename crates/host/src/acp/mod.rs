@@ -306,6 +306,11 @@ pub fn short(text: &str, most: usize) -> String {
     }
 }
 
+/// Whether [`fit`] cuts the value.
+fn is_too_long(value: &Value) -> bool {
+    value.to_string().len() > LONGEST_VALUE
+}
+
 /// A value that fits into an event; of a larger one, the beginning of its JSON.
 fn fit(value: Value) -> Value {
     let text = value.to_string();

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Effects, MOST_OPEN, Machine, fit,
+    Effects, LONGEST_VALUE, MOST_OPEN, Machine,
     forms::{self, Form},
     rpc, short,
     updates::Mention,
@@ -91,6 +91,13 @@ impl Machine {
         self.known_tool(conversation_id, &name, &request.tool_call.fields, Mention::Question);
         self.tell_call(conversation_id, &name, fx);
         let tool = self.tool(conversation_id, &name).map(|tool| tool.clone()).unwrap_or_default();
+        if tool.is_cut {
+            // What nobody can read whole, nobody can allow.
+            let most = LONGEST_VALUE / 1024;
+            let message =
+                format!("The input is longer than {most} KiB, so nobody can judge it. It was not allowed.");
+            return self.reject(&id, INVALID_PARAMS, &message);
+        }
         let asked =
             Asked::Action { tool: tool.name, tool_kind: tool.kind, title: tool.title, input: tool.input };
         self.ask(key, conversation_id, id, Waits::Permission(request.options), asked, fx);
@@ -118,14 +125,22 @@ impl Machine {
         self.ask(key, conversation_id, id, Waits::Form(form), asked, fx);
     }
 
-    /// The key of a request that may be kept: it has a turn that goes on, and there is room.
-    fn may_wait(&self, id: &Value, conversation_id: i64) -> Option<(String, i64)> {
-        let key = format!("{}.{}", self.generation, rpc::name(id)?);
-        let is_fine = !self.is_cancelled(conversation_id)
+    /// The key of a request that may be kept: it has a turn that goes on, and there is room. The key is the host's own, and
+    /// used once: an agent may use the name of its request again, and a decision must reach what was decided.
+    fn may_wait(&mut self, id: &Value, conversation_id: i64) -> Option<(String, i64)> {
+        let is_fine = rpc::name(id).is_some()
+            && !self.is_cancelled(conversation_id)
             && self.turn_of(conversation_id).is_some()
             && self.open.len() < MOST_OPEN
-            && !self.open.contains_key(&key);
-        is_fine.then_some((key, conversation_id))
+            && self.key_of(id).is_none();
+        is_fine.then(|| (self.own_name(), conversation_id))
+    }
+
+    /// The key of the open request that the agent gave this name.
+    fn key_of(&self, id: &Value) -> Option<String> {
+        let name = rpc::name(id)?;
+        let mut open = self.open.iter().filter(|(_, open)| !matches!(open.waits, Waits::Own));
+        open.find(|(_, open)| rpc::name(&open.id).as_ref() == Some(&name)).map(|(key, _)| key.clone())
     }
 
     /// A call of Muster's own MCP server asks. `None` if too many wait already.
@@ -153,7 +168,7 @@ impl Machine {
     ) {
         let asked = match asked {
             Asked::Action { tool, tool_kind, title, input } => {
-                Asked::Action { tool, tool_kind, title: short(&title, 1000), input: fit(input) }
+                Asked::Action { tool, tool_kind, title: short(&title, 1000), input }
             }
             question @ Asked::Question { .. } => question,
         };
@@ -213,8 +228,7 @@ impl Machine {
 
     pub(super) fn withdrawn_by_agent(&mut self, params: &str, fx: &mut Effects) {
         let params: Value = serde_json::from_str(params).unwrap_or_default();
-        if let Some(name) = params.get("requestId").and_then(rpc::name) {
-            let key = format!("{}.{name}", self.generation);
+        if let Some(key) = params.get("requestId").and_then(|id| self.key_of(id)) {
             self.withdraw(&key, Some((CANCELLED, "The agent withdrew the request.")), fx);
         }
     }

@@ -238,7 +238,8 @@ pub fn render_session(
     own: (&Path, Vec<String>),
 ) -> String {
     let mut servers = vec![McpServer::Stdio(McpServerStdio::new("muster", own.0).args(own.1))];
-    servers.extend(plan.mcp_servers.iter().filter_map(|server| {
+    let others = plan.mcp_servers.iter().filter(|server| !server.name.trim().eq_ignore_ascii_case("muster"));
+    servers.extend(others.filter_map(|server| {
         let headers = |headers: &[Variable]| {
             headers
                 .iter()

@@ -196,16 +196,44 @@ fn permission_is_chosen_once_and_never_for_ever() {
         let Some(Happening::Asked(request)) = script.fx.events.last() else {
             panic!("{:?}", script.fx.events)
         };
-        assert_eq!((request.request.as_str(), request.turn_id), ("3.0", Some(5)));
+        assert_eq!((request.request.as_str(), request.turn_id), ("3.h1", Some(5)));
         assert!(matches!(script.messages()[..], [Content::ToolCall { .. }]), "the first to mention the call");
-        assert_eq!(script.machine.decide("3.0", &decision, Some(9)), Answered::Said);
+        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), Answered::Said);
         let answer = script.written().pop().unwrap();
         assert_eq!((&answer["id"], &answer["result"]["outcome"]["optionId"]), (&json!(0), &chosen.into()));
         script.fx.events.clear();
         script.machine.took(100, &mut script.fx);
         assert_eq!(script.fx.events, [Happening::Delivered { approval_id: 9 }], "when the agent has it");
-        assert_eq!(script.machine.decide("3.0", &decision, Some(9)), Answered::NotWaiting);
+        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), Answered::NotWaiting);
     }
+}
+
+#[test]
+fn a_decision_reaches_what_was_decided_though_the_agent_uses_a_name_again() {
+    let mut script = Script::prompted();
+    let ask = |script: &mut Script, title: &str| {
+        script.asks(&json!(5), &json!({ "toolCallId": title, "title": title }));
+        match script.fx.events.last() {
+            Some(Happening::Asked(request)) => request.request.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let harmless = ask(&mut script, "Read");
+    script.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 5 } }));
+    let harmful = ask(&mut script, "Wipe");
+    assert_eq!(script.machine.verdict(&harmless, true), Answered::NotWaiting);
+    assert_eq!(script.machine.verdict(&harmful, false), Answered::Said);
+    assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "no");
+    assert_ne!(ask(&mut script, "Read on"), harmful, "a name may be used again once it was answered");
+}
+
+#[test]
+fn an_input_that_nobody_could_read_whole_is_not_allowed() {
+    let mut script = Script::prompted();
+    let input = json!({ "pad": "x".repeat(LONGEST_VALUE), "command": "rm -rf /" });
+    script.asks(&json!(1), &json!({ "toolCallId": "t", "title": "Run", "rawInput": input }));
+    assert_eq!(script.written().pop().unwrap()["error"]["code"], -32602);
+    assert!(!script.fx.events.iter().any(|event| matches!(event, Happening::Asked(_))));
 }
 
 #[test]
@@ -232,7 +260,7 @@ fn cancelling_answers_what_is_open_and_later_questions_at_once() {
     script.asks(&json!("a"), &json!({ "toolCallId": "t", "title": "Run" }));
     script.fx.events.clear();
     assert!(script.machine.cancel(5, &mut script.fx));
-    assert_eq!(script.fx.events, [Happening::Withdrawn { request: "3.\"a\"".to_owned() }]);
+    assert_eq!(script.fx.events, [Happening::Withdrawn { request: "3.h1".to_owned() }]);
     let written = script.written();
     assert_eq!(written[0]["method"], "session/cancel");
     assert_eq!(
@@ -275,7 +303,11 @@ fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
     script.says(&json!({ "id": "3.50.again", "error": { "code": -32002, "message": "not found" } }));
     assert_eq!(script.written().pop().unwrap()["opening"], "New");
     script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s" } }));
-    assert_eq!(script.written()[0]["params"]["prompt"][0]["text"], "Be brief.");
+    let told = script.written()[0]["params"]["prompt"][0].clone();
+    assert_eq!(
+        (&told["text"], &told["annotations"]["audience"]),
+        (&json!("Be brief."), &json!(["assistant"]))
+    );
     let session = Happening::Session { conversation_id: 1, session: "s".to_owned() };
     assert!(script.fx.events.contains(&session));
 }
@@ -372,7 +404,7 @@ fn a_question_of_another_session_is_not_shown() {
     let Some(Happening::Asked(request)) = script.fx.events.last() else { panic!("{:?}", script.fx.events) };
     assert!(matches!(request.asked, Asked::Question { allow_text: true, .. }));
     script.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 2 } }));
-    assert_eq!(script.fx.events.last(), Some(&Happening::Withdrawn { request: "3.2".to_owned() }));
+    assert_eq!(script.fx.events.last(), Some(&Happening::Withdrawn { request: "3.h1".to_owned() }));
 }
 
 #[test]

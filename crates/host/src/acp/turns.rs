@@ -1,7 +1,8 @@
 //! Turns: one at a time per conversation, those of different conversations at the same time.
 
 use agent_client_protocol_schema::v1::{
-    CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason, TextContent,
+    Annotations, CancelNotification, ContentBlock, PromptRequest, PromptResponse, Role, StopReason,
+    TextContent,
 };
 use muster_protocol::{
     Happening,
@@ -73,7 +74,10 @@ impl Machine {
         let (Some(active), Some(session)) = (&mut conversation.turn, &conversation.session) else { return };
         let mut prompt = std::mem::take(&mut active.turn.prompt);
         if std::mem::take(&mut conversation.is_new) && !self.settings.instructions.is_empty() {
-            prompt.insert(0, ContentBlock::Text(TextContent::new(self.settings.instructions.clone())));
+            // No person says this, and no person should see it said again.
+            let annotations = Annotations::new().audience(vec![Role::Assistant]);
+            let told = TextContent::new(self.settings.instructions.clone()).annotations(annotations);
+            prompt.insert(0, ContentBlock::Text(told));
         }
         active.is_prompted = true;
         let name = format!("{}.{}", self.generation, active.turn.command_id);

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Effects, LONGEST_TEXT, Machine, Piece, fit, floor_boundary, sessions::model_option, short, usage,
+    Effects, LONGEST_TEXT, Machine, Piece, fit, floor_boundary, is_too_long, sessions::model_option, short,
+    usage,
 };
 
 /// How many tool calls of one turn are told apart.
@@ -51,6 +52,8 @@ pub struct Tool {
     pub kind: String,
     /// The input.
     pub input: Value,
+    /// The input was too long, and is only its beginning.
+    pub is_cut: bool,
     /// Its message has been made.
     pub is_told: bool,
     /// Its result has been told.
@@ -288,6 +291,7 @@ impl Machine {
             tool.name = Some(short(name, 200));
         }
         if let Some(input) = fields.raw_input.as_ref().filter(|input| !is_empty(input)) {
+            tool.is_cut = is_too_long(input);
             tool.input = fit(input.clone());
         }
     }

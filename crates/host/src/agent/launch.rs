@@ -1,6 +1,14 @@
 //! Starts an agent: its folder, its environment, its limits, its shim.
 
-use std::{collections::BTreeMap, ffi::OsString, fs, io, path::Path, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::{self, File},
+    io,
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
 
 use muster_protocol::{event::EndReason, plan::LaunchPlan};
 use muster_shim::{
@@ -29,6 +37,10 @@ const RESERVED: &[&str] = &[
     "IFS",
     "ENV",
     "BASH_ENV",
+    "BASHOPTS",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
     "TMPDIR",
     "LOCPATH",
     "NLSPATH",
@@ -70,25 +82,33 @@ impl LaunchError {
 pub async fn launch(shared: &Shared, id: i64, generation: i64, plan: &LaunchPlan) -> Result<(), LaunchError> {
     let program = shared.programs.of_image(&plan.image)?;
     let (dir, home_dir) = (shared.folder.launch(id, generation), shared.folder.home(id));
+    let make = |path: &Path| {
+        create_private(path).map_err(|error| at("The agent's folder can't be made", io::Error::other(error)))
+    };
+    make(&home_dir)?;
+    let lock = lock(&shared.folder.shim_lock(id, generation))
+        .map_err(|source| at("Another shim of this launch is still there", source))?;
     clear(&shared.folder.agent(id), generation)
         .map_err(|source| at("The agent's folder can't be cleared", source))?;
-    for path in [&home_dir, &dir] {
-        create_private(path)
-            .map_err(|error| at("The agent's folder can't be made", io::Error::other(error)))?;
-    }
+    make(&dir)?;
     // The shim makes the folder again if it is gone; sockets of MCP have one of their own, which a sandbox can show.
-    create_private(&dir.join("mcp"))
-        .map_err(|error| at("The agent's folder can't be made", io::Error::other(error)))?;
+    make(&dir.join("mcp"))?;
     home::write_skills(&home_dir, &plan.skills)
         .map_err(|source| at("The skills can't be written", source))?;
-    start(shared, &program, &dir, &home_dir, generation, plan).await
+    start(shared, &program, (&dir, &home_dir, lock), generation, plan).await
+}
+
+/// What the shim holds for as long as it lives.
+fn lock(path: &Path) -> io::Result<File> {
+    let file = File::create(path)?;
+    file.try_lock()?;
+    Ok(file)
 }
 
 async fn start(
     shared: &Shared,
     program: &Program,
-    dir: &Path,
-    home: &Path,
+    (dir, home, lock): (&Path, &Path, File),
     generation: i64,
     plan: &LaunchPlan,
 ) -> Result<(), LaunchError> {
@@ -110,7 +130,7 @@ async fn start(
     let mut command = tokio::process::Command::new(&shim.command);
     command.args(&shim.args).arg("run").args(launch.to_args());
     command.env_clear().envs(environment(program, home, plan)).current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.stdin(lock).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output());
     let output = output.await.map_err(|_| LaunchError::Shim("The shim did not start in time.".to_owned()))?;
     let output = output.map_err(|source| at("The shim can't be started", source))?;
@@ -175,6 +195,9 @@ fn clear(agent: &Path, generation: i64) -> io::Result<()> {
             record.sweep();
         }
         fs::remove_dir_all(dir)?;
+        if old < generation {
+            let _ = fs::remove_file(agent.join(format!("{old}.lock")));
+        }
     }
     Ok(())
 }

@@ -148,7 +148,6 @@ impl Agent {
     pub(super) async fn adopt(&mut self) -> Result<(), Closed> {
         let dir = self.dir();
         let until = Instant::now() + ADOPTION;
-        let mut looked = 0;
         loop {
             match Connection::open(&dir, self.record.machine.read + 1, self.shared.options.line_bytes).await {
                 Ok(shim) => return self.connected(shim).await,
@@ -161,8 +160,8 @@ impl Agent {
             let record = ShimRecord::read(&dir).ok();
             let is_alive = record.as_ref().is_some_and(ShimRecord::is_alive);
             // A shim that is starting has no record yet.
-            looked += 1;
-            let may_come = is_alive || (record.is_none() && looked < 20 && dir.join("socket").exists());
+            let may_come = is_alive
+                || (record.is_none() && self.shared.folder.has_shim(self.id, self.record.generation));
             if may_come && Instant::now() < until {
                 sleep(Duration::from_millis(100)).await;
                 continue;

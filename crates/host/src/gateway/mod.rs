@@ -124,6 +124,10 @@ impl Gateway {
             if let LinkError::Closed(_) = error {
                 return;
             }
+            if matches!(error, LinkError::Refused { code: RefusedCode::Token, .. }) {
+                // A definite answer: this host's agents are no longer its own.
+                let _ = self.wishes.send(Wish::Wanted(Vec::new()));
+            }
             let pause = retry.after(was_welcome, &error);
             tell(&error, pause);
             // Text that nobody can see is not kept.
