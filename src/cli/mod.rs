@@ -172,7 +172,7 @@ impl Command {
             Self::Policy(command) => command.run(cli).await,
             Self::Seed(command) => command.run(cli).await,
             Self::Schema(command) => command.run(),
-            Self::Demo(command) => command.run(cli).await,
+            Self::Demo(command) => Box::pin(command.run(cli)).await,
             Self::Serve(command) => command.run(cli).await,
         }
     }

@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf};
 
 use serde_json::json;
 
-use self::model::Model;
+use self::model::{Asked, Model};
 use crate::running::House;
 
 const PROGRAM: &str = "tests/peers/opencode/node_modules/opencode-linux-x64/bin/opencode";
@@ -27,11 +27,14 @@ fn listed(folder: &std::path::Path, model: &Model) -> PathBuf {
     let (configuration, list) = (folder.join("opencode.json"), folder.join("programs.toml"));
     fs::write(&configuration, config.to_string()).unwrap();
     let program = std::path::absolute(PROGRAM).unwrap();
-    let text = format!(
-        "[\"opencode\"]\ncommand = {program:?}\nargs = [\"acp\"]\nreadable = [{program:?}, {configuration:?}]\n\
-         set = {{ OPENCODE_CONFIG = {configuration:?}, OPENCODE_DISABLE_AUTOUPDATE = \"1\", OPENCODE_DISABLE_MODELS_FETCH = \"1\", \
-         OPENCODE_DISABLE_LSP_DOWNLOAD = \"1\" }}\n"
-    );
+    let text = json!({ "opencode": {
+        "command": program, "args": ["acp"], "readable": [program, configuration],
+        "set": {
+            "OPENCODE_CONFIG": configuration, "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        },
+    } });
+    let text = toml::to_string(&text).unwrap();
     fs::write(&list, text).unwrap();
     list
 }
@@ -59,5 +62,7 @@ async fn opencode_answers_asks_and_goes_on() {
     house.hears(&crew, conversation, "out-of-the-shell").await;
     assert_eq!(house.rests(conversation).await, ["DONE", "DONE"]);
     let said = model.asked();
+    let is_chat = |asked: &Asked| asked.path == "/v1/chat/completions" && asked.body["stream"] == true;
+    assert!(said.iter().any(is_chat));
     assert!(said.iter().all(|asked| asked.headers["authorization"] == "Bearer placeholder"));
 }

@@ -51,6 +51,7 @@ impl Death {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "settings of this test alone")]
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }

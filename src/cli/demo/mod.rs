@@ -116,7 +116,7 @@ impl Demo {
                 machine.stop().await;
             }
         };
-        serve(core, listener, on_ready, before_stop).await?;
+        Box::pin(serve(core, listener, on_ready, before_stop)).await?;
         Ok(Output::none())
     }
 

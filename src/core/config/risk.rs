@@ -171,9 +171,15 @@ fn collect_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
         Value::Array(items) => {
             let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
             texts.extend(words.map(|words| words.join(" ")));
-            items.iter().for_each(|item| collect_texts(item, texts));
+            for item in items {
+                collect_texts(item, texts);
+            }
         }
-        Value::Object(fields) => fields.values().for_each(|field| collect_texts(field, texts)),
+        Value::Object(fields) => {
+            for field in fields.values() {
+                collect_texts(field, texts);
+            }
+        }
         _ => {}
     }
 }

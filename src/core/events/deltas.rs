@@ -346,7 +346,7 @@ mod tests {
                 at = 0;
             }
             assert_eq!(delta.offset, at, "there is no hole");
-            at += delta.text.len() as i64;
+            at += i64::try_from(delta.text.len()).unwrap();
             heard.push_str(&delta.text);
         }
         assert_eq!(heard, texts.concat());

@@ -22,7 +22,6 @@ pub struct Machine {
 /// A server with a machine behind it, and an agent of the reference image on it.
 pub struct Crew {
     pub machine: Machine,
-    pub server: i64,
     pub agent: i64,
 }
 
@@ -132,10 +131,10 @@ impl Crew {
         let made = made.expect(201);
         machine.join(actor.base(), made["provisioning_token"].as_str().unwrap());
         machine.run();
-        let server = made["id"].as_i64().unwrap();
+        let server = made["id"].clone();
         let agent = json!({ "name": format!("agent of {name}"), "server_id": server, "image_id": image });
         let agent = actor.post(&format!("/v1/org/{org}/agent"), agent).await.expect(201);
-        Self { machine, server, agent: agent["id"].as_i64().unwrap() }
+        Self { machine, agent: agent["id"].as_i64().unwrap() }
     }
 
     /// Presses start and waits until the agent runs.

@@ -24,7 +24,7 @@ pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use documented::{documented, undocumented};
 pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;
-pub use machine::{Crew, Machine};
+pub use machine::Crew;
 pub use picture::{PNG, picture};
 pub use policies::{EDIT_POLICY, policy_folder};
 pub use populate::Population;
