@@ -89,7 +89,7 @@ impl House {
 
     /// Waits until a message of the agent contains this text, and returns the thread.
     pub async fn hears(&self, crew: &Crew, conversation: i64, text: &str) -> Vec<(String, String, String)> {
-        for _ in 0..600 {
+        for _ in 0..1200 {
             let thread = self.thread(crew, conversation).await;
             if thread.iter().any(|(role, _, said)| role == "ASSISTANT" && said.contains(text)) {
                 return thread;
@@ -113,7 +113,7 @@ impl House {
     /// Waits until no turn of the conversation is open.
     pub async fn rests(&self, conversation: i64) -> Vec<String> {
         let mut states = Vec::new();
-        for _ in 0..600 {
+        for _ in 0..1200 {
             let turns = self.turns(conversation).await;
             states = turns
                 .as_array()
@@ -129,19 +129,20 @@ impl House {
         panic!("turns are still open: {states:?}");
     }
 
-    /// Waits for a pending approval of the conversation. Returns its id and kind.
-    pub async fn asked(&self, crew: &Crew, conversation: i64) -> (i64, String) {
+    /// The pending approval of a conversation: its id and kind.
+    pub async fn pending(&self, conversation: i64) -> Option<(i64, String)> {
         let path = format!("/v1/org/{}/approval?only_pending=true&page=1&limit=50", self.tenant.org);
-        for _ in 0..600 {
-            let page = self.actor.get(&path).await.expect(200);
-            let found = page["data"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .find(|it| it["conversation_id"] == conversation)
-                .cloned();
-            if let Some(found) = found {
-                return (found["id"].as_i64().unwrap(), found["kind"].as_str().unwrap().to_owned());
+        let page = self.actor.get(&path).await.expect(200);
+        let mut pending = page["data"].as_array().unwrap().iter();
+        let found = pending.find(|it| it["conversation_id"] == conversation)?;
+        Some((found["id"].as_i64().unwrap(), found["kind"].as_str().unwrap().to_owned()))
+    }
+
+    /// Waits for it.
+    pub async fn asked(&self, crew: &Crew, conversation: i64) -> (i64, String) {
+        for _ in 0..1200 {
+            if let Some(found) = self.pending(conversation).await {
+                return found;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -147,7 +147,7 @@ impl Crew {
     /// Waits until the agent runs, and starts it again if it has ended.
     pub async fn is_up_again(&self, actor: &Actor, org: i64) {
         let query = "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { status } }";
-        for _ in 0..600 {
+        for _ in 0..1200 {
             let agent = actor.gql(query, json!({ "o": org, "id": self.agent })).await.data()["agent"].clone();
             match agent["status"].as_str() {
                 Some("RUNNING") => return,
@@ -166,7 +166,7 @@ impl Crew {
         let query =
             "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { status statusReason statusDetail } }";
         let mut last = Value::Null;
-        for _ in 0..600 {
+        for _ in 0..1200 {
             last = actor.gql(query, json!({ "o": org, "id": self.agent })).await.data()["agent"].clone();
             if last["status"] == status {
                 return;
