@@ -67,7 +67,7 @@ async fn perform(turn: &mut Turn, word: Word) -> Result<(), Stop> {
                 .wire
                 .raw(b"this is no JSON\n{\"jsonrpc\": \"2.0\", \n[1, 2]\n\xff\xfe\n\n".to_vec())
                 .await?;
-            turn.say("I have printed five lines that are no messages.").await
+            turn.say("I have printed five lines that are not messages.").await
         }
         Word::LongLine(bytes) => {
             turn.agent.wire.line("x".repeat(usize::try_from(bytes).unwrap_or(usize::MAX))).await?;

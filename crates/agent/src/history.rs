@@ -201,7 +201,7 @@ impl Folder {
         fs::rename(new, path).await
     }
 
-    /// Reads a session; none if there is no such.
+    /// Reads a session, if it exists.
     pub async fn load(&self, id: &str) -> io::Result<Option<Record>> {
         let Some(path) = self.file(id) else { return Ok(None) };
         let file = match fs::File::open(path).await {

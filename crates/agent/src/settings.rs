@@ -34,7 +34,7 @@ pub enum Provider {
 /// Why the agent can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// There is no folder.
+    /// HOME is not set.
     #[error("HOME is not set: set it to a folder that the agent may write to")]
     NoHome,
     /// The provider is unknown.
@@ -66,7 +66,7 @@ impl Settings {
             Provider::Anthropic => ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         };
         let (key, url) = (given(key), given(url));
-        // A model's name alone is no access.
+        // A model's name alone gives no access.
         let access = (key.is_some() || url.is_some()).then(|| Access {
             provider,
             model,

@@ -59,7 +59,7 @@ pub enum Word {
         /// Not even when cancelled.
         hard: bool,
     },
-    /// Print what is no message.
+    /// Print lines that are not messages.
     Garbage,
     /// Print one line of this many bytes.
     LongLine(u64),

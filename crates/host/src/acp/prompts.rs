@@ -76,12 +76,12 @@ mod tests {
             base64: base64.map(str::to_owned),
         };
         let kept = |part: &Part| {
-            matches!(part, Part::File { base64: Some(_), .. }).then(|| PathBuf::from("/home/a b.png"))
+            matches!(part, Part::File { base64: Some(_), .. }).then(|| PathBuf::from("/inbox/a b.png"))
         };
         let shown = serde_json::to_value(blocks(&[file(Some("AAAA"))], true, kept)).unwrap();
         assert_eq!(
             (&shown[0]["type"], &shown[1]["uri"]),
-            (&"image".into(), &"file:///home/a%20b.png".into())
+            (&"image".into(), &"file:///inbox/a%20b.png".into())
         );
         let named = serde_json::to_value(blocks(&[file(None)], true, kept)).unwrap();
         assert!(named[0]["text"].as_str().unwrap().contains("not available"));
