@@ -1,0 +1,23 @@
+import{r as e}from"./rolldown-runtime.js";import{D as t,F as n,N as r,O as i}from"./vendor.js";import{b as a,h as o}from"./records.js";import{At as s,B as c,D as l,Dt as u,G as d,M as f,N as p,Nt as m,Q as h,b as g,jt as _,n as v,o as y,r as b}from"./shared.js";import{i as x}from"./forms.js";var S=e(n(),1),C=r(),w=50,T=h(`
+  query AgentBackups($orgId: Id!, $agentId: Id!, $page: Int!, $limit: Int!) {
+    agentBackups(orgId: $orgId, agentId: $agentId, page: $page, limit: $limit) {
+      total
+      data {
+        id cause state bytes error authorKind authorName createdAt endedAt
+        restoreState restoreError restoredAt
+      }
+    }
+  }
+`),E=h(`
+  mutation BackupAgent($orgId: Id!, $id: Id!) {
+    backupAgent(orgId: $orgId, id: $id) { id state }
+  }
+`),D=h(`
+  mutation RestoreBackup($orgId: Id!, $id: Id!) {
+    restoreBackup(orgId: $orgId, id: $id) { id restoreState restoreError restoredAt }
+  }
+`),O=h(`
+  mutation DeleteBackup($orgId: Id!, $id: Id!) {
+    deleteBackup(orgId: $orgId, id: $id) { id }
+  }
+`);function k({agent:e}){let{id:n}=f(),{page:r=1}=i({from:`/inside/o/$org/agents/$id`}),c=t({from:`/o/$org/agents/$id`}),p=l(E),{data:h,error:v,loading:y,refetch:b}=d({query:T,variables:{orgId:n,agentId:e.id,page:r,limit:w},on:({kind:t,id:n})=>t===`AGENT`&&n===e.id}),x=h?.agentBackups;if(v&&!x)return(0,C.jsx)(s,{error:v,retry:b});if(y||!x)return(0,C.jsx)(u,{});let S=p.pending||x.data.some(e=>e.state===`PENDING`);return(0,C.jsxs)(g,{on:e,may:`agent.edit`,children:[(0,C.jsxs)(`div`,{className:`mb-4 flex flex-wrap items-center justify-between gap-3`,children:[(0,C.jsx)(`p`,{className:`text-sm text-muted`,children:`Copies of its home, on its host. When they are made by themselves is in its settings. What it writes meanwhile may be half in a copy: pause it first for one of a single moment.`}),(0,C.jsx)(m,{busy:S,onClick:()=>void p({orgId:n,id:e.id},{said:`It is being backed up`}),children:`Back up now`})]}),x.data.length===0?(0,C.jsx)(_,{icon:a,title:`It was never backed up`,children:`A backup holds all files of its home, so that it can go back to what it was.`}):(0,C.jsx)(`ol`,{className:`divide-y divide-line rounded-card border border-line`,children:x.data.map(t=>(0,C.jsx)(`li`,{className:`px-4 py-3`,children:(0,C.jsx)(A,{agent:e,backup:t})},t.id))}),(0,C.jsx)(o,{page:r,size:w,total:x.total,onPage:e=>void c({search:t=>({...t,page:e}),replace:!0})})]})}function A({agent:e,backup:t}){let{state:n,cause:r,error:i,restoreState:a,restoreError:o,restoredAt:s}=t;return(0,C.jsxs)(C.Fragment,{children:[(0,C.jsxs)(`div`,{className:`flex flex-wrap items-center gap-x-2.5 gap-y-1`,children:[(0,C.jsx)(`span`,{className:`font-medium`,children:(0,C.jsx)(c,{at:t.createdAt})}),n===`PENDING`&&(0,C.jsx)(p,{tone:`info`,children:`Being made`}),n===`FAILED`&&(0,C.jsx)(p,{tone:`danger`,children:`Failed`}),(0,C.jsxs)(`span`,{className:`text-sm text-muted`,children:[t.bytes&&`${v(Number(t.bytes))}, `,r===`SCHEDULE`?`by its schedule`:`by ${b(t.authorKind,t.authorName)}`,a===`DONE`&&s&&(0,C.jsxs)(C.Fragment,{children:[`, restored `,(0,C.jsx)(c,{at:s})]})]}),a===`PENDING`&&(0,C.jsx)(p,{tone:`info`,children:`Being restored`}),(0,C.jsx)(`span`,{className:`ml-auto flex gap-2`,children:(0,C.jsx)(j,{agent:e,backup:t})})]}),i&&(0,C.jsx)(`p`,{className:`mt-1`,children:(0,C.jsx)(y,{text:i})}),o&&(0,C.jsxs)(`p`,{className:`mt-1`,children:[`It could not be restored. `,(0,C.jsx)(y,{text:o})]})]})}function j({agent:e,backup:t}){let{id:n}=f(),[r,i]=(0,S.useState)(null),[a,o]=[l(D),l(O)],s=()=>i(null);if(t.state===`PENDING`||t.restoreState===`PENDING`)return null;let u=e.status===`STOPPED`||e.status===`ERROR`;return(0,C.jsxs)(C.Fragment,{children:[t.state===`DONE`&&(0,C.jsx)(m,{size:`sm`,disabled:!u,onClick:()=>i(`restore`),children:u?`Restore`:`Stop it to restore`}),(0,C.jsx)(m,{size:`sm`,onClick:()=>i(`delete`),children:`Delete`}),(0,C.jsxs)(x,{open:r===`restore`,onClose:s,title:`Restore this backup?`,action:`Restore`,busy:a.pending,onConfirm:async()=>{await a({orgId:n,id:t.id},{said:`It is being restored`}),s()},children:[`The agent’s home becomes what it was `,(0,C.jsx)(c,{at:t.createdAt}),`. What is in it now is lost when the agent is started again. Conversations here stay as they are.`]}),(0,C.jsx)(x,{open:r===`delete`,onClose:s,title:`Delete this backup?`,action:`Delete backup`,busy:o.pending,onConfirm:async()=>{await o({orgId:n,id:t.id},{said:`Backup deleted`}),s()},children:`Its file on the host is removed. This can’t be taken back.`})]})}export{k as Backups};

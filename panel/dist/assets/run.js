@@ -1,0 +1,17 @@
+import{r as e}from"./rolldown-runtime.js";import{D as t,M as n,Nt as r,Pt as i,Q as a,an as o,b as s,on as c,sn as l}from"./shared.js";import{t as u}from"./play.js";import{F as d,N as f}from"./vendor.js";var p=e(d(),1);function m(e){switch(e){case`STOPPED`:case`ERROR`:return[`start`];case`SPAWNING`:return[`stop`];case`RUNNING`:return[`pause`,`stop`];case`PAUSED`:return[`resume`,`stop`];default:return[]}}var h={start:`SPAWNING`,stop:`STOPPING`,pause:`PAUSED`,resume:`RUNNING`},g={AGENT:`Another agent`,API:`A program`,CHANNEL:`A channel`,PANEL:`The panel`,SCHEDULE:`A schedule`,SYSTEM:`Muster`};function _(e){if(e==null)return null;let t=Number(e)/1e6;return Number.isFinite(t)?t.toLocaleString(void 0,{minimumFractionDigits:2,maximumFractionDigits:t<1?4:2}):null}var v={ask:40,block:90};function y(e,t){let n=t===`ask`?`asks`:`is blocked`;return e===null?`Nothing set: the default of ${v[t]} applies.`:Number.isNaN(e)?``:e===0?t===`ask`?`Asks before every action.`:`Every action is blocked.`:e>=100?t===`ask`?`Asks only at the highest risk.`:`Only the highest risk is blocked.`:`From a ${e<=20?`small`:e<=50?`medium`:e<=80?`high`:`very high`} risk on it ${n}.`}var b=f(),x=a(`
+  mutation StartAgent($orgId: Id!, $id: Id!) {
+    startAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt restartPending restartReason }
+  }
+`),S=a(`
+  mutation StopAgent($orgId: Id!, $id: Id!) {
+    stopAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt }
+  }
+`),C=a(`
+  mutation PauseAgent($orgId: Id!, $id: Id!) {
+    pauseAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt }
+  }
+`),w=a(`
+  mutation ResumeAgent($orgId: Id!, $id: Id!) {
+    resumeAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt }
+  }
+`),T={start:{label:`Start`,icon:u,tip:`Launches it on its server`},stop:{label:`Stop`,icon:o,tip:`Ends its work and its program`},pause:{label:`Pause`,icon:l,tip:`Keeps it up; new work waits`},resume:{label:`Resume`,icon:c,tip:`Takes up what has waited`}};function E(e){let{id:r}=n(),i={start:t(x),stop:t(S),pause:t(C),resume:t(w)},[a,o]=(0,p.useState)(null),[s,c]=(0,p.useState)(!1),l=async t=>{a||(o(t),await i[t]({orgId:r,id:e.id}),o(null))},u=e.status===`STOPPED`||e.status===`ERROR`;return(0,p.useEffect)(()=>{s&&!a&&u&&(c(!1),l(`start`))},[s,a,u]),{status:a?h[a]:e.status,busy:a!==null,step:l,restart:()=>{c(!0),u||l(`stop`)},restarting:s}}function D({agent:e,run:t}){let n=m(t.status);return t.restarting?(0,b.jsx)(`span`,{className:`text-sm text-muted`,children:`Starts again as soon as it is down.`}):(0,b.jsx)(s,{on:e,may:`agent.edit`,children:n.map(e=>(0,b.jsx)(r,{look:e===`start`||e===`resume`?`primary`:`secondary`,icon:T[e].icon,tip:T[e].tip,busy:t.busy,onClick:()=>void t.step(e),children:T[e].label},e))})}function O({agent:e,run:t}){let n=m(t.status),r=n.includes(`stop`)&&!n.includes(`resume`)?`stop`:n[0];return r?(0,b.jsx)(s,{on:e,may:`agent.edit`,children:(0,b.jsx)(i,{size:`sm`,icon:T[r].icon,label:`${T[r].label} ${e.name}`,busy:t.busy,onClick:()=>void t.step(r)})}):null}export{v as a,g as i,O as n,_ as o,E as r,y as s,D as t};

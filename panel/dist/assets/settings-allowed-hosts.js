@@ -1,0 +1,12 @@
+import{r as e}from"./rolldown-runtime.js";import{t}from"./plus.js";import{At as n,B as r,D as i,Dt as a,G as o,M as s,Nt as c,Pt as l,Q as u,Wt as d,b as f,f as p,o as m}from"./shared.js";import{F as h,N as g}from"./vendor.js";import{c as _,l as v,u as y}from"./spending.js";var b=e(h(),1),x=g(),S=u(`
+  query AllowedHosts($orgId: Id!) {
+    organization(orgId: $orgId) {
+      id viewerCan
+      allowedHosts { id host port createdAt createdByName }
+    }
+  }
+`),C=u(`
+  mutation RemoveAllowedHost($orgId: Id!, $id: Id!) {
+    removeAllowedHost(orgId: $orgId, id: $id) { id allowedHosts { id host port createdAt createdByName } }
+  }
+`);function w(){let{id:e}=s(),{data:r,error:i,loading:l,refetch:u}=o({query:S,variables:{orgId:e},on:[`ORGANIZATION`]}),[d,m]=(0,b.useState)(!1),h=r?.organization;return(0,x.jsx)(f,{may:`network.edit`,children:(0,x.jsxs)(p,{title:`Allowed hosts`,about:`What all agents may reach, beside their models and MCP servers. A credential is used only at hosts of this list. A change reaches running agents at once.`,actions:(0,x.jsx)(c,{size:`sm`,icon:t,onClick:()=>m(!0),children:`Allow a host`}),children:[i&&!h?(0,x.jsx)(n,{error:i,retry:u}):l||!h?(0,x.jsx)(a,{}):h.allowedHosts.length===0?(0,x.jsx)(`p`,{className:`rounded-card border border-line p-4 text-muted`,children:`None. An agent that wants to reach a host asks a person first, or is refused.`}):(0,x.jsx)(`ul`,{className:`divide-y divide-line rounded-card border border-line`,children:h.allowedHosts.map(e=>(0,x.jsx)(T,{host:e},e.id))}),d&&(0,x.jsx)(v,{onClose:()=>m(!1)})]})})}function T({host:{id:e,host:t,port:n,createdAt:a,createdByName:o}}){let{id:c}=s(),[u,f]=[i(C),i(_)],p=y(t,n);return(0,x.jsxs)(`li`,{className:`flex items-center gap-2 px-4 py-2`,children:[(0,x.jsxs)(`div`,{className:`min-w-0 grow`,children:[(0,x.jsx)(`p`,{className:`font-medium break-all`,children:(0,x.jsx)(m,{text:p})}),(0,x.jsxs)(`p`,{className:`text-sm text-muted`,children:[`by `,o,`, `,(0,x.jsx)(r,{at:a})]})]}),(0,x.jsx)(l,{icon:d,size:`sm`,label:`Remove ${p}`,busy:u.pending,onClick:()=>void u({orgId:c,id:e},{said:`Agents no longer reach ${p}`,undo:()=>f({orgId:c,input:{host:t,port:n}},{said:`Agents may reach ${p} again`})})})]})}export{w as AllowedHosts};

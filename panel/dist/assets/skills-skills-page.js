@@ -1,0 +1,52 @@
+import{r as e}from"./rolldown-runtime.js";import{D as t,F as n,N as r,O as i}from"./vendor.js";import{At as a,B as o,D as s,Dt as c,G as l,M as u,N as d,Nt as f,Q as p,Vt as m,b as h,d as g,f as _,g as v,jt as y,kt as b,o as x,pn as S,r as C}from"./shared.js";import{t as w}from"./plus.js";import{c as T,h as E,l as D,m as O,o as ee,p as te,s as k}from"./forms.js";import{n as A,t as j}from"./peek.js";import{c as M,g as N,o as P}from"./records.js";import{t as F}from"./table.js";import{a as I,i as L,n as R,r as z}from"./fields.js";import{n as B}from"./code.js";var V={name:`book-open`,size:24,node:[[`path`,{d:`M12 5v16`,key:`1f6ucr`}],[`path`,{d:`M20.001 19A2 2 0 0022 17V5a2 2 0 00-1.999-2L16 3.002A5 5 0 0012 5a5 5 0 00-4-2H4a2 2 0 00-2 2v12a2 2 0 001.999 2H8a5 5 0 014 2 5 5 0 014-2z`,key:`1fyvmf`}]]};V.node;var H=S(V),U=e(n(),1),W=r(),ne=p(`
+  mutation CreateSkill($orgId: Id!, $input: CreateSkillInput!) {
+    createSkill(orgId: $orgId, input: $input) { id name }
+  }
+`);function G({onClose:e,onCreated:t}){let n=u(),r=s(ne),[i,a]=(0,U.useState)({name:``,description:``,content:``}),[o,c]=(0,U.useState)({}),[l,d]=(0,U.useState)(null),f=e=>a({...i,...e});return(0,W.jsxs)(te,{title:`New skill`,width:`lg`,action:`Create the skill`,busy:r.pending,onSubmit:async()=>{let e=E(i.name,O(`CreateSkillInput.name`));if(e)return c({name:e});let a={...i,description:i.description||null},{data:o,error:s}=await r({orgId:n.id,input:a},{quiet:!0,said:`Created ${i.name}`});if(o?.createSkill)return t(o.createSkill.id);let l=m(s,[`name`,`description`,`content`]);c(l.errors),d(l.problem)},onClose:e,children:[(0,W.jsx)(I,{label:`Name`,hint:`Also the name of its folder: tone-of-voice, for example.`,error:o.name,children:(0,W.jsx)(L,{value:i.name,onValue:e=>f({name:e}),autoComplete:`off`,spellCheck:!1})}),(0,W.jsx)(I,{label:`What it is for`,hint:`Agents read this to know when they need it.`,error:o.description,children:(0,W.jsx)(L,{value:i.description,onValue:e=>f({description:e})})}),(0,W.jsx)(I,{label:`Text`,error:o.content,children:(0,W.jsx)(z,{rows:10,maxRows:20,value:i.content,onValue:e=>f({content:e})})}),l&&(0,W.jsx)(b,{children:l})]})}var K=p(`
+  query SkillVersions($orgId: Id!, $skillId: Id!) {
+    skillVersions(orgId: $orgId, skillId: $skillId, page: 1, limit: 20) {
+      total
+      data { id version createdAt authorKind authorName reason content }
+    }
+  }
+`),q=p(`
+  mutation RevertSkill($orgId: Id!, $id: Id!, $version: Int!, $reason: String!) {
+    revertSkill(orgId: $orgId, id: $id, version: $version, reason: $reason) {
+      id name description content effort model version revision
+    }
+  }
+`);function J({skill:e}){let{id:t}=u(),[n,r]=(0,U.useState)(null),{data:i}=l({query:K,variables:{orgId:t,skillId:e.id},on:({kind:t,id:n})=>t===`SKILL`&&n===e.id}),a=i?.skillVersions;return a?(0,W.jsxs)(_,{title:`Versions`,children:[(0,W.jsx)(`ol`,{className:`divide-y divide-line rounded-card border border-line`,children:a.data.map(t=>(0,W.jsxs)(`li`,{className:`flex items-center gap-3 px-3 py-2`,children:[(0,W.jsxs)(`span`,{className:`min-w-0 grow`,children:[(0,W.jsxs)(`span`,{className:`block`,children:[t.version,`. `,t.reason?(0,W.jsx)(x,{text:t.reason}):`Edited`]}),(0,W.jsxs)(`span`,{className:`block text-sm text-muted`,children:[(0,W.jsx)(o,{at:t.createdAt}),` by `,C(t.authorKind,t.authorName)]})]}),t.version===e.version?(0,W.jsx)(`span`,{className:`text-sm text-muted`,children:`present`}):(0,W.jsx)(f,{size:`sm`,onClick:()=>r(t),children:`Look`})]},t.id))}),a.total>a.data.length&&(0,W.jsxs)(`p`,{className:`mt-2 text-sm text-muted`,children:[`The newest `,a.data.length,` of `,a.total,`.`]}),n&&(0,W.jsx)(Y,{version:n,skill:e,onClose:()=>r(null)})]}):null}function Y({version:e,skill:t,onClose:n}){let{id:r}=u(),i=s(q),a=(e,n)=>({orgId:r,id:t.id,version:e,reason:n});return(0,W.jsx)(v,{open:!0,onClose:n,width:`lg`,title:`Version ${e.version} of ${t.name}`,footer:(0,W.jsxs)(W.Fragment,{children:[(0,W.jsx)(f,{onClick:n,children:`Close`}),(0,W.jsx)(h,{on:t,may:`skill.edit`,children:(0,W.jsx)(f,{look:`primary`,busy:i.pending,onClick:async()=>{let r=t.version;await i(a(e.version,`Back to version ${e.version}`),{said:`Back to version ${e.version}`,undo:()=>i(a(r,`Back to version ${r}`),{said:`Taken back`})}),n()},children:`Go back to this`})})]}),children:(0,W.jsx)(B,{text:X(e.content),label:`The text of this version`,maxHeight:`lg`})})}function X(e){let t=typeof e==`object`&&e&&!Array.isArray(e)?e.content:null;return typeof t==`string`?t:JSON.stringify(e,null,2)}var Z=p(`
+  query Skill($orgId: Id!, $id: Id!) {
+    skill(orgId: $orgId, id: $id) {
+      id name description content effort model version revision archivedAt viewerCan
+      agents { id name avatarUrl }
+    }
+  }
+`),re=p(`
+  mutation UpdateSkill($orgId: Id!, $id: Id!, $ifRevision: Int, $input: UpdateSkillInput!) {
+    updateSkill(orgId: $orgId, id: $id, ifRevision: $ifRevision, input: $input) {
+      id name description content effort model version revision
+    }
+  }
+`),ie=p(`
+  mutation ArchiveSkill($orgId: Id!, $id: Id!) {
+    archiveSkill(orgId: $orgId, id: $id) { id archivedAt }
+  }
+`),ae=p(`
+  mutation UnarchiveSkill($orgId: Id!, $id: Id!) {
+    unarchiveSkill(orgId: $orgId, id: $id) { id archivedAt }
+  }
+`),oe=p(`
+  mutation SetSkillAgents($orgId: Id!, $id: Id!, $agentIds: [Id!]!) {
+    setSkillAgents(orgId: $orgId, id: $id, input: { agentIds: $agentIds }) {
+      id revision assignmentCount agents { id name avatarUrl }
+    }
+  }
+`),se=[{value:`ANY`,label:`No preference`},{value:`LOW`,label:`Low`},{value:`MEDIUM`,label:`Medium`},{value:`HIGH`,label:`High`},{value:`MAX`,label:`Highest`}];function Q({id:e,onClose:t}){let{id:n}=u(),{data:r,error:i,loading:o,refetch:d}=l({query:Z,variables:{orgId:n,id:e},on:({kind:t,id:n})=>t===`SKILL`&&n===e}),[f,p,m]=[s(ie),s(ae),s(oe)],g=r?.skill;return(0,W.jsx)(j,{title:g?.name??`Skill`,onClose:t,children:i&&!g?(0,W.jsx)(a,{error:i,retry:d}):o||!g?(0,W.jsx)(c,{}):(0,W.jsxs)(`div`,{className:`p-4`,children:[(0,W.jsx)(h,{on:g,may:`skill.edit`,children:(0,W.jsx)(ce,{skill:g})}),(0,W.jsx)(M,{what:`this skill`,record:g,may:`skill.edit`,onSet:(t,r)=>m({orgId:n,id:e,agentIds:t},r)}),(0,W.jsx)(J,{skill:g}),(0,W.jsx)(P,{record:g,may:{archive:`skill.delete`,restore:`skill.edit`},onArchive:t=>f({orgId:n,id:e},t),onRestore:t=>p({orgId:n,id:e},t)})]})})}var $=({name:e,description:t,content:n,effort:r,model:i})=>({name:e,description:t,content:n,effort:r,model:i});function ce({skill:e}){let{id:t}=u(),n=s(re),r=ee({stored:$(e),revision:e.revision,bounds:{name:`UpdateSkillInput.name`,description:`UpdateSkillInput.description`,content:`UpdateSkillInput.content`,model:`UpdateSkillInput.model`},save:(r,i)=>n({orgId:t,id:e.id,ifRevision:i,input:r},{quiet:!0}),ofCurrent:$});return(0,W.jsxs)(T,{title:`The skill`,form:r,children:[(0,W.jsx)(k,{form:r,name:`name`,label:`Name`,children:(0,W.jsx)(L,{value:r.values.name,onValue:e=>r.set(`name`,e),spellCheck:!1})}),(0,W.jsx)(k,{form:r,name:`description`,label:`What it is for`,optional:!0,children:(0,W.jsx)(L,{value:r.values.description??``,onValue:e=>r.set(`description`,e||null)})}),(0,W.jsx)(k,{form:r,name:`content`,label:`Text`,asText:e=>le(String(e)),children:(0,W.jsx)(z,{rows:10,maxRows:28,className:`font-mono text-sm`,value:r.values.content,onValue:e=>r.set(`content`,e)})}),(0,W.jsxs)(`div`,{className:`grid gap-4 sm:grid-cols-2`,children:[(0,W.jsx)(k,{form:r,name:`effort`,label:`Effort it prefers`,children:(0,W.jsx)(R,{value:r.values.effort??`ANY`,options:se,onValue:e=>r.set(`effort`,e===`ANY`?null:e)})}),(0,W.jsx)(k,{form:r,name:`model`,label:`Model it prefers`,optional:!0,children:(0,W.jsx)(L,{value:r.values.model??``,onValue:e=>r.set(`model`,e||null),spellCheck:!1})})]})]})}var le=e=>e.length>600?`${e.slice(0,600)}…`:e,ue=p(`
+  query Skills($orgId: Id!, $search: String, $includeArchived: Boolean) {
+    skills(orgId: $orgId, page: 1, limit: 200, search: $search, sort: NAME, includeArchived: $includeArchived) {
+      total
+      data { id name description version updatedAt archivedAt assignmentCount }
+    }
+  }
+`),de=[{id:`name`,head:`Name`,width:`2fr`,cell:({name:e,description:t,archivedAt:n})=>(0,W.jsxs)(`span`,{className:`min-w-0`,children:[(0,W.jsxs)(`span`,{className:`flex items-center gap-2`,children:[(0,W.jsx)(`span`,{className:`truncate font-medium`,children:(0,W.jsx)(x,{text:e})}),n&&(0,W.jsx)(d,{children:`Archived`})]}),t&&(0,W.jsx)(`span`,{className:`block truncate text-sm text-muted`,children:t})]})},{id:`agents`,head:`Agents`,width:`5rem`,cell:({assignmentCount:e})=>(0,W.jsx)(`span`,{className:`tabular-nums`,children:e||`–`})},{id:`version`,head:`Version`,width:`5rem`,from:`md`,cell:({version:e})=>e},{id:`updated`,head:`Changed`,width:`8rem`,from:`sm`,cell:({updatedAt:e})=>(0,W.jsx)(o,{at:e})}];function fe(){let e=u(),n=i({from:`/inside/o/$org/skills`}),r=t({from:`/o/$org/skills`}),o=e=>void r({search:t=>({...t,...e})}),{data:s,error:d,loading:p,refetch:m}=l({query:ue,variables:{orgId:e.id,search:n.q??null,includeArchived:n.archived??!1},on:[`SKILL`]}),_=s?.skills?.data,v=(0,W.jsx)(h,{may:`skill.create`,children:(0,W.jsx)(f,{look:`primary`,icon:w,onClick:()=>o({open:`new`}),children:`New skill`})});return(0,W.jsxs)(W.Fragment,{children:[(0,W.jsx)(g,{title:`Skills`,about:`Instructions that agents read when they need them.`,actions:v,children:(0,W.jsxs)(`div`,{className:`flex flex-wrap items-center gap-4 pb-2.5`,children:[(0,W.jsx)(N,{label:`Search skills`,value:n.q,onValue:e=>o({q:e})}),(0,W.jsx)(D,{label:`Show archived ones`,checked:n.archived??!1,onChecked:e=>o({archived:e||void 0})})]})}),d&&!_?(0,W.jsx)(a,{error:d,retry:m}):p||!_?(0,W.jsx)(c,{}):(0,W.jsx)(A,{list:(0,W.jsx)(F,{label:`Skills`,items:_,idOf:pe,nameOf:me,columns:de,openId:n.peek,onOpen:({id:e})=>o({peek:e}),onActive:({id:e})=>n.peek&&o({peek:e}),empty:n.q?(0,W.jsx)(y,{icon:H,title:`No skill has this name`}):(0,W.jsx)(y,{icon:H,title:`No skills yet`,action:v,command:`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "tone-of-voice", "content": "Write short sentences."}' \\\n  ${location.origin}/v1/org/${e.id}/skill`,children:`A skill is a text, such as how you answer complaints. Write it once and give it to the agents that need it; they get each change without a restart.`})}),peek:n.peek&&(0,W.jsx)(Q,{id:n.peek,onClose:()=>o({peek:void 0})},n.peek)}),n.open===`new`&&(0,W.jsx)(G,{onClose:()=>o({open:void 0}),onCreated:e=>o({open:void 0,peek:e,q:void 0})})]})}var pe=({id:e})=>e,me=({name:e})=>e;export{fe as SkillsPage};

@@ -1,0 +1,5 @@
+import{t as e}from"./octagon-x.js";import{B as t,D as n,M as r,Nt as i,Q as a,b as o}from"./shared.js";import{N as s}from"./vendor.js";var c=s(),l=a(`
+  mutation ReleaseOrganization($orgId: Id!) {
+    releaseOrganization(orgId: $orgId) { id stopped { at by reason userId } }
+  }
+`);function u(){let a=r(),s=n(l);if(!a.stopped)return null;let{by:u,reason:d,at:f}=a.stopped;return(0,c.jsxs)(`section`,{"aria-label":`The organization is stopped`,className:`flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line bg-danger-soft px-4 py-2 text-danger-text sm:px-6`,children:[(0,c.jsx)(e,{size:18,"aria-hidden":!0,className:`shrink-0`}),(0,c.jsxs)(`p`,{className:`min-w-0 grow`,children:[(0,c.jsx)(`strong`,{className:`font-semibold`,children:`All agents are on hold.`}),` `,u,` stopped the organization`,` `,(0,c.jsx)(t,{at:f}),`: “`,d,`”. No turn starts until it is released.`]}),(0,c.jsx)(o,{may:`organization.release`,children:(0,c.jsx)(i,{size:`sm`,busy:s.pending,onClick:()=>void s({orgId:a.id},{said:`Released. Agents take up their work again.`}),children:`Release`})})]})}export{u as default};

@@ -1,0 +1,5 @@
+import{r as e}from"./rolldown-runtime.js";import{F as t,N as n}from"./vendor.js";import{h as r,m as i,p as a}from"./forms.js";import{D as o,M as s,Q as c,v as l}from"./shared.js";import{a as u,i as d}from"./fields.js";var f=e(t(),1),p=n(),m=c(`
+  mutation StopOrganization($orgId: Id!, $reason: String!) {
+    stopOrganization(orgId: $orgId, reason: $reason) { id stopped { at by reason userId } }
+  }
+`);function h(){let e=s(),t=o(m),[n,c]=(0,f.useState)(``),[h,g]=(0,f.useState)(!1),_=r(n,i(`stopOrganization.reason`)),v=()=>l(!1);return(0,p.jsx)(a,{title:`Stop all agents?`,about:`Every agent of ${e.name} stops working at once. Running turns are cancelled; agents stay up and take nothing new until somebody releases the organization.`,action:`Stop all agents`,look:`danger`,busy:t.pending,onSubmit:async()=>{if(g(!0),_)return;let{error:r}=await t({orgId:e.id,reason:n},{said:`All agents are on hold`});r||v()},onClose:v,children:(0,p.jsx)(u,{label:`Reason`,hint:`Everybody in the organization sees it.`,error:h?_:null,children:(0,p.jsx)(d,{value:n,onValue:c,autoComplete:`off`})})})}export{h as default};

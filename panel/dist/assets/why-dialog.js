@@ -1,0 +1,13 @@
+import{N as e,o as t}from"./vendor.js";import{Nt as n,Ot as r,Q as i,Ut as a,ft as o,g as s,h as c,kt as l}from"./shared.js";import{n as u}from"./code.js";var d=e(),f=i(`
+  query WhyNot($orgId: Id!, $permissions: [Permission!]!) {
+    viewerCan(orgId: $orgId, permissions: $permissions) {
+      permission
+      allowed
+      reason
+      decidedBy { file line text }
+      remedy { change file line text withinCeiling }
+    }
+    permissions { permission meaning }
+    organization(orgId: $orgId) { id viewerRole }
+  }
+`);function p({why:{orgId:e,permission:i}}){let[{data:c,error:p}]=t({query:f,variables:{orgId:e,permissions:[i]},requestPolicy:`network-only`}),g=c?.viewerCan?.[0],_=c?.permissions?.find(e=>e.permission===i)?.meaning;return(0,d.jsxs)(s,{open:!0,onClose:o,title:`You may not do this`,about:m(i,_,c?.organization?.viewerRole),footer:(0,d.jsx)(n,{onClick:o,children:`Close`}),children:[p&&!g&&(0,d.jsx)(l,{children:a(p)}),!g&&!p&&(0,d.jsx)(r,{className:`w-3/4`}),g?.allowed&&(0,d.jsx)(l,{tone:`ok`,children:`By now you may. Close this and try again.`}),g&&!g.allowed&&(0,d.jsxs)(`div`,{className:`space-y-4 pb-2`,children:[(0,d.jsx)(`p`,{children:g.reason}),g.decidedBy&&(0,d.jsxs)(`div`,{children:[(0,d.jsxs)(`p`,{className:`mb-1 text-sm font-medium`,children:[`The rule, `,g.decidedBy.file,` line `,g.decidedBy.line]}),(0,d.jsx)(u,{text:g.decidedBy.text,label:`the rule`})]}),(0,d.jsx)(h,{remedy:g.remedy})]})]})}function m(e,t,n){let r=t?.replace(/\.$/,``);return(0,d.jsxs)(d.Fragment,{children:[n&&`Your role is ${c(n)}. `,`This needs the permission`,r&&` to ${r.charAt(0).toLowerCase()}${r.slice(1)}`,` (`,(0,d.jsx)(`code`,{children:e}),`).`]})}function h({remedy:e}){return e?(0,d.jsxs)(`div`,{children:[(0,d.jsx)(`p`,{className:`mb-1 text-sm font-medium`,children:e.withinCeiling?`Anybody who may edit the organization’s policy can change it: by default, an OWNER. Or ask for another role.`:`Only the operator of this installation can change it, in ${e.file}. Or ask for another role.`}),e.text&&(0,d.jsx)(u,{text:e.text,label:`the line`})]}):(0,d.jsx)(`p`,{className:`text-muted`,children:`Ask an administrator of the organization for another role.`})}export{p as default};

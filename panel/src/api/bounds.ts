@@ -1,0 +1,55 @@
+// The bounds of what people type, as the schema states them, checked before anything is sent.
+import all from './bounds.json'
+
+export interface Bounds {
+  min?: number
+  max?: number
+  minLength?: number
+  maxLength?: number
+  maxItems?: number
+  notBlank?: boolean
+  line?: boolean
+  digits?: boolean
+}
+
+/** A place in the schema: `UpdateAgentInput.name`, or `changeName.name` for an argument of a mutation. */
+export type Place = keyof typeof all
+
+/** The bounds of a place; none where its type alone bounds it, as for a choice that may be empty. */
+export function boundsOf(place: Place): Bounds {
+  return (all as Partial<Record<string, Bounds>>)[place] ?? {}
+}
+
+/** Why a value is not accepted, in words; null if it is. */
+export function refusal(value: unknown, bounds: Bounds): string | null {
+  if (Array.isArray(value)) {
+    if (bounds.maxItems !== undefined && value.length > bounds.maxItems)
+      return `At most ${bounds.maxItems} entries.`
+    const { maxItems: _, ...each } = bounds
+    return value.map((item) => refusal(item, each)).find((found) => found !== null) ?? null
+  }
+  if (typeof value === 'number') return numberRefusal(value, bounds)
+  if (typeof value === 'string') return textRefusal(value, bounds)
+  return null
+}
+
+function numberRefusal(value: number, { min, max }: Bounds): string | null {
+  if (Number.isNaN(value)) return 'Type a number.'
+  if (min !== undefined && max !== undefined && (value < min || value > max)) return `From ${min} to ${max}.`
+  if (min !== undefined && value < min) return `At least ${min}.`
+  if (max !== undefined && value > max) return `At most ${max}.`
+  return null
+}
+
+function textRefusal(value: string, { minLength, maxLength, notBlank, line, digits }: Bounds): string | null {
+  const length = [...value].length
+  if (notBlank && value.trim() === '') return 'This can’t be empty.'
+  if (minLength !== undefined && length < minLength) {
+    return minLength === 1 ? 'This can’t be empty.' : `At least ${minLength} characters.`
+  }
+  if (maxLength !== undefined && length > maxLength)
+    return `At most ${maxLength} characters; these are ${length}.`
+  if (line && /[\n\r]/.test(value)) return 'One line only.'
+  if (digits && !/^[0-9]+$/.test(value)) return 'Digits only.'
+  return null
+}

@@ -1,0 +1,51 @@
+// The GraphQL client: one cache of records, one address, the socket for what is live.
+import { Client, type Exchange, fetchExchange, mapExchange, subscriptionExchange } from '@urql/core'
+import { cacheExchange } from '@urql/exchange-graphcache'
+import { isSignedOut } from './errors'
+import { keys } from './keys'
+import { withSocket } from './lazy-socket'
+import { sessionEnded } from './session'
+
+/** Tells the panel when an answer says that nobody is signed in. The page keeps what it shows. */
+const sessionExchange: Exchange = mapExchange({
+  onError: (error) => {
+    if (isSignedOut(error)) sessionEnded()
+  },
+})
+
+const liveExchange: Exchange = subscriptionExchange({
+  forwardSubscription: ({ query, variables }) => ({
+    subscribe: (sink) => {
+      let stopped = false
+      let stop = () => {}
+      void withSocket().then((socket) => {
+        if (stopped) return
+        stop = socket.subscribe(
+          { query: query ?? '', variables: variables as Record<string, unknown> | undefined },
+          sink,
+        )
+      }, sink.error)
+      return {
+        unsubscribe: () => {
+          stopped = true
+          stop()
+        },
+      }
+    },
+  }),
+})
+
+/** A client with an empty cache. Signing in as somebody else starts over with a new one. */
+export function makeClient(): Client {
+  return new Client({
+    url: '/graphql',
+    exchanges: [cacheExchange({ keys }), sessionExchange, fetchExchange, liveExchange],
+    preferGetMethod: false,
+    // Shows what is cached at once, and reads it again in the background.
+    requestPolicy: 'cache-and-network',
+    fetchOptions: () => ({
+      credentials: 'same-origin',
+      headers: { accept: 'application/graphql-response+json, application/json' },
+    }),
+  })
+}

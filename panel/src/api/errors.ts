@@ -1,0 +1,156 @@
+// What the service says when it refuses, as people can read it. One place, so that every page speaks alike.
+import type { CombinedError } from '@urql/core'
+
+/** One refusal. */
+export interface Problem {
+  /** The service's stable code, such as `CONFLICT`; `OFFLINE` if there was no answer. */
+  code: string
+  message: string
+  /** The root field that failed, as the document names it. */
+  field?: string
+  /** What is wrong with single values: JSON pointer into the arguments, and why. */
+  violations: { pointer: string; detail: string }[]
+  details: Record<string, unknown>
+  requestId?: string
+}
+
+/** All refusals of an answer, the first one first. */
+export function problemsOf(error: CombinedError | undefined): Problem[] {
+  if (!error) return []
+  if (error.networkError && error.graphQLErrors.length === 0) return [offline()]
+  return error.graphQLErrors.map(({ message, path, extensions }) => ({
+    code: textOf(extensions?.code) ?? 'INTERNAL',
+    message,
+    field: textOf(path?.[0]),
+    violations: violationsOf(extensions?.errors),
+    details: isRecord(extensions?.details) ? extensions.details : {},
+    requestId: textOf(extensions?.requestId),
+  }))
+}
+
+/** The first refusal, if there is one. */
+export function problemOf(error: CombinedError | undefined): Problem | undefined {
+  return problemsOf(error)[0]
+}
+
+/** One sentence for a toast or below a form: what is wrong, and what to do. */
+export function wordsOf(error: CombinedError | undefined): string {
+  const problem = problemOf(error)
+  return problem ? wordsOfProblem(problem) : 'Something went wrong. Try again.'
+}
+
+export function wordsOfProblem({ code, message, violations, details, requestId }: Problem): string {
+  switch (code) {
+    case 'OFFLINE':
+      return 'The service did not answer. Check your connection and try again.'
+    case 'RATE_LIMITED': {
+      const wait = Number(details.retry_after)
+      return wait > 0
+        ? `Too many attempts. Try again in ${inWords(wait)}.`
+        : 'Too many attempts. Wait a moment and try again.'
+    }
+    case 'INTERNAL':
+      return `The service failed${requestId ? ` (request ${requestId})` : ''}. Try again; if it happens again, tell your operator.`
+    case 'UNAUTHENTICATED':
+    case 'TOKEN_EXPIRED':
+      return 'Your session has ended. Sign in again.'
+    case 'VALIDATION_FAILED':
+      return plain(violations[0]?.detail ?? message)
+    default:
+      return plain(message)
+  }
+}
+
+/** Whether the caller's session is over. */
+export function isSignedOut(error: CombinedError | undefined): boolean {
+  return problemsOf(error).some(({ code }) => code === 'UNAUTHENTICATED' || code === 'TOKEN_EXPIRED')
+}
+
+/** Whether the service did not answer, failed, or was asked too often. Asking again may help. */
+export function isUnanswered(error: CombinedError | undefined): boolean {
+  return ['OFFLINE', 'INTERNAL', 'RATE_LIMITED', 'UNAVAILABLE'].includes(problemOf(error)?.code ?? '')
+}
+
+/** Why single fields were refused, by the last part of their pointer: `/input/name` → `name`. */
+export function fieldErrors(error: CombinedError | undefined): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const { violations } of problemsOf(error)) {
+    for (const { pointer, detail } of violations) {
+      const path = pointer.replace(/^\/(input\/)?/, '').replaceAll('/', '.')
+      found[path] ??= plain(detail)
+    }
+  }
+  return found
+}
+
+/**
+ * The refusals of the fields that a form shows, and what is left over for below it: no refusal is lost.
+ * A refusal inside a field (`repos.0`) stands at the field.
+ */
+export function placed(
+  error: CombinedError | undefined,
+  fields: readonly string[],
+): { errors: Record<string, string>; problem: string | null } {
+  const errors: Record<string, string> = {}
+  let left: string | null = null
+  for (const [path, text] of Object.entries(fieldErrors(error))) {
+    const field = fields.find((name) => path === name || path.startsWith(`${name}.`))
+    if (field) errors[field] ??= text
+    else left ??= text
+  }
+  const unsaid = error && Object.keys(errors).length === 0 && left === null
+  return { errors, problem: unsaid ? wordsOf(error) : left }
+}
+
+/** What a stale edit is told: `extensions.details` of CONFLICT. */
+export interface Conflict<T> {
+  revision: number
+  changedBy: string | null
+  changedAt: string | null
+  current: T
+}
+
+export function conflictOf<T>(error: CombinedError | undefined): Conflict<T> | undefined {
+  const problem = problemsOf(error).find(
+    ({ code, details }) => code === 'CONFLICT' && isRecord(details.current),
+  )
+  if (!problem) return undefined
+  const { revision, changed_by, changed_at, current } = problem.details
+  return {
+    revision: Number(revision),
+    changedBy: isRecord(changed_by) ? (textOf(changed_by.name) ?? null) : null,
+    changedAt: textOf(changed_at) ?? null,
+    current: current as T,
+  }
+}
+
+/** "40 seconds", "3 minutes": for waits. */
+function inWords(seconds: number): string {
+  if (seconds < 90) return `${Math.ceil(seconds)} second${Math.ceil(seconds) === 1 ? '' : 's'}`
+  return `${Math.ceil(seconds / 60)} minutes`
+}
+
+/** The service quotes names in backticks; people read words. */
+function plain(text: string): string {
+  return text.replace(/`([^`]*)`/g, '$1').replace(/^./, (first) => first.toUpperCase())
+}
+
+function offline(): Problem {
+  return { code: 'OFFLINE', message: 'The service did not answer.', violations: [], details: {} }
+}
+
+function violationsOf(value: unknown): Problem['violations'] {
+  if (!Array.isArray(value)) return []
+  return value.filter(isRecord).map(({ pointer, detail }) => ({
+    pointer: textOf(pointer) ?? '',
+    detail: textOf(detail) ?? 'This value is not accepted.',
+  }))
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

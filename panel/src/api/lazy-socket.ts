@@ -1,0 +1,25 @@
+// The socket is fetched with the first subscription: the first paint does without.
+import { fetched } from './chunk'
+import { disconnected } from './connection'
+
+let loading: Promise<typeof import('./socket')> | null = null
+
+export function withSocket() {
+  loading ??= fetched(read)
+  return loading.then(({ socket }) => socket())
+}
+
+/** Opens a new socket, with the credentials of now: after signing in again. */
+export function reopenSocket(): void {
+  void loading?.then(({ reopenSocket }) => reopenSocket())
+}
+
+/** If it can't be loaded, no changes arrive: the panel counts as disconnected. */
+async function read() {
+  try {
+    return await import('./socket')
+  } catch (error) {
+    disconnected()
+    throw error
+  }
+}

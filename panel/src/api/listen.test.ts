@@ -1,0 +1,91 @@
+import { type Client, CombinedError } from '@urql/core'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { makeSubject, type Subject } from 'wonka'
+import { listen } from './listen'
+import { sessionEnded, signedIn } from './session'
+
+type Told = { data?: { n: number }; error?: CombinedError }
+let begun: Subject<Told>[]
+let told: number[]
+let stop: () => void
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  signedIn()
+  begun = []
+  told = []
+  const subscription = () => {
+    const subject = makeSubject<Told>()
+    begun.push(subject)
+    return subject.source
+  }
+  stop = listen({ subscription } as unknown as Client, {} as never, {}, ({ n }: { n: number }) =>
+    told.push(n),
+  )
+})
+afterEach(() => {
+  stop()
+  vi.useRealTimers()
+})
+
+const says = (code: string) => ({
+  error: new CombinedError({ graphQLErrors: [{ message: code, extensions: { code } }] }),
+})
+
+test('what the service ends begins again after a moment', async () => {
+  begun[0]?.next({ data: { n: 1 } })
+  begun[0]?.complete()
+  await vi.advanceTimersByTimeAsync(4_999)
+  expect(begun).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(begun).toHaveLength(2)
+  begun[1]?.next(says('UNAVAILABLE'))
+  begun[1]?.complete()
+  await vi.advanceTimersByTimeAsync(5_000)
+  begun[2]?.next({ data: { n: 2 } })
+  expect(begun).toHaveLength(3)
+  expect(told).toEqual([1, 2])
+})
+
+test('an answer with an error ends nothing', async () => {
+  begun[0]?.next(says('CONFLICT'))
+  begun[0]?.next(says('QUERY_TOO_COMPLEX'))
+  begun[0]?.next({ data: { n: 1 } })
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(begun).toHaveLength(1)
+  expect(told).toEqual([1])
+})
+
+test('an answer that repeats the one before it, with an error, is told once', () => {
+  const data = { n: 1 }
+  begun[0]?.next({ data })
+  begun[0]?.next({ data, ...says('UNAVAILABLE') })
+  expect(told).toEqual([1])
+})
+
+test('what was refused is not asked for again before somebody signs in', async () => {
+  begun[0]?.next(says('NOT_A_MEMBER'))
+  begun[0]?.complete()
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(begun).toHaveLength(1)
+  sessionEnded()
+  signedIn()
+  expect(begun).toHaveLength(2)
+})
+
+test('a session that ended begins its subscriptions again with the next one', async () => {
+  begun[0]?.next(says('UNAUTHENTICATED'))
+  begun[0]?.complete()
+  sessionEnded()
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(begun).toHaveLength(1)
+  signedIn()
+  expect(begun).toHaveLength(2)
+})
+
+test('nothing begins once nobody wants it', async () => {
+  begun[0]?.complete()
+  stop()
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(begun).toHaveLength(1)
+})

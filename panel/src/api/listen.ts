@@ -1,0 +1,67 @@
+// Subscriptions that last. The service ends one when it stops or can't check a permission, and a session takes all of its own
+// along: it begins again, until nobody wants it any more. What was refused waits for the next session. No React here.
+import type { AnyVariables, Client, TypedDocumentNode } from '@urql/core'
+import { onEnd, pipe, subscribe } from 'wonka'
+import { problemsOf } from './errors'
+import { onSession, sessionNow } from './session'
+
+/** When what could not be done is tried again. */
+export const RETRY_MS = 5_000
+
+/** What the service says to those who may not hear it. */
+const REFUSALS = ['NOT_A_MEMBER', 'NOT_FOUND', 'PERMISSION_DENIED', 'SECOND_FACTOR_REQUIRED']
+
+/** Calls back with all that a subscription tells, until the returned function is called. */
+export function listen<Data, Variables extends AnyVariables>(
+  client: Client,
+  document: TypedDocumentNode<Data, Variables>,
+  variables: Variables,
+  told: (data: Data) => void,
+): () => void {
+  let stop = () => {}
+  const begin = () => {
+    let isOver = false
+    let before: Data | undefined
+    let isRefused = false
+    const { unsubscribe } = pipe(
+      client.subscription(document, variables),
+      onEnd(() => {
+        if (!isOver) stop = isRefused ? nextSession(begin) : later(begin)
+      }),
+      subscribe(({ data, error }) => {
+        // An answer repeats the data and the errors of those before it.
+        if (data && data !== before) {
+          before = data
+          isRefused = false
+          told(data)
+        } else isRefused = REFUSALS.includes(problemsOf(error).at(-1)?.code ?? '')
+      }),
+    )
+    stop = () => {
+      isOver = true
+      unsubscribe()
+    }
+  }
+  begin()
+  return () => stop()
+}
+
+/** Does something after a while, and not before somebody is signed in. Returns what prevents it. */
+function later(act: () => void): () => void {
+  let stop = () => clearTimeout(timer)
+  const timer = setTimeout(() => {
+    if (sessionNow() === 'in') act()
+    else stop = nextSession(act)
+  }, RETRY_MS)
+  return () => stop()
+}
+
+/** Does something when somebody signs in. Returns what prevents it. */
+function nextSession(act: () => void): () => void {
+  const stop = onSession(() => {
+    if (sessionNow() !== 'in') return
+    stop()
+    act()
+  })
+  return stop
+}

@@ -1,0 +1,40 @@
+// Whether somebody is signed in. The session itself is a cookie that no script can read; this only remembers what the
+// service said last. No React here.
+
+export type SessionState =
+  /** Not asked yet. */
+  | 'unknown'
+  | 'in'
+  | 'out'
+  /** It was there and has ended: the page stays, and the panel asks to sign in over it. */
+  | 'ended'
+
+let state: SessionState = 'unknown'
+const listeners = new Set<() => void>()
+
+export const sessionNow = () => state
+
+export function onSession(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+export function signedIn(): void {
+  set('in')
+}
+
+/** The person has signed out here. */
+export function signedOut(): void {
+  set('out')
+}
+
+/** The service refused: what was there is over. */
+export function sessionEnded(): void {
+  set(state === 'in' || state === 'ended' ? 'ended' : 'out')
+}
+
+function set(next: SessionState): void {
+  if (state === next) return
+  state = next
+  for (const listener of listeners) listener()
+}

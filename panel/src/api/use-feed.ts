@@ -1,0 +1,174 @@
+// Reading long lists: pages behind a cursor, as one list that stays up to date while it is shown.
+import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useClient } from 'urql'
+import { pipe, subscribe } from 'wonka'
+import { isUnanswered } from './errors'
+import { concerns, type Interest, onChange, paced } from './live'
+
+/** The most that the service gives at a time. */
+const MOST = 200
+const FIRST = 50
+
+export interface Page<Item> {
+  data: readonly Item[]
+  next: string | null
+  total?: number
+}
+
+export interface Feed<Item> {
+  items: Item[]
+  /** What they are the answer to: changes with the variables, as soon as the new answer is there. */
+  question: string
+  total: number | undefined
+  /** Nothing to show yet. */
+  loading: boolean
+  /** More pages are there; `loadMore` reads the next one. */
+  hasMore: boolean
+  loadMore: () => void
+  error: CombinedError | undefined
+  refetch: () => void
+}
+
+interface Options<Data, Variables extends AnyVariables, Item> {
+  /** Takes `$after: String` and `$limit: Int` beside its own variables. */
+  query: TypedDocumentNode<Data, Variables & { after?: string | null; limit?: number | null }>
+  variables: Variables
+  pageOf: (data: Data) => Page<Item> | null
+  idOf: (item: Item) => number | string
+  on: Interest
+}
+
+interface State<Item> {
+  key: string
+  pages: { after: string | null; limit: number; page: Page<Item> }[]
+  error: CombinedError | undefined
+}
+
+export function useFeed<Data, Variables extends AnyVariables, Item>(
+  options: Options<Data, Variables, Item>,
+): Feed<Item> {
+  const client = useClient()
+  const latest = useRef(options)
+  latest.current = options
+  const key = JSON.stringify(options.variables)
+  const [state, setState] = useState<State<Item>>({ key, pages: [], error: undefined })
+  const wanted = useRef(FIRST)
+  const now = useRef({ more: () => {}, again: () => {} })
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the variables
+  useEffect(() => {
+    let alive = true
+    let unfollow: (() => void)[] = []
+    let pages: State<Item>['pages'] = []
+    // What is known may be out of date: it is read from the top.
+    let isOld = true
+    wanted.current = FIRST
+    const { query } = options
+    const variablesOf = (after: string | null, limit: number) => ({
+      ...latest.current.variables,
+      after,
+      limit,
+    })
+
+    // Reads what is missing at the end; if anything has changed, all of it from the top, so that pages neither overlap
+    // nor leave a hole.
+    const read = async () => {
+      const found = isOld ? [] : [...pages]
+      isOld = false
+      let missing = wanted.current - asked(found)
+      let after = found.at(-1)?.page.next ?? null
+      while (missing > 0 && alive && (after || found.length === 0)) {
+        const limit = Math.min(MOST, missing)
+        const policy = { requestPolicy: 'network-only' as const }
+        const result: { data?: Data; error?: CombinedError } = await client
+          .query(query, variablesOf(after, limit) as never, policy)
+          .toPromise()
+        const page: Page<Item> | null = result.data ? latest.current.pageOf(result.data) : null
+        if (!alive) return true
+        if (!page) {
+          isOld = true
+          setState((before) => ({ ...before, key, error: result.error }))
+          return !isUnanswered(result.error)
+        }
+        found.push({ after, limit, page })
+        missing -= limit
+        after = page.next
+      }
+      if (!alive) return true
+      pages = found
+      setState({ key, pages, error: undefined })
+      follow()
+      return true
+    }
+    // What is changed elsewhere in the panel shows here at once: the cache tells the pages that are shown.
+    const follow = () => {
+      for (const stop of unfollow) stop()
+      unfollow = pages.map(({ after, limit }, index) => {
+        const followed = client.query(query, variablesOf(after, limit) as never, {
+          requestPolicy: 'cache-only',
+        })
+        const told = subscribe(({ data }: { data?: Data }) => {
+          const page = data ? latest.current.pageOf(data) : null
+          if (!alive || !page || pages[index]?.page === page) return
+          pages = pages.with(index, { after, limit, page })
+          setState({ key, pages, error: undefined })
+        })
+        return pipe(followed, told).unsubscribe
+      })
+    }
+    const pace = paced(read, 300)
+    const again = () => {
+      isOld = true
+      pace.ask()
+    }
+    // Only one page at a time, however often the end is reached meanwhile.
+    const more = () => {
+      wanted.current = asked(pages) + FIRST * 2
+      pace.ask()
+    }
+    now.current = { more, again }
+    pace.ask()
+    const stop = onChange((change) => concerns(latest.current.on, change), again)
+    return () => {
+      alive = false
+      stop()
+      pace.stop()
+      for (const end of unfollow) end()
+    }
+  }, [client, options.query, key])
+
+  const items = useMemo(
+    () =>
+      distinct(
+        state.pages.flatMap(({ page }) => page.data),
+        options.idOf,
+      ),
+    [state.pages, options.idOf],
+  )
+  const last = state.pages.at(-1)?.page
+  const loadMore = useCallback(() => now.current.more(), [])
+  return {
+    items,
+    question: state.key,
+    total: state.pages[0]?.page.total,
+    loading: state.pages.length === 0 && !state.error,
+    hasMore: Boolean(last?.next),
+    loadMore,
+    error: state.error,
+    refetch: useCallback(() => now.current.again(), []),
+  }
+}
+
+/** How many items were asked for. */
+const asked = (pages: readonly { limit: number }[]) => pages.reduce((sum, { limit }) => sum + limit, 0)
+
+function distinct<Item>(items: Item[], idOf: (item: Item) => number | string): Item[] {
+  const seen = new Set<number | string>()
+  return items.filter((item) => {
+    const id = idOf(item)
+    if (seen.has(id)) return false
+    seen.add(id)
+    return true
+  })
+}

@@ -1,0 +1,101 @@
+// What an agent's state means, in words, and what to do about it. No React here.
+
+export type Reason =
+  | 'AUTH_REQUIRED'
+  | 'BACKUP_FAILED'
+  | 'DISK_FULL'
+  | 'EXITED'
+  | 'HOST_AWAY'
+  | 'IMAGE_NOT_FOUND'
+  | 'KILLED'
+  | 'LINE_TOO_LONG'
+  | 'NO_PROTOCOL'
+  | 'ORGANIZATION_STOPPED'
+  | 'OUT_OF_MEMORY'
+  | 'SHIM_LOST'
+  | 'SPAWN_FAILED'
+  | 'START_TIMEOUT'
+  | 'SYNC_FAILED'
+  | 'WAITING_FOR_HOST'
+
+const REASONS: Record<Reason, { what: string; todo: string }> = {
+  AUTH_REQUIRED: {
+    what: 'Its model refuses its credential.',
+    todo: 'Give it a valid model credential in its settings, then start it again.',
+  },
+  BACKUP_FAILED: {
+    what: 'Its home could not be backed up.',
+    todo: 'It goes on. Its backups say why; the next one that succeeds ends this.',
+  },
+  DISK_FULL: {
+    what: 'The disk of its server is full.',
+    todo: 'Free space on the server, then start it again.',
+  },
+  EXITED: {
+    what: 'Its program ended by itself.',
+    todo: 'See what it wrote below, then start it again.',
+  },
+  HOST_AWAY: {
+    what: 'Its server is not connected. The agent goes on meanwhile.',
+    todo: 'Look at the server: its machine may be off, or its host program may have stopped.',
+  },
+  IMAGE_NOT_FOUND: {
+    what: 'Its server does not know its image.',
+    todo: 'Choose another image, or have the server’s operator list this one.',
+  },
+  KILLED: {
+    what: 'Something on its server ended it.',
+    todo: 'Ask whoever runs the server, then start it again.',
+  },
+  LINE_TOO_LONG: {
+    what: 'It wrote a line that is too long.',
+    todo: 'Start it again. If it happens again, the agent’s program has to be fixed.',
+  },
+  NO_PROTOCOL: {
+    what: 'Its program does not speak the Agent Client Protocol, or did not in time.',
+    todo: 'Check that its image is an agent that speaks the protocol on standard input and output.',
+  },
+  ORGANIZATION_STOPPED: {
+    what: 'The organization is stopped.',
+    todo: 'Nothing runs until somebody releases it.',
+  },
+  OUT_OF_MEMORY: {
+    what: 'It ran out of memory.',
+    todo: 'Give it more memory in its settings, then start it again.',
+  },
+  SHIM_LOST: {
+    what: 'The program that watches it is gone, so it is not known how it ended.',
+    todo: 'Its server was perhaps restarted. Start it again.',
+  },
+  SPAWN_FAILED: {
+    what: 'Its program could not be started.',
+    todo: 'See why below. The server’s operator can run “muster host doctor”.',
+  },
+  START_TIMEOUT: {
+    what: 'It did not start in time.',
+    todo: 'Start it again. If it happens again, look at the load of its server.',
+  },
+  SYNC_FAILED: {
+    what: 'A change of its skills, MCP servers or credentials does not reach it.',
+    todo: 'It goes on without the change. Its state says why.',
+  },
+  WAITING_FOR_HOST: {
+    what: 'It waits for its server, which is not connected.',
+    todo: 'It starts as soon as the server is back.',
+  },
+}
+
+const STATES: Record<string, string> = {
+  RUNNING: 'It is up and takes new work.',
+  SPAWNING: 'It is being launched on its server.',
+  PAUSED: 'It stays in memory and takes no new turns. New work waits.',
+  STOPPING: 'It ends its work and goes down.',
+  STOPPED: 'It is not running. New work waits until it is started.',
+  ERROR: 'It has failed.',
+}
+
+/** What the state means, and what to do. */
+export function stateInWords(status: string, reason: string | null): { what: string; todo: string | null } {
+  const known = reason ? REASONS[reason as Reason] : undefined
+  return known ?? { what: STATES[status] ?? '', todo: null }
+}

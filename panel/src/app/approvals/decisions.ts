@@ -1,0 +1,154 @@
+// Decisions on their way. A decision that could be a slip waits five seconds, in which it can be cancelled; one that was
+// held is sent at once. Kept outside of React, so that going to another page neither loses nor doubles one.
+import type { Client } from '@urql/core'
+import { useSyncExternalStore } from 'react'
+import { problemOf, wordsOf } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { once, randomKey } from '../../api/use-act'
+import { keep } from '../kept'
+import { ApprovalFields, ApprovalQuery } from './fields'
+
+/** Where the words for an approval are kept until they are accepted. */
+export const draftPlace = (id: number) => `approval.${id}`
+
+/** How long a decision can be cancelled. */
+export const DELAY_MS = 5_000
+
+export type Decision =
+  | { how: 'ANSWER'; options: string[]; text?: string; said: string }
+  | { how: 'RESOLVE' | 'DISMISS'; comment?: string; said: string }
+
+export interface Sending {
+  decision: Decision
+  state: 'waiting' | 'sending' | 'failed' | 'late'
+  /** When it is sent. */
+  dueAt: number
+  /** Why it was not accepted. */
+  problem?: string
+}
+
+const Answer = graphql(
+  `
+    mutation AnswerApproval($orgId: Id!, $id: Id!, $input: AnswerApprovalInput!) {
+      answerApproval(orgId: $orgId, id: $id, input: $input) { ...ApprovalFields }
+    }
+  `,
+  [ApprovalFields],
+)
+const Resolve = graphql(
+  `
+    mutation ResolveApproval($orgId: Id!, $id: Id!, $comment: String) {
+      resolveApproval(orgId: $orgId, id: $id, comment: $comment) { ...ApprovalFields }
+    }
+  `,
+  [ApprovalFields],
+)
+const Dismiss = graphql(
+  `
+    mutation DismissApproval($orgId: Id!, $id: Id!, $comment: String) {
+      dismissApproval(orgId: $orgId, id: $id, comment: $comment) { ...ApprovalFields }
+    }
+  `,
+  [ApprovalFields],
+)
+
+interface Entry {
+  sending: Sending
+  key: string
+  timer?: ReturnType<typeof setTimeout>
+}
+
+const entries = new Map<number, Entry>()
+const listeners = new Set<() => void>()
+
+function put(id: number, entry: Entry | null): void {
+  if (entry) entries.set(id, entry)
+  else entries.delete(id)
+  for (const listener of listeners) listener()
+}
+
+let last: { id: number; at: number } | null = null
+
+/** When an approval other than this was decided last, by `performance.now()`. */
+export const otherDecidedAt = (id: number): number | null => (last && last.id !== id ? last.at : null)
+
+/** Decides, now or after the delay. A second decision while one is on its way does nothing. */
+export function decide(client: Client, orgId: number, id: number, decision: Decision, delay: number): void {
+  const before = entries.get(id)
+  if (before && before.sending.state !== 'failed') return
+  last = { id, at: performance.now() }
+  const entry: Entry = {
+    sending: { decision, state: 'waiting', dueAt: Date.now() + delay },
+    key: randomKey(),
+  }
+  const go = () => void send(client, orgId, id, entry)
+  if (delay > 0) {
+    entry.timer = setTimeout(go, delay)
+    put(id, entry)
+  } else go()
+}
+
+/** Takes back what has not been sent yet, or forgets what was refused. */
+export function cancelDecision(id: number): void {
+  const entry = entries.get(id)
+  if (!entry || entry.sending.state === 'sending') return
+  clearTimeout(entry.timer)
+  put(id, null)
+}
+
+/** Sends once more what was not answered, as the same request: it can't count twice. */
+export function retryDecision(client: Client, orgId: number, id: number): void {
+  const entry = entries.get(id)
+  if (entry?.sending.state === 'failed') void send(client, orgId, id, entry)
+}
+
+async function send(client: Client, orgId: number, id: number, { sending, key }: Entry): Promise<void> {
+  const { decision } = sending
+  put(id, { sending: { ...sending, state: 'sending', problem: undefined }, key })
+  const { error } = await request(client, orgId, id, decision, key)
+  if (!error) {
+    keep(orgId, draftPlace(id), '')
+    return put(id, null)
+  }
+  const late = problemOf(error)?.code === 'APPROVAL_NOT_PENDING' || problemOf(error)?.code === 'CONFLICT'
+  // Somebody was faster: what is shown becomes what is true. The refusal carries the same record.
+  if (late) await client.query(ApprovalQuery, { orgId, id }, { requestPolicy: 'network-only' }).toPromise()
+  put(id, { sending: { ...sending, state: late ? 'late' : 'failed', problem: wordsOf(error) }, key })
+}
+
+function request(client: Client, orgId: number, id: number, decision: Decision, key: string) {
+  switch (decision.how) {
+    case 'ANSWER': {
+      const input = { options: decision.options, text: decision.text || undefined }
+      return client.mutation(Answer, { orgId, id, input }, once(key)).toPromise()
+    }
+    case 'RESOLVE':
+      return client
+        .mutation(Resolve, { orgId, id, comment: decision.comment || undefined }, once(key))
+        .toPromise()
+    case 'DISMISS':
+      return client
+        .mutation(Dismiss, { orgId, id, comment: decision.comment || undefined }, once(key))
+        .toPromise()
+  }
+}
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+/** What is on its way for an approval. */
+export function useSending(id: number): Sending | undefined {
+  return useSyncExternalStore(subscribe, () => entries.get(id)?.sending)
+}
+
+export const isOnItsWay = (id: number): boolean => entries.has(id)
+
+// A decision that waits would be lost with the page: the browser asks first.
+if (typeof window !== 'undefined') {
+  window.addEventListener('beforeunload', (event) => {
+    const open = [...entries.values()].some(({ sending }) => ['waiting', 'sending'].includes(sending.state))
+    if (open) event.preventDefault()
+  })
+}

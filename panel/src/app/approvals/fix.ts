@@ -1,0 +1,26 @@
+// What would fix the cause of an approval, and end it: more to spend, or a host on the list. Pure, tested.
+import type { ApprovalRecord } from './fields'
+
+export type Fix =
+  | { what: 'spending'; kind: 'money' | 'tokens'; proposed: number; agentId: number | null }
+  | { what: 'host'; host: string; port: number }
+
+/** The tool as which connections are asked for. */
+const NETWORK = 'network'
+
+export const isConnection = ({ request }: Pick<ApprovalRecord, 'request'>) => request?.tool === NETWORK
+
+export function fixOf({ spending, request }: Pick<ApprovalRecord, 'spending' | 'request'>): Fix | null {
+  if (spending) {
+    const { agentId, costMicro, tokens } = spending
+    if (tokens !== null) return { what: 'spending', kind: 'tokens', proposed: tokens, agentId }
+    if (costMicro !== null) return { what: 'spending', kind: 'money', proposed: Number(costMicro), agentId }
+  }
+  return isConnection({ request }) ? hostOf(request?.input) : null
+}
+
+function hostOf(input: unknown): Fix | null {
+  if (typeof input !== 'object' || input === null || !('host' in input) || !('port' in input)) return null
+  const { host, port } = input
+  return typeof host === 'string' && typeof port === 'number' ? { what: 'host', host, port } : null
+}

@@ -1,0 +1,134 @@
+// What approvals are, in words. Pure, tested.
+import type { Json } from '../../api/graphql'
+import type { ApprovalRecord } from './fields'
+
+interface KindWords {
+  /** In lists and filters. */
+  name: string
+  /** What happened and what is asked. */
+  about: string
+  /** What each answer does. */
+  meaning: string
+}
+
+export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
+  ACTION: {
+    name: 'Action',
+    about: 'The agent wants to do this and waits.',
+    meaning:
+      'Approve: the agent does exactly what is shown here, at once. Deny: it is told no, with your comment, and goes on without it.',
+  },
+  QUESTION: {
+    name: 'Question',
+    about: 'The agent asks you something and waits.',
+    meaning: 'Your answer is given to the agent word for word. It then goes on.',
+  },
+  ACCESS_REQUEST: {
+    name: 'Unknown sender',
+    about: 'Somebody whom this agent does not know wrote to it.',
+    meaning:
+      'Add the sender to the channel’s list first if the agent should answer. “Resolved” only takes this off the list.',
+  },
+  AUTH_REQUIRED: {
+    name: 'Sign-in needed',
+    about: 'The agent can’t work until somebody gives it access again.',
+    meaning: 'Fix the credential first. “Resolved” only takes this off the list.',
+  },
+  CHANNEL_ERROR: {
+    name: 'Channel failed',
+    about: 'Messages through this channel don’t get through.',
+    meaning: 'Fix the channel first. “Resolved” only takes this off the list.',
+  },
+  COST_GUARD: {
+    name: 'Spending',
+    about: 'Nothing is left of what may be spent.',
+    meaning:
+      'Look at what it does first. Allow more: what waits for it goes on by itself, up to the new limit. “Resolved” only takes this off the list, and what waits keeps waiting.',
+  },
+  SERVER_ALERT: {
+    name: 'Server',
+    about: 'A server is overloaded or can’t be reached.',
+    meaning: 'Look at the server first. “Resolved” only takes this off the list.',
+  },
+}
+
+/** From this risk on, approving takes a held press. */
+export const HIGH_RISK = 70
+
+type Weighed = Pick<ApprovalRecord, 'risk' | 'severity'>
+
+/** Whether a slip of the hand would be bad enough to make approving slower. */
+export function isHighRisk({ risk, severity }: Weighed): boolean {
+  return severity === 'HIGH' || severity === 'CRITICAL' || (risk ?? 0) >= HIGH_RISK
+}
+
+/** "Risk 85 of 100: critical". */
+export function riskWords({ risk, severity }: Weighed): string {
+  const level = { LOW: 'low', MEDIUM: 'medium', HIGH: 'high', CRITICAL: 'critical' }[severity]
+  return risk === null ? `Severity ${level}` : `Risk ${risk} of 100: ${level}`
+}
+
+/** `data_loss` as the risk rules name it → "Data loss". */
+export function categoryWords(category: string): string {
+  const plain = category.replaceAll(/[_.-]+/g, ' ').trim()
+  return plain.charAt(0).toLocaleUpperCase() + plain.slice(1)
+}
+
+type Ended = Pick<ApprovalRecord, 'status' | 'outcome' | 'decidedBy' | 'question' | 'answer' | 'decidedVia'>
+
+const VERBS: Record<NonNullable<ApprovalRecord['outcome']>, string> = {
+  APPROVED: 'Approved',
+  DENIED: 'Denied',
+  ANSWERED: 'Answered',
+  MANUAL: 'Marked as resolved',
+  DISMISSED: 'Dismissed',
+  EXPIRED: 'Expired',
+  WITHDRAWN: 'Withdrawn',
+}
+
+/** How it ended, by whom and where: "Approved by Ada Admin in a chat". `viewerId` is told "you". */
+export function outcomeWords(ended: Ended, viewerId?: number): string {
+  const { status, outcome, decidedBy } = ended
+  if (status === 'PENDING') return 'Waiting'
+  if (outcome === 'EXPIRED' || status === 'EXPIRED') return 'Expired: nobody decided in time'
+  if (outcome === 'WITHDRAWN') return 'Withdrawn: the agent no longer waits'
+  const verb = outcome ? VERBS[outcome] : 'Closed'
+  const by = deciderWords(decidedBy, viewerId)
+  const where = ended.decidedVia === 'CHANNEL' ? ' in a chat' : ''
+  return by ? `${verb} by ${by}${where}` : verb
+}
+
+function deciderWords(by: Ended['decidedBy'], viewerId?: number): string | null {
+  if (!by) return null
+  if (by.kind === 'SYSTEM') return 'Muster itself'
+  if (by.kind === 'USER' && by.id !== null && by.id === viewerId) return 'you'
+  return by.name ?? 'somebody'
+}
+
+/** What was answered, as people read it. */
+export function answerWords({ question, answer }: Pick<Ended, 'question' | 'answer'>): string {
+  if (!answer) return ''
+  const labels = answer.options.map((id) => question?.options.find((option) => option.id === id)?.label ?? id)
+  return [labels.join(', '), answer.text].filter(Boolean).join(' – ')
+}
+
+/** The words by which a list shows what would be done: the tool and the beginning of its input. */
+export function inputLine({
+  request,
+  question,
+  body,
+}: Pick<ApprovalRecord, 'request' | 'question' | 'body'>) {
+  if (request) {
+    const input = request.input === null ? '' : JSON.stringify(request.input)
+    return [request.tool, input].filter(Boolean).join(' ').slice(0, 300)
+  }
+  return (question?.text ?? body ?? '').slice(0, 300)
+}
+
+/** All texts in a JSON value, names of fields too: where characters can hide. */
+export function textsIn(value: Json): string[] {
+  if (typeof value === 'string') return [value]
+  if (Array.isArray(value)) return value.flatMap(textsIn)
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, item]) => [name, ...textsIn(item)])
+}

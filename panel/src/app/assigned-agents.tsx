@@ -1,0 +1,95 @@
+// The agents that a credential, an MCP server or a skill is given to. Each change takes effect at once, and can be undone.
+import { Link } from '@tanstack/react-router'
+import { X } from 'lucide-react'
+import { useCallback } from 'react'
+import { useClient } from 'urql'
+import { graphql } from '../api/graphql'
+import type { ActOptions, ActResult } from '../api/use-act'
+import type { Governed } from '../permissions/can'
+import { Gate } from '../permissions/gate'
+import type { Permission } from '../permissions/names'
+import { Avatar } from '../ui/avatar'
+import { IconButton } from '../ui/button'
+import { Panel } from '../ui/page'
+import { type Choice, Picker } from '../ui/picker'
+import { Visible } from '../ui/visible'
+import { useOrg } from './organization'
+
+const FindAgents = graphql(`
+  query FindAgents($orgId: Id!, $search: String) {
+    agentFeed(orgId: $orgId, search: $search, limit: 20) { data { id name role } }
+  }
+`)
+
+interface Props {
+  /** What they get: "this skill". */
+  what: string
+  record: Governed & { agents: readonly { id: number; name: string; avatarUrl?: string | null }[] }
+  may: Permission
+  about?: string
+  onSet: (agentIds: number[], options: ActOptions) => Promise<ActResult<unknown>>
+}
+
+/** Finds agents by a part of their name, for a picker. */
+export function useFindAgents(): (text: string) => Promise<Choice[]> {
+  const client = useClient()
+  const { id: orgId } = useOrg()
+  return useCallback(
+    async (text) => {
+      const { data } = await client.query(FindAgents, { orgId, search: text.trim() || null }).toPromise()
+      return (data?.agentFeed?.data ?? []).map(({ id, name, role }) => ({ id, name, detail: role }))
+    },
+    [client, orgId],
+  )
+}
+
+export function AssignedAgents({ what, record, may, about, onSet }: Props) {
+  const org = useOrg()
+  const find = useFindAgents()
+  const ids = record.agents.map(({ id }) => id)
+  const mayEdit = record.viewerCan.includes(may)
+  const set = (next: number[], said: string) =>
+    void onSet(next, { said, undo: () => onSet(ids, { said: 'Taken back' }) })
+  return (
+    <Panel title="Agents" about={about}>
+      {record.agents.length === 0 && <p className="mb-2 text-muted">No agent has {what}.</p>}
+      <ul className="mb-2 space-y-1">
+        {record.agents.map(({ id, name, avatarUrl }) => (
+          <li key={id} className="flex items-center gap-2">
+            <Avatar name={name} url={avatarUrl} square size="sm" />
+            <Link to="/o/$org/agents/$id" params={{ org: org.id, id }} className="link min-w-0 grow truncate">
+              <Visible text={name} />
+            </Link>
+            <Gate on={record} may={may}>
+              <IconButton
+                icon={X}
+                size="sm"
+                label={`Take ${what} from ${name}`}
+                onClick={() =>
+                  set(
+                    ids.filter((known) => known !== id),
+                    `${name} no longer has ${what}`,
+                  )
+                }
+              />
+            </Gate>
+          </li>
+        ))}
+      </ul>
+      <Gate on={record} may={may}>
+        <Picker
+          aria-label={`Give ${what} to an agent`}
+          placeholder="Give it to an agent…"
+          value={null}
+          search={find}
+          disabled={!mayEdit}
+          empty="No agent has this name."
+          onValue={(agent) => {
+            if (agent && !ids.includes(Number(agent.id)))
+              set([...ids, Number(agent.id)], `${agent.name} has ${what}`)
+          }}
+        />
+      </Gate>
+    </Panel>
+  )
+}

@@ -1,0 +1,12 @@
+// What a conversation is called, wherever it shows, also if nobody gave it a subject.
+
+interface Titled {
+  title?: string | null
+  contactName?: string | null
+  agent?: { name: string } | null
+  ref?: string | null
+}
+
+export function conversationTitle({ title, contactName, agent, ref }: Titled): string {
+  return title || contactName || (agent ? `With ${agent.name}` : (ref ?? 'Conversation'))
+}

@@ -1,0 +1,19 @@
+// Which organization was shown last in this browser. A number, nothing secret.
+const KEY = 'muster.organization'
+
+export function lastOrganization(): number | null {
+  try {
+    return Number(localStorage.getItem(KEY)) || null
+  } catch {
+    return null
+  }
+}
+
+export function rememberOrganization(id: number | null): void {
+  try {
+    if (id === null) localStorage.removeItem(KEY)
+    else localStorage.setItem(KEY, String(id))
+  } catch {
+    // Storage is off: the first organization will be shown.
+  }
+}

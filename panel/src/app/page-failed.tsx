@@ -1,0 +1,21 @@
+// A page that broke: by a fault of ours, or because a newer panel was installed while this one was open.
+import type { ErrorComponentProps } from '@tanstack/react-router'
+import { Button } from '../ui/button'
+import { Empty } from '../ui/empty'
+
+export function PageFailed({ error }: ErrorComponentProps) {
+  const message = error instanceof Error ? error.message : String(error)
+  const isOld = /dynamically imported module|Importing a module script/i.test(message)
+  return (
+    <Empty
+      title={isOld ? 'Muster was updated' : 'This page broke'}
+      action={
+        <Button look="primary" onClick={() => location.reload()}>
+          Load again
+        </Button>
+      }
+    >
+      {isOld ? 'Load the page again to continue with the new version.' : `Nothing was changed. ${message}`}
+    </Empty>
+  )
+}

@@ -1,0 +1,72 @@
+// Records by name, short code or id, as the service finds them among what the person may see.
+import { type LinkProps, useParams } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
+import { useQuery } from 'urql'
+import { graphql, type ResultOf } from '../api/graphql'
+import { lastOrganization } from './last-organization'
+
+const Search = graphql(`
+  query Search($orgId: Id!, $q: String!) {
+    search(orgId: $orgId, q: $q, limit: 20) { kind id name detail ref agentId }
+  }
+`)
+
+type Found = NonNullable<ResultOf<typeof Search>['search']>[number]
+
+export interface Hit extends Found {
+  link: LinkProps
+}
+
+/** Where each kind of record is shown. Kinds without a page are not offered. */
+export function linkOf({ kind, id }: Pick<Found, 'kind' | 'id'>, org: number): LinkProps | null {
+  const params = { org, id } as never
+  const list = (to: string) => ({ to, params: { org }, search: { peek: id } }) as unknown as LinkProps
+  switch (kind) {
+    case 'AGENT':
+      return { to: '/o/$org/agents/$id', params }
+    case 'APPROVAL':
+      return { to: '/o/$org/approvals/$id', params }
+    case 'CONVERSATION':
+      return { to: '/o/$org/conversations/$id', params }
+    case 'SERVER':
+      return { to: '/o/$org/servers/$id', params }
+    case 'CHANNEL':
+      return list('/o/$org/channels')
+    case 'CREDENTIAL':
+      return list('/o/$org/credentials')
+    case 'MCP_SERVER':
+      return list('/o/$org/mcp-servers')
+    case 'SKILL':
+      return list('/o/$org/skills')
+    case 'MEMBER':
+    case 'INVITATION':
+      return list('/o/$org/members')
+    case 'SERVICE_TOKEN':
+      return list('/o/$org/tokens')
+    case 'CONTACT':
+      return { to: '/o/$org/conversations', params: { org } as never, search: { contact: id } as never }
+    case 'ORGANIZATION':
+      return { to: '/o/$org/settings', params: { org } as never }
+    default:
+      return null
+  }
+}
+
+export function useHits(text: string): { hits: Hit[]; searching: boolean } {
+  // The palette stands above the pages: the address says which organization is shown.
+  const org = useParams({ strict: false }).org ?? lastOrganization()
+  const wanted = text.trim()
+  const [q, setQ] = useState('')
+  useEffect(() => {
+    const timer = setTimeout(() => setQ(wanted), 90)
+    return () => clearTimeout(timer)
+  }, [wanted])
+  const pause = !org || q === ''
+  const [{ data, fetching }] = useQuery({ query: Search, variables: { orgId: org ?? 0, q }, pause })
+  const found = wanted === '' || pause ? [] : (data?.search ?? [])
+  const hits = found.flatMap((hit) => {
+    const link = org && linkOf(hit, org)
+    return link ? [{ ...hit, link }] : []
+  })
+  return { hits, searching: fetching || (wanted !== '' && wanted !== q) }
+}

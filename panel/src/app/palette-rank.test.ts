@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { matches, ranked } from './palette-rank'
+
+const action = (id: string, label: string, group = 'Go to') => ({ id, label, group })
+
+test('case, accents and the order of words do not matter', () => {
+  expect(matches('Über das Konto', 'uber')).toBe(true)
+  expect(matches('Stop the agent', 'agent stop')).toBe(true)
+  expect(matches('Stop the agent', 'start')).toBe(false)
+})
+
+test('a label that begins with the words comes before one that holds them', () => {
+  const found = ranked([action('a', 'Service tokens'), action('b', 'Tokens of mine')], 'tok')
+  expect(found.map(({ id }) => id)).toEqual(['b', 'a'])
+})
+
+test('with nothing typed all are there once, groups together', () => {
+  const found = ranked(
+    [action('a', 'A', 'x'), action('b', 'B', 'y'), action('c', 'C', 'x'), action('a', 'A', 'x')],
+    '',
+  )
+  expect(found.map(({ id }) => id)).toEqual(['a', 'c', 'b'])
+})

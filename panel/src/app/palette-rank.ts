@@ -1,0 +1,48 @@
+// Which actions fit what was typed, best first. Pure, tested.
+
+interface Ranked {
+  id: string
+  label: string
+  group: string
+  also?: string
+}
+
+/** Every word that was typed begins a word of the label, or stands in it. */
+export function matches(label: string, text: string): boolean {
+  return score(label, text) > 0
+}
+
+/** All that fit, the best first; with nothing typed, all as they are, one for each id, groups together. */
+export function ranked<A extends Ranked>(actions: A[], text: string): A[] {
+  const seen = new Set<string>()
+  const first = actions.filter(({ id }) => !seen.has(id) && seen.add(id))
+  const scored = first.map((action) => ({
+    action,
+    points: score(`${action.label} ${action.also ?? ''}`, text),
+  }))
+  const fit = scored.filter(({ points }) => points > 0)
+  const best = new Map<string, number>()
+  for (const { action, points } of fit) best.set(action.group, Math.max(points, best.get(action.group) ?? 0))
+  const groups = [...best.keys()].sort((a, b) => (best.get(b) ?? 0) - (best.get(a) ?? 0))
+  return groups.flatMap((group) =>
+    fit
+      .filter(({ action }) => action.group === group)
+      .sort((a, b) => b.points - a.points)
+      .map(({ action }) => action),
+  )
+}
+
+function score(label: string, text: string): number {
+  const plain = fold(label)
+  const typed = fold(text).split(/\s+/).filter(Boolean)
+  if (typed.length === 0) return 1
+  if (plain.startsWith(typed.join(' '))) return 4
+  const parts = plain.split(/[\s-]+/)
+  if (typed.every((word) => parts.some((part) => part.startsWith(word)))) return 3
+  return typed.every((word) => plain.includes(word)) ? 2 : 0
+}
+
+/** Without case and accents. */
+function fold(text: string): string {
+  return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase().trim()
+}

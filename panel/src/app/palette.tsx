@@ -1,0 +1,150 @@
+// Finds anything: records of the organization, places, and what can be done on the present page.
+import { useNavigate } from '@tanstack/react-router'
+import { CornerDownLeft, Search } from 'lucide-react'
+import { useEffect, useId, useMemo, useRef, useState, useSyncExternalStore } from 'react'
+import { type Action, actionsNow, keysOf, onActions, runAction } from '../keys/registry'
+import { cx } from '../ui/cx'
+import { Dialog } from '../ui/dialog'
+import { Kbd } from '../ui/kbd'
+import { words } from '../ui/status'
+import { useHits } from './palette-hits'
+import { matches, ranked } from './palette-rank'
+
+interface Line {
+  id: string
+  label: string
+  detail?: string | null
+  group: string
+  keys?: string
+  refused?: boolean
+  run: () => void
+}
+
+export default function Palette({ onClose }: { onClose: () => void }) {
+  const [text, setText] = useState('')
+  const [at, setAt] = useState(0)
+  const list = useRef<HTMLDivElement>(null)
+  const input = useRef<HTMLInputElement>(null)
+  const navigate = useNavigate()
+  const actions = useSyncExternalStore(onActions, actionsNow)
+  const { hits, searching } = useHits(text)
+  const base = useId()
+
+  const lines = useMemo<Line[]>(() => {
+    const found: Line[] = hits.map(({ kind, id, name, detail, ref, link }) => ({
+      id: `${kind}:${id}`,
+      label: name,
+      detail: [ref, detail].filter(Boolean).join(' · '),
+      group: `${words(kind)}s`,
+      run: () => void navigate(link as never),
+    }))
+    const offered = ranked(
+      actions.filter(({ hidden }) => !hidden),
+      text,
+    ).map(toLine)
+    return text.trim() === '' ? offered : [...offered.filter(({ label }) => matches(label, text)), ...found]
+  }, [actions, hits, navigate, text])
+  const current = Math.min(at, lines.length - 1)
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other words begin at the top
+  useEffect(() => setAt(0), [text])
+  useEffect(() => {
+    list.current?.querySelector(`[data-at="${current}"]`)?.scrollIntoView({ block: 'nearest' })
+  }, [current])
+
+  const choose = (line: Line | undefined) => {
+    if (!line) return
+    onClose()
+    line.run()
+  }
+  return (
+    <Dialog open onClose={onClose} title="Find anything" bare width="md" initialFocus={input}>
+      <div className="flex items-center gap-2.5 border-b border-line px-4">
+        <Search size={16} aria-hidden className="shrink-0 text-faint" />
+        <input
+          ref={input}
+          role="combobox"
+          aria-label="Find anything"
+          aria-expanded
+          aria-controls={base}
+          aria-activedescendant={lines.length > 0 ? `${base}-${current}` : undefined}
+          placeholder="Name, short code, or what you want to do"
+          autoComplete="off"
+          spellCheck={false}
+          maxLength={200}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={(event) => {
+            const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+            if (step && lines.length > 0) {
+              event.preventDefault()
+              setAt((current + step + lines.length) % lines.length)
+            } else if (event.key === 'Enter') {
+              event.preventDefault()
+              choose(lines[current])
+            }
+          }}
+          className="h-12 min-w-0 grow bg-transparent text-lg outline-none"
+        />
+      </div>
+      <div
+        ref={list}
+        id={base}
+        role="listbox"
+        aria-label="Found"
+        className="max-h-[50dvh] min-h-24 overflow-y-auto p-1.5"
+      >
+        {lines.map((line, index) => (
+          <div key={line.id}>
+            {line.group !== lines[index - 1]?.group && (
+              <div role="presentation" className="px-2.5 pt-2 pb-1 text-xs font-medium text-faint">
+                {line.group}
+              </div>
+            )}
+            {/* biome-ignore lint/a11y/useKeyWithClickEvents: the input has the keys */}
+            <div
+              id={`${base}-${index}`}
+              data-at={index}
+              role="option"
+              tabIndex={-1}
+              aria-selected={index === current}
+              onPointerMove={() => setAt(index)}
+              onClick={() => choose(line)}
+              className={cx(
+                'flex min-h-9 items-center gap-3 rounded-control px-2.5 coarse:min-h-11',
+                index === current && 'bg-hover',
+                line.refused && 'text-faint',
+              )}
+            >
+              <span className="min-w-0 grow truncate">{line.label}</span>
+              {line.detail && <span className="max-w-[45%] truncate text-sm text-muted">{line.detail}</span>}
+              {line.refused && <span className="text-xs">why not?</span>}
+              {line.keys && <Kbd keys={line.keys} />}
+              {index === current && !line.keys && (
+                <CornerDownLeft size={13} aria-hidden className="text-faint" />
+              )}
+            </div>
+          </div>
+        ))}
+        {lines.length === 0 && (
+          <p className="px-2.5 py-6 text-center text-muted">{searching ? 'Searching…' : 'Nothing found.'}</p>
+        )}
+      </div>
+      <p role="status" className="sr-only">
+        {text && !searching && `${lines.length} found`}
+      </p>
+    </Dialog>
+  )
+}
+
+function toLine(action: Action): Line {
+  const { id, label, group, refused } = action
+  return {
+    id,
+    label,
+    group,
+    keys: keysOf(action)[0],
+    refused: Boolean(refused),
+    run: () => runAction(action),
+  }
+}

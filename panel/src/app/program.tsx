@@ -1,0 +1,28 @@
+// How Muster's program gets onto a machine that is to run agents.
+import { Code, CodeBlock } from '../ui/code'
+
+const COPY = 'scp "$(command -v muster)" you@the-machine:/usr/local/bin/muster'
+const BUILD = 'cargo install --locked --path .'
+
+export function ProgramHint() {
+  return (
+    <details className="rounded-control border border-line px-3 py-2 text-sm" data-outlined>
+      <summary className="rounded-sm font-medium">
+        The machine does not know <Code>muster</Code> yet?
+      </summary>
+      <div className="mt-2 space-y-2 text-muted">
+        <p>
+          It is one program, which is also the service. On the machine that Muster itself runs on, it is there
+          already. To another machine with the same kind of Linux, copy it from there:
+        </p>
+        <CodeBlock text={COPY} label="the line that copies the program" />
+        <p>Or build it on the machine, in a copy of Muster’s source (it needs Rust and a C compiler):</p>
+        <CodeBlock text={BUILD} label="the line that builds the program" />
+        <p>
+          If you started Muster with <Code>cargo run</Code>, write <Code>cargo run --</Code> in place of{' '}
+          <Code>muster</Code>, in the same folder.
+        </p>
+      </div>
+    </details>
+  )
+}

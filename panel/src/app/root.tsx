@@ -1,0 +1,62 @@
+// What stands around every page: the client, messages, tooltips, keys, and the layers that are loaded when needed.
+import { Outlet } from '@tanstack/react-router'
+import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from 'react'
+import { Provider } from 'urql'
+import { fetched } from '../api/chunk'
+import { clientNow, onClient } from '../api/current-client'
+import { onSession, sessionNow } from '../api/session'
+import { listen } from '../keys/registry'
+import { useActions } from '../keys/use-actions'
+import { onWhy, whyNow } from '../permissions/why-store'
+import { loadOverlays } from '../ui/overlays'
+import { Tips } from '../ui/tip'
+import { Toasts } from '../ui/toasts'
+
+const Palette = lazy(() => fetched(() => import('./palette')))
+const KeySheet = lazy(() => fetched(() => import('../keys/key-sheet')))
+const WhyDialog = lazy(() => fetched(() => import('../permissions/why-dialog')))
+const SignInAgain = lazy(() => fetched(() => import('./sign-in-again')))
+
+export function Root() {
+  const client = useSyncExternalStore(onClient, clientNow)
+  useEffect(listen, [])
+  useEffect(() => {
+    // After the first paint, while nothing else is to be done.
+    const timer = setTimeout(() => void loadOverlays(), 600)
+    return () => clearTimeout(timer)
+  }, [])
+  return (
+    <Provider value={client}>
+      <Outlet />
+      <Layers />
+      <Toasts />
+      <Tips />
+    </Provider>
+  )
+}
+
+function Layers() {
+  const session = useSyncExternalStore(onSession, sessionNow)
+  const why = useSyncExternalStore(onWhy, whyNow)
+  const [layer, open] = useState<'palette' | 'keys' | null>(null)
+  const close = () => open(null)
+  useActions([
+    {
+      id: 'panel.palette',
+      label: 'Find anything',
+      group: 'Panel',
+      keys: 'mod+k',
+      hidden: true,
+      run: () => open((now) => (now === 'palette' ? null : 'palette')),
+    },
+    { id: 'panel.keys', label: 'Show all keys', group: 'Panel', keys: '?', run: () => open('keys') },
+  ])
+  return (
+    <Suspense>
+      {layer === 'palette' && <Palette onClose={close} />}
+      {layer === 'keys' && <KeySheet onClose={close} />}
+      {why && <WhyDialog why={why} />}
+      {session === 'ended' && <SignInAgain />}
+    </Suspense>
+  )
+}

@@ -1,0 +1,54 @@
+// The views of a list that a person has named: what of an address makes one, and the list of them. Pure, tested.
+import { parseSearch, stringifySearch } from './search'
+
+export interface View {
+  name: string
+  /** Filters and order, as an address has them, without the `?`. */
+  search: string
+}
+
+/** The most for one list, so that all of them fit into the account's preferences. */
+export const MOST = 30
+export const LONGEST = 60
+
+/** What is open or paged through is a moment's, not the view's. */
+const PASSING = new Set(['peek', 'open', 'page', 'entry', 'turn'])
+
+/** The view that an address shows: the same filters are the same text. */
+export function viewOf(search: object): string {
+  const lasting = Object.entries(search)
+    .filter(([name]) => !PASSING.has(name))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+  return stringifySearch(Object.fromEntries(lasting)).slice(1)
+}
+
+export const searchOfView = (view: View) => parseSearch(view.search)
+
+/** Why a view can't have this name, or null. `now`: the name that it has. */
+export function refusalOf(views: readonly View[], name: string, now?: string): string | null {
+  const wanted = name.trim()
+  if (!wanted) return 'This can’t be empty.'
+  if ([...wanted].length > LONGEST) return `At most ${LONGEST} characters.`
+  const taken = views.some((view) => view.name !== now && folded(view.name) === folded(wanted))
+  if (taken) return 'Another view has this name.'
+  return now === undefined && views.length >= MOST ? `At most ${MOST} views. Delete one first.` : null
+}
+
+/** In the order of their names, with this one put in the place of the one that had `now` as its name. */
+export function withView(views: readonly View[], view: View, now = view.name): View[] {
+  const rest = views.filter(({ name }) => name !== now)
+  return [...rest, { ...view, name: view.name.trim() }].sort((a, b) => a.name.localeCompare(b.name))
+}
+
+export const withoutView = (views: readonly View[], name: string): View[] =>
+  views.filter((view) => view.name !== name)
+
+/** Preferences may be any JSON: whatever isn't a view is left out. */
+export function readViews(json: unknown): View[] {
+  if (!Array.isArray(json)) return []
+  return json
+    .filter((each) => typeof each?.name === 'string' && typeof each?.search === 'string')
+    .map(({ name, search }) => ({ name, search }))
+}
+
+const folded = (name: string) => name.trim().toLocaleLowerCase()

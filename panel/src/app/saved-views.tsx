@@ -1,0 +1,126 @@
+// Views of a list that a person has named: filters and order, one menu away. They are kept with the account, by organization
+// and page; what one shows stands in the address, so that a link to it works for everybody.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Bookmark, Pencil, Plus, RefreshCw, Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { useClient } from 'urql'
+import { graphql } from '../api/graphql'
+import { buttonClass } from '../ui/button'
+import { cx } from '../ui/cx'
+import { Menu, type MenuEntry } from '../ui/menu'
+import { say } from '../ui/toast-store'
+import { useOrg } from './organization'
+import { type Preferences, usePreferences } from './preferences'
+import { readViews, searchOfView, type View, viewOf, withoutView, withView } from './saved-views-list'
+import { NameView } from './saved-views-name'
+
+const PreferencesNow = graphql(`
+  query PreferencesNow { viewer { preferences } }
+`)
+
+/** `page`: the list that they are of, such as `approvals`. Stands beside its filters: chips, or `tall` ones. */
+export function SavedViews({ page, tall }: { page: string; tall?: boolean }) {
+  const { views, change } = useViews(page)
+  const navigate = useNavigate()
+  const shown = viewOf(useSearch({ strict: false }))
+  const current = views.find(({ search }) => search === shown)
+  // The view that was chosen, while its filters are changed.
+  const [chosen, choose] = useState<string | null>(null)
+  const changed = current ? undefined : views.find(({ name }) => name === chosen)
+  const [naming, setNaming] = useState<'new' | 'rename' | null>(null)
+  const show = (view: View) => {
+    choose(view.name)
+    void navigate({ to: '.', search: searchOfView(view) as never })
+  }
+  const save = async (name: string) => {
+    const view = { name: name.trim(), search: naming === 'rename' && current ? current.search : shown }
+    await change((before) => withView(before, view, naming === 'rename' ? current?.name : undefined))
+    choose(view.name)
+    setNaming(null)
+  }
+  const remove = async ({ name, search }: View) => {
+    await change((before) => withoutView(before, name))
+    say(`Deleted the view ${name}`, { undo: () => change((before) => withView(before, { name, search })) })
+  }
+  const entries: (MenuEntry | false)[] = [
+    ...views.map((view) => ({
+      label: view.name,
+      checked: view === current,
+      onSelect: () => show(view),
+    })),
+    views.length > 0 && 'line',
+    changed !== undefined && {
+      label: `Change “${changed.name}” to this`,
+      icon: RefreshCw,
+      onSelect: () => void change((before) => withView(before, { name: changed.name, search: shown })),
+    },
+    {
+      label: 'Save this view…',
+      icon: Plus,
+      about: shown === '' ? 'Choose filters or an order first' : undefined,
+      disabled: shown === '' || current !== undefined,
+      onSelect: () => setNaming('new'),
+    },
+    current !== undefined && {
+      label: `Rename “${current.name}”…`,
+      icon: Pencil,
+      onSelect: () => setNaming('rename'),
+    },
+    current !== undefined && {
+      label: `Delete “${current.name}”`,
+      icon: Trash2,
+      look: 'danger' as const,
+      onSelect: () => void remove(current),
+    },
+  ]
+  return (
+    <>
+      <Menu
+        align="start"
+        entries={entries.filter((entry) => entry !== false)}
+        trigger={
+          <button
+            type="button"
+            aria-label={current ? `Saved views: ${current.name}` : 'Saved views'}
+            className={buttonClass(
+              'secondary',
+              tall ? 'md' : 'sm',
+              cx(
+                'shrink-0',
+                !tall && 'rounded-full',
+                current && 'border-accent-text! bg-selected! text-accent-text!',
+              ),
+            )}
+          >
+            <Bookmark size={13} aria-hidden />
+            <span className="max-w-40 truncate">{current?.name ?? 'Views'}</span>
+          </button>
+        }
+      />
+      {naming && (
+        <NameView
+          views={views}
+          now={naming === 'rename' ? current?.name : undefined}
+          onSave={save}
+          onClose={() => setNaming(null)}
+        />
+      )}
+    </>
+  )
+}
+
+/** The views of a page, and a function that changes them as they are now: another tab may have changed them, too. */
+function useViews(page: string) {
+  const org = useOrg()
+  const client = useClient()
+  const [preferences, set] = usePreferences()
+  const place = `${org.id}/${page}`
+  const of = (from: Preferences['views']) => readViews(from?.[place])
+  const change = async (to: (before: View[]) => View[]) => {
+    const policy = { requestPolicy: 'network-only' as const }
+    const { data } = await client.query(PreferencesNow, {}, policy).toPromise()
+    const stored = (data?.viewer?.preferences ?? preferences) as Preferences
+    await set({ views: { ...stored.views, [place]: to(of(stored.views)) } })
+  }
+  return { views: of(preferences.views), change }
+}

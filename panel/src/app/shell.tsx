@@ -1,0 +1,148 @@
+// The frame of everything behind the sign-in: who is signed in, the organization that is shown, the navigation.
+import { Outlet, useLocation, useNavigate, useParams } from '@tanstack/react-router'
+import { lazy, Suspense, useEffect, useMemo, useRef, useSyncExternalStore } from 'react'
+import { useClient } from 'urql'
+import { fetched } from '../api/chunk'
+import { isSignedOut } from '../api/errors'
+import { follow } from '../api/live'
+import { onSession, sessionNow, signedIn } from '../api/session'
+import { useLive } from '../api/use-live'
+import { setZone } from '../ui/clock'
+import { ProblemView } from '../ui/problem'
+import { ConnectionBanner } from './connection-banner'
+import { keepFor } from './kept'
+import { lastOrganization, rememberOrganization } from './last-organization'
+import { Nav } from './nav'
+import { type Org, OrganizationContext, OrganizationQuery } from './organization'
+import { applyPreferences } from './preferences'
+import { StopAction } from './stop-action'
+import { setTitleFrame } from './title'
+import { useViewer, ViewerContext, ViewerQuery } from './viewer'
+
+const OrganizationProblem = lazy(() => fetched(() => import('./organization-problem')))
+const StopBanner = lazy(() => fetched(() => import('./stop-banner')))
+
+export function Shell() {
+  const session = useSyncExternalStore(onSession, sessionNow)
+  const { data, error, refetch } = useLive({
+    query: ViewerQuery,
+    variables: {},
+    on: ['MEMBER'],
+    pause: session === 'out',
+  })
+  const viewer = data?.viewer
+  useEffect(() => {
+    if (!viewer) return
+    signedIn()
+    applyPreferences(viewer.preferences)
+  }, [viewer])
+
+  if (session === 'out' || (!viewer && isSignedOut(error))) {
+    return <ToSignIn />
+  }
+  if (!viewer) return error ? <ProblemView error={error} retry={refetch} /> : null
+  // Before any page looks for what was kept.
+  keepFor(viewer.user.id)
+  return (
+    <ViewerContext value={viewer}>
+      <Frame />
+    </ViewerContext>
+  )
+}
+
+/** Goes there once: while the page is fetched, this is still shown, with the next address already. */
+function ToSignIn() {
+  const { href } = useLocation()
+  const navigate = useNavigate()
+  const going = useRef(false)
+  useEffect(() => {
+    if (going.current) return
+    going.current = true
+    const search = href === '/' || href.startsWith('/sign-in') ? {} : { next: href }
+    void navigate({ to: '/sign-in', search, replace: true })
+  }, [href, navigate])
+  return null
+}
+
+/** With an organization in the address, everything of it; the account keeps the last one around it. */
+function Frame() {
+  const { org: orgId } = useParams({ strict: false })
+  const { memberships } = useViewer()
+  const { pathname } = useLocation()
+  // The account belongs to no organization, but the way back stays visible.
+  const last = lastOrganization()
+  const around =
+    pathname === '/account' && memberships.some(({ organizationId }) => organizationId === last) ? last : null
+  const shown = orgId ?? around
+  return shown ? (
+    <Organization key={shown} orgId={shown} optional={!orgId} />
+  ) : (
+    <Columns>
+      <Outlet />
+    </Columns>
+  )
+}
+
+function Organization({ orgId, optional }: { orgId: number; optional: boolean }) {
+  const client = useClient()
+  const { data, error, refetch } = useLive({
+    query: OrganizationQuery,
+    variables: { orgId },
+    on: ['ORGANIZATION', 'MEMBER', 'POLICY'],
+  })
+  const record = data?.organization
+  useEffect(() => follow(client, orgId), [client, orgId])
+  useEffect(() => {
+    if (!record) return
+    rememberOrganization(record.id)
+    setTitleFrame({ organization: record.name })
+    setZone({ organization: record.timezone })
+  }, [record])
+  const org = useMemo<Org | null>(() => {
+    if (!record) return null
+    const may = new Set<string>(record.viewerPermissions)
+    return { ...record, can: (permission) => may.has(permission) }
+  }, [record])
+
+  if (!org) {
+    if (optional && error) return <Columns>{<Outlet />}</Columns>
+    return (
+      <Columns>
+        <Suspense>{error ? <OrganizationProblem error={error} retry={refetch} /> : null}</Suspense>
+      </Columns>
+    )
+  }
+  return (
+    <OrganizationContext value={org}>
+      <Columns>
+        {org.stopped && (
+          <Suspense>
+            <StopBanner />
+          </Suspense>
+        )}
+        <StopAction />
+        <Outlet />
+      </Columns>
+    </OrganizationContext>
+  )
+}
+
+function Columns({ children }: { children: React.ReactNode }) {
+  return (
+    <div data-frame className="flex h-dvh flex-col md:flex-row">
+      <a
+        href="#main"
+        className="fixed top-2 left-2 z-[90] -translate-y-16 rounded-control bg-accent px-3 py-2 text-on-accent focus:translate-y-0"
+      >
+        Skip to the page
+      </a>
+      <Nav />
+      <div className="flex min-h-0 min-w-0 grow flex-col">
+        <ConnectionBanner />
+        <main id="main" tabIndex={-1} className="flex min-h-0 grow flex-col outline-none">
+          {children}
+        </main>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,85 @@
+// More to spend, on top of a month's budget or of the tokens of an hour. Turns that wait for it go on by themselves.
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { placed } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { Field } from '../../ui/field'
+import { FormDialog } from '../../ui/form-dialog'
+import { NumberInput } from '../../ui/inputs'
+import { Notice } from '../../ui/problem'
+import { useOrg } from '../organization'
+import { moneyOf } from './money'
+import { MoneyInput } from './money-input'
+
+export const AllowSpending = graphql(`
+  mutation AllowSpending($orgId: Id!, $input: AllowSpendingInput!) {
+    allowSpending(orgId: $orgId, input: $input) {
+      id spending { costMicro allowedMicro leasedMicro tokens }
+    }
+  }
+`)
+
+export interface AllowMoreProps {
+  kind: 'money' | 'tokens'
+  /** Whose limit: an agent's, or the whole organization's. */
+  agent?: { id: number; name: string }
+  /** What was proposed, in millionths or tokens. */
+  proposed?: number | null
+  /** The approval that asks for it, which ends with it. */
+  approvalId?: number
+  onClose: () => void
+  onDone?: () => void
+}
+
+export function AllowMore({ kind, agent, proposed = null, approvalId, onClose, onDone }: AllowMoreProps) {
+  const org = useOrg()
+  const allow = useAct(AllowSpending)
+  const [amount, setAmount] = useState<number | null>(proposed)
+  const [wrong, setWrong] = useState<string | null>(null)
+  const [problem, setProblem] = useState<string | null>(null)
+  const field = kind === 'money' ? 'costMicro' : 'tokens'
+  const submit = async () => {
+    const refused =
+      amount === null ? 'Type how much.' : refusal(amount, boundsOf(`AllowSpendingInput.${field}`))
+    setWrong(refused)
+    if (refused || amount === null) return
+    const said =
+      kind === 'money'
+        ? `${moneyOf(amount, org.currency)} more this month`
+        : `${amount.toLocaleString()} tokens more for the next hour`
+    const input = { agentId: agent?.id, approvalId, [field]: amount }
+    const { error } = await allow({ orgId: org.id, input }, { quiet: true, said })
+    if (!error) {
+      onDone?.()
+      return onClose()
+    }
+    const found = placed(error, ['costMicro', 'tokens'])
+    setWrong(found.errors[field] ?? null)
+    setProblem(found.problem)
+  }
+  return (
+    <FormDialog
+      title={agent ? `Allow ${agent.name} more` : 'Allow all agents more'}
+      about={
+        kind === 'money'
+          ? 'On top of this month’s budget. The budget itself stays as it is.'
+          : 'On top of its tokens per hour, for the next 60 minutes.'
+      }
+      action="Allow it"
+      may="organization.edit"
+      busy={allow.pending}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Field label="How much more" hint="Turns that wait for it go on by themselves." error={wrong}>
+        {kind === 'money' ? (
+          <MoneyInput value={amount} onValue={setAmount} />
+        ) : (
+          <NumberInput unit="tokens" value={amount} onValue={setAmount} />
+        )}
+      </Field>
+      {problem && <Notice>{problem}</Notice>}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { contentOf, lineOf } from './content'
+
+test('content of any shape is read, and nothing of another type is believed', () => {
+  expect(contentOf(null)).toMatchObject({ text: '', isMarkdown: true })
+  expect(contentOf({ text: { html: '<b>' }, approval_id: 'x' })).toMatchObject({
+    text: '',
+    approvalId: undefined,
+  })
+  expect(contentOf({ text: 'a', format: 'plain' }).isMarkdown).toBe(false)
+  expect(contentOf({ approval_id: 12 }).approvalId).toBe(12)
+})
+
+test('a preview is one line', () => {
+  expect(lineOf('TEXT', { text: 'a\n\n b' })).toBe('a b')
+  expect(lineOf('TOOL_CALL', { tool: 'sh' })).toBe('Called sh')
+  expect(lineOf('APPROVAL', { approval_id: 3 })).toBe('Asked for a decision')
+})

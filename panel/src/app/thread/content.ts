@@ -1,0 +1,54 @@
+// What a message says, by its kind. Its content is what an agent or a channel sent, so nothing is taken for granted. Pure,
+// tested.
+import type { Json } from '../../api/graphql'
+
+export interface Content {
+  text: string
+  /** TEXT alone: whether it is Markdown. */
+  isMarkdown: boolean
+  tool?: string
+  callId?: string
+  input?: Json
+  output?: Json
+  isError?: boolean
+  approvalId?: number
+  event?: string
+  code?: string
+}
+
+export function contentOf(content: Json): Content {
+  const fields = typeof content === 'object' && content !== null && !Array.isArray(content) ? content : {}
+  const string = (name: string) => (typeof fields[name] === 'string' ? (fields[name] as string) : undefined)
+  const id = Number(fields.approval_id)
+  return {
+    text: string('text') ?? string('caption') ?? string('transcript') ?? '',
+    isMarkdown: fields.format !== 'plain',
+    tool: string('tool'),
+    callId: string('call_id'),
+    input: fields.input,
+    output: fields.output,
+    isError: fields.is_error === true,
+    approvalId: Number.isSafeInteger(id) && id > 0 ? id : undefined,
+    event: string('event'),
+    code: string('code'),
+  }
+}
+
+const KIND_WORDS: Record<string, string> = {
+  THINKING: 'Thought',
+  TOOL_CALL: 'Called a tool',
+  TOOL_RESULT: 'Result of a tool',
+  FILE: 'File',
+  VOICE: 'Recording',
+  APPROVAL: 'Asked for a decision',
+  EVENT: 'Event',
+  ERROR: 'Error',
+}
+
+/** One line for previews. */
+export function lineOf(kind: string, content: Json): string {
+  const { text, tool, event } = contentOf(content)
+  if (kind === 'TOOL_CALL' && tool) return `Called ${tool}`
+  const line = text.replaceAll(/\s+/g, ' ').trim().slice(0, 400)
+  return line || event || KIND_WORDS[kind] || kind
+}

@@ -1,0 +1,148 @@
+// The one registry of what can be done here. It answers keys, fills the palette and the `?` sheet, and gives tooltips
+// their keys. No React here; components register with keys/use-actions.
+import { belongsToField, nameOf, progress } from './match'
+
+export interface Action {
+  /** Unique: `approvals.approve`. */
+  id: string
+  /** A verb and what it is done to: "Approve". */
+  label: string
+  /** Heads its group in the sheet and the palette: "Approval", "Go to". */
+  group: string
+  /** `a`, `mod+enter`, `g a`. Several are alternatives. */
+  keys?: string | string[]
+  run: () => void
+  /** Why the person may not do it: shows it instead of running. */
+  refused?: (() => void) | null
+  /** Works, but the palette does not offer it: moving in a list. */
+  hidden?: boolean
+  /** Words to be found by. */
+  also?: string
+}
+
+/** How long a sequence waits for its next key. */
+const SEQUENCE_MS = 1200
+
+let actions: Action[] = []
+let typed: string[] = []
+let timer: ReturnType<typeof setTimeout> | undefined
+const escapes: (() => void)[] = []
+const listeners = new Set<() => void>()
+
+export const actionsNow = () => actions
+
+export function onActions(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+/** What was registered last comes first: a peek's keys hold over its page's. */
+export function register(added: Action[]): () => void {
+  set([...added, ...actions])
+  return () => set(actions.filter((action) => !added.includes(action)))
+}
+
+/** What Esc does next; the last one registered is asked first. */
+export function registerEscape(run: () => void): () => void {
+  escapes.push(run)
+  return () => {
+    const at = escapes.lastIndexOf(run)
+    if (at >= 0) escapes.splice(at, 1)
+  }
+}
+
+export const keysOf = ({ keys }: Action): string[] =>
+  keys === undefined ? [] : Array.isArray(keys) ? keys : [keys]
+
+/** Listens for keys. The panel starts it once. */
+export function listen(): () => void {
+  document.addEventListener('keydown', press)
+  return () => document.removeEventListener('keydown', press)
+}
+
+function press(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.isComposing || ['Control', 'Shift', 'Alt', 'Meta'].includes(event.key))
+    return
+  if (event.key === 'Escape') {
+    leave(event)
+    return
+  }
+  const target = event.target instanceof HTMLElement ? event.target : null
+  if (belongsToField(event, isField(target))) return
+  // Arrows choose among the options of a question.
+  if (event.key.startsWith('Arrow') && isOption(target)) return
+  // Over a dialog, only the dialog acts.
+  if (inDialog(target) && !nameOf(event).startsWith('mod+')) return
+  // Enter and Space press what has the focus.
+  if (['Enter', ' '].includes(event.key) && !event.ctrlKey && !event.metaKey && isPressable(target)) return
+  if (event.repeat && !/^(j|k|arrow)/i.test(event.key)) return
+  answer(event)
+}
+
+function answer(event: KeyboardEvent): void {
+  typed = [...typed, nameOf(event)]
+  const states = actions.flatMap((action) =>
+    keysOf(action).map((keys) => ({ action, at: progress(typed, keys) })),
+  )
+  const hit = states.find(({ at }) => at === 'full')
+  clearTimeout(timer)
+  if (hit) {
+    typed = []
+    event.preventDefault()
+    runAction(hit.action)
+  } else if (states.some(({ at }) => at === 'part')) {
+    timer = setTimeout(() => {
+      typed = []
+    }, SEQUENCE_MS)
+  } else if (typed.length > 1) {
+    // The sequence is broken: its last key may begin another.
+    typed = []
+    answer(event)
+  } else typed = []
+}
+
+export function runAction({ run, refused }: Action): void {
+  if (refused) refused()
+  else run()
+}
+
+/** Esc in stages: leaves the field, then closes what was opened last. Dialogs close themselves. */
+function leave(event: KeyboardEvent): void {
+  typed = []
+  const target = event.target instanceof HTMLElement ? event.target : null
+  if (inDialog(target)) return
+  if (isField(target)) {
+    target?.blur()
+    event.preventDefault()
+    return
+  }
+  const last = escapes.at(-1)
+  if (last) {
+    event.preventDefault()
+    last()
+  }
+}
+
+function isField(element: HTMLElement | null): boolean {
+  if (!element) return false
+  if (element.isContentEditable || element.tagName === 'TEXTAREA' || element.tagName === 'SELECT') return true
+  return (
+    element instanceof HTMLInputElement && !['checkbox', 'radio', 'button', 'submit'].includes(element.type)
+  )
+}
+
+const isOption = (element: HTMLElement | null): boolean =>
+  element instanceof HTMLInputElement && element.type === 'radio'
+
+function isPressable(element: HTMLElement | null): boolean {
+  return Boolean(element?.closest('button, a[href], summary, input, [role="menuitem"], [role="option"]'))
+}
+
+function inDialog(element: HTMLElement | null): boolean {
+  return Boolean(element?.closest('[role="dialog"], [role="alertdialog"], [role="menu"], [role="listbox"]'))
+}
+
+function set(next: Action[]): void {
+  actions = next
+  for (const listener of listeners) listener()
+}

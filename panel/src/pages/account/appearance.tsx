@@ -1,0 +1,61 @@
+// Theme, density and time zone: they follow the account to the next browser.
+import { usePreferences } from '../../app/preferences'
+import { RadioGroup } from '../../ui/choices'
+import { useNow } from '../../ui/clock'
+import { Panel } from '../../ui/page'
+import { absolute } from '../../ui/time-format'
+
+export function Appearance() {
+  const [{ theme = 'system', density = 'comfortable', timeZone = 'local' }, change] = usePreferences()
+  const now = useNow(60_000)
+  return (
+    <>
+      <Panel title="Theme">
+        <div className="rounded-card border border-line p-4">
+          <RadioGroup
+            label="Theme"
+            hideLabel
+            row
+            value={theme}
+            onValue={(next) => void change({ theme: next })}
+            options={[
+              { value: 'system', label: 'As the system' },
+              { value: 'light', label: 'Light' },
+              { value: 'dark', label: 'Dark' },
+            ]}
+          />
+        </div>
+      </Panel>
+      <Panel title="Density" about="How close the rows of lists stand.">
+        <div className="rounded-card border border-line p-4">
+          <RadioGroup
+            label="Density"
+            hideLabel
+            row
+            value={density}
+            onValue={(next) => void change({ density: next })}
+            options={[
+              { value: 'comfortable', label: 'Comfortable' },
+              { value: 'compact', label: 'Compact' },
+            ]}
+          />
+        </div>
+      </Panel>
+      <Panel title="Times" about="All pages show times in this zone. Point at a time to see it in full.">
+        <div className="rounded-card border border-line p-4">
+          <RadioGroup
+            label="Time zone"
+            hideLabel
+            value={timeZone}
+            onValue={(next) => void change({ timeZone: next })}
+            options={[
+              { value: 'local', label: 'This computer’s', hint: absolute(now, undefined) },
+              { value: 'utc', label: 'UTC', hint: absolute(now, 'UTC') },
+              { value: 'organization', label: 'The organization’s', hint: 'As set in its settings.' },
+            ]}
+          />
+        </div>
+      </Panel>
+    </>
+  )
+}

@@ -1,0 +1,180 @@
+// What an agent may touch: credentials, MCP servers, skills. Given and taken here; each change takes effect at once and can
+// be undone. They belong to the other record, so the set of its agents is read right before it is changed.
+import { Link } from '@tanstack/react-router'
+import { X } from 'lucide-react'
+import { useCallback, useState } from 'react'
+import { type Client, useClient } from 'urql'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import type { Governed } from '../../permissions/can'
+import { Gate } from '../../permissions/gate'
+import { IconButton } from '../../ui/button'
+import { Panel } from '../../ui/page'
+import { type Choice, Picker } from '../../ui/picker'
+import { Skeleton } from '../../ui/skeleton'
+import { Visible } from '../../ui/visible'
+import {
+  findCredentials,
+  findMcpServers,
+  findSkills,
+  readAgents,
+  SetCredential,
+  SetMcp,
+  SetSkill,
+} from './access-calls'
+import type { AgentRecord } from './agent-page'
+
+const AccessQuery = graphql(`
+  query AgentAccess($orgId: Id!, $id: Id!) {
+    agent(orgId: $orgId, id: $id) {
+      id
+      credentials { id name kind viewerCan }
+      mcpServers { id name viewerCan }
+      skills { id name viewerCan }
+    }
+  }
+`)
+
+export type Kind = 'credential' | 'mcp' | 'skill'
+
+const PARTS = {
+  credential: {
+    title: 'Credentials',
+    one: 'a credential',
+    may: 'credential.edit',
+    to: '/o/$org/credentials',
+    find: findCredentials,
+    hint: 'What the agent’s server adds to requests reaches a running agent with its next turn; what the agent reads itself, when it is started again.',
+  },
+  mcp: {
+    title: 'MCP servers',
+    one: 'an MCP server',
+    may: 'mcp.edit',
+    to: '/o/$org/mcp-servers',
+    find: findMcpServers,
+    hint: 'Tools that it may call.',
+  },
+  skill: {
+    title: 'Skills',
+    one: 'a skill',
+    may: 'skill.edit',
+    to: '/o/$org/skills',
+    find: findSkills,
+    hint: 'Instructions that it reads when it needs them.',
+  },
+} as const
+
+type Item = Governed & { id: number; name: string }
+
+export function Access({ agent }: { agent: AgentRecord }) {
+  const { id: orgId } = useOrg()
+  const { data, refetch } = useLive({
+    query: AccessQuery,
+    variables: { orgId, id: agent.id },
+    on: ({ kind, id }) =>
+      (kind === 'AGENT' && id === agent.id) ||
+      kind === 'CREDENTIAL' ||
+      kind === 'MCP_SERVER' ||
+      kind === 'SKILL',
+  })
+  const found = data?.agent
+  const part = (kind: Kind, items: readonly Item[] | undefined) => (
+    <Part key={kind} kind={kind} agent={agent} items={items} onChanged={refetch} />
+  )
+  return (
+    <Panel title="What it may touch">
+      <div className="space-y-5 rounded-card border border-line p-4">
+        {part('credential', found?.credentials)}
+        {part('mcp', found?.mcpServers)}
+        {part('skill', found?.skills)}
+      </div>
+    </Panel>
+  )
+}
+
+interface PartProps {
+  kind: Kind
+  agent: AgentRecord
+  items: readonly Item[] | undefined
+  onChanged: () => void
+}
+
+function Part({ kind, agent, items, onChanged }: PartProps) {
+  const org = useOrg()
+  const client = useClient()
+  const { title, one, may, to, find, hint } = PARTS[kind]
+  const assign = useAssign(kind, agent, onChanged)
+  const search = useCallback(async (text: string) => find(client, org.id, text), [client, org.id, find])
+  const mayAdd = org.can(may)
+  return (
+    <section aria-label={title}>
+      <h3 className="text-sm font-medium">{title}</h3>
+      <p className="mb-1.5 text-xs text-muted">{hint}</p>
+      {!items && <Skeleton className="w-1/2" />}
+      {items?.length === 0 && <p className="mb-1.5 text-sm text-muted">None.</p>}
+      <ul className="mb-1.5">
+        {items?.map((item) => (
+          <li key={item.id} className="flex items-center gap-2">
+            <Link
+              to={to}
+              params={{ org: org.id }}
+              search={{ peek: item.id } as never}
+              className="link min-w-0 grow truncate"
+            >
+              <Visible text={item.name} />
+            </Link>
+            <Gate on={item} may={may}>
+              <IconButton
+                icon={X}
+                size="sm"
+                label={`Take ${item.name} from ${agent.name}`}
+                busy={assign.busy === item.id}
+                onClick={() => void assign.set(item, false)}
+              />
+            </Gate>
+          </li>
+        ))}
+      </ul>
+      <Gate may={may}>
+        <Picker
+          aria-label={`Give ${agent.name} ${one}`}
+          placeholder={`Give it ${one}…`}
+          value={null}
+          search={search}
+          disabled={!mayAdd}
+          empty="Nothing has this name."
+          onValue={(choice: Choice | null) => {
+            if (choice && !items?.some(({ id }) => id === Number(choice.id)))
+              void assign.set({ id: Number(choice.id), name: choice.name }, true)
+          }}
+        />
+      </Gate>
+    </section>
+  )
+}
+
+function useAssign(kind: Kind, agent: AgentRecord, onChanged: () => void) {
+  const { id: orgId } = useOrg()
+  const client: Client = useClient()
+  const acts = { credential: useAct(SetCredential), mcp: useAct(SetMcp), skill: useAct(SetSkill) }
+  const [busy, setBusy] = useState<number | null>(null)
+  const set = async (item: { id: number; name: string }, has: boolean, undoable = true): Promise<void> => {
+    setBusy(item.id)
+    const ids = await readAgents(client, kind, orgId, item.id)
+    if (ids) {
+      const others = ids.filter((id) => id !== agent.id)
+      await acts[kind](
+        { orgId, id: item.id, agentIds: has ? [...others, agent.id] : others },
+        {
+          said: has ? `${agent.name} has ${item.name}` : `${agent.name} no longer has ${item.name}`,
+          ...(undoable && { undo: () => set(item, !has, false) }),
+        },
+      )
+    }
+    setBusy(null)
+    onChanged()
+  }
+  return { set, busy }
+}

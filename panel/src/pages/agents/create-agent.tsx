@@ -1,0 +1,126 @@
+// A new agent: a name, a server, an image. All else can be set on its page.
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { placed } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useAgentChoices } from '../../app/agent-choices'
+import { useOrg } from '../../app/organization'
+import { Checkbox } from '../../ui/choices'
+import { Field } from '../../ui/field'
+import { FormDialog } from '../../ui/form-dialog'
+import { TextArea, TextInput } from '../../ui/inputs'
+import { type Choice, Picker } from '../../ui/picker'
+import { Notice } from '../../ui/problem'
+
+const Create = graphql(`
+  mutation CreateAgent($orgId: Id!, $input: CreateAgentInput!) {
+    createAgent(orgId: $orgId, input: $input) { id name status }
+  }
+`)
+const Start = graphql(`
+  mutation StartNewAgent($orgId: Id!, $id: Id!) {
+    startAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail }
+  }
+`)
+
+export function CreateAgent({
+  onClose,
+  onCreated,
+}: {
+  onClose: () => void
+  onCreated: (id: number) => void
+}) {
+  const org = useOrg()
+  const create = useAct(Create)
+  const begin = useAct(Start)
+  const { servers, images, defaultImage, loading } = useAgentChoices()
+  const [text, setText] = useState({ name: '', role: '', description: '', modelOverride: '' })
+  const [chosenServer, chooseServer] = useState<Choice | null>(null)
+  const [chosenImage, chooseImage] = useState<Choice | null>(null)
+  const [start, setStart] = useState(true)
+  const [errors, setErrors] = useState<Record<string, string>>({})
+  const [problem, setProblem] = useState<string | null>(null)
+  const server = chosenServer ?? (servers.length === 1 ? (servers[0] ?? null) : null)
+  const image = chosenImage ?? images.find(({ id }) => id === defaultImage?.id) ?? null
+  const set = (change: Partial<typeof text>) => setText({ ...text, ...change })
+
+  const submit = async () => {
+    const wrong = refusal(text.name, boundsOf('CreateAgentInput.name'))
+    if (wrong || !server)
+      return setErrors({ ...(wrong && { name: wrong }), ...(!server && { serverId: 'Choose a server.' }) })
+    const input = {
+      name: text.name,
+      serverId: Number(server.id),
+      ...(image && { imageId: Number(image.id) }),
+      ...(text.role && { role: text.role }),
+      ...(text.description && { description: text.description }),
+      ...(text.modelOverride && { modelOverride: text.modelOverride }),
+    }
+    const { data, error } = await create(
+      { orgId: org.id, input },
+      { quiet: true, said: `Created ${text.name}` },
+    )
+    const made = data?.createAgent
+    if (made) {
+      if (start) await begin({ orgId: org.id, id: made.id })
+      return onCreated(made.id)
+    }
+    const found = placed(error, ['name', 'role', 'description', 'serverId', 'imageId', 'modelOverride'])
+    setErrors(found.errors)
+    setProblem(found.problem)
+  }
+  return (
+    <FormDialog
+      title="New agent"
+      width="md"
+      action="Create the agent"
+      busy={create.pending || begin.pending}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <div className="grid gap-4 sm:grid-cols-2">
+        <Field label="Name" hint="As people see it when it answers." error={errors.name}>
+          <TextInput value={text.name} onValue={(name) => set({ name })} autoComplete="off" />
+        </Field>
+        <Field label="Role" optional hint="Customer support, for example." error={errors.role}>
+          <TextInput value={text.role} onValue={(role) => set({ role })} autoComplete="off" />
+        </Field>
+      </div>
+      <Field label="Description" optional error={errors.description}>
+        <TextArea rows={2} value={text.description} onValue={(description) => set({ description })} />
+      </Field>
+      {!loading && servers.length === 0 ? (
+        <Notice tone="warn">
+          An agent runs on one of your servers, and you have none yet.{' '}
+          <Link to="/o/$org/start" params={{ org: org.id }} className="font-medium underline">
+            Connect one first
+          </Link>
+          .
+        </Notice>
+      ) : (
+        <Field label="Server" hint="The machine that it runs on." error={errors.serverId}>
+          <Picker value={server} choices={servers} onValue={chooseServer} placeholder="Choose a server…" />
+        </Field>
+      )}
+      <Field
+        label="Image"
+        hint="What it runs from. The reference agent needs no model: good for a first try."
+        error={errors.imageId}
+      >
+        <Picker value={image} choices={images} onValue={chooseImage} placeholder="The default image" />
+      </Field>
+      <Field label="Model" optional hint="Instead of the image’s own." error={errors.modelOverride}>
+        <TextInput
+          value={text.modelOverride}
+          onValue={(modelOverride) => set({ modelOverride })}
+          autoComplete="off"
+          spellCheck={false}
+        />
+      </Field>
+      <Checkbox checked={start} onChecked={setStart} label="Start it at once" />
+      {problem && <Notice>{problem}</Notice>}
+    </FormDialog>
+  )
+}

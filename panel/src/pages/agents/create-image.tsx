@@ -1,0 +1,111 @@
+// A new image.
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { placed } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { Field } from '../../ui/field'
+import { FormDialog } from '../../ui/form-dialog'
+import { TextInput } from '../../ui/inputs'
+import { Picker } from '../../ui/picker'
+import { Notice } from '../../ui/problem'
+import { choiceOfProfile, useProfiles } from './profiles'
+
+const Create = graphql(`
+  mutation CreateImage($orgId: Id!, $input: CreateImageInput!) {
+    createImage(orgId: $orgId, input: $input) { id name }
+  }
+`)
+
+export function CreateImage({
+  onClose,
+  onCreated,
+}: {
+  onClose: () => void
+  onCreated: (id: number) => void
+}) {
+  const { id: orgId } = useOrg()
+  const create = useAct(Create)
+  const [input, setInput] = useState({
+    name: '',
+    reference: '',
+    description: '',
+    defaultModel: '',
+    profile: null as string | null,
+  })
+  const profiles = useProfiles()
+  const [errors, setErrors] = useState<Record<string, string>>({})
+  const [problem, setProblem] = useState<string | null>(null)
+  const set = (change: Partial<typeof input>) => setInput({ ...input, ...change })
+  const submit = async () => {
+    const name = refusal(input.name, boundsOf('CreateImageInput.name'))
+    const reference = refusal(input.reference, boundsOf('CreateImageInput.reference'))
+    if (name || reference) return setErrors({ ...(name && { name }), ...(reference && { reference }) })
+    const sent = {
+      ...input,
+      description: input.description || null,
+      defaultModel: input.defaultModel || null,
+    }
+    const { data, error } = await create(
+      { orgId, input: sent },
+      { quiet: true, said: `Created ${input.name}` },
+    )
+    if (data?.createImage) return onCreated(data.createImage.id)
+    const found = placed(error, ['name', 'reference', 'description', 'defaultModel'])
+    setErrors(found.errors)
+    setProblem(found.problem)
+  }
+  return (
+    <FormDialog
+      title="New image"
+      action="Create the image"
+      busy={create.pending}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Field label="Name" error={errors.name}>
+        <TextInput value={input.name} onValue={(name) => set({ name })} autoComplete="off" />
+      </Field>
+      <Field
+        label="Reference"
+        hint="Exactly as the server’s list of programs names it, or as its registry does: example/agent:1.2."
+        error={errors.reference}
+      >
+        <TextInput
+          className="font-mono text-sm"
+          value={input.reference}
+          onValue={(reference) => set({ reference })}
+          autoComplete="off"
+          spellCheck={false}
+        />
+      </Field>
+      <Field
+        label="Profile"
+        optional
+        hint="How the program is wired: its files, its model. Without one, as the server’s operator lists it."
+        error={errors.profile}
+      >
+        <Picker
+          value={choiceOfProfile(profiles, input.profile)}
+          choices={profiles}
+          onValue={(choice) => set({ profile: choice ? String(choice.id) : null })}
+          placeholder="As the server lists it"
+          clearable
+        />
+      </Field>
+      <Field label="Description" optional error={errors.description}>
+        <TextInput value={input.description} onValue={(description) => set({ description })} />
+      </Field>
+      <Field label="Default model" optional hint="For agents that choose none." error={errors.defaultModel}>
+        <TextInput
+          value={input.defaultModel}
+          onValue={(defaultModel) => set({ defaultModel })}
+          autoComplete="off"
+          spellCheck={false}
+        />
+      </Field>
+      {problem && <Notice>{problem}</Notice>}
+    </FormDialog>
+  )
+}

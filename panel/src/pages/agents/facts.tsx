@@ -1,0 +1,160 @@
+// Where an agent runs, what with, how it is reached, and what it has used.
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { useOrg } from '../../app/organization'
+import { Badge } from '../../ui/badge'
+import { Fact, Facts, Panel } from '../../ui/page'
+import { Status, words } from '../../ui/status'
+import { Time } from '../../ui/time'
+import { Visible } from '../../ui/visible'
+import type { AgentRecord } from './agent-page'
+import { costOf } from './words'
+
+export function AgentFacts({ agent }: { agent: AgentRecord }) {
+  const org = useOrg()
+  const { server, image } = agent
+  return (
+    <Panel title="What it is">
+      <Facts>
+        <Fact name="Server">
+          {server && (
+            <span className="flex flex-wrap items-center gap-2">
+              <Link
+                to="/o/$org/servers/$id"
+                params={{ org: org.id, id: server.id }}
+                className="link truncate"
+              >
+                <Visible text={server.name} />
+              </Link>
+              {server.status !== 'ONLINE' && <Status of="server" value={server.status} />}
+            </span>
+          )}
+        </Fact>
+        <Fact name="Image">
+          {image && (
+            <Link
+              to="/o/$org/agents"
+              params={{ org: org.id }}
+              search={{ tab: 'images', peek: image.id }}
+              className="link break-words"
+              data-tip={image.reference}
+            >
+              <Visible text={image.name} />
+            </Link>
+          )}
+        </Fact>
+        <Fact name="Model">
+          <Model agent={agent} />
+        </Fact>
+        {agent.offeredModes && agent.offeredModes.length > 0 && (
+          <Fact name="Modes">
+            <span className="flex flex-wrap gap-1">
+              {agent.offeredModes.map(({ id, name, description, current }) => (
+                <Badge key={id} tone={current ? 'accent' : 'plain'} tip={description ?? undefined}>
+                  {current ? `${name}, in use` : name}
+                </Badge>
+              ))}
+            </span>
+          </Fact>
+        )}
+        {agent.networkPrivileged && (
+          <Fact name="Network">
+            <Badge tone="warn" tip="It reaches whatever its server reaches, past the list of allowed hosts.">
+              Its own, unguarded
+            </Badge>
+          </Fact>
+        )}
+        <Fact name="Channels">
+          <Channels agent={agent} />
+        </Fact>
+        <Fact name="Tokens">
+          <Tokens used={agent.tokensUsed} />
+        </Fact>
+        <Fact name="Cost">
+          <Cost micro={agent.costMicro} tokens={agent.tokensUsed} />
+        </Fact>
+        <Fact name="Last activity">
+          <Time at={agent.lastActivityAt} none="none yet" />
+        </Fact>
+        <Fact name="Revision">
+          <Link to="." search={{ tab: 'revisions' }} className="link">
+            {agent.revision}
+          </Link>
+          {agent.launchedRevision !== null && agent.launchedRevision !== agent.revision && (
+            <span className="text-muted">, launched with {agent.launchedRevision}</span>
+          )}
+        </Fact>
+      </Facts>
+      {agent.description && <p className="mt-3 text-muted whitespace-pre-line">{agent.description}</p>}
+    </Panel>
+  )
+}
+
+function Model({ agent: { runningModel, resolvedModel, modelOverride } }: { agent: AgentRecord }) {
+  const shown = runningModel ?? resolvedModel
+  if (!shown) return <Dash why="Neither the agent nor its image names one: its program decides." />
+  return (
+    <span className="break-words">
+      <Visible text={shown} />
+      {runningModel && resolvedModel && runningModel !== resolvedModel && (
+        <span className="block text-sm text-muted">
+          from the next launch: <Visible text={resolvedModel} />
+        </span>
+      )}
+      {!modelOverride && <span className="block text-sm text-muted">as its image says</span>}
+    </span>
+  )
+}
+
+function Channels({ agent }: { agent: AgentRecord }) {
+  const org = useOrg()
+  if (agent.channels.length === 0) {
+    return (
+      <Link to="/o/$org/channels" params={{ org: org.id }} className="link">
+        None yet: people reach it in the panel
+      </Link>
+    )
+  }
+  return (
+    <ul>
+      {agent.channels.map(({ id, name, transport }) => (
+        <li key={id} className="flex flex-wrap gap-x-2">
+          <Link to="/o/$org/channels" params={{ org: org.id }} search={{ peek: id }} className="link">
+            <Visible text={name} />
+          </Link>
+          <span className="text-muted">{words(transport)}</span>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+export function Tokens({ used }: { used: string }) {
+  const count = Number(used)
+  return count > 0 ? (
+    <span className="tabular-nums">{count.toLocaleString()}</span>
+  ) : (
+    <Dash why="It has used none yet, or does not count them." />
+  )
+}
+
+/** No cost at all means unknown: agents that know their cost report it with each turn. */
+function Cost({ micro, tokens }: { micro: string; tokens: string }) {
+  const cost = Number(micro) > 0 ? costOf(micro) : null
+  if (cost) return <span className="tabular-nums">{cost}</span>
+  return (
+    <Dash
+      why={Number(tokens) > 0 ? 'The agent does not say what its turns cost.' : 'It has not worked yet.'}
+    />
+  )
+}
+
+/** What is unknown, and why. */
+export function Dash({ why }: { why: ReactNode }) {
+  return (
+    <span className="text-muted">
+      <span aria-hidden>– </span>
+      <span className="text-sm">{why}</span>
+    </span>
+  )
+}

@@ -1,0 +1,169 @@
+// What agents run from: a name for the program or container image that a server launches.
+import { Boxes } from 'lucide-react'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Badge } from '../../ui/badge'
+import { Button } from '../../ui/button'
+import { Checkbox } from '../../ui/choices'
+import { Empty } from '../../ui/empty'
+import { WithPeek } from '../../ui/peek'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import { type Column, Table } from '../../ui/table'
+import { Time } from '../../ui/time'
+import { Visible } from '../../ui/visible'
+import { CreateImage } from './create-image'
+import { ImagePeek } from './image-peek'
+
+const ImagesQuery = graphql(`
+  query Images($orgId: Id!, $includeArchived: Boolean) {
+    images(orgId: $orgId, includeArchived: $includeArchived) {
+      id name description reference digest defaultModel profile revision archivedAt createdAt
+    }
+    organization(orgId: $orgId) { id defaultImage { id } }
+  }
+`)
+const Archive = graphql(`
+  mutation ArchiveImage($orgId: Id!, $id: Id!) { archiveImage(orgId: $orgId, id: $id) { id archivedAt } }
+`)
+const Restore = graphql(`
+  mutation UnarchiveImage($orgId: Id!, $id: Id!) { unarchiveImage(orgId: $orgId, id: $id) { id archivedAt } }
+`)
+
+export type ImageRecord = NonNullable<ResultOf<typeof ImagesQuery>['images']>[number]
+
+const COLUMNS: Column<ImageRecord>[] = [
+  {
+    id: 'name',
+    head: 'Name',
+    width: '1.5fr',
+    cell: ({ name, description, archivedAt, reference }) => (
+      <span className="min-w-0">
+        <span className="flex items-center gap-2">
+          <span className="truncate font-medium">
+            <Visible text={name} />
+          </span>
+          {archivedAt && <Badge>Archived</Badge>}
+        </span>
+        {description && <span className="block truncate text-sm text-muted">{description}</span>}
+        <span className="block truncate font-mono text-sm text-muted sm:hidden">{reference}</span>
+      </span>
+    ),
+  },
+  {
+    id: 'reference',
+    head: 'Reference',
+    width: '1.5fr',
+    from: 'sm',
+    cell: ({ reference }) => (
+      <span className="truncate font-mono text-sm" data-tip={reference}>
+        <Visible text={reference} />
+      </span>
+    ),
+  },
+  {
+    id: 'model',
+    head: 'Default model',
+    width: '1fr',
+    from: 'lg',
+    cell: ({ defaultModel }) => <span className="truncate text-muted">{defaultModel ?? '–'}</span>,
+  },
+  { id: 'made', head: 'Made', width: '8rem', from: 'md', cell: ({ createdAt }) => <Time at={createdAt} /> },
+]
+
+interface Props {
+  archived: boolean
+  onArchived: (archived: boolean) => void
+  creating: boolean
+  onClose: () => void
+  peek: number | undefined
+  onPeek: (id: number | undefined) => void
+}
+
+export function Images({ archived, onArchived, creating, onClose, peek, onPeek }: Props) {
+  const { id: orgId } = useOrg()
+  const { data, error, loading, refetch } = useLive({
+    query: ImagesQuery,
+    variables: { orgId, includeArchived: archived },
+    on: ['IMAGE', 'ORGANIZATION'],
+  })
+  const [archive, restore] = [useAct(Archive), useAct(Restore)]
+  if (error && !data?.images) return <ProblemView error={error} retry={refetch} />
+  if (loading || !data?.images) return <ListSkeleton />
+  const shown = data.images.find(({ id }) => id === peek)
+  const bringBack = (image: ImageRecord) =>
+    restore({ orgId, id: image.id }, { said: `${image.name} is back` })
+  return (
+    <>
+      <div className="flex justify-end border-b border-line px-4 py-1.5 sm:px-6">
+        <Checkbox label="Show archived ones" checked={archived} onChecked={onArchived} />
+      </div>
+      <WithPeek
+        list={
+          <Table
+            label="Images"
+            items={[...data.images]}
+            idOf={idOf}
+            nameOf={nameOf}
+            columns={peek ? COLUMNS.slice(0, 2) : COLUMNS}
+            openId={peek}
+            onOpen={({ id }) => onPeek(id)}
+            onActive={({ id }) => peek && onPeek(id)}
+            empty={
+              <Empty icon={Boxes} title="No images">
+                An image names the program that an agent runs. A server starts only what its operator has
+                listed.
+              </Empty>
+            }
+          />
+        }
+        peek={
+          shown && (
+            <ImagePeek
+              key={shown.id}
+              image={shown}
+              isDefault={data.organization?.defaultImage?.id === shown.id}
+              onClose={() => onPeek(undefined)}
+              actions={
+                <Gate may="image.edit">
+                  {shown.archivedAt ? (
+                    <Button size="sm" onClick={() => void bringBack(shown)}>
+                      Bring back
+                    </Button>
+                  ) : (
+                    <Button
+                      size="sm"
+                      onClick={() =>
+                        void archive(
+                          { orgId, id: shown.id },
+                          { said: `Archived ${shown.name}`, undo: () => bringBack(shown) },
+                        )
+                      }
+                    >
+                      Archive
+                    </Button>
+                  )}
+                </Gate>
+              }
+            />
+          )
+        }
+      />
+      {creating && (
+        <CreateImage
+          onClose={onClose}
+          onCreated={(id) => {
+            onClose()
+            onPeek(id)
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+const idOf = ({ id }: ImageRecord) => id
+const nameOf = ({ name }: ImageRecord) => name

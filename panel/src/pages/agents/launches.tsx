@@ -1,0 +1,85 @@
+// The last launches of an agent: how each went, and why it ended, with the end of what its program wrote.
+import { Rocket } from 'lucide-react'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useLive } from '../../api/use-live'
+import { authorOf } from '../../app/author'
+import { useOrg } from '../../app/organization'
+import { Badge } from '../../ui/badge'
+import { CodeBlock } from '../../ui/code'
+import { Empty } from '../../ui/empty'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import { Duration, Time } from '../../ui/time'
+import { stateInWords } from './words'
+
+const LaunchesQuery = graphql(`
+  query AgentLaunches($orgId: Id!, $agentId: Id!) {
+    agentLaunches(orgId: $orgId, agentId: $agentId, limit: 50) {
+      generation revision startedAt upAt endedAt reason detail startedByKind startedByName
+    }
+  }
+`)
+
+type Launch = NonNullable<ResultOf<typeof LaunchesQuery>['agentLaunches']>[number]
+
+export function Launches({ agentId }: { agentId: number }) {
+  const { id: orgId } = useOrg()
+  const { data, error, loading, refetch } = useLive({
+    query: LaunchesQuery,
+    variables: { orgId, agentId },
+    on: ({ kind, id }) => kind === 'AGENT' && id === agentId,
+  })
+  const launches = data?.agentLaunches
+  if (error && !launches) return <ProblemView error={error} retry={refetch} />
+  if (loading || !launches) return <ListSkeleton />
+  if (launches.length === 0) {
+    return (
+      <Empty icon={Rocket} title="It was never started">
+        Each start is kept here: who started it, how long it was up, and why it ended.
+      </Empty>
+    )
+  }
+  return (
+    <ol className="divide-y divide-line rounded-card border border-line">
+      {launches.map((launch) => (
+        <li key={launch.generation} className="px-4 py-3">
+          <Line launch={launch} />
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+function Line({ launch }: { launch: Launch }) {
+  const { generation, revision, startedAt, upAt, endedAt, reason, detail } = launch
+  const why = reason ? stateInWords('ERROR', reason) : null
+  return (
+    <>
+      <p className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
+        <span className="font-medium">Launch {generation}</span>
+        {!endedAt && upAt && <Badge tone="ok">Up</Badge>}
+        {!endedAt && !upAt && <Badge tone="info">Being launched</Badge>}
+        {endedAt && reason && <Badge tone="danger">Failed</Badge>}
+        {endedAt && !reason && <Badge>Stopped</Badge>}
+        <span className="text-sm text-muted">
+          <Time at={startedAt} /> by {authorOf(launch.startedByKind, launch.startedByName)}, with revision{' '}
+          {revision}
+          {upAt && (
+            <>
+              , up for <Duration from={upAt} to={endedAt} />
+            </>
+          )}
+          {!upAt && endedAt && ', never up'}
+        </span>
+      </p>
+      {why && (
+        <p className="mt-1">
+          {why.what} <span className="text-muted">{why.todo}</span>
+        </p>
+      )}
+      {detail && (
+        <CodeBlock className="mt-2" text={detail} label={`how launch ${generation} ended`} maxHeight="sm" />
+      )}
+    </>
+  )
+}

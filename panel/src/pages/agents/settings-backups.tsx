@@ -1,0 +1,78 @@
+// When an agent's home is backed up, and how many copies are kept.
+import { Switch } from '../../ui/choices'
+import { NumberInput, Select, TextInput } from '../../ui/inputs'
+import { SectionField, SectionForm } from '../../ui/section-form'
+import type { AgentSettings } from './settings'
+import { useAgentSection } from './use-agent-section'
+
+const SCHEDULES = [
+  { value: 'INHERIT', label: 'As the organization says' },
+  { value: 'DAILY', label: 'Every day at 3:00' },
+  { value: 'WEEKLY', label: 'On Sundays at 3:00' },
+  { value: 'CRON', label: 'A schedule of its own' },
+  { value: 'OFF', label: 'Never' },
+] as const
+
+const yesNo = (value: unknown) => (value ? 'yes' : 'no')
+
+export function BackupRules({ agent }: { agent: AgentSettings }) {
+  const form = useAgentSection(agent, [
+    'backupSchedule',
+    'backupCron',
+    'timezone',
+    'backupRetention',
+    'backupFreeze',
+  ])
+  const { values, set } = form
+  return (
+    <SectionForm
+      title="Backups"
+      about="Copies of its home, on its host. One that was missed is made later."
+      form={form}
+    >
+      <div className="grid gap-4 sm:grid-cols-2">
+        <SectionField form={form} name="backupSchedule" label="When">
+          <Select
+            value={values.backupSchedule}
+            options={SCHEDULES}
+            onValue={(schedule) => set('backupSchedule', schedule)}
+          />
+        </SectionField>
+        {values.backupSchedule === 'CRON' && (
+          <SectionField form={form} name="backupCron" label="Schedule" hint="Five fields: 30 2 * * 1-5">
+            <TextInput value={values.backupCron ?? ''} onValue={(line) => set('backupCron', line)} />
+          </SectionField>
+        )}
+        <SectionField
+          form={form}
+          name="timezone"
+          label="Time zone"
+          hint="Empty: the organization’s."
+          optional
+        >
+          <TextInput value={values.timezone ?? ''} onValue={(zone) => set('timezone', zone)} />
+        </SectionField>
+        <SectionField
+          form={form}
+          name="backupRetention"
+          label="Keep"
+          hint="Empty: as many as the organization says, or 7."
+          optional
+        >
+          <NumberInput
+            unit="backups"
+            value={values.backupRetention}
+            onValue={(count) => set('backupRetention', count)}
+          />
+        </SectionField>
+      </div>
+      <SectionField form={form} name="backupFreeze" label="All of them" asText={yesNo}>
+        <Switch
+          label="Keep all of them"
+          checked={values.backupFreeze}
+          onChecked={(all) => set('backupFreeze', all)}
+        />
+      </SectionField>
+    </SectionForm>
+  )
+}

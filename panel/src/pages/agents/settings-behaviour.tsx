@@ -1,0 +1,98 @@
+// How an agent answers. Longer instructions are skills, which it reads when it needs them.
+import { Link } from '@tanstack/react-router'
+import { useOrg } from '../../app/organization'
+import { Switch } from '../../ui/choices'
+import { Select, TextInput } from '../../ui/inputs'
+import { SectionField, SectionForm } from '../../ui/section-form'
+import type { AgentSettings } from './settings'
+import { useAgentSection } from './use-agent-section'
+
+const FORMATS = [
+  { value: 'MARKDOWN', label: 'Markdown' },
+  { value: 'PLAIN', label: 'Plain text' },
+  { value: 'PROSE', label: 'Paragraphs' },
+  { value: 'STRUCTURED', label: 'Headings and lists' },
+] as const
+const STYLES = [
+  { value: 'DEFAULT', label: 'As its model does' },
+  { value: 'CONCISE', label: 'Short' },
+  { value: 'DETAILED', label: 'Detailed' },
+  { value: 'FORMAL', label: 'Formal' },
+  { value: 'FRIENDLY', label: 'Friendly' },
+] as const
+const wordOf = (options: readonly { value: string; label: string }[]) => (value: unknown) =>
+  options.find((option) => option.value === value)?.label ?? String(value)
+const yesNo = (value: unknown) => (value ? 'yes' : 'no')
+
+export function Behaviour({ agent }: { agent: AgentSettings }) {
+  const org = useOrg()
+  const form = useAgentSection(agent, [
+    'language',
+    'responseFormat',
+    'responseStyle',
+    'noEmoji',
+    'singleMessage',
+  ])
+  const { values, set } = form
+  return (
+    <SectionForm
+      title="How it answers"
+      about={
+        <>
+          For longer instructions, write a{' '}
+          <Link to="/o/$org/skills" params={{ org: org.id }} className="link">
+            skill
+          </Link>{' '}
+          and give it to the agent.
+        </>
+      }
+      form={form}
+    >
+      <div className="grid gap-4 sm:grid-cols-2">
+        <SectionField form={form} name="responseStyle" label="Style" asText={wordOf(STYLES)}>
+          <Select
+            value={values.responseStyle}
+            options={STYLES}
+            onValue={(style) => set('responseStyle', style)}
+          />
+        </SectionField>
+        <SectionField form={form} name="responseFormat" label="Format" asText={wordOf(FORMATS)}>
+          <Select
+            value={values.responseFormat}
+            options={FORMATS}
+            onValue={(format) => set('responseFormat', format)}
+          />
+        </SectionField>
+        <SectionField
+          form={form}
+          name="language"
+          label="Language"
+          hint="A code such as en or pt-BR. Empty: the language of whoever writes."
+          optional
+        >
+          <TextInput
+            value={values.language ?? ''}
+            onValue={(language) => set('language', language || null)}
+            autoComplete="off"
+            spellCheck={false}
+          />
+        </SectionField>
+      </div>
+      <SectionField form={form} name="noEmoji" label={<span className="sr-only">Emoji</span>} asText={yesNo}>
+        <Switch label="Avoid emoji" checked={values.noEmoji} onChecked={(on) => set('noEmoji', on)} />
+      </SectionField>
+      <SectionField
+        form={form}
+        name="singleMessage"
+        label={<span className="sr-only">One message</span>}
+        asText={yesNo}
+      >
+        <Switch
+          label="Send each answer as a single message"
+          checked={values.singleMessage}
+          onChecked={(on) => set('singleMessage', on)}
+        />
+      </SectionField>
+    </SectionForm>
+  )
+}

@@ -1,0 +1,66 @@
+// How much of its server an agent may use, and when its session starts over.
+import { NumberInput, Select } from '../../ui/inputs'
+import { SectionField, SectionForm } from '../../ui/section-form'
+import type { AgentSettings } from './settings'
+import { useAgentSection } from './use-agent-section'
+
+const MODES = [
+  { value: 'INHERIT', label: 'The organization’s default' },
+  { value: 'CUSTOM', label: 'A limit of its own' },
+  { value: 'OFF', label: 'Never' },
+] as const
+
+export function Limits({ agent }: { agent: AgentSettings }) {
+  const limits = useAgentSection(agent, ['cpuOverride', 'memoryMbOverride'])
+  const sessions = useAgentSection(agent, ['sessionResetMode', 'sessionResetTokens'])
+  return (
+    <>
+      <SectionForm
+        title="Limits"
+        about="For agents in containers. A change takes effect at its next launch. Empty: its server’s default."
+        form={limits}
+      >
+        <div className="grid gap-4 sm:grid-cols-2">
+          <SectionField form={limits} name="cpuOverride" label="Processor" optional>
+            <NumberInput
+              unit="cores"
+              value={limits.values.cpuOverride}
+              onValue={(value) => limits.set('cpuOverride', value)}
+            />
+          </SectionField>
+          <SectionField form={limits} name="memoryMbOverride" label="Memory" optional>
+            <NumberInput
+              unit="MiB"
+              value={limits.values.memoryMbOverride}
+              onValue={(value) => limits.set('memoryMbOverride', value)}
+            />
+          </SectionField>
+        </div>
+      </SectionForm>
+      <SectionForm
+        title="Sessions"
+        about="What an agent remembers of a conversation grows with it. A session that is too long begins anew with its next turn."
+        form={sessions}
+      >
+        <div className="grid gap-4 sm:grid-cols-2">
+          <SectionField form={sessions} name="sessionResetMode" label="Start over">
+            <Select
+              value={sessions.values.sessionResetMode}
+              options={MODES}
+              onValue={(mode) => sessions.set('sessionResetMode', mode)}
+            />
+          </SectionField>
+          {sessions.values.sessionResetMode === 'CUSTOM' && (
+            <SectionField form={sessions} name="sessionResetTokens" label="At">
+              <NumberInput
+                unit="tokens"
+                value={sessions.values.sessionResetTokens}
+                onValue={(value) => sessions.set('sessionResetTokens', value)}
+              />
+            </SectionField>
+          )}
+        </div>
+      </SectionForm>
+    </>
+  )
+}

@@ -1,0 +1,182 @@
+// Which model an agent uses, and whose credential. The credential is write-only.
+import { useState } from 'react'
+import { fieldErrors, wordsOf } from '../../api/errors'
+import { useOrg } from '../../app/organization'
+import { Button } from '../../ui/button'
+import { Select, TextInput } from '../../ui/inputs'
+import { Panel } from '../../ui/page'
+import { type Choice, Picker } from '../../ui/picker'
+import { Notice } from '../../ui/problem'
+import { type SecretEdit, SecretField, secretInput } from '../../ui/secret-field'
+import { SectionField, SectionForm } from '../../ui/section-form'
+import type { AgentSettings } from './settings'
+import { useAgentSection, useUpdateAgent } from './use-agent-section'
+
+const CHOICES = [
+  { value: 'INHERIT', label: 'The organization’s' },
+  { value: 'OWN', label: 'Its own' },
+  { value: 'NONE', label: 'None' },
+] as const
+
+const HINTS = {
+  INHERIT: 'The organization’s default for its provider, as Settings → Models and money says.',
+  OWN: 'A key that it alone uses.',
+  NONE: 'It has no access to a model but what its program brings along.',
+}
+
+export function Model({ agent }: { agent: AgentSettings }) {
+  const model = useAgentSection(agent, ['modelOverride'])
+  const access = useAgentSection(agent, [
+    'credentialChoice',
+    'modelCredentialProvider',
+    'modelCredentialBaseUrl',
+  ])
+  const own = access.values.credentialChoice === 'OWN'
+  return (
+    <>
+      <SectionForm title="Model" form={model}>
+        <SectionField
+          form={model}
+          name="modelOverride"
+          label="Model"
+          hint={
+            agent.offeredModels
+              ? 'Those that it offers. Empty: as its image says.'
+              : 'As its program calls it. What it offers is known once it has run. Empty: as its image says.'
+          }
+          optional
+          asText={(value) => (value ? String(value) : 'as its image says')}
+        >
+          <ModelInput
+            offered={agent.offeredModels}
+            value={model.values.modelOverride}
+            onValue={(value) => model.set('modelOverride', value)}
+          />
+        </SectionField>
+      </SectionForm>
+      <SectionForm
+        title="Model credential"
+        about="What its server shows to its model’s provider for it. The agent itself never sees it."
+        form={access}
+      >
+        <SectionField
+          form={access}
+          name="credentialChoice"
+          label="Which one"
+          hint={HINTS[access.values.credentialChoice]}
+        >
+          <Select
+            value={access.values.credentialChoice}
+            options={CHOICES}
+            onValue={(choice) => access.set('credentialChoice', choice)}
+          />
+        </SectionField>
+        {own && (
+          <div className="grid gap-4 sm:grid-cols-2">
+            <SectionField
+              form={access}
+              name="modelCredentialProvider"
+              label="Provider"
+              hint="Such as anthropic or openai."
+            >
+              <TextInput
+                value={access.values.modelCredentialProvider ?? ''}
+                onValue={(value) => access.set('modelCredentialProvider', value || null)}
+                autoComplete="off"
+                spellCheck={false}
+              />
+            </SectionField>
+            <SectionField form={access} name="modelCredentialBaseUrl" label="Address of its API" optional>
+              <TextInput
+                type="url"
+                value={access.values.modelCredentialBaseUrl ?? ''}
+                onValue={(value) => access.set('modelCredentialBaseUrl', value || null)}
+                autoComplete="off"
+                spellCheck={false}
+              />
+            </SectionField>
+          </div>
+        )}
+      </SectionForm>
+      {agent.credentialChoice === 'OWN' && <Secret agent={agent} />}
+    </>
+  )
+}
+
+interface InputProps {
+  id?: string
+  'aria-describedby'?: string
+  'aria-invalid'?: boolean
+  offered: AgentSettings['offeredModels']
+  value: string | null
+  onValue: (value: string | null) => void
+}
+
+/** What it offers as a list; what it does not name can't be chosen there, so free text where nothing is known. */
+function ModelInput({ offered, value, onValue, ...field }: InputProps) {
+  if (!offered || offered.length === 0) {
+    return (
+      <TextInput
+        {...field}
+        value={value ?? ''}
+        onValue={(text) => onValue(text || null)}
+        autoComplete="off"
+        spellCheck={false}
+      />
+    )
+  }
+  const choices: Choice[] = offered.map(({ id, name, current }) => ({
+    id,
+    name,
+    detail: current ? 'in use' : undefined,
+  }))
+  const chosen =
+    value === null ? null : (choices.find(({ id }) => id === value) ?? { id: value, name: value })
+  return (
+    <Picker
+      {...field}
+      value={chosen}
+      choices={choices}
+      clearable
+      placeholder="As its image says"
+      onValue={(choice) => onValue(choice ? String(choice.id) : null)}
+    />
+  )
+}
+
+/** The secret has no conflict: it is never read, only replaced. */
+function Secret({ agent }: { agent: AgentSettings }) {
+  const { id: orgId } = useOrg()
+  const update = useUpdateAgent()
+  const [edit, setEdit] = useState<SecretEdit>({ kind: 'keep' })
+  const [problem, setProblem] = useState<string | null>(null)
+  const save = async () => {
+    const { error } = await update(
+      { orgId, id: agent.id, input: { modelCredential: secretInput(edit) } },
+      { quiet: true, said: edit.kind === 'remove' ? 'The key is removed' : 'The key is stored' },
+    )
+    setProblem(error ? (fieldErrors(error).modelCredential ?? wordsOf(error)) : null)
+    if (!error) setEdit({ kind: 'keep' })
+  }
+  return (
+    <Panel title="Its own key">
+      <form
+        className="space-y-3 rounded-card border border-line p-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void save()
+        }}
+      >
+        <SecretField label="Key" isSet={agent.hasModelCredential} edit={edit} onEdit={setEdit} />
+        {problem && <Notice>{problem}</Notice>}
+        {edit.kind !== 'keep' && (
+          <div className="flex justify-end">
+            <Button type="submit" look="primary" busy={update.pending}>
+              Save
+            </Button>
+          </div>
+        )}
+      </form>
+    </Panel>
+  )
+}

@@ -1,0 +1,101 @@
+// What an agent may reach, and which of its tools it may not use.
+import { Link } from '@tanstack/react-router'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Checkbox, Switch } from '../../ui/choices'
+import { Notice } from '../../ui/problem'
+import { SectionForm } from '../../ui/section-form'
+import type { AgentSettings } from './settings'
+import { useAgentSection } from './use-agent-section'
+
+/** The kinds of tools that agents tell of. */
+const KINDS: [string, string][] = [
+  ['read', 'Read files'],
+  ['edit', 'Change files'],
+  ['delete', 'Delete files'],
+  ['move', 'Move files'],
+  ['search', 'Search'],
+  ['execute', 'Run commands'],
+  ['fetch', 'Reach other hosts'],
+  ['think', 'Think'],
+  ['other', 'Everything else'],
+]
+
+export function Reach({ agent }: { agent: AgentSettings }) {
+  return (
+    <>
+      <Gate may="network.edit">
+        <Network agent={agent} />
+      </Gate>
+      <Tools agent={agent} />
+    </>
+  )
+}
+
+function Network({ agent }: { agent: AgentSettings }) {
+  const org = useOrg()
+  const form = useAgentSection(agent, ['networkPrivileged'])
+  return (
+    <SectionForm
+      title="Network"
+      about={
+        <>
+          It reaches its model, its MCP servers, and the{' '}
+          <Link to="/o/$org/settings" params={{ org: org.id }} search={{ tab: 'network' }} className="link">
+            allowed hosts
+          </Link>
+          .
+        </>
+      }
+      form={form}
+    >
+      <Switch
+        label="A network of its own"
+        hint="Only for what can’t work otherwise. A change takes effect at its next launch."
+        checked={form.values.networkPrivileged}
+        onChecked={(on) => form.set('networkPrivileged', on)}
+      />
+      {form.values.networkPrivileged && (
+        <Notice tone="warn">
+          The list of hosts no longer holds for it: it reaches whatever its server reaches, and nobody is
+          asked. What it knows can leave by any way.
+        </Notice>
+      )}
+    </SectionForm>
+  )
+}
+
+function Tools({ agent }: { agent: AgentSettings }) {
+  const form = useAgentSection(agent, ['disabledToolGroups'])
+  const off = form.values.disabledToolGroups
+  const servers = agent.mcpServers.map(({ name }) => name)
+  // Names that are neither stay until somebody takes them off.
+  const others = agent.disabledToolGroups.filter(
+    (name) => !servers.includes(name) && !KINDS.some(([kind]) => kind === name),
+  )
+  const groups: [string, string][] = [
+    ...KINDS,
+    ...[...servers, ...others].map((name): [string, string] => [name, `MCP server ${name}`]),
+  ]
+  const set = (name: string, isOff: boolean) =>
+    form.set('disabledToolGroups', isOff ? [...off, name] : off.filter((known) => known !== name))
+  return (
+    <SectionForm
+      title="What it may not use"
+      about="Refused where it crosses its sandbox: when it calls an MCP server, reaches a host, or asks for permission."
+      form={form}
+    >
+      <div className="grid gap-2 sm:grid-cols-2">
+        {groups.map(([name, label]) => (
+          <Checkbox
+            key={name}
+            label={label}
+            checked={off.includes(name)}
+            onChecked={(isOff) => set(name, isOff)}
+          />
+        ))}
+      </div>
+      {form.errorOf('disabledToolGroups') && <Notice>{form.errorOf('disabledToolGroups')}</Notice>}
+    </SectionForm>
+  )
+}

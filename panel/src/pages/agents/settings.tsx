@@ -1,0 +1,63 @@
+// What an agent is set to. Each section is saved by itself, and says if somebody else changed it meanwhile.
+import { useParams } from '@tanstack/react-router'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import { ApprovalRules } from './settings-approvals'
+import { BackupRules } from './settings-backups'
+import { Behaviour } from './settings-behaviour'
+import { Identity } from './settings-identity'
+import { Limits } from './settings-limits'
+import { Model } from './settings-model'
+import { Reach } from './settings-network'
+import { NotApplied } from './settings-not-applied'
+import { SpendingRules } from './settings-spending'
+
+const SettingsQuery = graphql(`
+  query AgentSettings($orgId: Id!, $id: Id!) {
+    agent(orgId: $orgId, id: $id) {
+      id name role description serverId imageId revision viewerCan
+      language responseFormat responseStyle noEmoji singleMessage
+      modelOverride resolvedModel credentialChoice hasModelCredential modelCredentialProvider modelCredentialBaseUrl
+      offeredModels { id name description current }
+      approvalAskThreshold approvalBlockThreshold approvalCategories approvalTimeoutMinutes notEnforced
+      cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
+      monthlyBudgetMicro budgetAction costGuardMode costGuardAction costGuardTokensPerHour
+      disabledToolGroups networkPrivileged mcpServers { id name }
+      effortOverride thinkingEnabled timezone mcpHttpBridge hubAvailable voiceEnabled voiceId
+      backupSchedule backupCron backupRetention backupFreeze
+    }
+  }
+`)
+
+export type AgentSettings = NonNullable<ResultOf<typeof SettingsQuery>['agent']>
+
+/** A chunk of its own: of the agent that the address names. */
+export function Settings() {
+  const { id: orgId } = useOrg()
+  const { id: agentId } = useParams({ from: '/inside/o/$org/agents/$id' })
+  const { data, error, loading, refetch } = useLive({
+    query: SettingsQuery,
+    variables: { orgId, id: agentId },
+    on: ({ kind, id }) => kind === 'AGENT' && id === agentId,
+  })
+  const agent = data?.agent
+  if (error && !agent) return <ProblemView error={error} retry={refetch} />
+  if (loading || !agent) return <ListSkeleton />
+  return (
+    <Gate on={agent} may="agent.edit">
+      <Identity agent={agent} />
+      <Behaviour agent={agent} />
+      <Model agent={agent} />
+      <ApprovalRules agent={agent} />
+      <SpendingRules agent={agent} />
+      <Reach agent={agent} />
+      <Limits agent={agent} />
+      <BackupRules agent={agent} />
+      <NotApplied agent={agent} />
+    </Gate>
+  )
+}

@@ -1,0 +1,115 @@
+// One turn beside the list: what it used, why it ended, and how to end it.
+import { Link } from '@tanstack/react-router'
+import { Ban } from 'lucide-react'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { conversationTitle } from '../../app/conversation-title'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Button } from '../../ui/button'
+import { CodeBlock } from '../../ui/code'
+import { Fact, Facts } from '../../ui/page'
+import { Peek } from '../../ui/peek'
+import { Status } from '../../ui/status'
+import { Duration, Time } from '../../ui/time'
+import { Dash } from './facts'
+import { ModelCalls } from './model-calls'
+import type { TurnRecord } from './turns'
+import { CAUSES, costOf } from './words'
+
+const Cancel = graphql(`
+  mutation CancelTurn($orgId: Id!, $id: Id!) {
+    cancelTurn(orgId: $orgId, id: $id) { id state cancelRequestedAt endedAt error }
+  }
+`)
+
+interface Props {
+  id: number
+  turn: TurnRecord | undefined
+  onClose: () => void
+}
+
+export function TurnPeek({ id, turn, onClose }: Props) {
+  const { id: org } = useOrg()
+  const cancel = useAct(Cancel)
+  const open = turn && ['QUEUED', 'RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'].includes(turn.state)
+  return (
+    <Peek
+      title={`Turn ${id}`}
+      onClose={onClose}
+      actions={
+        turn &&
+        open && (
+          <Gate on={turn} may="agent.interact">
+            <Button
+              size="sm"
+              icon={Ban}
+              busy={cancel.pending}
+              disabled={turn.cancelRequestedAt !== null}
+              onClick={() => void cancel({ orgId: org, id }, { said: 'The turn is being cancelled' })}
+            >
+              {turn.cancelRequestedAt ? 'Being cancelled' : 'Cancel'}
+            </Button>
+          </Gate>
+        )
+      }
+    >
+      <div className="p-4">{turn ? <Details turn={turn} org={org} /> : <p>It is on another page.</p>}</div>
+    </Peek>
+  )
+}
+
+function Details({ turn, org }: { turn: TurnRecord; org: number }) {
+  return (
+    <>
+      <Facts>
+        <Fact name="State">
+          <Status of="turn" value={turn.state} />
+        </Fact>
+        <Fact name="Caused by">{CAUSES[turn.cause] ?? turn.cause}</Fact>
+        <Fact name="Conversation">
+          <Link
+            to="/o/$org/conversations/$id"
+            params={{ org, id: turn.conversationId }}
+            search={turn.firstSeq ? { seq: turn.firstSeq } : {}}
+            className="link"
+          >
+            {turn.conversation ? conversationTitle(turn.conversation) : turn.conversationId}
+          </Link>
+        </Fact>
+        <Fact name="Caused">
+          <Time at={turn.createdAt} />
+        </Fact>
+        <Fact name="Worked on">
+          {turn.startedAt ? <Duration from={turn.startedAt} to={turn.endedAt} /> : 'not yet'}
+        </Fact>
+        <Fact name="Model">{turn.model ?? <Dash why="The agent does not say." />}</Fact>
+        <Fact name="Tokens read">{numberOf(turn.inputTokens)}</Fact>
+        <Fact name="Tokens written">{numberOf(turn.outputTokens)}</Fact>
+        <Fact name="From the cache">{numberOf(turn.cacheReadTokens)}</Fact>
+        <Fact name="Into the cache">{numberOf(turn.cacheWriteTokens)}</Fact>
+        <Fact name="Cost">
+          {costOf(turn.costMicro) ?? <Dash why="The agent does not say what it cost." />}
+        </Fact>
+        <Fact name="Revision">
+          {turn.agentRevision ? (
+            <Link to="." search={{ tab: 'revisions', revision: turn.agentRevision }} className="link">
+              {turn.agentRevision}
+            </Link>
+          ) : (
+            <Dash why="It has not been sent to the agent." />
+          )}
+        </Fact>
+      </Facts>
+      {turn.error && <CodeBlock className="mt-4" text={turn.error} label="why it was not finished" />}
+      <ModelCalls turnId={turn.id} />
+    </>
+  )
+}
+
+const numberOf = (count: string | null) =>
+  count === null ? (
+    <Dash why="The agent does not count." />
+  ) : (
+    <span className="tabular-nums">{Number(count).toLocaleString()}</span>
+  )

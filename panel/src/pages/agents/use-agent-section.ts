@@ -1,0 +1,54 @@
+// A section of an agent's settings: what every part of this page saves alike.
+import type { Place } from '../../api/bounds'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { type Section, useSection } from '../../ui/use-section'
+import type { AgentSettings } from './settings'
+
+const Update = graphql(`
+  mutation UpdateAgent($orgId: Id!, $id: Id!, $ifRevision: Int, $input: UpdateAgentInput!) {
+    updateAgent(orgId: $orgId, id: $id, ifRevision: $ifRevision, input: $input) {
+      id name role description serverId imageId revision restartPending restartReason syncPending
+      server { id name status }
+      image { id name reference }
+      language responseFormat responseStyle noEmoji singleMessage
+      modelOverride resolvedModel credentialChoice hasModelCredential modelCredentialProvider modelCredentialBaseUrl
+      approvalAskThreshold approvalBlockThreshold approvalCategories approvalTimeoutMinutes notEnforced
+      cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
+      monthlyBudgetMicro budgetAction costGuardMode costGuardAction costGuardTokensPerHour
+      disabledToolGroups networkPrivileged
+      timezone backupSchedule backupCron backupRetention backupFreeze
+    }
+  }
+`)
+
+export type AgentSection<K extends keyof AgentSettings> = Section<Pick<AgentSettings, K>>
+
+/** The section of these fields, which the record and its input name alike. `extra` goes with each save: a secret. */
+export function useAgentSection<K extends keyof AgentSettings & string>(
+  agent: AgentSettings,
+  names: readonly K[],
+): AgentSection<K> {
+  const { id: orgId } = useOrg()
+  const update = useUpdateAgent()
+  const pick = (record: Pick<AgentSettings, K>) =>
+    Object.fromEntries(names.map((name) => [name, record[name]])) as Pick<AgentSettings, K>
+  return useSection<Pick<AgentSettings, K>>({
+    stored: pick(agent),
+    revision: agent.revision,
+    bounds: Object.fromEntries(names.map((name) => [name, `UpdateAgentInput.${name}`])) as Record<K, Place>,
+    save: (changes, ifRevision) =>
+      update({ orgId, id: agent.id, ifRevision, input: emptyToNull(changes) as never }, { quiet: true }),
+    ofCurrent: pick,
+  })
+}
+
+export const useUpdateAgent = () => useAct(Update)
+
+/** A text that was emptied is sent as null. */
+function emptyToNull(values: object): object {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, value === '' ? null : value]),
+  )
+}

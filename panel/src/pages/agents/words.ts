@@ -1,0 +1,66 @@
+// What agents do and may do, in words. No React here.
+
+export { stateInWords } from '../../app/agent-state'
+
+export type Step = 'start' | 'stop' | 'pause' | 'resume'
+
+/** What can be done in a state, as the service allows it. */
+export function stepsOf(status: string): Step[] {
+  switch (status) {
+    case 'STOPPED':
+    case 'ERROR':
+      return ['start']
+    case 'SPAWNING':
+      return ['stop']
+    case 'RUNNING':
+      return ['pause', 'stop']
+    case 'PAUSED':
+      return ['resume', 'stop']
+    default:
+      return []
+  }
+}
+
+/** The state right after a step: the service says the same in its answer. */
+export const AFTER: Record<Step, string> = {
+  start: 'SPAWNING',
+  stop: 'STOPPING',
+  pause: 'PAUSED',
+  resume: 'RUNNING',
+}
+
+export const CAUSES: Record<string, string> = {
+  AGENT: 'Another agent',
+  API: 'A program',
+  CHANNEL: 'A channel',
+  PANEL: 'The panel',
+  SCHEDULE: 'A schedule',
+  SYSTEM: 'Muster',
+}
+
+/** Millionths of the currency as a number people read: `0.0123`. Null if it is unknown. */
+export function costOf(micro: string | null | undefined): string | null {
+  if (micro === null || micro === undefined) return null
+  const value = Number(micro) / 1_000_000
+  if (!Number.isFinite(value)) return null
+  return value.toLocaleString(undefined, {
+    minimumFractionDigits: 2,
+    maximumFractionDigits: value < 1 ? 4 : 2,
+  })
+}
+
+/** What holds where an agent has no threshold of its own (docs/approvals.md). */
+export const DEFAULTS = { ask: 40, block: 90 }
+
+/** A threshold of risk in words. */
+export function riskInWords(threshold: number | null, kind: 'ask' | 'block'): string {
+  const does = kind === 'ask' ? 'asks' : 'is blocked'
+  if (threshold === null) return `Nothing set: the default of ${DEFAULTS[kind]} applies.`
+  if (Number.isNaN(threshold)) return ''
+  if (threshold === 0) return kind === 'ask' ? 'Asks before every action.' : 'Every action is blocked.'
+  if (threshold >= 100)
+    return kind === 'ask' ? 'Asks only at the highest risk.' : 'Only the highest risk is blocked.'
+  const level =
+    threshold <= 20 ? 'small' : threshold <= 50 ? 'medium' : threshold <= 80 ? 'high' : 'very high'
+  return `From a ${level} risk on it ${does}.`
+}

@@ -1,0 +1,74 @@
+// One approval, on a page of its own: where a mail's link leads, and what fits a phone.
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useRef } from 'react'
+import { useLive } from '../../api/use-live'
+import { Decide, type DecideHandle } from '../../app/approvals/decide'
+import { ApprovalQuery } from '../../app/approvals/fields'
+import { KINDS } from '../../app/approvals/words'
+import { useOrg } from '../../app/organization'
+import { useActions } from '../../keys/use-actions'
+import { PageHeader } from '../../ui/page'
+import { ProblemView } from '../../ui/problem'
+import { Skeleton } from '../../ui/skeleton'
+import { WholeApproval } from './whole'
+
+const route = getRouteApi('/inside/o/$org/approvals/$id')
+
+export function ApprovalPage() {
+  const org = useOrg()
+  const { id } = route.useParams()
+  const { seq } = route.useSearch()
+  const handle = useRef<DecideHandle>(null)
+  const { data, error, refetch } = useLive({
+    query: ApprovalQuery,
+    variables: { orgId: org.id, id },
+    on: (change) => change.kind === 'APPROVAL' && change.id === id,
+  })
+  const group = 'Approval'
+  useActions([
+    { id: 'approval.approve', label: 'Approve', group, keys: 'a', run: () => handle.current?.approve() },
+    { id: 'approval.deny', label: 'Deny', group, keys: 'd', run: () => handle.current?.deny() },
+    {
+      id: 'approval.comment',
+      label: 'Answer with words',
+      group,
+      keys: 'c',
+      run: () => handle.current?.comment(),
+    },
+  ])
+  const approval = data?.approval
+  return (
+    <>
+      <PageHeader
+        title={approval ? KINDS[approval.kind].name : 'Approval'}
+        name={approval?.title ?? 'Approval'}
+        above={
+          <Link to="/o/$org/approvals" params={{ org: org.id }} className="hover:underline">
+            Approvals
+          </Link>
+        }
+      />
+      {approval ? (
+        <>
+          <div className="min-h-0 grow overflow-y-auto">
+            <div className="mx-auto max-w-3xl">
+              <WholeApproval approval={approval} seq={seq} />
+            </div>
+          </div>
+          <footer className="shrink-0 border-t border-line bg-canvas">
+            <div className="mx-auto max-w-3xl p-3 sm:px-5">
+              <Decide approval={approval} handle={handle} withKeys />
+            </div>
+          </footer>
+        </>
+      ) : error ? (
+        <ProblemView error={error} retry={refetch} />
+      ) : (
+        <div className="mx-auto w-full max-w-3xl space-y-3 p-5">
+          <Skeleton className="w-2/3" />
+          <Skeleton className="h-40" />
+        </div>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,265 @@
+// The inbox: everything that waits for a person, over all agents, riskiest first. Decided without leaving the list.
+import { getRouteApi } from '@tanstack/react-router'
+import { ShieldCheck } from 'lucide-react'
+import { useRef, useState } from 'react'
+import { useClient } from 'urql'
+import { useLive } from '../../api/use-live'
+import { Decide, type DecideHandle } from '../../app/approvals/decide'
+import { cancelDecision, DELAY_MS, decide, isOnItsWay } from '../../app/approvals/decisions'
+import { ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
+import { useSnooze } from '../../app/approvals/handling'
+import { snoozeChoices } from '../../app/approvals/snooze'
+import { isHighRisk } from '../../app/approvals/words'
+import { useOrg } from '../../app/organization'
+import { useViewer } from '../../app/viewer'
+import { useActions } from '../../keys/use-actions'
+import { useRefused } from '../../permissions/gate'
+import { Button } from '../../ui/button'
+import { Empty } from '../../ui/empty'
+import { List } from '../../ui/list'
+import { PageHeader } from '../../ui/page'
+import { Peek } from '../../ui/peek'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton, Skeleton } from '../../ui/skeleton'
+import { InboxFilters, useInboxSearch } from './filters'
+import { ApprovalRow } from './row'
+import { idOf, useInbox } from './use-inbox'
+import { WholeApproval } from './whole'
+
+const route = getRouteApi('/inside/o/$org/approvals')
+const nameOf = ({ title, agent, severity }: ApprovalRecord) =>
+  `${title}, ${agent?.name ?? 'Muster'}, ${severity.toLowerCase()}`
+
+export function ApprovalsPage() {
+  const org = useOrg()
+  const { user } = useViewer()
+  const [search, set] = useInboxSearch()
+  const navigate = route.useNavigate()
+  const inbox = useInbox(search, user.id)
+  const [activeId, setActiveId] = useState<number | null>(null)
+  const handle = useRef<DecideHandle>(null)
+  const { peek } = search
+
+  const show = (id: number | undefined, replace = true) =>
+    void navigate({ search: (before) => ({ ...before, peek: id }), replace })
+  const currentId = peek ?? activeId ?? inbox.items.find(isOpen)?.id ?? null
+  const current = inbox.items.find(({ id }) => id === currentId)
+  /** The next one that waits, below or else above. */
+  const next = () => {
+    const at = inbox.items.findIndex(({ id }) => id === currentId)
+    const rest = [...inbox.items.slice(at + 1), ...inbox.items.slice(0, Math.max(0, at))]
+    const found = rest.find(isOpen)
+    setActiveId(found?.id ?? null)
+    if (peek !== undefined) show(found?.id)
+  }
+  useKeys({ current, peeked: peek !== undefined, handle, next, show })
+
+  return (
+    <>
+      <PageHeader
+        title="Approvals"
+        about={about(inbox.total, search.status)}
+        actions={
+          inbox.decided > 0 && (
+            <Button size="sm" onClick={inbox.clear}>
+              Clear {inbox.decided} decided
+            </Button>
+          )
+        }
+      >
+        <InboxFilters />
+      </PageHeader>
+      <div className="flex min-h-0 grow overflow-x-clip">
+        {inbox.error && inbox.items.length === 0 ? (
+          <ProblemView error={inbox.error} retry={inbox.refetch} />
+        ) : inbox.loading ? (
+          <div className="grow">
+            <ListSkeleton />
+          </div>
+        ) : (
+          <List
+            label="Approvals"
+            items={inbox.items}
+            idOf={idOf}
+            nameOf={nameOf}
+            rowHeight={66}
+            row={(approval) => <ApprovalRow approval={approval} />}
+            linkOf={({ id }) => ({ to: '/o/$org/approvals/$id', params: { org: org.id, id } }) as never}
+            onOpen={({ id }) => show(id, peek !== undefined)}
+            openId={peek ?? activeId}
+            onActive={({ id }) => {
+              setActiveId(id)
+              if (peek !== undefined) show(id)
+            }}
+            question={inbox.question}
+            hasMore={inbox.hasMore}
+            onEnd={inbox.loadMore}
+            empty={<Nothing search={search} clear={set} />}
+          />
+        )}
+        {peek !== undefined && (
+          <ApprovalPeek
+            key="peek"
+            id={peek}
+            known={inbox.items.find(({ id }) => id === peek)}
+            onClose={() => show(undefined)}
+            onDecided={next}
+            handle={handle}
+          />
+        )}
+      </div>
+    </>
+  )
+}
+
+const isOpen = ({ status, id }: ApprovalRecord) => status === 'PENDING' && !isOnItsWay(id)
+
+function about(total: number | undefined, status: string[] | undefined): string {
+  if (total === undefined) return 'What agents ask people'
+  const waiting = !status || status.includes('PENDING')
+  if (!waiting) return `${total} ended`
+  return total === 1 ? '1 waits for a decision' : `${total} wait for a decision`
+}
+
+interface KeyProps {
+  current: ApprovalRecord | undefined
+  peeked: boolean
+  handle: React.RefObject<DecideHandle | null>
+  next: () => void
+  show: (id: number | undefined, replace?: boolean) => void
+}
+
+/** A, D, C, S and Z on the approval that is open or marked. */
+function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
+  const org = useOrg()
+  const client = useClient()
+  const refused = useRefused('approval.resolve', current)
+  const open = current && isOpen(current)
+  const quick = (option: 'approve' | 'deny') => {
+    if (!current || !open) return
+    // What is risky, a question or not an action is read before it is answered.
+    const slow = current.kind !== 'ACTION' || (option === 'approve' && isHighRisk(current))
+    if (peeked) return option === 'approve' ? handle.current?.approve() : handle.current?.deny()
+    if (slow) return show(current.id, false)
+    const said = option === 'approve' ? 'Approve' : 'Deny'
+    decide(client, org.id, current.id, { how: 'ANSWER', options: [option], said }, DELAY_MS)
+    next()
+  }
+  const comment = () => {
+    if (!current || !open) return
+    if (peeked) return handle.current?.comment()
+    show(current.id, false)
+    setTimeout(() => handle.current?.comment(), 300)
+  }
+  const group = 'Approval'
+  useActions([
+    {
+      id: 'approvals.approve',
+      label: 'Approve or resolve',
+      group,
+      keys: 'a',
+      refused,
+      run: () => quick('approve'),
+    },
+    { id: 'approvals.deny', label: 'Deny or dismiss', group, keys: 'd', refused, run: () => quick('deny') },
+    { id: 'approvals.comment', label: 'Answer with words', group, keys: 'c', refused, run: comment },
+    {
+      id: 'approvals.cancel',
+      label: 'Cancel what is about to be sent',
+      group,
+      keys: 'z',
+      run: () => current && cancelDecision(current.id),
+    },
+  ])
+  useSnoozeKey(current)
+}
+
+function useSnoozeKey(current: ApprovalRecord | undefined): void {
+  const snooze = useSnooze(current ?? NOTHING)
+  useActions([
+    {
+      id: 'approvals.snooze',
+      label: 'Snooze for an hour',
+      group: 'Approval',
+      keys: 's',
+      run: () => {
+        if (current?.status !== 'PENDING') return
+        const choices = snoozeChoices(new Date(), current.expiresAt)
+        const choice =
+          choices.find(({ label, refused }) => label === 'For an hour' && !refused) ??
+          choices.find(({ refused }) => !refused)
+        if (choice) void snooze(choice.until, `Hidden: ${choice.label.toLowerCase()}`)
+      },
+    },
+  ])
+}
+
+const NOTHING = { id: 0, snoozedUntil: null } as ApprovalRecord
+
+interface PeekProps {
+  id: number
+  known: ApprovalRecord | undefined
+  onClose: () => void
+  onDecided: () => void
+  handle: React.RefObject<DecideHandle | null>
+}
+
+/** One approval beside the list, also one that the list does not show. */
+function ApprovalPeek({ id, known, onClose, onDecided, handle }: PeekProps) {
+  const org = useOrg()
+  const { data, error, refetch } = useLive({
+    query: ApprovalQuery,
+    variables: { orgId: org.id, id },
+    on: (change) => change.kind === 'APPROVAL' && change.id === id,
+  })
+  const read = data?.approval
+  const approval = read?.id === id ? read : known
+  return (
+    <Peek
+      title={approval?.title ?? 'Approval'}
+      onClose={onClose}
+      link={{ to: '/o/$org/approvals/$id', params: { org: org.id, id } } as never}
+      footer={approval && <Decide approval={approval} onDecided={onDecided} handle={handle} withKeys />}
+    >
+      {approval ? (
+        <WholeApproval key={approval.id} approval={approval} />
+      ) : error ? (
+        <ProblemView error={error} retry={refetch} />
+      ) : (
+        <div className="space-y-3 p-5">
+          <Skeleton className="w-2/3" />
+          <Skeleton className="h-32" />
+        </div>
+      )}
+    </Peek>
+  )
+}
+
+function Nothing({ search, clear }: { search: object; clear: (change: Record<string, undefined>) => void }) {
+  const filters = Object.entries(search).filter(([name, value]) => name !== 'peek' && value !== undefined)
+  if (filters.length > 0) {
+    return (
+      <Empty
+        icon={ShieldCheck}
+        title="Nothing matches"
+        action={
+          <Button onClick={() => clear(Object.fromEntries(filters.map(([name]) => [name, undefined])))}>
+            Clear the filters
+          </Button>
+        }
+      >
+        Change or clear the filters.
+      </Empty>
+    )
+  }
+  return (
+    <Empty
+      icon={ShieldCheck}
+      title="Nothing waits for you"
+      command={'query { approvalFeed(orgId: …, status: [PENDING], sort: RISK) { data { id title risk } } }'}
+    >
+      When an agent wants to do something risky, or has a question, it asks here and waits. You see exactly
+      what would run before you decide.
+    </Empty>
+  )
+}

@@ -1,0 +1,27 @@
+// What the addresses of the approvals' pages carry.
+import { flag, id, one, searchOf, some } from '../../app/search'
+
+export const approvalsSearch = searchOf({
+  status: some('PENDING', 'RESOLVED', 'DISMISSED', 'EXPIRED'),
+  kind: some(
+    'ACTION',
+    'QUESTION',
+    'ACCESS_REQUEST',
+    'AUTH_REQUIRED',
+    'CHANNEL_ERROR',
+    'COST_GUARD',
+    'SERVER_ALERT',
+  ),
+  severity: one('LOW', 'MEDIUM', 'HIGH', 'CRITICAL'),
+  agent: id,
+  conversation: id,
+  assignee: id,
+  mine: flag,
+  snoozed: flag,
+  sort: one('RISK', 'EXPIRES', 'CREATED'),
+  peek: id,
+})
+
+export const approvalSearch = searchOf({ seq: id })
+
+export type ApprovalsSearch = ReturnType<typeof approvalsSearch>

@@ -1,0 +1,27 @@
+// Everything about one approval, for the peek and for its page.
+import { ApprovalFacts, ApprovalHead, WhatAnswersMean, WhatIsAsked } from '../../app/approvals/details'
+import type { ApprovalRecord } from '../../app/approvals/fields'
+import { Assignee, SnoozeMenu } from '../../app/approvals/handling'
+import { ConversationAround } from './around'
+
+export function WholeApproval({ approval, seq }: { approval: ApprovalRecord; seq?: number }) {
+  const at = seq ?? approval.messageSeq
+  const isOpen = approval.status === 'PENDING'
+  return (
+    <div className="space-y-5 p-4 sm:px-5">
+      <ApprovalHead approval={approval} />
+      <WhatIsAsked approval={approval} />
+      <ApprovalFacts approval={approval} />
+      {isOpen && (
+        <div className="flex flex-wrap items-end gap-3 [&>:first-child]:min-w-56 [&>:first-child]:grow">
+          <Assignee approval={approval} />
+          <SnoozeMenu approval={approval} />
+        </div>
+      )}
+      {approval.conversationId && at && (
+        <ConversationAround conversationId={approval.conversationId} seq={at} />
+      )}
+      {isOpen && <WhatAnswersMean approval={approval} />}
+    </div>
+  )
+}

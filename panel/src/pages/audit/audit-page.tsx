@@ -1,0 +1,191 @@
+// The audit log: who did what, and what was refused. Every part of an entry leads to the entries that share it.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Download, ScrollText } from 'lucide-react'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useLive } from '../../api/use-live'
+import { authorOf } from '../../app/author'
+import { useOrg } from '../../app/organization'
+import { buttonClass } from '../../ui/button'
+import { Empty } from '../../ui/empty'
+import { PageHeader } from '../../ui/page'
+import { Pager } from '../../ui/pager'
+import { WithPeek } from '../../ui/peek'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import { type Column, Table } from '../../ui/table'
+import { Time } from '../../ui/time'
+import { Visible } from '../../ui/visible'
+import { EntryPeek } from './entry-peek'
+import { AuditFilters, variablesOf } from './filters'
+import { Outcome } from './outcome'
+import { Seal } from './seal'
+import { spaced } from './words'
+
+const PAGE = 100
+
+const AuditQuery = graphql(`
+  query AuditLog(
+    $orgId: Id!, $page: Int!, $limit: Int!, $search: String, $actorId: Id, $actorKind: ActorKind, $operation: String,
+    $permission: Permission, $outcome: AuditOutcome, $targetId: Id, $targetKind: String, $from: Timestamp, $to: Timestamp
+  ) {
+    auditLog(
+      orgId: $orgId, page: $page, limit: $limit, search: $search, actorId: $actorId, actorKind: $actorKind,
+      operation: $operation, permission: $permission, outcome: $outcome, targetId: $targetId, targetKind: $targetKind,
+      from: $from, to: $to
+    ) {
+      total
+      data {
+        id at lastAt count operation outcome code actorId actorKind actorName targetId targetKind targetName permission
+        ip requestId decidedBy credentialKind credentialHint chainSeq
+        fields { field before after secret }
+      }
+    }
+  }
+`)
+
+export type Entry = NonNullable<ResultOf<typeof AuditQuery>['auditLog']>['data'][number]
+
+const COLUMNS: Column<Entry>[] = [
+  { id: 'at', head: 'When', width: '7.5rem', from: 'sm', cell: ({ at }) => <Time at={at} /> },
+  { id: 'actor', head: 'Who', width: '1.2fr', from: 'sm', cell: (entry) => <Actor entry={entry} /> },
+  { id: 'operation', head: 'What', width: '1.4fr', cell: (entry) => <What entry={entry} /> },
+  { id: 'target', head: 'On what', width: '1.4fr', from: 'md', cell: (entry) => <Target entry={entry} /> },
+  { id: 'outcome', head: 'Outcome', width: '7rem', cell: (entry) => <Outcome entry={entry} /> },
+]
+
+export function AuditPage() {
+  const org = useOrg()
+  const search = useSearch({ from: '/inside/o/$org/audit' })
+  const navigate = useNavigate({ from: '/o/$org/audit' })
+  const set = (change: Partial<typeof search>) =>
+    void navigate({ search: (before) => ({ ...before, page: undefined, entry: undefined, ...change }) })
+  const page = search.page ?? 1
+  const variables = { orgId: org.id, page, limit: PAGE, ...variablesOf(search) }
+  const { data, error, loading, refetch } = useLive({
+    query: AuditQuery,
+    variables,
+    // A page further back shows history: it holds still.
+    on: page === 1 ? ['AUDIT_ENTRY'] : [],
+  })
+  const log = data?.auditLog
+  const open = log?.data.find(({ id }) => id === search.entry)
+  return (
+    <>
+      <PageHeader
+        title="Audit log"
+        beside={<Seal />}
+        actions={
+          org.can('audit.view') && (
+            <a
+              href={exportPath(org.id, search)}
+              download={`audit-${org.id}.jsonl`}
+              className={buttonClass()}
+              data-tip="All entries of this period, one JSON object a line"
+            >
+              <Download size={15} aria-hidden />
+              Export
+            </a>
+          )
+        }
+      >
+        {org.can('audit.view') && <AuditFilters search={search} onChange={set} />}
+      </PageHeader>
+      {error && !log ? (
+        <ProblemView error={error} retry={refetch} />
+      ) : loading || !log ? (
+        <ListSkeleton rows={12} />
+      ) : (
+        <WithPeek
+          list={
+            <>
+              <Table
+                label="Audit log"
+                items={log.data}
+                idOf={idOf}
+                nameOf={nameOf}
+                columns={COLUMNS}
+                question={JSON.stringify(variables)}
+                openId={search.entry}
+                onOpen={({ id }) => void navigate({ search: (before) => ({ ...before, entry: id }) })}
+                onActive={({ id }) =>
+                  search.entry &&
+                  void navigate({ search: (before) => ({ ...before, entry: id }), replace: true })
+                }
+                empty={
+                  <Empty icon={ScrollText} title="No entries">
+                    Nothing that matches was done or refused. Remove a filter, or choose another period.
+                  </Empty>
+                }
+              />
+              <Pager
+                page={page}
+                size={PAGE}
+                total={log.total}
+                onPage={(to) => set({ page: to > 1 ? to : undefined })}
+              />
+            </>
+          }
+          peek={
+            open && (
+              <EntryPeek
+                entry={open}
+                onFilter={set}
+                onClose={() => void navigate({ search: (before) => ({ ...before, entry: undefined }) })}
+              />
+            )
+          }
+        />
+      )}
+    </>
+  )
+}
+
+const idOf = ({ id }: Entry) => id
+const nameOf = ({ actorKind, actorName, operation, targetName }: Entry) =>
+  `${authorOf(actorKind, actorName)}: ${spaced(operation)} ${targetName ?? ''}`
+
+/** What was done; where there is no room for more columns, also who did it and when. */
+function What({ entry }: { entry: Entry }) {
+  return (
+    <span className="min-w-0">
+      <span className="block truncate">{spaced(entry.operation)}</span>
+      {entry.targetKind && (
+        <span className="block truncate text-sm @2xl:hidden">
+          <Target entry={entry} />
+        </span>
+      )}
+      <span className="flex gap-1.5 text-sm text-muted @lg:hidden">
+        <Actor entry={entry} />
+        <span aria-hidden>·</span>
+        <Time at={entry.at} as="short" />
+      </span>
+    </span>
+  )
+}
+
+function Actor({ entry }: { entry: Entry }) {
+  const isPerson = entry.actorName !== null && entry.actorKind !== 'SYSTEM'
+  return (
+    <span className={isPerson ? 'truncate' : 'truncate text-muted'}>
+      <Visible text={authorOf(entry.actorKind, entry.actorName)} />
+    </span>
+  )
+}
+
+function Target({ entry: { targetKind, targetName, targetId } }: { entry: Entry }) {
+  if (!targetKind) return <span className="text-faint">–</span>
+  return (
+    <span className="truncate">
+      <span className="text-muted">{spaced(targetKind)}</span>{' '}
+      {targetName ? <Visible text={targetName} /> : targetId}
+    </span>
+  )
+}
+
+function exportPath(orgId: number, { from, to }: { from?: string; to?: string }): string {
+  const parameters = new URLSearchParams()
+  if (from) parameters.set('from', from)
+  if (to) parameters.set('to', to)
+  const written = parameters.toString()
+  return `/export/audit/${orgId}${written && `?${written}`}`
+}

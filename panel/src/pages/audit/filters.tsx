@@ -1,0 +1,132 @@
+// What the audit log is narrowed to. All of it stands in the address.
+import { X } from 'lucide-react'
+import { useState } from 'react'
+import { SavedViews } from '../../app/saved-views'
+import { Select } from '../../ui/inputs'
+import { SearchInput } from '../../ui/search-input'
+import { spaced } from './words'
+
+export interface AuditSearch {
+  q?: string
+  actor?: number
+  actorKind?: 'USER' | 'SERVICE_TOKEN' | 'SYSTEM' | 'ANONYMOUS'
+  operation?: string
+  permission?: string
+  outcome?: string
+  target?: number
+  targetKind?: string
+  from?: string
+  to?: string
+  page?: number
+  entry?: number
+}
+
+/** The address as arguments of `auditLog`. */
+export function variablesOf(search: AuditSearch) {
+  return {
+    search: search.q ?? null,
+    actorId: search.actor ?? null,
+    actorKind: search.actorKind ?? null,
+    operation: search.operation ?? null,
+    permission: (search.permission ?? null) as never,
+    outcome: (search.outcome ?? null) as never,
+    targetId: search.target ?? null,
+    targetKind: search.targetKind ?? null,
+    from: search.from ?? null,
+    to: search.to ?? null,
+  } satisfies Partial<Record<string, unknown>>
+}
+
+export type Change = (change: Partial<AuditSearch>) => void
+
+const OUTCOMES = [
+  { value: 'ANY', label: 'Any outcome' },
+  { value: 'ALLOWED', label: 'Done' },
+  { value: 'REFUSED', label: 'Refused' },
+  { value: 'FAILED', label: 'Failed' },
+] as const
+const ACTORS = [
+  { value: 'ANY', label: 'Anybody' },
+  { value: 'USER', label: 'People' },
+  { value: 'SERVICE_TOKEN', label: 'Service tokens' },
+  { value: 'SYSTEM', label: 'The service' },
+  { value: 'ANONYMOUS', label: 'Not signed in' },
+] as const
+const SPANS = [
+  { value: 'ALL', label: 'At any time', hours: null },
+  { value: 'HOUR', label: 'In the last hour', hours: 1 },
+  { value: 'DAY', label: 'In the last 24 hours', hours: 24 },
+  { value: 'WEEK', label: 'In the last 7 days', hours: 168 },
+  { value: 'MONTH', label: 'In the last 30 days', hours: 720 },
+  { value: 'OWN', label: 'From the address', hours: null },
+] as const
+
+export function AuditFilters({ search, onChange }: { search: AuditSearch; onChange: Change }) {
+  const chips = chipsOf(search)
+  return (
+    <div className="flex flex-wrap items-center gap-2 pb-2.5">
+      <SearchInput label="Search the audit log" value={search.q} onValue={(q) => onChange({ q })} />
+      <Select
+        aria-label="Outcome"
+        className="w-auto"
+        value={search.outcome ?? 'ANY'}
+        options={OUTCOMES}
+        onValue={(outcome) => onChange({ outcome: outcome === 'ANY' ? undefined : outcome })}
+      />
+      <Select
+        aria-label="Who"
+        className="w-auto"
+        value={search.actorKind ?? 'ANY'}
+        options={ACTORS}
+        onValue={(kind) => onChange({ actorKind: kind === 'ANY' ? undefined : kind })}
+      />
+      <Span search={search} onChange={onChange} />
+      <SavedViews page="audit" tall />
+      {chips.map(({ label, gone }) => (
+        <button
+          key={label}
+          type="button"
+          className="inline-flex h-7 items-center gap-1 rounded-full bg-accent-soft px-2.5 text-sm text-accent-text coarse:h-10"
+          aria-label={`Remove the filter: ${label}`}
+          onClick={() => onChange(gone)}
+        >
+          <span className="max-w-56 truncate">{label}</span>
+          <X size={13} aria-hidden />
+        </button>
+      ))}
+    </div>
+  )
+}
+
+function chipsOf(search: AuditSearch): { label: string; gone: Partial<AuditSearch> }[] {
+  const { operation, permission, actor, target, targetKind } = search
+  return [
+    operation && { label: spaced(operation), gone: { operation: undefined } },
+    permission && { label: permission, gone: { permission: undefined } },
+    actor && { label: `Actor ${actor}`, gone: { actor: undefined } },
+    (targetKind || target) && {
+      label: `${spaced(targetKind ?? 'record')}${target ? ` ${target}` : 's'}`,
+      gone: { target: undefined, targetKind: undefined },
+    },
+  ].filter((chip) => typeof chip === 'object')
+}
+
+/** A span of time up to now. The address has its beginning, so that a link shows the same tomorrow. */
+function Span({ search, onChange }: { search: AuditSearch; onChange: Change }) {
+  const [chosen, setChosen] = useState<string | null>(null)
+  const value = !search.from && !search.to ? 'ALL' : (chosen ?? 'OWN')
+  return (
+    <Select
+      aria-label="When"
+      className="w-auto"
+      value={value}
+      options={SPANS.filter((span) => span.value !== 'OWN' || value === 'OWN')}
+      onValue={(next) => {
+        setChosen(next)
+        const hours = SPANS.find((span) => span.value === next)?.hours
+        const from = hours ? new Date(Date.now() - hours * 3_600_000).toISOString() : undefined
+        onChange({ from, to: undefined })
+      }}
+    />
+  )
+}

@@ -1,0 +1,91 @@
+// A channel beside the list: its state, what it is, how it connects, who may write to it, whom it alerts.
+import { Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { useAct } from '../../api/use-act'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Button } from '../../ui/button'
+import { ConfirmDialog } from '../../ui/confirm'
+import { Panel } from '../../ui/page'
+import { Peek } from '../../ui/peek'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import { AlertRecipients } from './alert-recipients'
+import { type Channel, ChannelQuery, DeleteChannel } from './channel'
+import { Head } from './head'
+import { LinkedChat } from './linked-chat'
+import { Refused } from './refused'
+import { General, Incoming, TransportSection } from './sections'
+import { groupsOf } from './transports'
+import { Whitelist } from './whitelist'
+
+export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }) {
+  const { id: orgId } = useOrg()
+  const { data, error, loading, refetch } = useLive({
+    query: ChannelQuery,
+    variables: { orgId, id },
+    on: ({ kind, id: changed }) => kind === 'CHANNEL' && changed === id,
+  })
+  const channel = data?.channel
+  return (
+    <Peek title={channel?.name ?? 'Channel'} onClose={onClose}>
+      {error && !channel ? (
+        <ProblemView error={error} retry={refetch} />
+      ) : loading || !channel ? (
+        <ListSkeleton />
+      ) : (
+        <div className="p-4">
+          <Head channel={channel} />
+          <Refused channel={channel} />
+          <Whitelist channel={channel} />
+          <Gate on={channel} may="agent.edit">
+            <General channel={channel} />
+          </Gate>
+          {groupsOf(channel.transport).map((group) => (
+            <Gate key={group.title} on={channel} may="agent.edit">
+              <TransportSection channel={channel} group={group} />
+            </Gate>
+          ))}
+          <Gate on={channel} may="agent.edit">
+            <Incoming channel={channel} />
+          </Gate>
+          <LinkedChat channel={channel} />
+          <AlertRecipients channel={channel} />
+          <Delete channel={channel} onDeleted={onClose} />
+        </div>
+      )}
+    </Peek>
+  )
+}
+
+function Delete({ channel, onDeleted }: { channel: Channel; onDeleted: () => void }) {
+  const { id: orgId } = useOrg()
+  const remove = useAct(DeleteChannel)
+  const [asking, ask] = useState(false)
+  return (
+    <Panel title="Delete" about="Its secrets and its list of senders go with it. Its conversations stay.">
+      <Gate on={channel} may="agent.edit">
+        <Button look="danger" icon={Trash2} onClick={() => ask(true)}>
+          Delete the channel
+        </Button>
+      </Gate>
+      <ConfirmDialog
+        open={asking}
+        onClose={() => ask(false)}
+        title={`Delete ${channel.name}?`}
+        action="Delete the channel"
+        typed={channel.name}
+        busy={remove.pending}
+        onConfirm={async () => {
+          const { error } = await remove({ orgId, id: channel.id }, { said: `Deleted ${channel.name}` })
+          ask(false)
+          if (!error) onDeleted()
+        }}
+      >
+        Its secrets are gone at once, and nobody reaches the agent through it any more. Its conversations
+        stay. This can’t be taken back.
+      </ConfirmDialog>
+    </Panel>
+  )
+}

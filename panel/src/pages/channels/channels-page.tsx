@@ -1,0 +1,207 @@
+// Channels: the ways by which people outside the panel reach agents. Listed by agent, each with its state.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Hash, Plus } from 'lucide-react'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useFeed } from '../../api/use-feed'
+import { useLive } from '../../api/use-live'
+import { useFindAgents } from '../../app/assigned-agents'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Badge } from '../../ui/badge'
+import { Button } from '../../ui/button'
+import { Empty } from '../../ui/empty'
+import { PageHeader } from '../../ui/page'
+import { WithPeek } from '../../ui/peek'
+import { Picker } from '../../ui/picker'
+import { ProblemView } from '../../ui/problem'
+import { SearchInput } from '../../ui/search-input'
+import { ListSkeleton } from '../../ui/skeleton'
+import { type Column, Table } from '../../ui/table'
+import { Time } from '../../ui/time'
+import { Visible } from '../../ui/visible'
+import { ChannelPeek } from './channel-peek'
+import { CreateChannel } from './create-channel'
+import { ChannelState } from './state'
+import { DIRECTIONS, labelOf, transportName } from './transports'
+
+const ChannelsQuery = graphql(`
+  query Channels($orgId: Id!, $after: String, $limit: Int, $agentId: Id, $search: String) {
+    channelFeed(orgId: $orgId, after: $after, limit: $limit, agentId: $agentId, search: $search) {
+      next
+      data {
+        id name transport scope direction target isActive inactiveReason lastActivityAt link { state cause since }
+        agent { id name }
+      }
+    }
+  }
+`)
+const AgentNameQuery = graphql(`
+  query ChannelsAgent($orgId: Id!, $id: Id!) { agent(orgId: $orgId, id: $id) { id name } }
+`)
+
+type Row = NonNullable<ResultOf<typeof ChannelsQuery>['channelFeed']>['data'][number]
+
+const COLUMNS: Column<Row>[] = [
+  {
+    id: 'name',
+    head: 'Name',
+    width: '1.6fr',
+    cell: ({ name, target, scope }) => (
+      <span className="min-w-0">
+        <span className="flex items-center gap-2">
+          <span className="truncate font-medium">
+            <Visible text={name} />
+          </span>
+          {scope === 'INTERNAL' && <Badge>For members</Badge>}
+        </span>
+        {target && (
+          <span className="block truncate text-sm text-muted">
+            <Visible text={target} />
+          </span>
+        )}
+      </span>
+    ),
+  },
+  {
+    id: 'agent',
+    head: 'Agent',
+    width: '1fr',
+    from: 'sm',
+    cell: ({ agent }) => (
+      <span className="truncate">{agent ? <Visible text={agent.name} /> : 'Deleted'}</span>
+    ),
+  },
+  {
+    id: 'transport',
+    head: 'Transport',
+    width: '7rem',
+    from: 'md',
+    cell: ({ transport }) => transportName(transport),
+  },
+  {
+    id: 'direction',
+    head: 'Messages go',
+    width: '9.5rem',
+    from: 'lg',
+    cell: ({ direction }) => labelOf(DIRECTIONS, direction),
+  },
+  { id: 'state', head: 'State', width: '9rem', cell: (channel) => <ChannelState {...channel} /> },
+  {
+    id: 'last',
+    head: 'Last message',
+    width: '7.5rem',
+    from: 'md',
+    cell: ({ lastActivityAt }) => <Time at={lastActivityAt} none="–" />,
+  },
+]
+
+export function ChannelsPage() {
+  const org = useOrg()
+  const search = useSearch({ from: '/inside/o/$org/channels' })
+  const navigate = useNavigate({ from: '/o/$org/channels' })
+  const set = (change: Partial<typeof search>) =>
+    void navigate({ search: (before) => ({ ...before, ...change }) })
+  const find = useFindAgents()
+  const feed = useFeed({
+    query: ChannelsQuery,
+    variables: { orgId: org.id, agentId: search.agent ?? null, search: search.q ?? null },
+    pageOf,
+    idOf,
+    on: ['CHANNEL', 'AGENT'],
+  })
+  const { data: chosen } = useLive({
+    query: AgentNameQuery,
+    variables: { orgId: org.id, id: search.agent ?? 0 },
+    on: ['AGENT'],
+    pause: !search.agent,
+  })
+  const agentName = chosen?.agent?.name
+  const create = (
+    <Gate may="agent.edit">
+      <Button look="primary" icon={Plus} onClick={() => set({ open: 'new' })}>
+        New channel
+      </Button>
+    </Gate>
+  )
+  const narrowed = Boolean(search.q || search.agent)
+  return (
+    <>
+      <PageHeader title="Channels" about="How people outside the panel reach agents." actions={create}>
+        <div className="flex flex-wrap items-center gap-2 pb-2.5">
+          <SearchInput label="Search channels" value={search.q} onValue={(q) => set({ q })} />
+          <div className="w-full sm:w-56">
+            <Picker
+              aria-label="Only channels of this agent"
+              placeholder="All agents"
+              clearable
+              value={search.agent ? { id: search.agent, name: agentName ?? `Agent ${search.agent}` } : null}
+              search={find}
+              empty="No agent has this name."
+              onValue={(agent) => set({ agent: agent ? Number(agent.id) : undefined })}
+            />
+          </div>
+        </div>
+      </PageHeader>
+      {feed.error && feed.items.length === 0 ? (
+        <ProblemView error={feed.error} retry={feed.refetch} />
+      ) : feed.loading ? (
+        <ListSkeleton />
+      ) : (
+        <WithPeek
+          list={
+            <Table
+              label="Channels"
+              items={feed.items}
+              idOf={idOf}
+              nameOf={nameOf}
+              columns={COLUMNS}
+              openId={search.peek}
+              onOpen={({ id }) => set({ peek: id })}
+              onActive={({ id }) => search.peek && set({ peek: id })}
+              onEnd={feed.loadMore}
+              hasMore={feed.hasMore}
+              empty={
+                narrowed ? (
+                  <Empty
+                    icon={Hash}
+                    title="No channel matches"
+                    action={
+                      <Button onClick={() => set({ q: undefined, agent: undefined })}>
+                        Show all channels
+                      </Button>
+                    }
+                  />
+                ) : (
+                  <Empty
+                    icon={Hash}
+                    title="No channels yet"
+                    action={create}
+                    command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "support", "agent_id": 1, "transport": "TELEGRAM", "bot_token": "…"}' \\\n  ${location.origin}/v1/org/${org.id}/channel`}
+                  >
+                    A channel connects an agent to a bot in Telegram or Slack, a mailbox or a webhook. What
+                    people write there becomes a conversation here, and the answers go back to them.
+                  </Empty>
+                )
+              }
+            />
+          }
+          peek={
+            search.peek && (
+              <ChannelPeek key={search.peek} id={search.peek} onClose={() => set({ peek: undefined })} />
+            )
+          }
+        />
+      )}
+      {search.open === 'new' && (
+        <CreateChannel
+          onClose={() => set({ open: undefined })}
+          onCreated={(id) => set({ open: undefined, peek: id, q: undefined, agent: undefined })}
+        />
+      )}
+    </>
+  )
+}
+
+const pageOf = (data: ResultOf<typeof ChannelsQuery>) => data.channelFeed
+const idOf = ({ id }: Row) => id
+const nameOf = ({ name, agent }: Row) => `${name}, ${agent?.name ?? 'deleted agent'}`

@@ -1,0 +1,177 @@
+// The beginning of a channel's peek: what keeps messages from passing, and what the channel is.
+import { Link } from '@tanstack/react-router'
+import { Power, PowerOff } from 'lucide-react'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Avatar } from '../../ui/avatar'
+import { Button } from '../../ui/button'
+import { Copy } from '../../ui/copy'
+import { Fact, Facts } from '../../ui/page'
+import { Notice } from '../../ui/problem'
+import { Time } from '../../ui/time'
+import { Visible } from '../../ui/visible'
+import { type Channel, UpdateChannel } from './channel'
+import { ChannelState, isUnheard, reasonOf } from './state'
+import { isSilent, transportName } from './transports'
+
+export function Head({ channel }: { channel: Channel }) {
+  const { agent, providerAccount } = channel
+  return (
+    <div className="mb-8 space-y-4">
+      <Hindrances channel={channel} />
+      <Facts>
+        <Fact name="State">
+          <span className="flex flex-wrap items-center gap-2">
+            <ChannelState {...channel} />
+            {!isSilent(channel.transport) && <Toggle channel={channel} />}
+          </span>
+        </Fact>
+        <Heard channel={channel} />
+        <Fact name="Agent">{agent ? <AgentLink agent={agent} /> : 'It was deleted'}</Fact>
+        <Fact name="Transport">{transportName(channel.transport)}</Fact>
+        <Bot channel={channel} />
+        {channel.inboundPath && <Inlet channel={channel} path={channel.inboundPath} />}
+        {providerAccount && (
+          <Fact name="Account">
+            {providerAccount.connected ? (providerAccount.providerEmail ?? 'Connected') : 'Not connected yet'}
+          </Fact>
+        )}
+        <Fact name="Last message">
+          <Time at={channel.lastActivityAt} none="none yet" />
+        </Fact>
+        <Fact name="Connected">
+          <Time at={channel.createdAt} />
+        </Fact>
+      </Facts>
+    </div>
+  )
+}
+
+/** What keeps messages from passing, and what to do about it. */
+function Hindrances({ channel }: { channel: Channel }) {
+  const { isActive, inactiveReason, link, warnings, webhook, direction } = channel
+  const isDeaf = webhook !== null && !webhook.hasInboundSecret && direction !== 'OUTBOUND'
+  return (
+    <>
+      {!isActive && (
+        <Notice tone={isSilent(channel.transport) ? 'info' : 'warn'}>{reasonOf(inactiveReason)}</Notice>
+      )}
+      {isUnheard(channel) && (
+        <Notice tone="warn">
+          <p>What people write does not come in at the moment. Muster goes on trying by itself.</p>
+          {link?.cause && (
+            <p className="mt-1 break-words">
+              <Visible text={link.cause} />
+            </p>
+          )}
+        </Notice>
+      )}
+      {isDeaf && (
+        <Notice tone="warn">Nothing comes in until it has a secret that messages are signed with.</Notice>
+      )}
+      {warnings.length > 0 && (
+        <Notice tone="warn">
+          <ul className="space-y-1">
+            {warnings.map((warning) => (
+              <li key={warning} className="break-words">
+                <Visible text={warning} />
+              </li>
+            ))}
+          </ul>
+        </Notice>
+      )}
+    </>
+  )
+}
+
+function Toggle({ channel }: { channel: Channel }) {
+  const org = useOrg()
+  const update = useAct(UpdateChannel)
+  const { isActive, name } = channel
+  const put = (on: boolean) => ({ orgId: org.id, id: channel.id, input: { isActive: on } })
+  const toggle = () =>
+    void update(put(!isActive), {
+      said: isActive ? `Switched ${name} off` : `Switched ${name} on`,
+      undo: () => update(put(isActive)),
+    })
+  return (
+    <Gate on={channel} may="agent.edit">
+      <Button size="sm" icon={isActive ? PowerOff : Power} busy={update.pending} onClick={toggle}>
+        {isActive ? 'Switch off' : 'Switch on'}
+      </Button>
+    </Gate>
+  )
+}
+
+/** Whether its vendor is reached. Where nobody listens there is nothing to say. */
+function Heard({ channel: { isActive, link } }: { channel: Channel }) {
+  if (!isActive || !link) return null
+  return (
+    <Fact name="Listening">
+      {link.state === 'UP' ? 'since ' : 'not since '}
+      <Time at={link.since} as="stamp" none="now" />
+    </Fact>
+  )
+}
+
+function AgentLink({ agent }: { agent: NonNullable<Channel['agent']> }) {
+  const org = useOrg()
+  return (
+    <Link
+      to="/o/$org/agents/$id"
+      params={{ org: org.id, id: agent.id }}
+      className="link inline-flex max-w-full items-center gap-1.5"
+    >
+      <Avatar name={agent.name} url={agent.avatarUrl} square size="sm" />
+      <span className="truncate">
+        <Visible text={agent.name} />
+      </span>
+    </Link>
+  )
+}
+
+function Bot({ channel: { botUsername, inviteUrl } }: { channel: Channel }) {
+  if (!botUsername) return null
+  const isLink = inviteUrl?.startsWith('https://')
+  return (
+    <Fact name="Bot">
+      <span className="break-all">
+        <Visible text={botUsername} />
+      </span>
+      {isLink && inviteUrl && (
+        <>
+          {' · '}
+          <a
+            href={inviteUrl}
+            target="_blank"
+            rel="noopener noreferrer nofollow"
+            className="link"
+            data-tip={inviteUrl}
+          >
+            Add it to a group
+          </a>
+        </>
+      )}
+    </Fact>
+  )
+}
+
+/** Where senders send to: the whole address. */
+function Inlet({ channel, path }: { channel: Channel; path: string }) {
+  const url = location.origin + path
+  return (
+    <Fact name="Receives at">
+      <span className="flex items-center gap-1">
+        <code className="min-w-0 break-all font-mono text-sm">{url}</code>
+        <Copy text={url} label="Copy the address" />
+      </span>
+      {channel.transport === 'WEBHOOK' && (
+        <p className="mt-1 text-sm text-muted">
+          By POST, and signed. What to send, and how to sign it:{' '}
+          <code className="font-mono">docs/channels/webhook.md</code> of Muster.
+        </p>
+      )}
+    </Fact>
+  )
+}

@@ -1,0 +1,100 @@
+// Whether a channel is on and heard; if not, why, and what to do about it.
+import { CircleCheck, CirclePause, TriangleAlert, Unplug } from 'lucide-react'
+import { Badge } from '../../ui/badge'
+import { words } from '../../ui/status'
+
+export interface State {
+  isActive: boolean
+  inactiveReason: string | null
+  /** Whether its vendor is reached. Null where nobody listens. */
+  link: { state: string; cause: string | null } | null
+}
+
+interface Reason {
+  word: string
+  why: string
+  todo: string
+  /** Nobody has to do anything about it. */
+  isQuiet?: boolean
+}
+
+const WAITS = 'What is to be sent waits until then.'
+
+const REASONS: Record<string, Reason> = {
+  MANUAL: {
+    word: 'Switched off',
+    why: 'Somebody switched it off. Nothing comes in, and nothing is sent.',
+    todo: 'Switch it on when you need it again.',
+    isQuiet: true,
+  },
+  AUTH_FAILED: {
+    word: 'Sign-in refused',
+    why: 'The other side refused its token or password.',
+    todo: `Store a new one below, then switch it on. ${WAITS}`,
+  },
+  DELIVERY_FAILING: {
+    word: 'Deliveries fail',
+    why: 'Nothing could be delivered for days.',
+    todo: `Check the address below, then switch it on. ${WAITS}`,
+  },
+  GONE: {
+    word: 'Gone',
+    why: 'The other end says that it no longer exists.',
+    todo: `Correct the address below and switch it on, or delete the channel. ${WAITS}`,
+  },
+  NOT_SUPPORTED: {
+    word: 'Not carried yet',
+    why: 'Muster can’t carry messages over this transport yet.',
+    todo: 'The channel keeps its settings.',
+    isQuiet: true,
+  },
+  AGENT_ARCHIVED: {
+    word: 'Agent deleted',
+    why: 'Its agent was deleted.',
+    todo: 'Restore the agent, or delete the channel and connect a new one to another agent.',
+  },
+  PLAN_LIMIT: {
+    word: 'Over the plan’s limit',
+    why: 'The plan allows fewer channels for its agent.',
+    todo: 'Switch off or delete another one, or choose a larger plan. Then switch it on.',
+  },
+}
+
+/** In a sentence or two: why it is off, and what to do. */
+export function reasonOf(reason: string | null): string {
+  if (!reason) return 'It is off. Switch it on when you need it.'
+  const known = REASONS[reason]
+  return known ? `${known.why} ${known.todo}` : `${words(reason)}. Switch it on to try again.`
+}
+
+/** Whether it is on, but nothing comes in. */
+export const isUnheard = ({ isActive, link }: State) => isActive && link?.state === 'DOWN'
+
+export function ChannelState(state: State) {
+  const { isActive, inactiveReason, link } = state
+  if (isUnheard(state)) {
+    return (
+      <Badge tone="warn" icon={Unplug} tip={link?.cause ?? undefined}>
+        Not heard
+      </Badge>
+    )
+  }
+  if (isActive) {
+    return (
+      <Badge tone="ok" icon={CircleCheck}>
+        On
+      </Badge>
+    )
+  }
+  const known = inactiveReason ? REASONS[inactiveReason] : undefined
+  const isQuiet = !inactiveReason || known?.isQuiet === true
+  return (
+    <Badge
+      tone={isQuiet ? 'plain' : 'warn'}
+      icon={isQuiet ? CirclePause : TriangleAlert}
+      tip={reasonOf(inactiveReason)}
+    >
+      {inactiveReason ? (known?.word ?? words(inactiveReason)) : 'Off'}
+    </Badge>
+  )
+}

@@ -1,0 +1,128 @@
+// One conversation: what was said, what is said now, what the agent does, and writing to it.
+import { getRouteApi } from '@tanstack/react-router'
+import { useCallback, useEffect, useState } from 'react'
+import { useClient } from 'urql'
+import { graphql } from '../../api/graphql'
+import { listen } from '../../api/listen'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import { useViewer } from '../../app/viewer'
+import { useActions } from '../../keys/use-actions'
+import { PageHeader } from '../../ui/page'
+import { ProblemView } from '../../ui/problem'
+import { Skeleton } from '../../ui/skeleton'
+import { FindBar } from './find'
+import { ConversationHeader } from './header'
+import { ConversationQuery, type ConversationRecord } from './record'
+import { SidePanel } from './side-panel'
+import { Composer } from './thread/composer'
+import { addressee, TakeOverBanner } from './thread/take-over'
+import { ThreadView } from './thread/thread'
+import { WorkLine } from './thread/work-line'
+
+const route = getRouteApi('/inside/o/$org/conversations/$id')
+
+const TurnChanged = graphql(`
+  subscription ConversationTurnChanged($orgId: Id!, $conversationId: Id!) {
+    turnChanged(orgId: $orgId, conversationId: $conversationId) { id state startedAt }
+  }
+`)
+
+export function ConversationPage() {
+  const org = useOrg()
+  const client = useClient()
+  const { id } = route.useParams()
+  const { data, error, refetch } = useLive({
+    query: ConversationQuery,
+    variables: { orgId: org.id, id },
+    on: (change) => (change.kind === 'CONVERSATION' && change.id === id) || change.kind === 'AGENT',
+  })
+  // Subscribed for this conversation alone, so what the agent does now shows at once.
+  useEffect(
+    () => listen(client, TurnChanged, { orgId: org.id, conversationId: id }, refetch),
+    [client, org.id, id, refetch],
+  )
+  const conversation = data?.conversation
+  if (conversation?.id === id) return <Loaded key={id} conversation={conversation} />
+  return (
+    <>
+      <PageHeader title="Conversation" />
+      {error ? (
+        <ProblemView error={error} retry={refetch} />
+      ) : (
+        <div className="space-y-4 p-6">
+          <Skeleton className="w-1/2" />
+          <Skeleton className="h-20" />
+        </div>
+      )}
+    </>
+  )
+}
+
+function Loaded({ conversation }: { conversation: ConversationRecord }) {
+  const { user } = useViewer()
+  const search = route.useSearch()
+  const navigate = route.useNavigate()
+  const [finding, find] = useState(search.q !== undefined)
+  const [edits, setEdits] = useState(0)
+  const { panel, seq, q } = search
+  const onPanel = (next: 'details' | 'turns' | undefined) =>
+    void navigate({ search: (before) => ({ ...before, panel: next }), replace: true, resetScroll: false })
+  const onQ = useCallback(
+    (next: string) =>
+      void navigate({
+        search: (before) => ({ ...before, q: next || undefined }),
+        replace: true,
+        resetScroll: false,
+      }),
+    [navigate],
+  )
+  const closeFind = () => {
+    find(false)
+    onQ('')
+  }
+  const group = 'Conversation'
+  useActions([
+    { id: 'conversation.find', label: 'Find in this conversation', group, keys: '/', run: () => find(true) },
+    {
+      id: 'conversation.details',
+      label: panel ? 'Hide the details' : 'Show the details',
+      group,
+      keys: 'i',
+      run: () => onPanel(panel ? undefined : 'details'),
+    },
+  ])
+  const { takenOverBy, takenOverByName, status } = conversation
+  const heldByOther = takenOverBy !== null && takenOverBy !== user.id
+  return (
+    <div className="flex min-h-0 grow overflow-x-clip">
+      <div className="flex min-h-0 min-w-0 grow flex-col">
+        <ConversationHeader
+          conversation={conversation}
+          panel={panel}
+          onPanel={onPanel}
+          onFind={() => find(true)}
+        />
+        <TakeOverBanner conversation={conversation} />
+        {finding && (
+          <FindBar conversation={conversation} q={q ?? ''} at={seq} onQ={onQ} onClose={closeFind} />
+        )}
+        <ThreadView conversation={conversation} onEdit={() => setEdits(edits + 1)} />
+        <WorkLine conversation={conversation} />
+        <Composer
+          key={edits}
+          conversation={conversation}
+          to={addressee(conversation, user.id)}
+          closed={
+            status === 'ARCHIVED'
+              ? 'This conversation is archived. Reopen it to write.'
+              : heldByOther
+                ? `${takenOverByName ?? 'Somebody'} answers here. Take over to write yourself.`
+                : undefined
+          }
+        />
+      </div>
+      {panel && <SidePanel conversation={conversation} panel={panel} onClose={() => onPanel(undefined)} />}
+    </div>
+  )
+}

@@ -1,0 +1,198 @@
+// All conversations of all agents that one may read, the liveliest first.
+import { MessageSquare, Plus } from 'lucide-react'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useFeed } from '../../api/use-feed'
+import { useOrg } from '../../app/organization'
+import { useActions } from '../../keys/use-actions'
+import { Gate, useRefused } from '../../permissions/gate'
+import { Button } from '../../ui/button'
+import { Empty } from '../../ui/empty'
+import { List } from '../../ui/list'
+import { PageHeader } from '../../ui/page'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import { ConversationFilters, useListSearch } from './filters'
+import { NewConversation } from './new-dialog'
+import { ConversationRow, type ConversationRowRecord, nameOf } from './record'
+import { ConversationRowView } from './row'
+import type { ConversationsSearch } from './search'
+
+const Feed = graphql(
+  `
+    query ConversationsFeed(
+      $orgId: Id!
+      $after: String
+      $limit: Int
+      $agentId: Id
+      $channelId: Id
+      $contactId: Id
+      $status: [ConversationStatus!]
+      $mine: Boolean
+      $unread: Boolean
+      $waiting: Boolean
+      $takenOver: Boolean
+      $search: String
+      $from: Timestamp
+      $to: Timestamp
+    ) {
+      conversationFeed(
+        orgId: $orgId
+        after: $after
+        limit: $limit
+        agentId: $agentId
+        channelId: $channelId
+        contactId: $contactId
+        status: $status
+        mine: $mine
+        unread: $unread
+        waiting: $waiting
+        takenOver: $takenOver
+        search: $search
+        from: $from
+        to: $to
+      ) {
+        data { ...ConversationRow }
+        next
+        total
+      }
+    }
+  `,
+  [ConversationRow],
+)
+
+const idOf = ({ id }: ConversationRowRecord) => id
+const pageOf = (data: ResultOf<typeof Feed>) => data.conversationFeed
+const readOut = (conversation: ConversationRowRecord) =>
+  [
+    nameOf(conversation),
+    conversation.agent?.name,
+    conversation.unread ? `${conversation.unread} unread` : null,
+    conversation.pendingApprovals ? 'waits for a decision' : null,
+  ]
+    .filter(Boolean)
+    .join(', ')
+
+function filtersOf(search: ConversationsSearch, orgId: number) {
+  return {
+    orgId,
+    agentId: search.agent ?? null,
+    channelId: search.channel ?? null,
+    contactId: search.contact ?? null,
+    status: search.status ?? null,
+    mine: search.mine ?? null,
+    unread: search.unread ?? null,
+    waiting: search.waiting ?? null,
+    takenOver: search.takenOver ?? null,
+    search: search.q ?? null,
+    from: search.from ?? null,
+    to: search.to ?? null,
+  }
+}
+
+export function ConversationsPage() {
+  const org = useOrg()
+  const [search, set] = useListSearch()
+  const feed = useFeed({
+    query: Feed,
+    variables: filtersOf(search, org.id),
+    pageOf,
+    idOf,
+    on: ['CONVERSATION', 'APPROVAL', 'TURN'],
+  })
+  const refused = useRefused('agent.interact')
+  const begin = () => set({ open: 'new' })
+  useActions([
+    {
+      id: 'conversations.new',
+      label: 'New conversation',
+      group: 'Conversations',
+      keys: 'n',
+      refused,
+      run: begin,
+    },
+  ])
+  return (
+    <>
+      <PageHeader
+        title="Conversations"
+        about={about(feed.total)}
+        actions={
+          <Gate may="agent.interact">
+            <Button look="primary" icon={Plus} keys="n" tip="New conversation" onClick={begin}>
+              New
+            </Button>
+          </Gate>
+        }
+      >
+        <ConversationFilters />
+      </PageHeader>
+      {feed.error && feed.items.length === 0 ? (
+        <ProblemView error={feed.error} retry={feed.refetch} />
+      ) : feed.loading ? (
+        <ListSkeleton />
+      ) : (
+        <List
+          label="Conversations"
+          items={feed.items}
+          idOf={idOf}
+          nameOf={readOut}
+          rowHeight={65}
+          row={(conversation) => <ConversationRowView conversation={conversation} />}
+          linkOf={({ id }) => ({ to: '/o/$org/conversations/$id', params: { org: org.id, id } }) as never}
+          question={feed.question}
+          hasMore={feed.hasMore}
+          onEnd={feed.loadMore}
+          empty={<Nothing search={search} clear={set} begin={begin} />}
+        />
+      )}
+      {search.open === 'new' && <NewConversation agent={null} onClose={() => set({ open: undefined })} />}
+    </>
+  )
+}
+
+function about(total: number | undefined): string {
+  if (total === undefined) return 'What people and agents write to each other'
+  return total === 1 ? '1 conversation' : `${total.toLocaleString()} conversations`
+}
+
+interface NothingProps {
+  search: ConversationsSearch
+  clear: (change: Record<string, undefined>) => void
+  begin: () => void
+}
+
+function Nothing({ search, clear, begin }: NothingProps) {
+  const filters = Object.entries(search).filter(([name, value]) => name !== 'open' && value !== undefined)
+  if (filters.length > 0) {
+    return (
+      <Empty
+        icon={MessageSquare}
+        title={search.unread ? 'Nothing is unread' : 'Nothing matches'}
+        action={
+          <Button onClick={() => clear(Object.fromEntries(filters.map(([name]) => [name, undefined])))}>
+            Clear the filters
+          </Button>
+        }
+      >
+        No conversation matches these filters.
+      </Empty>
+    )
+  }
+  return (
+    <Empty
+      icon={MessageSquare}
+      title="No conversations yet"
+      action={
+        <Gate may="agent.interact">
+          <Button look="primary" icon={Plus} onClick={begin}>
+            New conversation
+          </Button>
+        </Gate>
+      }
+      command={'mutation { startConversation(orgId: …, input: { agentId: …, text: "Hello" }) { id } }'}
+    >
+      A conversation is between an agent and a person: here in the panel, or outside through a channel such as
+      mail. Begin one to see how an agent works.
+    </Empty>
+  )
+}

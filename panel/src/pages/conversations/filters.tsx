@@ -1,0 +1,100 @@
+// Which conversations are shown. Everything of it stands in the address.
+import { getRouteApi } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
+import { AgentFilter, Chip, FilterMenu } from '../../app/filters'
+import { SavedViews } from '../../app/saved-views'
+import { Button } from '../../ui/button'
+import { TextInput } from '../../ui/inputs'
+import type { ConversationsSearch } from './search'
+
+const route = getRouteApi('/inside/o/$org/conversations')
+
+const STATUSES = [
+  { value: 'OPEN', label: 'Open' },
+  { value: 'PENDING', label: 'Waiting' },
+  { value: 'RESOLVED', label: 'Resolved' },
+  { value: 'ARCHIVED', label: 'Archived' },
+] as const
+
+type Change = Partial<ConversationsSearch>
+
+export function useListSearch(): [ConversationsSearch, (change: Change) => void] {
+  const search = route.useSearch()
+  const navigate = route.useNavigate()
+  return [
+    search,
+    (change) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true }),
+  ]
+}
+
+export function ConversationFilters() {
+  const [search, set] = useListSearch()
+  const flip = (name: 'unread' | 'mine' | 'waiting' | 'takenOver') =>
+    set({ [name]: search[name] ? undefined : true })
+  const { open: _, peek: __, ...filters } = search
+  const any = Object.values(filters).some((value) => value !== undefined)
+  return (
+    <div className="flex items-center gap-2 overflow-x-auto pb-2 max-sm:-mx-4 max-sm:px-4 sm:flex-wrap sm:overflow-visible">
+      <Find value={search.q} onValue={(q) => set({ q })} />
+      <SavedViews page="conversations" />
+      <Chip on={search.unread ?? false} onToggle={() => flip('unread')}>
+        Unread
+      </Chip>
+      <Chip on={search.waiting ?? false} onToggle={() => flip('waiting')}>
+        Waiting for a decision
+      </Chip>
+      <Chip on={search.mine ?? false} onToggle={() => flip('mine')}>
+        Mine
+      </Chip>
+      <Chip on={search.takenOver ?? false} onToggle={() => flip('takenOver')}>
+        Taken over
+      </Chip>
+      <FilterMenu
+        label="Status"
+        options={STATUSES}
+        value={search.status}
+        onValue={(status) => set({ status })}
+      />
+      <AgentFilter value={search.agent} onValue={(agent) => set({ agent })} />
+      {any && (
+        <Button
+          size="sm"
+          look="quiet"
+          onClick={() =>
+            set(Object.fromEntries(Object.keys(filters).map((name) => [name, undefined])) as Change)
+          }
+        >
+          Clear
+        </Button>
+      )}
+    </div>
+  )
+}
+
+/** Names, subjects and what was said, as the service finds them. */
+function Find({ value, onValue }: { value: string | undefined; onValue: (q: string | undefined) => void }) {
+  const [text, setText] = useState(value ?? '')
+  const [known, setKnown] = useState(value)
+  if (known !== value) {
+    setKnown(value)
+    setText(value ?? '')
+  }
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      const next = text.trim() || undefined
+      if (next !== value) onValue(next)
+    }, 250)
+    return () => clearTimeout(timer)
+  })
+  return (
+    <div className="w-48 shrink-0 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10">
+      <TextInput
+        type="search"
+        value={text}
+        onValue={setText}
+        aria-label="Search conversations"
+        placeholder="Search"
+      />
+    </div>
+  )
+}

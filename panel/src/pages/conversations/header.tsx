@@ -1,0 +1,221 @@
+// The head of a conversation: its subject, its state, what can be done with it.
+import { Link } from '@tanstack/react-router'
+import {
+  Archive,
+  CircleCheck,
+  Eye,
+  EyeOff,
+  Hand,
+  MoreHorizontal,
+  PanelRight,
+  Pencil,
+  RotateCcw,
+  Search,
+} from 'lucide-react'
+import { useState } from 'react'
+import { conflictOf, wordsOf } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { useRefused } from '../../permissions/gate'
+import { IconButton } from '../../ui/button'
+import { Field } from '../../ui/field'
+import { FormDialog } from '../../ui/form-dialog'
+import { TextInput } from '../../ui/inputs'
+import { Menu, type MenuEntry } from '../../ui/menu'
+import { PageHeader } from '../../ui/page'
+import { Status } from '../../ui/status'
+import { Visible } from '../../ui/visible'
+import { ConversationFields, type ConversationRecord, nameOf } from './record'
+import { useTakeOver } from './thread/take-over'
+
+const Update = graphql(
+  `
+    mutation UpdateConversation($orgId: Id!, $id: Id!, $input: UpdateConversationInput!, $ifRevision: Int) {
+      updateConversation(orgId: $orgId, id: $id, input: $input, ifRevision: $ifRevision) { ...ConversationFields }
+    }
+  `,
+  [ConversationFields],
+)
+const Watch = graphql(
+  `
+    mutation WatchConversation($orgId: Id!, $id: Id!, $watch: Boolean!) {
+      watchConversation(orgId: $orgId, id: $id, watch: $watch) { ...ConversationFields }
+    }
+  `,
+  [ConversationFields],
+)
+
+type Settable = 'OPEN' | 'RESOLVED' | 'ARCHIVED'
+const SAID: Record<Settable, string> = { OPEN: 'Reopened', RESOLVED: 'Resolved', ARCHIVED: 'Archived' }
+
+interface Props {
+  conversation: ConversationRecord
+  panel: string | undefined
+  onPanel: (panel: 'details' | 'turns' | undefined) => void
+  onFind: () => void
+}
+
+export function ConversationHeader({ conversation, panel, onPanel, onFind }: Props) {
+  const org = useOrg()
+  const [renaming, rename] = useState(false)
+  const { id, agent, contactName, channelName } = conversation
+  return (
+    <>
+      <PageHeader
+        title={<Visible text={nameOf(conversation)} />}
+        name={nameOf(conversation)}
+        above={
+          <span className="flex min-w-0 gap-1">
+            <Link to="/o/$org/conversations" params={{ org: org.id }} className="shrink-0 hover:underline">
+              Conversations
+            </Link>
+            <span className="truncate">
+              {' / '}
+              {agent && (
+                <Link
+                  to="/o/$org/agents/$id"
+                  params={{ org: org.id, id: agent.id }}
+                  className="hover:underline"
+                >
+                  <Visible text={agent.name} />
+                </Link>
+              )}
+              {contactName && (
+                <>
+                  {' with '}
+                  <Visible text={contactName} />
+                </>
+              )}
+              {channelName && (
+                <>
+                  {' by '}
+                  <Visible text={channelName} />
+                </>
+              )}
+            </span>
+          </span>
+        }
+        beside={<Status of="conversation" value={conversation.status} />}
+        actions={
+          <>
+            <IconButton icon={Search} label="Find in this conversation" keys="/" onClick={onFind} />
+            <IconButton
+              icon={PanelRight}
+              label={panel ? 'Hide the details' : 'Details'}
+              keys="i"
+              aria-pressed={panel !== undefined}
+              onClick={() => onPanel(panel ? undefined : 'details')}
+            />
+            <Actions conversation={conversation} onRename={() => rename(true)} />
+          </>
+        }
+      />
+      {renaming && <Rename key={id} conversation={conversation} onClose={() => rename(false)} />}
+    </>
+  )
+}
+
+function Actions({ conversation, onRename }: { conversation: ConversationRecord; onRename: () => void }) {
+  const org = useOrg()
+  const { id, status, watching, takenOverBy } = conversation
+  const act = useAct(Update)
+  const watch = useAct(Watch)
+  const taking = useTakeOver(conversation)
+  const mayEdit = useRefused('conversation.edit', conversation)
+  const mayWrite = useRefused('agent.interact', conversation)
+  const set = (next: Settable) => {
+    const before: Settable = status === 'PENDING' ? 'OPEN' : status
+    const change = (to: Settable) => ({ orgId: org.id, id, input: { status: to }, ifRevision: null })
+    void act(change(next), { said: SAID[next], undo: () => act(change(before)) })
+  }
+  const entries: (MenuEntry | false)[] = [
+    takenOverBy === null && {
+      label: 'Take over',
+      about: 'You answer instead of the agent.',
+      icon: Hand,
+      keys: 't',
+      refused: mayWrite,
+      onSelect: taking.takeOver,
+    },
+    { label: 'Edit the subject', icon: Pencil, refused: mayEdit, onSelect: onRename },
+    watching !== null && {
+      label: watching ? 'Stop watching' : 'Watch',
+      about: watching ? undefined : 'You get mail when something is asked here.',
+      icon: watching ? EyeOff : Eye,
+      onSelect: () =>
+        void watch(
+          { orgId: org.id, id, watch: !watching },
+          { said: watching ? 'You no longer watch it' : 'You watch it' },
+        ),
+    },
+    'line',
+    (status === 'OPEN' || status === 'PENDING') && {
+      label: 'Resolve',
+      about: 'A new message opens it again.',
+      icon: CircleCheck,
+      refused: mayEdit,
+      onSelect: () => set('RESOLVED'),
+    },
+    (status === 'RESOLVED' || status === 'ARCHIVED') && {
+      label: 'Reopen',
+      icon: RotateCcw,
+      refused: mayEdit,
+      onSelect: () => set('OPEN'),
+    },
+    status !== 'ARCHIVED' && {
+      label: 'Archive',
+      about: 'A new message begins another conversation.',
+      icon: Archive,
+      refused: mayEdit,
+      onSelect: () => set('ARCHIVED'),
+    },
+  ]
+  return (
+    <Menu
+      trigger={<IconButton icon={MoreHorizontal} label="What can be done with it" />}
+      entries={entries.filter((entry) => entry !== false)}
+    />
+  )
+}
+
+/** The subject. What was typed survives somebody else's edit, which is shown beside. */
+function Rename({ conversation, onClose }: { conversation: ConversationRecord; onClose: () => void }) {
+  const org = useOrg()
+  const act = useAct(Update)
+  const [title, setTitle] = useState(conversation.title ?? '')
+  const [revision, setRevision] = useState(conversation.revision)
+  const [problem, setProblem] = useState<string | null>(null)
+  const before = conversation.title
+  const save = async () => {
+    const next = title.trim()
+    if (!next) return setProblem('Type a subject.')
+    const change = (text: string, ifRevision: number | null) =>
+      act({ orgId: org.id, id: conversation.id, input: { title: text }, ifRevision }, { quiet: true })
+    const { error } = await act(
+      { orgId: org.id, id: conversation.id, input: { title: next }, ifRevision: revision },
+      { quiet: true, said: 'Renamed', ...(before ? { undo: () => change(before, null) } : {}) },
+    )
+    if (!error) return onClose()
+    const conflict = conflictOf<{ title: string | null }>(error)
+    if (conflict) {
+      setRevision(conflict.revision)
+      setProblem(
+        `${conflict.changedBy ?? 'Somebody'} changed it to “${conflict.current.title ?? ''}” meanwhile. Save again to put yours in its place.`,
+      )
+    } else setProblem(wordsOf(error))
+  }
+  return (
+    <FormDialog
+      title="Subject of the conversation"
+      action="Save"
+      busy={act.pending}
+      onSubmit={save}
+      onClose={onClose}
+    >
+      <Field label="Subject" error={problem}>
+        <TextInput value={title} onValue={setTitle} maxLength={200} autoComplete="off" />
+      </Field>
+    </FormDialog>
+  )
+}

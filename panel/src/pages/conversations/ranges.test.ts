@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { rangesOf } from './ranges'
+
+const hits = (text: string, ranges: number[][]) =>
+  rangesOf(text, ranges)
+    .map(({ text: part, isHit }) => (isHit ? `[${part}]` : part))
+    .join('')
+
+test('what was found is marked, counted in characters', () => {
+  expect(hits('one two', [[4, 7]])).toBe('one [two]')
+  expect(hits('🙂 two', [[2, 5]])).toBe('🙂 [two]')
+})
+
+test('ranges beyond the text or over each other lose nothing', () => {
+  expect(
+    hits('abc', [
+      [1, 9],
+      [0, 2],
+    ]),
+  ).toBe('[ab][c]')
+  expect(hits('abc', [])).toBe('abc')
+})

@@ -1,0 +1,23 @@
+// A text in parts that were found and parts that were not. Positions are characters, not units of UTF-16. Pure, tested.
+
+export interface Part {
+  text: string
+  isHit: boolean
+  from: number
+}
+
+export function rangesOf(text: string, ranges: readonly (readonly number[])[]): Part[] {
+  const characters = [...text]
+  const parts: Part[] = []
+  let at = 0
+  const add = (to: number, isHit: boolean) => {
+    if (to > at) parts.push({ text: characters.slice(at, to).join(''), isHit, from: at })
+    at = Math.max(at, to)
+  }
+  for (const [from = 0, to = 0] of [...ranges].sort((a, b) => (a[0] ?? 0) - (b[0] ?? 0))) {
+    add(Math.min(from, characters.length), false)
+    add(Math.min(to, characters.length), true)
+  }
+  add(characters.length, false)
+  return parts
+}

@@ -1,0 +1,23 @@
+// What the addresses of the conversations' pages carry.
+import { flag, id, one, searchOf, some, text } from '../../app/search'
+
+export const conversationsSearch = searchOf({
+  q: text,
+  status: some('OPEN', 'PENDING', 'RESOLVED', 'ARCHIVED'),
+  agent: id,
+  channel: id,
+  contact: id,
+  mine: flag,
+  unread: flag,
+  waiting: flag,
+  takenOver: flag,
+  from: text,
+  to: text,
+  peek: id,
+  open: one('new'),
+})
+
+/** `seq`: the message to open at. `q`: what to find in it. */
+export const conversationSearch = searchOf({ seq: id, q: text, panel: one('details', 'turns') })
+
+export type ConversationsSearch = ReturnType<typeof conversationsSearch>

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { deliveryWords, type MessageDelivery } from './delivery-words'
+
+const delivery = (known: Partial<MessageDelivery>): MessageDelivery => ({
+  status: 'PENDING',
+  code: null,
+  error: null,
+  sentAt: null,
+  ...known,
+})
+
+test('what waits says why the last attempt failed', () => {
+  expect(deliveryWords(delivery({})).said).toBe('Waits to be sent')
+  const again = deliveryWords(delivery({ error: 'Nobody answers.' }))
+  expect([again.is, again.more]).toEqual(['waiting', 'Nobody answers.'])
+})
+
+test('a failure says what it means and what the vendor said, and may be sent again', () => {
+  const failed = deliveryWords(delivery({ status: 'FAILED', code: 'refused', error: '422: too rude' }))
+  expect(failed).toMatchObject({ is: 'failed', canRetry: true })
+  expect(failed.more).toBe('The other side does not take it. 422: too rude')
+})
+
+test('what came back is not sent again to the same address', () => {
+  expect(deliveryWords(delivery({ status: 'FAILED', code: 'bounced' })).canRetry).toBe(false)
+})
+
+test('what was skipped is not sent, and did not fail', () => {
+  expect(deliveryWords(delivery({ status: 'SKIPPED' })).is).toBe('unsent')
+})

@@ -1,0 +1,47 @@
+// What became of a message that went out through a channel, in words. Pure, tested.
+import type { MessageRecord } from '../../../app/thread/fields'
+
+export type MessageDelivery = NonNullable<MessageRecord['delivery']>
+
+export interface DeliveryWords {
+  is: 'waiting' | 'sent' | 'failed' | 'unsent'
+  said: string
+  /** What it means, or what to do. */
+  more?: string
+  canRetry?: boolean
+}
+
+const FAILURES: Record<NonNullable<MessageDelivery['code']>, string> = {
+  refused: 'The other side does not take it.',
+  target_gone: 'The chat or address takes nothing from us. Ask the person.',
+  unknown_outcome: 'Nobody knows whether it arrived. Look there first: sent again, it may arrive twice.',
+  gave_up: 'Every attempt failed. Correct the cause, then send it again.',
+  bounced: 'It came back. Correct the address.',
+  earlier_part: 'An earlier part of it failed.',
+}
+
+export function deliveryWords({ status, code, error }: MessageDelivery): DeliveryWords {
+  switch (status) {
+    case 'PENDING':
+      return {
+        is: 'waiting',
+        said: error ? 'Not sent yet; Muster tries again' : 'Waits to be sent',
+        more: error ?? undefined,
+      }
+    case 'SENDING':
+      return { is: 'waiting', said: 'On its way' }
+    case 'SENT':
+      return { is: 'sent', said: 'Sent' }
+    case 'DELIVERED':
+      return { is: 'sent', said: 'Delivered' }
+    case 'READ':
+      return { is: 'sent', said: 'Read' }
+    case 'SKIPPED':
+      return { is: 'unsent', said: 'Not sent', more: 'The channel was switched off, or does not send.' }
+    default: {
+      const more = [code && FAILURES[code], error].filter(Boolean).join(' ')
+      // What came back can't be sent again as it is.
+      return { is: 'failed', said: 'Not sent', more: more || undefined, canRetry: code !== 'bounced' }
+    }
+  }
+}

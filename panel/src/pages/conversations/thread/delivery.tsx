@@ -1,0 +1,81 @@
+// What became of a message that went out through a channel. Its line is there from the beginning, so that nothing moves when
+// it is sent; only a failure says more.
+import { Check, Clock, type LucideIcon, Minus, RotateCw, TriangleAlert } from 'lucide-react'
+import { graphql } from '../../../api/graphql'
+import { useAct } from '../../../api/use-act'
+import { useOrg } from '../../../app/organization'
+import { Gate } from '../../../permissions/gate'
+import { Button } from '../../../ui/button'
+import { cx } from '../../../ui/cx'
+import { Time } from '../../../ui/time'
+import { Visible } from '../../../ui/visible'
+import { type DeliveryWords, deliveryWords, type MessageDelivery } from './delivery-words'
+
+const RetryDelivery = graphql(`
+  mutation RetryDelivery($orgId: Id!, $messageId: Id!) {
+    retryDelivery(orgId: $orgId, messageId: $messageId) { id delivery { status code error sentAt } }
+  }
+`)
+
+const SIGNS: Record<DeliveryWords['is'], { icon: LucideIcon; tone: string }> = {
+  waiting: { icon: Clock, tone: 'text-muted' },
+  sent: { icon: Check, tone: 'text-muted' },
+  failed: { icon: TriangleAlert, tone: 'text-danger-text' },
+  unsent: { icon: Minus, tone: 'text-muted' },
+}
+
+/** More of what a vendor says does not help anybody. */
+const MOST = 300
+
+interface Props {
+  /** The message's. */
+  id: number
+  delivery: MessageDelivery
+  /** The reader wrote it. */
+  mine: boolean
+}
+
+export function Delivery({ id, delivery, mine }: Props) {
+  const { is, said, more, canRetry } = deliveryWords(delivery)
+  const { icon: Icon, tone } = SIGNS[is]
+  return (
+    <div className={cx('mt-0.5 text-xs', tone)} data-delivery={delivery.status}>
+      <p className={cx('flex min-h-5 items-center gap-1.5', mine && 'justify-end')}>
+        <Icon size={12} aria-hidden className="shrink-0" />
+        <span>
+          {said}
+          {delivery.sentAt && is === 'sent' && (
+            <>
+              {' '}
+              <Time at={delivery.sentAt} as="stamp" />
+            </>
+          )}
+        </span>
+        {canRetry && <Again id={id} />}
+      </p>
+      {more && (
+        <p className={cx('break-words', mine && 'text-right')}>
+          <Visible text={more.slice(0, MOST)} />
+        </p>
+      )}
+    </div>
+  )
+}
+
+function Again({ id }: { id: number }) {
+  const org = useOrg()
+  const act = useAct(RetryDelivery)
+  return (
+    <Gate may="agent.interact">
+      <Button
+        look="quiet"
+        size="sm"
+        icon={RotateCw}
+        busy={act.pending}
+        onClick={() => void act({ orgId: org.id, messageId: id }, { said: 'It is sent again' })}
+      >
+        Send again
+      </Button>
+    </Gate>
+  )
+}

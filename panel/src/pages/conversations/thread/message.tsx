@@ -1,0 +1,173 @@
+// One message of a thread.
+import { AlertTriangle, Info, Mic } from 'lucide-react'
+import { memo } from 'react'
+import { contentOf } from '../../../app/thread/content'
+import type { MessageRecord } from '../../../app/thread/fields'
+import { Avatar } from '../../../ui/avatar'
+import { cx } from '../../../ui/cx'
+import { Markdown } from '../../../ui/markdown'
+import { words } from '../../../ui/status'
+import { Time } from '../../../ui/time'
+import { Visible } from '../../../ui/visible'
+import { Attachments } from './attachments'
+import { Delivery } from './delivery'
+import { InlineApproval } from './inline-approval'
+import { Fold, ToolCall } from './tool'
+
+export interface Names {
+  agent: string
+  agentAvatar: string | null
+  viewer: { id: number; name: string; avatarUrl: string | null }
+}
+
+interface Props {
+  message: MessageRecord
+  result?: MessageRecord
+  /** It belongs to the one above: no name again. */
+  follows: boolean
+  marked: boolean
+  names: Names
+}
+
+export const Message = memo(function Message({ message, result, follows, marked, names }: Props) {
+  return (
+    <article
+      data-seq={message.seq}
+      data-through={result?.seq}
+      data-message=""
+      // With older messages it moves into its call: nothing to hold on to.
+      data-loose={message.kind === 'TOOL_RESULT' || undefined}
+      aria-label={`${authorOf(message, names)}, message ${message.seq}`}
+      className={cx(
+        'rounded-control px-3 sm:px-6',
+        follows ? 'pt-1' : 'pt-3',
+        marked && 'changed bg-selected',
+      )}
+    >
+      <Body message={message} result={result} follows={follows} names={names} />
+    </article>
+  )
+})
+
+function Body({ message, result, follows, names }: Omit<Props, 'marked'>) {
+  const content = contentOf(message.content)
+  switch (message.kind) {
+    case 'THINKING':
+      return (
+        <Fold summary="Thought" preview={content.text}>
+          <p className="whitespace-pre-wrap text-muted">
+            <Visible text={content.text} />
+          </p>
+        </Fold>
+      )
+    case 'TOOL_CALL':
+      return <ToolCall call={message} result={result} />
+    case 'TOOL_RESULT':
+      return <ToolCall result={message} />
+    case 'APPROVAL':
+      return content.approvalId ? <InlineApproval id={content.approvalId} /> : <Quiet message={message} />
+    case 'EVENT':
+      return <Quiet message={message} />
+    case 'ERROR':
+      return (
+        <div className="flex items-start gap-2 rounded-control bg-danger-soft px-3 py-2 text-danger-text">
+          <AlertTriangle size={15} aria-hidden className="mt-0.5 shrink-0" />
+          <p className="min-w-0 whitespace-pre-wrap">
+            <Visible text={content.text || content.code || 'Something failed.'} />
+          </p>
+        </div>
+      )
+    default:
+      return <Said message={message} follows={follows} names={names} />
+  }
+}
+
+/** What somebody said: the agent, a person, a contact. */
+function Said({ message, follows, names }: { message: MessageRecord; follows: boolean; names: Names }) {
+  const content = contentOf(message.content)
+  const mine = message.authorUserId === names.viewer.id
+  const isAgent = message.role === 'ASSISTANT' && message.authorUserId === null
+  return (
+    <div className={cx('flex gap-2.5', mine && 'flex-row-reverse')}>
+      <span className={cx('w-6 shrink-0 max-sm:hidden', follows && 'invisible')}>
+        {mine ? (
+          <Avatar name={names.viewer.name} url={names.viewer.avatarUrl} />
+        ) : (
+          <Avatar name={authorOf(message, names)} url={isAgent ? names.agentAvatar : null} square={isAgent} />
+        )}
+      </span>
+      <div className={cx('min-w-0', isAgent ? 'grow' : 'max-w-[min(42rem,88%)]')}>
+        {!follows && (
+          <div className={cx('mb-0.5 flex items-baseline gap-2 text-sm', mine && 'flex-row-reverse')}>
+            <span className="min-w-0 truncate font-medium">
+              <Visible text={authorOf(message, names)} />
+            </span>
+            <span className="shrink-0 text-xs text-faint">
+              <Time at={message.createdAt} as="stamp" />
+            </span>
+          </div>
+        )}
+        <div
+          className={cx(
+            'min-w-0',
+            !isAgent && 'w-fit max-w-full rounded-card px-3 py-2',
+            !isAgent && (mine ? 'ml-auto bg-selected' : 'bg-sunken'),
+          )}
+        >
+          {message.kind === 'VOICE' && (
+            <p className="mb-1 flex items-center gap-1.5 text-xs text-muted">
+              <Mic size={12} aria-hidden /> Recording
+            </p>
+          )}
+          {content.text &&
+            (message.kind === 'TEXT' && content.isMarkdown ? (
+              <Markdown text={content.text} />
+            ) : (
+              <p className="whitespace-pre-wrap">
+                <Visible text={content.text} />
+              </p>
+            ))}
+          <Attachments files={message.attachments} />
+        </div>
+        {message.delivery ? (
+          <Delivery id={message.id} delivery={message.delivery} mine={mine} />
+        ) : (
+          <Reached message={message} mine={mine} />
+        )}
+      </div>
+    </div>
+  )
+}
+
+/** Whether it reached the agent: said only if there is something to say. */
+function Reached({ message, mine }: { message: MessageRecord; mine: boolean }) {
+  const side = cx('mt-0.5 text-xs', mine && 'text-right')
+  if (message.status === 'FAILED')
+    return <p className={cx(side, 'text-danger-text')}>It did not reach the agent</p>
+  if (message.status === 'CANCELLED') return <p className={cx(side, 'text-muted')}>Withdrawn</p>
+  if (message.status === 'PENDING' && message.role === 'USER') {
+    return <p className={cx(side, 'text-muted')}>Waits for the agent</p>
+  }
+  return null
+}
+
+function Quiet({ message }: { message: MessageRecord }) {
+  const { text, event } = contentOf(message.content)
+  return (
+    <p className="flex items-center justify-center gap-1.5 py-1 text-center text-sm text-muted">
+      <Info size={13} aria-hidden className="shrink-0" />
+      <span className="min-w-0">
+        <Visible text={text || words(event ?? message.kind)} />
+      </span>
+      <span className="shrink-0 text-xs text-faint">
+        <Time at={message.createdAt} as="stamp" />
+      </span>
+    </p>
+  )
+}
+
+function authorOf(message: MessageRecord, names: Names): string {
+  if (message.authorUserId === names.viewer.id) return 'You'
+  if (message.authorName) return message.authorName
+  return { ASSISTANT: names.agent, SYSTEM: 'Muster', TOOL: 'Tool', USER: 'Somebody' }[message.role]
+}

@@ -1,0 +1,177 @@
+// Messages of one's own on their way. They show at once; one that was not accepted stays with the reason and can be sent
+// again as the same request, so that it is never posted twice. Outside of React, and kept in the browser: leaving the
+// page loses nothing, reloading it only the files.
+import type { Client } from '@urql/core'
+import { useEffect, useSyncExternalStore } from 'react'
+import { isUnanswered, wordsOf } from '../../../api/errors'
+import { graphql } from '../../../api/graphql'
+import { once, randomKey } from '../../../api/use-act'
+import { keep, keptFor, keptOf } from '../../../app/kept'
+import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
+import { lost, read, write } from './unsent'
+import { type Upload, upload } from './uploads'
+
+export interface Pending {
+  key: string
+  /** Whose it is. */
+  person: number
+  orgId: number
+  conversationId: number
+  text: string
+  files: Upload[]
+  state: 'sending' | 'failed'
+  /** Why it was not accepted. */
+  problem?: string
+  createdAt: string
+}
+
+const Post = graphql(
+  `
+    mutation PostMessage($orgId: Id!, $conversationId: Id!, $input: PostMessageInput!) {
+      postMessage(orgId: $orgId, conversationId: $conversationId, input: $input) { ...MessageFields }
+    }
+  `,
+  [MessageFields],
+)
+
+let pending: Pending[] = []
+const listeners = new Set<() => void>()
+const sent = new Set<(message: MessageRecord, conversationId: number) => void>()
+
+function set(next: Pending[]): void {
+  pending = next
+  for (const listener of listeners) listener()
+}
+function change(key: string, part: Partial<Pending>): void {
+  const changed = pending.find((each) => each.key === key)
+  set(pending.map((each) => (each.key === key ? { ...each, ...part } : each)))
+  if (changed) keepUnsent(changed)
+}
+
+/** Where the text that is being written to a conversation is kept. */
+export const draftPlace = (conversationId: number) => `conversation.${conversationId}`
+const unsentPlace = (conversationId: number) => `unsent.${conversationId}`
+const isOf = (orgId: number, conversationId: number) => (each: Pending) =>
+  each.person === keptFor() && each.orgId === orgId && each.conversationId === conversationId
+
+/** What was not accepted outlasts the page; with `all`, also what nobody has answered yet. */
+function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
+  const mine = pending.filter(isOf(orgId, conversationId))
+  keep(orgId, unsentPlace(conversationId), write(mine.filter(({ state }) => all || state === 'failed')))
+}
+
+const takenUp = new Set<string>()
+
+/** Takes up what an earlier page has left, once. */
+function takeUp(orgId: number, conversationId: number): void {
+  const place = `${keptFor()} ${orgId} ${conversationId}`
+  if (takenUp.has(place)) return
+  takenUp.add(place)
+  const back = read(keptOf(orgId, unsentPlace(conversationId))).map((each) => ({
+    ...each,
+    person: keptFor(),
+    orgId,
+    conversationId,
+    files: [],
+    state: 'failed' as const,
+    problem: lost(each.files),
+  }))
+  if (back.length > 0) set([...back, ...pending])
+}
+
+/** Calls back with each message that was accepted. */
+export function onSent(listener: (message: MessageRecord, conversationId: number) => void): () => void {
+  sent.add(listener)
+  return () => sent.delete(listener)
+}
+
+export function post(
+  client: Client,
+  orgId: number,
+  conversationId: number,
+  text: string,
+  files: Upload[],
+): void {
+  const made: Pending = {
+    key: randomKey(),
+    person: keptFor(),
+    orgId,
+    conversationId,
+    text: text.trim() || files.map(({ name }) => name).join(', '),
+    files,
+    state: 'sending',
+    createdAt: new Date().toISOString(),
+  }
+  set([...pending, made])
+  void send(client, orgId, made.key)
+}
+
+export function sendAgain(client: Client, orgId: number, key: string): void {
+  if (pending.find((each) => each.key === key)?.state !== 'failed') return
+  change(key, { state: 'sending', problem: undefined })
+  void send(client, orgId, key)
+}
+
+/** Forgets one that was not accepted, and gives its text back. */
+export function discard(key: string): Pending | undefined {
+  const found = pending.find((each) => each.key === key)
+  set(pending.filter((each) => each.key !== key))
+  if (found) keepUnsent(found)
+  return found
+}
+
+async function send(client: Client, orgId: number, key: string): Promise<void> {
+  const found = pending.find((each) => each.key === key)
+  if (!found) return
+  const { conversationId, text, files } = found
+  try {
+    for (const file of files) file.id ??= await upload(orgId, file)
+  } catch (error) {
+    return change(key, {
+      state: 'failed',
+      problem: error instanceof Error ? error.message : 'A file was not accepted.',
+    })
+  }
+  const attachmentIds = files.flatMap(({ id }) => (id === undefined ? [] : [id]))
+  // People mean what they type: nothing of it is markup.
+  const input = { text, format: 'plain' as const, ...(attachmentIds.length > 0 ? { attachmentIds } : {}) }
+  const { data, error } = await client.mutation(Post, { orgId, conversationId, input }, once(key)).toPromise()
+  const message = data?.postMessage
+  if (message) {
+    discard(key)
+    for (const listener of sent) listener(message, conversationId)
+  } else {
+    // What was refused may be sent once more, as another request. Where nobody knows what came of it, the key stays.
+    change(key, {
+      state: 'failed',
+      problem: wordsOf(error),
+      ...(isUnanswered(error) ? {} : { key: randomKey() }),
+    })
+  }
+}
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+let cached: { all: Pending[]; id: number; mine: Pending[] } = { all: [], id: 0, mine: [] }
+
+export function usePending(orgId: number, conversationId: number): Pending[] {
+  useEffect(() => takeUp(orgId, conversationId), [orgId, conversationId])
+  return useSyncExternalStore(subscribe, () => {
+    if (cached.all !== pending || cached.id !== conversationId) {
+      cached = { all: pending, id: conversationId, mine: pending.filter(isOf(orgId, conversationId)) }
+    }
+    return cached.mine
+  })
+}
+
+if (typeof window !== 'undefined') {
+  window.addEventListener('beforeunload', (event) => {
+    if (pending.some(({ state }) => state === 'sending')) event.preventDefault()
+  })
+  window.addEventListener('pagehide', () => {
+    for (const each of pending)
+      if (each.state === 'sending' && each.person === keptFor()) keepUnsent(each, true)
+  })
+}

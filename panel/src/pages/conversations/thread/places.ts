@@ -1,0 +1,17 @@
+// Where one was reading, by entry of the browser's history: Back leads to the same line.
+export interface Place {
+  /** The message at the top and how far it was from the edge; null: at the end. */
+  seq: number | null
+  offset: number
+}
+
+const MOST = 50
+const places = new Map<string, Place>()
+
+export const placeOf = (entry: string): Place | undefined => places.get(entry)
+
+export function keepPlace(entry: string, place: Place): void {
+  places.delete(entry)
+  places.set(entry, place)
+  if (places.size > MOST) places.delete(places.keys().next().value as string)
+}

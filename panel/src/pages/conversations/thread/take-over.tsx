@@ -1,0 +1,108 @@
+// Who answers: the agent, or a person instead of it.
+import { Hand, Undo2 } from 'lucide-react'
+import { graphql } from '../../../api/graphql'
+import { useAct } from '../../../api/use-act'
+import { useOrg } from '../../../app/organization'
+import { useViewer } from '../../../app/viewer'
+import { useActions } from '../../../keys/use-actions'
+import { Gate, useRefused } from '../../../permissions/gate'
+import { Button } from '../../../ui/button'
+import { Time } from '../../../ui/time'
+import { ConversationFields, type ConversationRecord } from '../record'
+
+const TakeOver = graphql(
+  `
+    mutation TakeOver($orgId: Id!, $id: Id!) {
+      takeOverConversation(orgId: $orgId, id: $id) { ...ConversationFields }
+    }
+  `,
+  [ConversationFields],
+)
+const HandBack = graphql(
+  `
+    mutation HandBack($orgId: Id!, $id: Id!) {
+      handBackConversation(orgId: $orgId, id: $id) { ...ConversationFields }
+    }
+  `,
+  [ConversationFields],
+)
+
+export function useTakeOver({ id }: { id: number }) {
+  const org = useOrg()
+  const taking = useAct(TakeOver)
+  const handing = useAct(HandBack)
+  const variables = { orgId: org.id, id }
+  return {
+    pending: taking.pending || handing.pending,
+    takeOver: () => void taking(variables, { said: 'You answer now. The agent waits.' }),
+    handBack: () => void handing(variables, { said: 'The agent answers again.' }),
+  }
+}
+
+export function TakeOverBanner({ conversation }: { conversation: ConversationRecord }) {
+  const { user } = useViewer()
+  const { takenOverBy, takenOverByName, takenOverAt, agent } = conversation
+  const { pending, takeOver, handBack } = useTakeOver(conversation)
+  const refused = useRefused('agent.interact', conversation)
+  const isMine = takenOverBy === user.id
+  useActions([
+    isMine
+      ? {
+          id: 'conversation.hand-back',
+          label: 'Hand back to the agent',
+          group: 'Conversation',
+          keys: 't',
+          refused,
+          run: handBack,
+        }
+      : {
+          id: 'conversation.take-over',
+          label: 'Take over from the agent',
+          group: 'Conversation',
+          keys: 't',
+          refused,
+          run: takeOver,
+        },
+  ])
+  if (takenOverBy === null) return null
+  return (
+    <div
+      role="status"
+      className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1.5 border-b border-line bg-warn-soft px-4 py-2 text-warn-text sm:px-6"
+    >
+      <Hand size={15} aria-hidden className="shrink-0" />
+      <p className="min-w-0 grow">
+        <strong className="font-semibold">
+          {isMine ? 'You answer' : `${takenOverByName ?? 'Somebody'} answers`}
+        </strong>{' '}
+        instead of {agent?.name ?? 'the agent'}. Taken over <Time at={takenOverAt} />; it ends by itself after
+        60 minutes without a word.
+      </p>
+      <Gate on={conversation} may="agent.interact">
+        {isMine ? (
+          <Button size="sm" icon={Undo2} busy={pending} onClick={handBack} keys="t">
+            Hand back
+          </Button>
+        ) : (
+          <Button size="sm" icon={Hand} busy={pending} onClick={takeOver} keys="t">
+            Take over
+          </Button>
+        )}
+      </Gate>
+    </div>
+  )
+}
+
+/** To whom one writes. */
+export function addressee(conversation: ConversationRecord, userId: number): string {
+  const { takenOverBy, agent, contactName, channelName } = conversation
+  const agentName = agent?.name ?? 'the agent'
+  if (takenOverBy === userId) {
+    return contactName
+      ? `To ${contactName}${channelName ? ` by ${channelName}` : ''}. You answer; ${agentName} waits.`
+      : `You answer; ${agentName} waits.`
+  }
+  return contactName && channelName
+    ? `To the agent ${agentName}. What it answers goes to ${contactName} by ${channelName}.`
+    : `To the agent ${agentName}`
+}

@@ -1,0 +1,45 @@
+// How messages that were not accepted are written down for the next page. Files can't be: they are named. Pure, tested.
+
+export interface Unsent {
+  /** The request's: with it, sending again can't post the message twice. */
+  key: string
+  text: string
+  files: readonly { name: string }[]
+  createdAt: string
+}
+
+export function write(messages: readonly Unsent[]): string {
+  if (messages.length === 0) return ''
+  return JSON.stringify(
+    messages.map(({ key, text, files, createdAt }) => ({
+      // Without its files it is another request.
+      key: files.length > 0 ? `${key.slice(1)}f` : key,
+      text,
+      files: files.map(({ name }) => ({ name })),
+      createdAt,
+    })),
+  )
+}
+
+/** Anything that can't be read counts as nothing. */
+export function read(text: string): Unsent[] {
+  try {
+    const found: unknown = JSON.parse(text)
+    return Array.isArray(found) ? found.filter(isUnsent) : []
+  } catch {
+    return []
+  }
+}
+
+/** Why it has not been sent. */
+export function lost(files: readonly { name: string }[]): string {
+  const why = 'The page was left before it was accepted.'
+  return files.length > 0 ? `${why} Add its files again: ${files.map(({ name }) => name).join(', ')}.` : why
+}
+
+function isUnsent(value: unknown): value is Unsent {
+  if (typeof value !== 'object' || value === null) return false
+  const { key, text, files, createdAt } = value as Record<string, unknown>
+  const texts = [key, text, createdAt].every((each) => typeof each === 'string')
+  return texts && Array.isArray(files) && files.every((file) => typeof file?.name === 'string')
+}

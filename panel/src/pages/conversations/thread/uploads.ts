@@ -1,0 +1,43 @@
+// Files on their way to a message: raw bytes to the address for attachments.
+import { randomKey } from '../../../api/use-act'
+
+/** What the service takes by default. It has the last word. */
+export const MOST_BYTES = 26_214_400
+export const MOST_FILES = 20
+
+export interface Upload {
+  key: string
+  name: string
+  file: File
+  /** It is there; the message names it. */
+  id?: number
+}
+
+export function uploadOf(file: File): Upload {
+  return { key: randomKey(), name: file.name || 'file', file }
+}
+
+/** Sends a file. The same key again gives the same file. */
+export async function upload(orgId: number, { key, name, file }: Upload): Promise<number> {
+  let answer: Response
+  try {
+    answer = await fetch(`/v1/org/${orgId}/attachment?filename=${encodeURIComponent(name.slice(0, 250))}`, {
+      method: 'POST',
+      credentials: 'same-origin',
+      headers: { 'content-type': file.type || 'application/octet-stream', 'idempotency-key': key },
+      body: file,
+    })
+  } catch {
+    throw new Error(`${name} could not be sent. Check your connection and try again.`)
+  }
+  const said: unknown = await answer.json().catch(() => null)
+  const field = (of: string) =>
+    typeof said === 'object' && said !== null ? (said as Record<string, unknown>)[of] : null
+  if (!answer.ok) {
+    const why = field('detail') ?? field('title')
+    throw new Error(`${name} was not accepted. ${typeof why === 'string' ? why : 'Try again.'}`)
+  }
+  const id = field('id') ?? (field('data') as { id?: unknown } | null)?.id
+  if (typeof id !== 'number') throw new Error(`${name} was not accepted. Try again.`)
+  return id
+}

@@ -1,0 +1,140 @@
+// Keeps what one reads where it is. Whatever changes above or below (older messages, pictures, streaming text), the message
+// at the top of the view stays there; at the end, the end stays in view.
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import type { Place } from './places'
+
+/** Closer to the end than this counts as being there. */
+const NEAR_END = 32
+
+export interface Scroll {
+  scroller: RefObject<HTMLDivElement | null>
+  content: RefObject<HTMLDivElement | null>
+  onScroll: () => void
+  isAtEnd: boolean
+  /** Puts a message at this distance from the top. */
+  show: (seq: number, offset?: number) => void
+  toEnd: () => void
+  /** Where one reads now. */
+  place: () => Place
+  /** The last seq that is in view. */
+  lastInView: () => number
+}
+
+interface Options {
+  /** More follow, so that the end of what is shown is not the end. */
+  hasAfter: boolean
+  /** The view is near what is at the top, or at the bottom. */
+  onNearTop: () => void
+  onNearBottom: () => void
+  onMoved: () => void
+}
+
+export function useScroll(options: Options): Scroll {
+  const scroller = useRef<HTMLDivElement>(null)
+  const content = useRef<HTMLDivElement>(null)
+  const anchor = useRef<Place>({ seq: null, offset: 0 })
+  // Where `settle` has put the view. What was read may have grown until the browser tells of it.
+  const settledAt = useRef(-1)
+  const latest = useRef(options)
+  latest.current = options
+  const [isAtEnd, setAtEnd] = useState(true)
+
+  const settle = useCallback(() => {
+    const box = scroller.current
+    if (!box) return
+    // The browser tells of a scroll with its next frame, which can be late: who has left the end is not taken back to it.
+    if (anchor.current.seq === null && box.scrollTop < settledAt.current - 1 && leftBelow(box) > NEAR_END)
+      return
+    const { seq, offset } = anchor.current
+    if (seq === null) {
+      box.scrollTop = box.scrollHeight
+    } else {
+      const element = content.current?.querySelector(`[data-seq="${seq}"]`)
+      if (element) {
+        const by = element.getBoundingClientRect().top - box.getBoundingClientRect().top - offset
+        if (Math.abs(by) > 0.5) box.scrollTop += by
+      }
+    }
+    settledAt.current = box.scrollTop
+    lookAround(box, latest.current)
+  }, [])
+
+  const onScroll = useCallback(() => {
+    const box = scroller.current
+    if (!box) return
+    const atEnd = leftBelow(box) < NEAR_END && !latest.current.hasAfter
+    const isOwn = Math.abs(box.scrollTop - settledAt.current) < 1
+    // Nobody has scrolled away from the end.
+    if (atEnd || !isOwn || anchor.current.seq !== null) {
+      anchor.current = atEnd ? { seq: null, offset: 0 } : topOf(box, content.current, anchor.current)
+      setAtEnd(atEnd)
+    }
+    lookAround(box, latest.current)
+    latest.current.onMoved()
+  }, [])
+
+  useLayoutEffect(settle)
+  useEffect(() => {
+    const observer = new ResizeObserver(settle)
+    if (scroller.current) observer.observe(scroller.current)
+    if (content.current) observer.observe(content.current)
+    return () => observer.disconnect()
+  }, [settle])
+
+  const show = useCallback(
+    (seq: number, offset = 72) => {
+      anchor.current = { seq, offset }
+      setAtEnd(false)
+      settle()
+    },
+    [settle],
+  )
+  const toEnd = useCallback(() => {
+    anchor.current = { seq: null, offset: 0 }
+    settledAt.current = -1
+    setAtEnd(true)
+    settle()
+  }, [settle])
+  const place = useCallback(() => anchor.current, [])
+  const lastInView = useCallback(() => lastSeqAbove(scroller.current, content.current), [])
+  return { scroller, content, onScroll, isAtEnd, show, toEnd, place, lastInView }
+}
+
+/** Near an edge, more is read before one gets there. */
+function lookAround(box: HTMLElement, { onNearTop, onNearBottom }: Options): void {
+  const margin = Math.max(600, box.clientHeight)
+  if (box.scrollTop < margin) onNearTop()
+  if (leftBelow(box) < margin) onNearBottom()
+}
+
+/** How much there is below the view, in pixels. */
+const leftBelow = (box: HTMLElement) => box.scrollHeight - box.scrollTop - box.clientHeight
+
+const rows = (content: HTMLElement | null) => [
+  ...(content?.querySelectorAll<HTMLElement>('[data-seq]') ?? []),
+]
+const seqOf = (element: HTMLElement) => Number(element.dataset.seq)
+
+/** The first message that reaches into the view. */
+function topOf(box: HTMLElement, content: HTMLElement | null, before: Place): Place {
+  const { top } = box.getBoundingClientRect()
+  const all = rows(content).filter((element) => element.dataset.loose === undefined)
+  // They stand in order: half of them can be left out at each step.
+  let [low, high] = [0, all.length - 1]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((all[middle] as HTMLElement).getBoundingClientRect().bottom > top) high = middle
+    else low = middle + 1
+  }
+  const found = all[low]
+  return found ? { seq: seqOf(found), offset: found.getBoundingClientRect().top - top } : before
+}
+
+function lastSeqAbove(box: HTMLElement | null, content: HTMLElement | null): number {
+  if (!box) return 0
+  const { bottom } = box.getBoundingClientRect()
+  const seen = rows(content).filter((element) => element.getBoundingClientRect().top < bottom)
+  const last = seen.at(-1)
+  // A call's result stands inside the call, and was seen with it.
+  return last ? Math.max(seqOf(last), Number(last.dataset.through ?? 0)) : 0
+}

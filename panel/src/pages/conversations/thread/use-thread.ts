@@ -1,0 +1,201 @@
+// The messages of a conversation: a part of them in memory, read in both directions, and live.
+import type { CombinedError } from '@urql/core'
+import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from 'react'
+import { useClient } from 'urql'
+import { graphql } from '../../../api/graphql'
+import { listen, RETRY_MS } from '../../../api/listen'
+import { onChange } from '../../../api/live'
+import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
+import {
+  EMPTY,
+  firstSeq,
+  lastSeq,
+  MOST,
+  refreshed,
+  replaced,
+  type Window,
+  withNewer,
+  withOlder,
+  withTold,
+} from './window'
+
+const PAGE = 60
+
+const Messages = graphql(
+  `
+    query ThreadMessages(
+      $orgId: Id!
+      $conversationId: Id!
+      $aroundSeq: String
+      $beforeSeq: String
+      $afterSeq: String
+      $limit: Int
+    ) {
+      messages(
+        orgId: $orgId
+        conversationId: $conversationId
+        aroundSeq: $aroundSeq
+        beforeSeq: $beforeSeq
+        afterSeq: $afterSeq
+        limit: $limit
+      ) {
+        data { ...MessageFields }
+        hasBefore
+        hasAfter
+      }
+    }
+  `,
+  [MessageFields],
+)
+const MessageAdded = graphql(
+  `
+    subscription ThreadMessageAdded($orgId: Id!, $conversationId: Id!) {
+      messageAdded(orgId: $orgId, conversationId: $conversationId) { ...MessageFields }
+    }
+  `,
+  [MessageFields],
+)
+
+export interface Thread {
+  window: Window
+  /** Nothing is there yet. */
+  loading: boolean
+  error: CombinedError | undefined
+  /** The newest seq that is known, also if it is not in memory. */
+  newest: number
+  older: () => void
+  newer: () => void
+  /** Makes sure that a seq is in memory; without, the end. */
+  go: (seq?: number) => Promise<void>
+  /** A message that came as an answer. */
+  add: (message: MessageRecord) => void
+}
+
+/** `known` is the newest seq as the conversation's record has it. */
+export function useThread(orgId: number, conversationId: number, known: number): Thread {
+  const client = useClient()
+  const [window, setWindow] = useState<Window>(EMPTY)
+  const [loading, setLoading] = useState(true)
+  const [error, setError] = useState<CombinedError>()
+  const [newest, setNewest] = useState(0)
+  const now = useRef(window)
+  const busy = useRef(false)
+  const failedAt = useRef(0)
+  // The seq up to which the newest were asked for.
+  const asked = useRef(0)
+  const [tries, tryAgain] = useReducer((count: number) => count + 1, 0)
+  // Counts the jumps: a page that was asked for before one does not fit any more.
+  const jumps = useRef(0)
+  const put = useCallback((next: Window) => {
+    now.current = next
+    setWindow(next)
+    setNewest((before) => Math.max(before, lastSeq(next)))
+  }, [])
+
+  const read = useCallback(
+    async (place: { aroundSeq?: string; beforeSeq?: string; afterSeq?: string }, limit = PAGE) => {
+      const variables = { orgId, conversationId, limit, ...place }
+      const result = await client.query(Messages, variables, { requestPolicy: 'network-only' }).toPromise()
+      setError(result.data?.messages ? undefined : result.error)
+      failedAt.current = result.data?.messages ? 0 : Date.now()
+      return result.data?.messages ?? null
+    },
+    [client, orgId, conversationId],
+  )
+  /** One page at a time; asking while one is on its way does nothing. Answers whether it was asked for. */
+  const page = useCallback(
+    (place: { beforeSeq?: string; afterSeq?: string }, join: typeof withOlder) => {
+      // What was refused is not asked for with each frame.
+      if (busy.current || Date.now() - failedAt.current < RETRY_MS) return false
+      busy.current = true
+      const jump = jumps.current
+      void read(place).then((found) => {
+        busy.current = false
+        if (!found) {
+          asked.current = 0
+          tryAgain()
+        } else if (jump === jumps.current) put(join(now.current, found))
+      })
+      return true
+    },
+    [read, put],
+  )
+  const older = useCallback(() => {
+    if (now.current.hasBefore) page({ beforeSeq: String(firstSeq(now.current)) }, withOlder)
+  }, [page])
+  const newer = useCallback(() => {
+    if (now.current.hasAfter) page({ afterSeq: String(lastSeq(now.current)) }, withNewer)
+  }, [page])
+  const go = useCallback(
+    async (seq?: number) => {
+      const { messages, hasAfter } = now.current
+      const isHere =
+        seq === undefined ? messages.length > 0 && !hasAfter : messages.some((message) => message.seq === seq)
+      if (isHere) return
+      jumps.current += 1
+      const jump = jumps.current
+      const found = await read(seq === undefined ? {} : { aroundSeq: String(seq) })
+      // A later jump has gone elsewhere.
+      if (jump !== jumps.current) return
+      if (found) put(replaced(found))
+      setLoading(false)
+    },
+    [read, put],
+  )
+  const add = useCallback(
+    (message: MessageRecord) => {
+      setNewest((before) => Math.max(before, message.seq))
+      const next = withTold(now.current, message)
+      if (next) put(next)
+    },
+    [put],
+  )
+
+  // Nothing tells of what came between the reading and the subscribing, or while a page was on its way: whatever is known
+  // to be there and is not is read, once.
+  const wanted = Math.max(newest, known)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `tries` says that it can be asked again
+  useEffect(() => {
+    if (loading || window.hasAfter || wanted <= lastSeq(window) || wanted === asked.current) return
+    if (page({ afterSeq: String(lastSeq(window)) }, withNewer)) {
+      asked.current = wanted
+      return
+    }
+    const timer = setTimeout(tryAgain, RETRY_MS)
+    return () => clearTimeout(timer)
+  }, [loading, window, wanted, page, tries])
+
+  useEffect(() => {
+    const unfollow = listen(client, MessageAdded, { orgId, conversationId }, ({ messageAdded }) =>
+      add(messageAdded),
+    )
+    let later: ReturnType<typeof setTimeout> | undefined
+    let isGone = false
+    // When changes may have been missed, what is shown is read again, until it can be read.
+    const again = async () => {
+      clearTimeout(later)
+      const { messages } = now.current
+      if (messages.length === 0) return
+      const jump = jumps.current
+      const found = await read({ afterSeq: String(firstSeq(now.current) - 1) }, MOST)
+      if (isGone) return
+      if (!found) later = setTimeout(again, RETRY_MS)
+      else if (jump === jumps.current) put(refreshed(now.current, found))
+    }
+    const stop = onChange(
+      () => false,
+      () => void again(),
+    )
+    return () => {
+      isGone = true
+      clearTimeout(later)
+      unfollow()
+      stop()
+    }
+  }, [client, orgId, conversationId, add, read, put])
+
+  return useMemo(
+    () => ({ window, loading: loading && !error, error, newest, older, newer, go, add }),
+    [window, loading, error, newest, older, newer, go, add],
+  )
+}

@@ -1,0 +1,87 @@
+// What the agent does at this moment, and how to stop it.
+import { Link } from '@tanstack/react-router'
+import { Square } from 'lucide-react'
+import { graphql } from '../../../api/graphql'
+import { useAct } from '../../../api/use-act'
+import { useOrg } from '../../../app/organization'
+import { Gate } from '../../../permissions/gate'
+import { Button } from '../../../ui/button'
+import { Status } from '../../../ui/status'
+import { Duration } from '../../../ui/time'
+import type { ConversationRecord } from '../record'
+
+const CancelTurn = graphql(`
+  mutation CancelTurn($orgId: Id!, $id: Id!) { cancelTurn(orgId: $orgId, id: $id) { id state cancelRequestedAt } }
+`)
+
+const RESTS: Record<string, string> = {
+  STOPPED: 'the agent is stopped',
+  STOPPING: 'the agent is stopping',
+  SPAWNING: 'the agent is starting',
+  PAUSED: 'the agent is paused',
+  ERROR: 'the agent has failed',
+}
+
+const NO_SERVER = 'the agent’s server is not connected'
+
+function restOf({
+  status,
+  statusReason,
+}: NonNullable<ConversationRecord['agentDetails']>): string | undefined {
+  const isAway = statusReason === 'HOST_AWAY' || statusReason === 'WAITING_FOR_HOST'
+  return isAway ? NO_SERVER : RESTS[status]
+}
+
+export function WorkLine({ conversation }: { conversation: ConversationRecord }) {
+  const org = useOrg()
+  const act = useAct(CancelTurn)
+  const { openTurns, agentDetails, pendingApprovals } = conversation
+  const turn = openTurns.find(({ state }) => state !== 'QUEUED') ?? openTurns[0]
+  if (!turn) return null
+  const queued = openTurns.filter(({ state }) => state === 'QUEUED').length
+  const rest = org.stopped ? 'all agents are on hold' : agentDetails && restOf(agentDetails)
+  return (
+    <div
+      role="status"
+      className="flex shrink-0 flex-wrap items-center gap-x-2.5 gap-y-1 border-t border-line bg-sunken px-4 py-1.5 text-sm text-muted sm:px-6"
+    >
+      <Status of="turn" value={turn.state} />
+      <span className="min-w-0 grow basis-24">
+        {turn.state === 'QUEUED' ? (
+          rest ? (
+            `It begins when it can: ${rest}.`
+          ) : (
+            'It begins in a moment.'
+          )
+        ) : turn.state === 'WAITING_APPROVAL' ? (
+          <Link
+            to="/o/$org/approvals"
+            params={{ org: org.id }}
+            search={{ conversation: conversation.id }}
+            className="text-accent-text hover:underline"
+          >
+            {pendingApprovals === 1 ? 'One decision is' : `${pendingApprovals} decisions are`} needed
+          </Link>
+        ) : (
+          <>
+            for{' '}
+            <span aria-hidden>
+              <Duration whole from={turn.startedAt ?? turn.createdAt} />
+            </span>
+          </>
+        )}
+        {queued > 0 && turn.state !== 'QUEUED' && ' · what you wrote meanwhile comes next'}
+      </span>
+      <Gate on={conversation} may="agent.interact">
+        <Button
+          size="sm"
+          icon={Square}
+          busy={act.pending}
+          onClick={() => void act({ orgId: org.id, id: turn.id }, { said: 'Told the agent to stop' })}
+        >
+          Stop
+        </Button>
+      </Gate>
+    </div>
+  )
+}

@@ -1,0 +1,37 @@
+// What a turn used, in words. Pure, tested.
+
+interface Tokens {
+  inputTokens: string | null
+  outputTokens: string | null
+  cacheReadTokens: string | null
+  cacheWriteTokens: string | null
+}
+
+/** "1,200 read, 300 written, 5,000 from a cache"; null if the agent did not report it. */
+export function tokenWords({
+  inputTokens,
+  outputTokens,
+  cacheReadTokens,
+  cacheWriteTokens,
+}: Tokens): string | null {
+  const parts: [string | null, string][] = [
+    [inputTokens, 'read'],
+    [outputTokens, 'written'],
+    [cacheReadTokens, 'from a cache'],
+    [cacheWriteTokens, 'into a cache'],
+  ]
+  const known = parts.filter(([value], index) => value !== null && (index < 2 || Number(value) > 0))
+  if (known.length === 0) return null
+  return known.map(([value, what]) => `${Number(value).toLocaleString()} ${what}`).join(', ')
+}
+
+/** Millionths as units with as many digits as say something: "0.0042". */
+export function costWords(micro: string | null): string | null {
+  if (micro === null) return null
+  const value = Number(micro) / 1_000_000
+  if (!Number.isFinite(value)) return null
+  return value.toLocaleString(undefined, {
+    minimumFractionDigits: 2,
+    maximumFractionDigits: value < 0.1 ? 6 : 2,
+  })
+}

@@ -1,0 +1,100 @@
+// How agents use a credential: their server adds it to requests, or they may read it because a person has said so.
+import { EyeOff, TriangleAlert } from 'lucide-react'
+import { useState } from 'react'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Badge } from '../../ui/badge'
+import { Button } from '../../ui/button'
+import { ConfirmDialog } from '../../ui/confirm'
+import { Panel } from '../../ui/page'
+import { Time } from '../../ui/time'
+import { Visible } from '../../ui/visible'
+import { type Credential, UpdateCredential } from './credential-peek'
+
+export function AgentUse({ credential }: { credential: Credential }) {
+  const { id: orgId } = useOrg()
+  const update = useAct(UpdateCredential)
+  const [asking, ask] = useState(false)
+  const { id, name, agentMayRead } = credential
+  const letThem = (may: boolean, said: string) =>
+    update({ orgId, id, agentMayRead: may, input: {} }, { said })
+  return (
+    <Panel title="How agents use it">
+      <div className="space-y-2 rounded-card border border-line p-4">
+        <Use credential={credential} />
+        <Gate on={credential} may="credential.edit">
+          {agentMayRead ? (
+            <Button
+              size="sm"
+              busy={update.pending}
+              onClick={() => void letThem(false, `Agents no longer get ${name} to read`)}
+            >
+              No longer let agents read it
+            </Button>
+          ) : (
+            <Button size="sm" onClick={() => ask(true)}>
+              Let agents read it…
+            </Button>
+          )}
+        </Gate>
+      </div>
+      <ConfirmDialog
+        open={asking}
+        onClose={() => ask(false)}
+        title={`Let agents read ${name}?`}
+        action="Let them read it"
+        busy={update.pending}
+        onConfirm={async () => {
+          await letThem(true, `Agents may read ${name}`)
+          ask(false)
+        }}
+      >
+        Every agent that has it then gets its values, as variables and files, when it is started again.
+        Whatever it is told or tricked into may send them elsewhere, and its model’s provider may see them.
+        Choose this only for what can’t be used over http or https. Your name is kept with it.
+      </ConfirmDialog>
+    </Panel>
+  )
+}
+
+function Use({ credential }: { credential: Credential }) {
+  const { agentMayRead, agentMayReadAt, agentMayReadByName, isInjected } = credential
+  if (agentMayRead) {
+    return (
+      <>
+        <Badge tone="warn" icon={TriangleAlert}>
+          Agents may read it
+        </Badge>
+        <p className="text-sm text-muted">
+          They get its values as variables and files when they are started.
+          {agentMayReadByName && (
+            <>
+              {' '}
+              <Visible text={agentMayReadByName} /> allowed it <Time at={agentMayReadAt} />.
+            </>
+          )}
+        </p>
+      </>
+    )
+  }
+  if (isInjected) {
+    return (
+      <>
+        <Badge tone="ok" icon={EyeOff}>
+          Used by the host, never seen by the agent
+        </Badge>
+        <p className="text-sm text-muted">
+          The agent’s server adds it to requests for the http and https addresses above, as far as their hosts
+          are on the organization’s list.
+        </p>
+      </>
+    )
+  }
+  return (
+    <p className="text-sm text-muted">
+      No agent can use it yet. An API key, a bearer token, or a user and password with an http or https
+      address above is added to requests there by the agent’s server.
+    </p>
+  )
+}

@@ -1,0 +1,112 @@
+// A new credential: its kind suggests the fields.
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { placed } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { Field } from '../../ui/field'
+import { FormDialog } from '../../ui/form-dialog'
+import { Select, TextArea, TextInput } from '../../ui/inputs'
+import { LinesInput } from '../../ui/lines-input'
+import { Notice } from '../../ui/problem'
+import { words } from '../../ui/status'
+import { KINDS } from './kinds'
+
+const Create = graphql(`
+  mutation CreateCredential($orgId: Id!, $input: CreateCredentialInput!) {
+    createCredential(orgId: $orgId, input: $input) { id name }
+  }
+`)
+
+export function CreateCredential({
+  onClose,
+  onCreated,
+}: {
+  onClose: () => void
+  onCreated: (id: number) => void
+}) {
+  const { id: orgId } = useOrg()
+  const create = useAct(Create)
+  const [name, setName] = useState('')
+  const [kind, setKind] = useState('api-key')
+  const [values, setValues] = useState<Record<string, string>>({})
+  const [destinations, setDestinations] = useState<string[]>([])
+  const [errors, setErrors] = useState<Record<string, string>>({})
+  const [problem, setProblem] = useState<string | null>(null)
+  const fields = KINDS.find(({ value }) => value === kind)?.fields ?? []
+  const submit = async () => {
+    const wrong = refusal(name, boundsOf('CreateCredentialInput.name'))
+    if (wrong) return setErrors({ name: wrong })
+    const input = {
+      name,
+      kind,
+      destinations,
+      fields: fields.map(({ label, type }) => ({
+        label,
+        type,
+        ...(values[label] && { value: values[label] }),
+      })),
+    }
+    const { data, error } = await create({ orgId, input }, { quiet: true, said: `Stored ${name}` })
+    if (data?.createCredential) return onCreated(data.createCredential.id)
+    const found = placed(error, [
+      'name',
+      'kind',
+      'destinations',
+      ...fields.map((_, index) => `fields.${index}.value`),
+    ])
+    setErrors(found.errors)
+    setProblem(found.problem)
+  }
+  return (
+    <FormDialog
+      title="New credential"
+      width="md"
+      action="Store the credential"
+      busy={create.pending}
+      onSubmit={submit}
+      onClose={onClose}
+      autoComplete="off"
+    >
+      <Field label="Name" error={errors.name}>
+        <TextInput value={name} onValue={setName} autoComplete="off" />
+      </Field>
+      <Field label="Kind">
+        <Select value={kind} onValue={setKind} options={KINDS} />
+      </Field>
+      {fields.map(({ label, type }, index) => (
+        <Field key={`${kind}.${label}`} label={words(label)} error={errors[`fields.${index}.value`]}>
+          {type === 'multiline' ? (
+            <TextArea
+              className="font-mono text-sm"
+              spellCheck={false}
+              value={values[label] ?? ''}
+              onValue={(value) => setValues({ ...values, [label]: value })}
+            />
+          ) : (
+            <TextInput
+              type={type === 'secret' ? 'password' : 'text'}
+              autoComplete={type === 'secret' ? 'new-password' : 'off'}
+              value={values[label] ?? ''}
+              onValue={(value) => setValues({ ...values, [label]: value })}
+            />
+          )}
+        </Field>
+      ))}
+      <Field
+        label="May be used for"
+        hint="Addresses or hosts, one a line; mcp://NAME is an MCP server’s program. For http and https addresses the agent’s server adds it to requests, and the agent never sees it."
+        optional
+        error={errors.destinations ?? errors['destinations.0']}
+      >
+        <LinesInput
+          value={destinations}
+          onValue={setDestinations}
+          placeholder="https://tickets.example.com"
+        />
+      </Field>
+      {problem && <Notice>{problem}</Notice>}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,89 @@
+// A new MCP server.
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { placed } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { RadioGroup } from '../../ui/choices'
+import { Field } from '../../ui/field'
+import { FormDialog } from '../../ui/form-dialog'
+import { TextInput } from '../../ui/inputs'
+import { LinesInput } from '../../ui/lines-input'
+import { Notice } from '../../ui/problem'
+import { reached, TRANSPORTS, type Transport } from './transport'
+
+const Create = graphql(`
+  mutation CreateMcpServer($orgId: Id!, $input: CreateMcpServerInput!) {
+    createMcpServer(orgId: $orgId, input: $input) { id name }
+  }
+`)
+
+export function CreateMcpServer({
+  onClose,
+  onCreated,
+}: {
+  onClose: () => void
+  onCreated: (id: number) => void
+}) {
+  const { id: orgId } = useOrg()
+  const create = useAct(Create)
+  const [name, setName] = useState('')
+  const [description, setDescription] = useState('')
+  const [transport, setTransport] = useState<Transport>('HTTP')
+  const [url, setUrl] = useState('')
+  const [command, setCommand] = useState('')
+  const [args, setArgs] = useState<string[]>([])
+  const [errors, setErrors] = useState<Record<string, string>>({})
+  const [problem, setProblem] = useState<string | null>(null)
+  const submit = async () => {
+    const wrong = {
+      name: refusal(name, boundsOf('CreateMcpServerInput.name')),
+      ...(transport === 'STDIO'
+        ? { command: refusal(command, boundsOf('CreateMcpServerInput.command')) }
+        : { url: refusal(url, boundsOf('CreateMcpServerInput.url')) }),
+    }
+    const said = Object.entries(wrong).filter((entry): entry is [string, string] => entry[1] !== null)
+    if (said.length > 0) return setErrors(Object.fromEntries(said))
+    const { url: at, ...rest } = reached(transport, url, command, args)
+    const input = { name, description: description || null, ...rest, ...(at !== null && { url: at }) }
+    const { data, error } = await create({ orgId, input }, { quiet: true, said: `Created ${name}` })
+    if (data?.createMcpServer) return onCreated(data.createMcpServer.id)
+    const found = placed(error, ['name', 'description', 'command', 'args', 'url'])
+    setErrors(found.errors)
+    setProblem(found.problem)
+  }
+  return (
+    <FormDialog
+      title="New MCP server"
+      width="lg"
+      action="Create the MCP server"
+      busy={create.pending}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Field label="Name" error={errors.name}>
+        <TextInput value={name} onValue={setName} autoComplete="off" />
+      </Field>
+      <Field label="Description" optional error={errors.description}>
+        <TextInput value={description} onValue={setDescription} />
+      </Field>
+      <RadioGroup label="Reached" value={transport} onValue={setTransport} options={TRANSPORTS} />
+      {transport === 'STDIO' ? (
+        <>
+          <Field label="Command" error={errors.command}>
+            <TextInput value={command} onValue={setCommand} className="font-mono" spellCheck={false} />
+          </Field>
+          <Field label="Arguments" hint="One a line." optional error={errors.args}>
+            <LinesInput value={args} onValue={setArgs} />
+          </Field>
+        </>
+      ) : (
+        <Field label="Address" error={errors.url}>
+          <TextInput type="url" value={url} onValue={setUrl} placeholder="https://tickets.example.com/mcp" />
+        </Field>
+      )}
+      {problem && <Notice>{problem}</Notice>}
+    </FormDialog>
+  )
+}

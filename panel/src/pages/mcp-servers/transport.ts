@@ -1,0 +1,16 @@
+// How an MCP server is reached, and which fields that needs.
+
+export type Transport = 'HTTP' | 'SSE' | 'STDIO'
+
+export const TRANSPORTS = [
+  { value: 'HTTP', label: 'At an address', hint: 'Streamable HTTP: what most servers speak today.' },
+  { value: 'SSE', label: 'At an address, with server-sent events', hint: 'For older servers.' },
+  { value: 'STDIO', label: 'As a command', hint: 'Runs beside the agent, with the agent’s rights.' },
+] as const
+
+/** What is sent: the fields of the other way are cleared. */
+export function reached(transport: Transport, url: string, command: string, args: readonly string[]) {
+  return transport === 'STDIO'
+    ? { transport, command, args: [...args], url: null }
+    : { transport, url, command: null, args: [] }
+}

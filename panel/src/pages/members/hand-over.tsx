@@ -1,0 +1,44 @@
+// How an invitation reaches somebody without mail: its link is printed by whoever operates Muster, and handed over.
+import { useOrg } from '../../app/organization'
+import { Button } from '../../ui/button'
+import { CodeBlock } from '../../ui/code'
+import { Dialog } from '../../ui/dialog'
+import { quoted } from './quoted'
+import type { Role } from './roles'
+
+interface Props {
+  invitation: { email: string; role: Role }
+  onClose: () => void
+}
+
+export function HandOver({ invitation: { email, role }, onClose }: Props) {
+  const { id, canMail } = useOrg()
+  const line = `muster member invite --org ${id} --role ${role} --link --email ${quoted(email)}`
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="Hand over the link yourself"
+      about={
+        canMail
+          ? `No mail has gone to ${email} yet. It can take a minute.`
+          : `This installation sends no mail, so ${email} has not been told.`
+      }
+      width="md"
+      footer={
+        <Button look="primary" onClick={onClose}>
+          Close
+        </Button>
+      }
+    >
+      <div className="space-y-3">
+        <p>Whoever operates Muster prints the link with this line, on the machine that Muster runs on:</p>
+        <CodeBlock text={line} label="the line that prints the link" />
+        <p className="text-muted">
+          Give the link to {email} alone: it lets its holder in, once, within a week. Links that were mailed
+          earlier stop working.
+        </p>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,103 @@
+// What can be done with a member: another role, removing, leaving.
+import { useNavigate } from '@tanstack/react-router'
+import { Ellipsis, LogOut, UserMinus } from 'lucide-react'
+import { useState } from 'react'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { useViewer } from '../../app/viewer'
+import { useRefused } from '../../permissions/gate'
+import { IconButton } from '../../ui/button'
+import { ConfirmDialog } from '../../ui/confirm'
+import { Menu, type MenuEntry } from '../../ui/menu'
+import type { Member } from './members-page'
+import { ROLE_MEANINGS, ROLE_NAMES, type Role, rolesUpTo } from './roles'
+
+const Update = graphql(`
+  mutation UpdateMember($orgId: Id!, $userId: Id!, $role: Role!) {
+    updateMember(orgId: $orgId, userId: $userId, input: { role: $role }) { userId organizationId role }
+  }
+`)
+const Remove = graphql(`
+  mutation RemoveMember($orgId: Id!, $userId: Id!) {
+    removeMember(orgId: $orgId, userId: $userId)
+  }
+`)
+const Leave = graphql(`
+  mutation LeaveOrganization($orgId: Id!) {
+    leaveOrganization(orgId: $orgId)
+  }
+`)
+
+export function MemberMenu({ member }: { member: Member }) {
+  const org = useOrg()
+  const { user } = useViewer()
+  const navigate = useNavigate()
+  const refused = useRefused('member.edit')
+  const [update, remove, leave] = [useAct(Update), useAct(Remove), useAct(Leave)]
+  const [asking, ask] = useState<'remove' | 'leave' | null>(null)
+  const isSelf = member.userId === user.id
+  const given = rolesUpTo(org.viewerRole)
+  const change = (role: Role) => {
+    const variables = { orgId: org.id, userId: member.userId }
+    const before = member.role
+    void update(
+      { ...variables, role },
+      {
+        said: `${member.name} is now ${ROLE_NAMES[role].toLowerCase()}`,
+        // Who has given up a role may not be able to take it back.
+        ...(!isSelf && { undo: () => update({ ...variables, role: before }, { said: 'Taken back' }) }),
+      },
+    )
+  }
+  const entries: MenuEntry[] = [
+    ...given.map((role) => ({
+      label: ROLE_NAMES[role],
+      about: ROLE_MEANINGS[role],
+      checked: role === member.role,
+      disabled: !given.includes(member.role),
+      refused,
+      onSelect: () => role !== member.role && change(role),
+    })),
+    'line',
+    isSelf
+      ? { label: 'Leave the organization', icon: LogOut, look: 'danger', onSelect: () => ask('leave') }
+      : { label: 'Remove', icon: UserMinus, look: 'danger', refused, onSelect: () => ask('remove') },
+  ]
+  return (
+    <>
+      <Menu
+        align="end"
+        entries={entries}
+        trigger={<IconButton icon={Ellipsis} size="sm" label={`Role and more for ${member.name}`} />}
+      />
+      <ConfirmDialog
+        open={asking === 'remove'}
+        onClose={() => ask(null)}
+        title={`Remove ${member.name}?`}
+        action="Remove"
+        busy={remove.pending}
+        onConfirm={async () => {
+          await remove({ orgId: org.id, userId: member.userId }, { said: `Removed ${member.name}` })
+          ask(null)
+        }}
+      >
+        {member.name} no longer gets into {org.name}. What they made stays. You can invite them again.
+      </ConfirmDialog>
+      <ConfirmDialog
+        open={asking === 'leave'}
+        onClose={() => ask(null)}
+        title={`Leave ${org.name}?`}
+        action="Leave"
+        busy={leave.pending}
+        onConfirm={async () => {
+          const { error } = await leave({ orgId: org.id }, { said: `You have left ${org.name}` })
+          ask(null)
+          if (!error) await navigate({ to: '/account' })
+        }}
+      >
+        You no longer get into it. Somebody else can invite you again.
+      </ConfirmDialog>
+    </>
+  )
+}

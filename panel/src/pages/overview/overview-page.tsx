@@ -1,0 +1,171 @@
+// The overview: what needs a person now, most urgent first. Everything on it leads to where it is done.
+import { Link } from '@tanstack/react-router'
+import { CircleCheck, OctagonX, Rocket } from 'lucide-react'
+import { graphql } from '../../api/graphql'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import { useStop } from '../../app/stop-store'
+import { Gate } from '../../permissions/gate'
+import { Button, buttonClass } from '../../ui/button'
+import { Empty } from '../../ui/empty'
+import { PageBody, PageHeader } from '../../ui/page'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import {
+  AgentLine,
+  ApprovalLine,
+  AttentionAgent,
+  AttentionApproval,
+  AttentionConversation,
+  ConversationLine,
+  Lines,
+} from './lines'
+import { Numbers } from './numbers'
+
+const OverviewQuery = graphql(
+  `
+  query Overview($orgId: Id!) {
+    overview(orgId: $orgId) {
+      pendingApprovals { total mine nextExpiresAt bySeverity { severity count } }
+      agents { status count }
+      servers { total offline pending }
+      channelsInactive
+      openConversations
+      unreadConversations
+      deliveriesFailed
+    }
+    approvalFeed(orgId: $orgId, status: [PENDING], snoozed: false, sort: RISK, limit: 6) {
+      data { id ...AttentionApproval }
+    }
+    agentFeed(orgId: $orgId, status: [ERROR], sort: ACTIVITY, limit: 6) {
+      data { id ...AttentionAgent }
+    }
+    conversationFeed(orgId: $orgId, unread: true, status: [OPEN, PENDING], limit: 6) {
+      data { id ...AttentionConversation }
+    }
+  }
+`,
+  [AttentionApproval, AttentionAgent, AttentionConversation],
+)
+
+export function OverviewPage() {
+  const org = useOrg()
+  const stop = useStop()
+  const { data, error, loading, refetch } = useLive({
+    query: OverviewQuery,
+    variables: { orgId: org.id },
+    on: ['APPROVAL', 'AGENT', 'CONVERSATION', 'SERVER', 'CHANNEL'],
+  })
+  const approvals = data?.approvalFeed?.data ?? []
+  const failed = data?.agentFeed?.data ?? []
+  const unread = data?.conversationFeed?.data ?? []
+  const overview = data?.overview
+  const isNew = overview && count(overview.agents) === 0
+  const link = { org: org.id }
+  return (
+    <>
+      <PageHeader
+        title="Overview"
+        actions={
+          !org.stopped && (
+            <Gate may="organization.stop">
+              <Button icon={OctagonX} onClick={stop} tip="Stops all agents of the organization at once">
+                Stop all agents
+              </Button>
+            </Gate>
+          )
+        }
+      />
+      <PageBody>
+        <div className="mx-auto w-full max-w-4xl px-4 py-6 sm:px-6">
+          {loading && <ListSkeleton />}
+          {!overview && error && <ProblemView error={error} retry={refetch} />}
+          {overview && (
+            <>
+              <Numbers overview={overview} />
+              {isNew && <Begin />}
+              {!isNew && approvals.length + failed.length + unread.length === 0 && (
+                <Empty icon={CircleCheck} title="Nothing needs you">
+                  Approvals that wait, agents that failed and conversations that you have not read appear here
+                  as they come.
+                </Empty>
+              )}
+              {approvals.length > 0 && (
+                <Lines
+                  title="Waiting for a decision"
+                  all={
+                    <Link to="/o/$org/approvals" params={link}>
+                      All {overview.pendingApprovals?.total ?? ''}
+                    </Link>
+                  }
+                >
+                  {approvals.map((approval) => (
+                    <ApprovalLine key={approval.id} data={approval} />
+                  ))}
+                </Lines>
+              )}
+              {failed.length > 0 && (
+                <Lines
+                  title="Failed agents"
+                  all={
+                    <Link to="/o/$org/agents" params={link} search={{ status: ['ERROR'] }}>
+                      All failed
+                    </Link>
+                  }
+                >
+                  {failed.map((agent) => (
+                    <AgentLine key={agent.id} data={agent} />
+                  ))}
+                </Lines>
+              )}
+              {unread.length > 0 && (
+                <Lines
+                  title="Unread conversations"
+                  all={
+                    <Link to="/o/$org/conversations" params={link} search={{ unread: true }}>
+                      All unread
+                    </Link>
+                  }
+                >
+                  {unread.map((conversation) => (
+                    <ConversationLine key={conversation.id} data={conversation} />
+                  ))}
+                </Lines>
+              )}
+            </>
+          )}
+        </div>
+      </PageBody>
+    </>
+  )
+}
+
+function Begin() {
+  const { id, can } = useOrg()
+  if (!can('agent.create')) {
+    return (
+      <Empty icon={Rocket} title="No agents yet">
+        An owner or an administrator connects a server and starts the first one. What agents do and ask then
+        appears here.
+      </Empty>
+    )
+  }
+  return (
+    <Empty
+      icon={Rocket}
+      title="Start your first agent"
+      action={
+        <Link to="/o/$org/start" params={{ org: id }} className={buttonClass('primary')}>
+          Get started
+        </Link>
+      }
+    >
+      An agent runs on a server of yours. Connect a server, start an agent, and ask it something: three steps,
+      each checked as you go.
+    </Empty>
+  )
+}
+
+function count(parts: readonly { count: number }[] | null | undefined): number {
+  return (parts ?? []).reduce((sum, part) => sum + part.count, 0)
+}

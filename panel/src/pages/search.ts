@@ -1,0 +1,16 @@
+// What the addresses of plain list and detail pages carry.
+import { flag, id, one, searchOf, text } from '../app/search'
+
+export const listSearch = searchOf({
+  q: text,
+  sort: one('CREATED', 'NAME'),
+  archived: flag,
+  agent: id,
+  peek: id,
+  page: id,
+  /** `new`: the form for a new one is open. */
+  open: one('new'),
+  tab: text,
+})
+
+export const tabSearch = searchOf({ tab: text, open: text })

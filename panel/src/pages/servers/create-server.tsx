@@ -1,0 +1,65 @@
+// A new server: a name for a machine that will join.
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { placed } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { Field } from '../../ui/field'
+import { FormDialog } from '../../ui/form-dialog'
+import { TextInput } from '../../ui/inputs'
+import { Notice } from '../../ui/problem'
+import type { Fresh } from './provisioned'
+
+const Create = graphql(`
+  mutation CreateServer($orgId: Id!, $input: CreateServerInput!) {
+    createServer(orgId: $orgId, input: $input) { id name provisioningToken }
+  }
+`)
+
+export function CreateServer({
+  onClose,
+  onCreated,
+}: {
+  onClose: () => void
+  onCreated: (server: Fresh) => void
+}) {
+  const { id: orgId } = useOrg()
+  const create = useAct(Create)
+  const [input, setInput] = useState({ name: '', region: '', description: '' })
+  const [errors, setErrors] = useState<Record<string, string>>({})
+  const [problem, setProblem] = useState<string | null>(null)
+  const set = (change: Partial<typeof input>) => setInput({ ...input, ...change })
+  const submit = async () => {
+    const wrong = refusal(input.name, boundsOf('CreateServerInput.name'))
+    if (wrong) return setErrors({ name: wrong })
+    const sent = { name: input.name, region: input.region || null, description: input.description || null }
+    const { data, error } = await create({ orgId, input: sent }, { quiet: true })
+    const made = data?.createServer
+    if (made) return onCreated({ id: made.id, name: made.name, token: made.provisioningToken ?? '' })
+    const found = placed(error, ['name', 'region', 'description'])
+    setErrors(found.errors)
+    setProblem(found.problem)
+  }
+  return (
+    <FormDialog
+      title="New server"
+      about="A server is a machine of yours. It calls Muster; nobody has to reach it from outside."
+      action="Create the server"
+      busy={create.pending}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Field label="Name" error={errors.name}>
+        <TextInput value={input.name} onValue={(name) => set({ name })} autoComplete="off" />
+      </Field>
+      <Field label="Where it is" optional error={errors.region}>
+        <TextInput value={input.region} onValue={(region) => set({ region })} autoComplete="off" />
+      </Field>
+      <Field label="Description" optional error={errors.description}>
+        <TextInput value={input.description} onValue={(description) => set({ description })} />
+      </Field>
+      {problem && <Notice>{problem}</Notice>}
+    </FormDialog>
+  )
+}

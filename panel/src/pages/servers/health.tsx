@@ -1,0 +1,135 @@
+// How a server is: connected or since when not, what it uses, what it is.
+
+import { runLine } from '../../app/join-line'
+import { CodeBlock } from '../../ui/code'
+import { Fact, Facts, Panel } from '../../ui/page'
+import { Notice } from '../../ui/problem'
+import { words } from '../../ui/status'
+import { Duration, Time } from '../../ui/time'
+import { Load } from './load'
+import type { ServerRecord } from './server-page'
+
+export function Health({ server }: { server: ServerRecord }) {
+  return (
+    <>
+      <Connection server={server} />
+      <Panel title="Load">
+        <Facts>
+          <Fact name="Processor">
+            <Load label="Processor" of={server} pct={server.cpuPct} wide />
+          </Fact>
+          <Fact name="Memory">
+            <Load label="Memory" of={server} pct={server.ramPct} wide />
+          </Fact>
+          <Fact name="Load average">
+            {server.load1 === null ? (
+              <None />
+            ) : (
+              <span className="tabular-nums">
+                {[server.load1, server.load5, server.load15]
+                  .map((load) => (load === null ? '–' : load.toFixed(2)))
+                  .join(' · ')}
+                <span className="text-sm text-muted"> over 1, 5 and 15 minutes</span>
+              </span>
+            )}
+          </Fact>
+        </Facts>
+      </Panel>
+      <Panel title="The machine">
+        <Facts>
+          <Fact name="Processor">{server.cpuCores ? `${server.cpuCores} cores` : <None />}</Fact>
+          <Fact name="Memory">{server.memoryMb ? size(server.memoryMb) : <None />}</Fact>
+          <Fact name="Disk">{server.diskMb ? size(server.diskMb) : <None />}</Fact>
+          <Fact name="System">{[server.os, server.arch].filter(Boolean).join(', ') || <None />}</Fact>
+          <Fact name="Runs agents as">
+            {server.runtime ? (
+              <>
+                {RUNTIMES[server.runtime]}
+                {server.runtimeVersion && <span className="text-muted"> {server.runtimeVersion}</span>}
+              </>
+            ) : (
+              <None />
+            )}
+          </Fact>
+          <Fact name="Host version">
+            {server.version ?? <None />}
+            {server.protocolVersion !== null && (
+              <span className="text-muted">, protocol {server.protocolVersion}</span>
+            )}
+          </Fact>
+          <Fact name="First joined">
+            <Time at={server.provisionedAt} none="not yet" />
+          </Fact>
+        </Facts>
+      </Panel>
+    </>
+  )
+}
+
+const RUNTIMES: Record<string, string> = {
+  DOCKER: 'Docker containers',
+  PODMAN: 'Podman containers',
+  PROCESS: 'plain processes',
+}
+const None = () => <span className="text-faint">not reported yet</span>
+const size = (mib: number) =>
+  mib >= 1024 ? `${(mib / 1024).toLocaleString(undefined, { maximumFractionDigits: 1 })} GiB` : `${mib} MiB`
+
+/** What its state means, and what to do. */
+function Connection({ server }: { server: ServerRecord }) {
+  const { status, name } = server
+  if (status === 'OFFLINE') {
+    return (
+      <Panel title="Offline">
+        <Notice tone="warn">
+          Nothing was heard of its host since <Time at={server.lastSeenAt} as="stamp" />. Its agents go on
+          while the machine is up, and what they say arrives when it is back.
+        </Notice>
+        <p className="mt-3 mb-1.5 text-sm text-muted">
+          Is the machine on? Start its host again there, in the folder that it joined in:
+        </p>
+        <CodeBlock text={runLine(server.id)} label="the line to run" />
+      </Panel>
+    )
+  }
+  if (status === 'PENDING') {
+    const over =
+      !server.hasProvisioningToken ||
+      (server.provisioningTokenExpiresAt !== null && new Date(server.provisioningTokenExpiresAt) < new Date())
+    return (
+      <Panel title="Waiting to join">
+        <Notice tone="info">
+          {over ? (
+            <>Its token is used up or has expired. Make a new one, and run the line that it comes with.</>
+          ) : (
+            <>
+              Run the line that was shown for {name} on its machine. The token in it is valid until{' '}
+              <Time at={server.provisioningTokenExpiresAt} as="stamp" />. If the line is lost, make a new
+              token.
+            </>
+          )}
+        </Notice>
+      </Panel>
+    )
+  }
+  return (
+    <Panel title={status === 'DEGRADED' ? 'Connected, and under load' : 'Connected'}>
+      {status === 'DEGRADED' && (
+        <Notice tone="warn">
+          Its load is above a limit of the organization. Move agents to another server, or change the limit in
+          the settings.
+        </Notice>
+      )}
+      <Facts>
+        <Fact name="Last seen">
+          <Time at={server.lastSeenAt} none={words('never')} />
+        </Fact>
+        {server.uptimeSeconds !== null && (
+          <Fact name="Up for">
+            <Duration from={new Date(Date.now() - server.uptimeSeconds * 1000).toISOString()} />
+          </Fact>
+        )}
+      </Facts>
+    </Panel>
+  )
+}

@@ -1,0 +1,203 @@
+// Servers: the machines that agents run on, how they are, and who is on them.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Plus, Server } from 'lucide-react'
+import { useCallback, useState } from 'react'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import { useActions } from '../../keys/use-actions'
+import { Gate, useRefused } from '../../permissions/gate'
+import { Button } from '../../ui/button'
+import { Empty } from '../../ui/empty'
+import { PageHeader } from '../../ui/page'
+import { Pager } from '../../ui/pager'
+import { ProblemView } from '../../ui/problem'
+import { SearchInput } from '../../ui/search-input'
+import { ListSkeleton } from '../../ui/skeleton'
+import { Status } from '../../ui/status'
+import { type Column, Table } from '../../ui/table'
+import { Time } from '../../ui/time'
+import { Visible } from '../../ui/visible'
+import { CreateServer } from './create-server'
+import { Load } from './load'
+import { type Fresh, Provisioned } from './provisioned'
+
+const SIZE = 100
+
+const ServersQuery = graphql(`
+  query Servers($orgId: Id!, $page: Int!, $limit: Int!, $search: String) {
+    servers(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME) {
+      total
+      data { id name region hostname status agentCount agentsRunning cpuPct ramPct load1 cpuCores lastSeenAt }
+    }
+  }
+`)
+
+type Row = NonNullable<ResultOf<typeof ServersQuery>['servers']>['data'][number]
+
+const COLUMNS: Column<Row>[] = [
+  {
+    id: 'name',
+    head: 'Name',
+    width: '2fr',
+    cell: ({ name, hostname, region, status }) => (
+      <span className="min-w-0">
+        <span className="block truncate font-medium">
+          <Visible text={name} />
+        </span>
+        <span className="block truncate text-sm text-muted">
+          {[hostname !== name && hostname, region].filter(Boolean).join(' · ')}
+        </span>
+        <span className="mt-0.5 block sm:hidden">
+          <Status of="server" value={status} />
+        </span>
+      </span>
+    ),
+  },
+  {
+    id: 'state',
+    head: 'State',
+    width: '8.5rem',
+    from: 'sm',
+    cell: ({ status }) => <Status of="server" value={status} />,
+  },
+  {
+    id: 'agents',
+    head: 'Agents',
+    width: '5.5rem',
+    cell: ({ agentCount, agentsRunning }) => (
+      <span className="tabular-nums" data-tip={`${agentsRunning} of ${agentCount} run`}>
+        {agentCount === 0 ? '–' : `${agentsRunning} of ${agentCount}`}
+      </span>
+    ),
+  },
+  {
+    id: 'cpu',
+    head: 'Processor',
+    width: '7rem',
+    from: 'md',
+    cell: (row) => <Load label="Processor" of={row} pct={row.cpuPct} />,
+  },
+  {
+    id: 'ram',
+    head: 'Memory',
+    width: '7rem',
+    from: 'md',
+    cell: (row) => <Load label="Memory" of={row} pct={row.ramPct} />,
+  },
+  {
+    id: 'seen',
+    head: 'Last seen',
+    width: '8.5rem',
+    from: 'lg',
+    // It changes with each heartbeat.
+    cell: ({ lastSeenAt }) => (
+      <span data-ticking>
+        <Time at={lastSeenAt} none="never" />
+      </span>
+    ),
+  },
+]
+
+export function ServersPage() {
+  const org = useOrg()
+  const search = useSearch({ from: '/inside/o/$org/servers' })
+  const navigate = useNavigate({ from: '/o/$org/servers' })
+  const set = (change: Partial<typeof search>) =>
+    void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
+  const [fresh, setFresh] = useState<Fresh | null>(null)
+  const page = search.page ?? 1
+  const { data, error, loading, refetch } = useLive({
+    query: ServersQuery,
+    variables: { orgId: org.id, page, limit: SIZE, search: search.q ?? null },
+    on: ['SERVER', 'AGENT'],
+  })
+  const servers = data?.servers
+  const refused = useRefused('server.create')
+  const open = () => set({ open: 'new' })
+  useActions([
+    {
+      id: 'servers.new',
+      label: 'New server',
+      group: 'Servers',
+      keys: 'c',
+      also: 'create connect',
+      run: open,
+      refused,
+    },
+  ])
+  const linkOf = useCallback(
+    ({ id }: Row) => ({ to: '/o/$org/servers/$id', params: { org: org.id, id } }) as never,
+    [org.id],
+  )
+  const create = (
+    <Gate may="server.create">
+      <Button look="primary" icon={Plus} keys="c" onClick={open}>
+        New server
+      </Button>
+    </Gate>
+  )
+  return (
+    <>
+      <PageHeader title="Servers" about="The machines that your agents run on." actions={create}>
+        <div className="pb-2.5">
+          <SearchInput label="Search servers" value={search.q} onValue={(q) => set({ q, page: undefined })} />
+        </div>
+      </PageHeader>
+      {error && !servers ? (
+        <ProblemView error={error} retry={refetch} />
+      ) : loading || !servers ? (
+        <ListSkeleton />
+      ) : (
+        <>
+          <Table
+            label="Servers"
+            items={[...servers.data]}
+            idOf={idOf}
+            nameOf={nameOf}
+            linkOf={linkOf}
+            columns={COLUMNS}
+            rowHeight={48}
+            empty={
+              search.q ? (
+                <Empty icon={Server} title="No server has this name" />
+              ) : (
+                <Empty
+                  icon={Server}
+                  title="No servers yet"
+                  action={create}
+                  command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "desk"}' \\\n  ${location.origin}/v1/org/${org.id}/server`}
+                >
+                  Agents run on machines of yours. Make a server, run one line on the machine, and it appears
+                  here: it calls Muster, so no port has to be opened.
+                </Empty>
+              )
+            }
+          />
+          <Pager page={page} size={SIZE} total={servers.total} onPage={(next) => set({ page: next })} />
+        </>
+      )}
+      {search.open === 'new' && (
+        <CreateServer
+          onClose={() => set({ open: undefined })}
+          onCreated={(server) => {
+            set({ open: undefined })
+            setFresh(server)
+          }}
+        />
+      )}
+      {fresh && (
+        <Provisioned
+          server={fresh}
+          onDone={() => {
+            setFresh(null)
+            void navigate({ to: '/o/$org/servers/$id', params: { org: org.id, id: fresh.id } })
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+const idOf = ({ id }: Row) => id
+const nameOf = ({ name }: Row) => name

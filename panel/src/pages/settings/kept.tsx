@@ -1,0 +1,62 @@
+// What is kept, and for how long: backups of agents' homes, and what was said.
+import { NumberInput, TextInput } from '../../ui/inputs'
+import { SectionField, SectionForm } from '../../ui/section-form'
+import type { Settings } from './settings-page'
+import { useOrganizationSection } from './use-organization-section'
+
+export function Kept({ settings }: { settings: Settings }) {
+  const backups = useOrganizationSection(settings, ['backupCron', 'backupRetention'])
+  const transcripts = useOrganizationSection(settings, ['transcriptRetentionDays'])
+  return (
+    <>
+      <SectionForm
+        title="Backups of agents"
+        about="Copies of their homes, on their hosts. Agents may have rules of their own."
+        form={backups}
+      >
+        <div className="grid gap-4 sm:grid-cols-2">
+          <SectionField
+            form={backups}
+            name="backupCron"
+            label="Schedule"
+            hint="Five fields: 30 2 * * 1-5. Empty: none."
+            optional
+          >
+            <TextInput
+              value={backups.values.backupCron ?? ''}
+              onValue={(line) => backups.set('backupCron', line)}
+            />
+          </SectionField>
+          <SectionField
+            form={backups}
+            name="backupRetention"
+            label="Keep of each agent"
+            hint="Empty: 7."
+            optional
+          >
+            <NumberInput
+              unit="backups"
+              value={backups.values.backupRetention}
+              onValue={(count) => backups.set('backupRetention', count)}
+            />
+          </SectionField>
+        </div>
+      </SectionForm>
+      <SectionForm title="Transcripts" form={transcripts}>
+        <SectionField
+          form={transcripts}
+          name="transcriptRetentionDays"
+          label="Keep after the last word"
+          hint="Then messages and files of the conversation are removed for good. Empty: kept forever."
+          optional
+        >
+          <NumberInput
+            unit="days"
+            value={transcripts.values.transcriptRetentionDays}
+            onValue={(days) => transcripts.set('transcriptRetentionDays', days)}
+          />
+        </SectionField>
+      </SectionForm>
+    </>
+  )
+}

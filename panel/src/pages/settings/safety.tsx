@@ -1,0 +1,80 @@
+// Who gets in, what mails may contain, what raises an alert, and the one stop.
+import { Link } from '@tanstack/react-router'
+import { Switch } from '../../ui/choices'
+import { NumberInput } from '../../ui/inputs'
+import { SectionField, SectionForm } from '../../ui/section-form'
+import type { Settings } from './settings-page'
+import { useOrganizationSection } from './use-organization-section'
+
+export function Safety({ settings }: { settings: Settings }) {
+  const people = useOrganizationSection(settings, ['requireSecondFactor', 'mailRequestText', 'chatRiskLimit'])
+  const alerts = useOrganizationSection(settings, [
+    'serverAlertCpuPct',
+    'serverAlertRamPct',
+    'serverAlertLoadFactor',
+  ])
+  return (
+    <>
+      <SectionForm title="People" form={people}>
+        <Switch
+          label="Require a second factor"
+          hint="Members without one are asked to set it up before they get in. Service tokens are not affected."
+          checked={people.values.requireSecondFactor}
+          onChecked={(on) => people.set('requireSecondFactor', on)}
+        />
+        <Switch
+          label="Put what an agent asks into mails"
+          hint="Otherwise a mail about an approval names only the agent and the kind, and links to it."
+          checked={people.values.mailRequestText}
+          onChecked={(on) => people.set('mailRequestText', on)}
+        />
+        <SectionField
+          form={people}
+          name="chatRiskLimit"
+          label="Decide in chats below this risk"
+          hint="From 0, nothing, to 101, everything. What is as risky or more is decided here alone."
+        >
+          <NumberInput
+            value={people.values.chatRiskLimit}
+            onValue={(value) => people.set('chatRiskLimit', value ?? 0)}
+          />
+        </SectionField>
+      </SectionForm>
+      <SectionForm
+        title="Alerts about servers"
+        about="A server that stays above one of these raises an approval for the people who run it."
+        form={alerts}
+      >
+        <div className="grid gap-4 sm:grid-cols-3">
+          <SectionField form={alerts} name="serverAlertCpuPct" label="Processor" optional>
+            <NumberInput
+              unit="percent"
+              value={alerts.values.serverAlertCpuPct}
+              onValue={(value) => alerts.set('serverAlertCpuPct', value)}
+            />
+          </SectionField>
+          <SectionField form={alerts} name="serverAlertRamPct" label="Memory" optional>
+            <NumberInput
+              unit="percent"
+              value={alerts.values.serverAlertRamPct}
+              onValue={(value) => alerts.set('serverAlertRamPct', value)}
+            />
+          </SectionField>
+          <SectionField form={alerts} name="serverAlertLoadFactor" label="Load per core" optional>
+            <NumberInput
+              value={alerts.values.serverAlertLoadFactor}
+              onValue={(value) => alerts.set('serverAlertLoadFactor', value)}
+            />
+          </SectionField>
+        </div>
+      </SectionForm>
+      <p className="text-sm text-muted">
+        What each role may do is decided by the policy. Who used it is in the{' '}
+        <Link to="/o/$org/audit" params={{ org: settings.id }} className="link">
+          audit log
+        </Link>
+        .
+      </p>
+    </>
+  )
+}

@@ -1,0 +1,99 @@
+// The organization: its name and picture, who gets in, what raises an alert, what agents may spend, its limits.
+import { useSearch } from '@tanstack/react-router'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useLive } from '../../api/use-live'
+import { lazyPart } from '../../app/lazy-page'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { PageBody, PageHeader } from '../../ui/page'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import { Tabs } from '../../ui/tabs'
+import { Billing } from './billing'
+import { General } from './general'
+import { Kept } from './kept'
+import { Limits } from './limits'
+import { Safety } from './safety'
+
+// What is not shown first.
+const Money = lazyPart(() => import('./money'), 'Money')
+const AllowedHosts = lazyPart(() => import('./allowed-hosts'), 'AllowedHosts')
+
+const SettingsQuery = graphql(`
+  query OrganizationSettings($orgId: Id!) {
+    organization(orgId: $orgId) {
+      id name avatarUrl revision viewerCan timezone defaultImage { id name } sessionResetTokens
+      requireSecondFactor mailRequestText chatRiskLimit serverAlertCpuPct serverAlertRamPct serverAlertLoadFactor
+      backupCron backupRetention transcriptRetentionDays
+      customerType taxName taxAddress taxPostalCode taxCity taxCountry taxId vatValidated
+      currency monthlyBudgetMicro budgetAction costGuardTokensPerHour costGuardAction traceContent
+      plan storedBytes
+      limits {
+        maxAgents maxServers maxMembers maxOpenInvitations maxServiceTokens maxCredentials maxMcpServers maxSkills
+        maxImages maxStoredMib channelsPerAgent
+      }
+    }
+  }
+`)
+
+export type Settings = NonNullable<ResultOf<typeof SettingsQuery>['organization']>
+
+const TABS = [
+  { id: 'general', label: 'General' },
+  { id: 'safety', label: 'Safety' },
+  { id: 'money', label: 'Models and money' },
+  { id: 'network', label: 'Network' },
+  { id: 'limits', label: 'Plan and limits' },
+  { id: 'billing', label: 'Invoices' },
+]
+
+export function SettingsPage() {
+  const org = useOrg()
+  const { tab = 'general' } = useSearch({ from: '/inside/o/$org/settings' })
+  const { data, error, loading, refetch } = useLive({
+    query: SettingsQuery,
+    variables: { orgId: org.id },
+    on: ['ORGANIZATION'],
+  })
+  const settings = data?.organization
+  return (
+    <>
+      <PageHeader title="Settings" about={org.name}>
+        <Tabs label="Parts of the settings" tabs={TABS} current={tab} />
+      </PageHeader>
+      <PageBody narrow>
+        {error && !settings ? (
+          <ProblemView error={error} retry={refetch} />
+        ) : loading || !settings ? (
+          <ListSkeleton />
+        ) : (
+          <Gate on={settings} may="organization.edit">
+            <Part tab={tab} settings={settings} />
+          </Gate>
+        )}
+      </PageBody>
+    </>
+  )
+}
+
+function Part({ tab, settings }: { tab: string; settings: Settings }) {
+  switch (tab) {
+    case 'safety':
+      return <Safety settings={settings} />
+    case 'money':
+      return <Money settings={settings} />
+    case 'network':
+      return <AllowedHosts />
+    case 'limits':
+      return <Limits settings={settings} />
+    case 'billing':
+      return <Billing settings={settings} />
+    default:
+      return (
+        <>
+          <General settings={settings} />
+          <Kept settings={settings} />
+        </>
+      )
+  }
+}

@@ -1,0 +1,113 @@
+// The page that an invitation's link leads to. Going on uses the link: whoever is signed in as the invited person has
+// joined with that; others are asked for what is missing.
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { startOver } from '../../api/current-client'
+import { graphql } from '../../api/graphql'
+import { reopenSocket } from '../../api/lazy-socket'
+import { signedIn } from '../../api/session'
+import { useAct } from '../../api/use-act'
+import { Button } from '../../ui/button'
+import { Field } from '../../ui/field'
+import { TextInput } from '../../ui/inputs'
+import { Notice } from '../../ui/problem'
+import { Card } from './card'
+import { type Answer, after } from './invitation'
+import { Incomplete, useToken } from './link'
+import { SignInMutation } from './sign-in'
+
+const Accept = graphql(`
+  mutation AcceptInvitation($token: SecretString!, $name: String, $password: SecretString) {
+    acceptInvitation(token: $token, name: $name, password: $password) { organizationId user { email } }
+  }
+`)
+
+const TITLE = 'Join an organization'
+
+export function AcceptInvitationPage() {
+  const token = useToken()
+  const navigate = useNavigate()
+  const [accept, signIn] = [useAct(Accept), useAct(SignInMutation)]
+  const [name, setName] = useState('')
+  const [password, setPassword] = useState('')
+  const [{ step, problem, errors }, setAnswer] = useState<Answer>({
+    step: { kind: 'ask' },
+    problem: null,
+    errors: {},
+  })
+  if (!token) return <Incomplete title={TITLE} />
+  const tooLong = name ? refusal(name, boundsOf('acceptInvitation.name')) : null
+  const busy = accept.pending || signIn.pending
+  const submit = async () => {
+    if (busy) return
+    const said = { name: name.trim() || null, password: password || null }
+    const { data, error } = await accept({ token, ...said }, { quiet: true })
+    if (error) setAnswer((before) => after(before.step, error))
+    const joined = data?.acceptInvitation
+    if (!joined) return
+    // The password that was just given also signs in. With a second factor, the page for that comes next.
+    if (password) {
+      const { data } = await signIn({ email: joined.user.email, password }, { quiet: true })
+      if (data?.signIn?.user) {
+        startOver()
+        reopenSocket()
+        signedIn()
+      }
+    }
+    void navigate({ to: '/o/$org', params: { org: joined.organizationId } })
+  }
+  return (
+    <Card title={TITLE} about={aboutOf(step)}>
+      <form
+        className="space-y-4"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        {step.kind === 'new' && !step.named && (
+          <Field label="Your name" error={errors.name ?? tooLong}>
+            <TextInput autoComplete="name" autoFocus value={name} onValue={setName} />
+          </Field>
+        )}
+        {step.kind !== 'ask' && (
+          <Field
+            label={step.kind === 'known' ? 'Password' : 'New password'}
+            hint={step.kind === 'new' ? 'At least 8 characters.' : undefined}
+            error={errors.password}
+          >
+            <TextInput
+              type="password"
+              autoComplete={step.kind === 'known' ? 'current-password' : 'new-password'}
+              autoFocus={step.kind === 'known' || step.named}
+              maxLength={256}
+              value={password}
+              onValue={setPassword}
+            />
+          </Field>
+        )}
+        {problem && <Notice>{problem}</Notice>}
+        <Button type="submit" look="primary" className="w-full" busy={busy}>
+          {step.kind === 'ask' ? 'Go on' : step.kind === 'known' ? 'Join' : 'Create the account and join'}
+        </Button>
+        {step.kind === 'known' && (
+          <p className="text-sm text-muted">
+            No password, because you sign in through another provider?{' '}
+            <a href="/sign-in" className="link">
+              Sign in
+            </a>{' '}
+            first, then open the invitation’s link again.
+          </p>
+        )}
+      </form>
+    </Card>
+  )
+}
+
+function aboutOf(step: Answer['step']): string {
+  if (step.kind === 'ask') return 'You have been invited. This link is only for you.'
+  if (step.kind === 'new') return 'You have no account yet. This makes one, for the address that was invited.'
+  return `${step.email ?? 'Your address'} has an account already. Give its password to join with it.`
+}

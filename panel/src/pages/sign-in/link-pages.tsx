@@ -1,0 +1,95 @@
+// The pages that links in mails lead to. The token stands behind the `#`, which browsers do not send, and is used when
+// the person presses the button, not before: mail scanners open links.
+import { useState } from 'react'
+import type { CombinedError } from 'urql'
+import { fieldErrors, problemOf, wordsOf } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { Button } from '../../ui/button'
+import { Field } from '../../ui/field'
+import { TextInput } from '../../ui/inputs'
+import { Notice } from '../../ui/problem'
+import { Card } from './card'
+import { Again, Done, Incomplete, useToken } from './link'
+
+const Reset = graphql(`
+  mutation ResetPassword($token: SecretString!, $password: SecretString!) {
+    resetPassword(token: $token, newPassword: $password)
+  }
+`)
+const Confirm = graphql(`
+  mutation ConfirmEmail($token: SecretString!) { confirmEmail(token: $token) }
+`)
+
+export function ConfirmEmailPage() {
+  const token = useToken()
+  const act = useAct(Confirm)
+  const [error, setError] = useState<CombinedError>()
+  const [done, setDone] = useState(false)
+  if (!token) return <Incomplete title="Confirm your address" />
+  if (done) return <Done title="Your address is confirmed">You can go on in Muster.</Done>
+  const submit = async () => {
+    const { error } = await act({ token }, { quiet: true })
+    setError(error)
+    setDone(!error)
+  }
+  return (
+    <Card title="Confirm your address" about="This confirms that the mailbox the link was sent to is yours.">
+      <div className="space-y-4">
+        {error && <Notice>{wordsOf(error)}</Notice>}
+        <Button look="primary" className="w-full" busy={act.pending} onClick={() => void submit()}>
+          Confirm
+        </Button>
+      </div>
+    </Card>
+  )
+}
+
+export function ResetPasswordPage() {
+  const token = useToken()
+  const act = useAct(Reset)
+  const [password, setPassword] = useState('')
+  const [error, setError] = useState<CombinedError>()
+  const [done, setDone] = useState(false)
+  if (!token) return <Incomplete title="Set a new password" again />
+  if (done)
+    return (
+      <Done title="Your new password is set">
+        All your sessions have ended. Sign in with the new password.
+      </Done>
+    )
+  const told = fieldErrors(error)
+  const submit = async () => {
+    const { error } = await act({ token, password }, { quiet: true })
+    setError(error)
+    setDone(!error)
+  }
+  return (
+    <Card title="Set a new password" about="It ends all your sessions.">
+      <form
+        className="space-y-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        <Field label="New password" hint="At least 8 characters." error={told.newPassword}>
+          <TextInput
+            type="password"
+            autoComplete="new-password"
+            maxLength={256}
+            required
+            autoFocus
+            value={password}
+            onValue={setPassword}
+          />
+        </Field>
+        {error && !told.newPassword && <Notice>{wordsOf(error)}</Notice>}
+        {problemOf(error)?.code === 'LINK_INVALID' && <Again />}
+        <Button type="submit" look="primary" className="w-full" busy={act.pending}>
+          Set password
+        </Button>
+      </form>
+    </Card>
+  )
+}

@@ -1,0 +1,166 @@
+// Signing in as a page: also where providers and the demo's link send the browser to, with a code behind the `#`, which
+// browsers do not send.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useCallback, useEffect, useRef, useState } from 'react'
+import { startOver } from '../../api/current-client'
+import { wordsOf } from '../../api/errors'
+import { reopenSocket } from '../../api/lazy-socket'
+import { signedIn } from '../../api/session'
+import { useAct } from '../../api/use-act'
+import { Button } from '../../ui/button'
+import { Field } from '../../ui/field'
+import { TextInput } from '../../ui/inputs'
+import { Notice } from '../../ui/problem'
+import { Card } from './card'
+import { ExchangeCode, REFUSED, RequestReset, safeNext, takeKept } from './sign-in'
+import { SignInForm } from './sign-in-form'
+
+type Arrival =
+  | { kind: 'fresh' }
+  | { kind: 'code'; code: string; state: string | null }
+  | { kind: 'refused'; text: string }
+  | { kind: 'forgotten' }
+
+/** Reads what is behind the `#`, once, and takes it out of the address and the history. */
+function arrive(hash: string): Arrival {
+  const came = new URLSearchParams(hash.replace(/^#/, ''))
+  if (came.has('error')) {
+    return { kind: 'refused', text: REFUSED[came.get('error') ?? ''] ?? 'You were not signed in. Try again.' }
+  }
+  const code = came.get('code')
+  if (code) return { kind: 'code', code, state: came.get('state') }
+  return { kind: came.has('forgot') ? 'forgotten' : 'fresh' }
+}
+
+export function SignInPage() {
+  const { next } = useSearch({ from: '/sign-in' })
+  const navigate = useNavigate()
+  const exchange = useAct(ExchangeCode)
+  const [arrival] = useState(() => arrive(location.hash))
+  const [forgotten, setForgotten] = useState<string | null>(arrival.kind === 'forgotten' ? '' : null)
+  const [refused, setRefused] = useState(arrival.kind === 'refused' ? arrival.text : null)
+  const [challenge, setChallenge] = useState<string | null>(null)
+  const goesTo = useRef(next)
+
+  const enter = useCallback(() => {
+    startOver()
+    reopenSocket()
+    signedIn()
+    void navigate({ href: safeNext(goesTo.current), replace: true } as never)
+  }, [navigate])
+
+  const take = useCallback(
+    async (code: string) => {
+      const { data, error } = await exchange({ code }, { quiet: true })
+      if (error) setRefused(wordsOf(error))
+      else if (data?.exchangeSignInCode?.challenge) setChallenge(data.exchangeSignInCode.challenge.token)
+      else enter()
+    },
+    [enter, exchange],
+  )
+
+  const started = useRef(false)
+  useEffect(() => {
+    if (started.current) return
+    started.current = true
+    if (location.hash) history.replaceState(history.state, '', location.pathname + location.search)
+    // A code without a state of its own may be somebody else's: the person decides (below).
+    if (arrival.kind !== 'code' || arrival.state === null) return
+    const kept = takeKept()
+    goesTo.current = kept.next ?? goesTo.current
+    // A provider's answer must be to a question of this browser: another's code would sign in to another's account.
+    if (arrival.state === kept.state) void take(arrival.code)
+    else setRefused('This sign-in was not started here. Start again.')
+  }, [arrival, take])
+
+  if (forgotten !== null) return <Forgotten email={forgotten} onBack={() => setForgotten(null)} />
+  if (arrival.kind === 'code' && !refused && !challenge) {
+    if (arrival.state === null) return <ByLink busy={exchange.pending} onGo={() => void take(arrival.code)} />
+    return <Card title="Signing in…">{<Waiting />}</Card>
+  }
+  return (
+    <Card title={challenge ? 'Second factor' : 'Sign in'}>
+      {refused && (
+        <div className="mb-4">
+          <Notice>{refused}</Notice>
+        </div>
+      )}
+      <SignInForm onSignedIn={enter} onForgotten={setForgotten} challenge={challenge} next={next} />
+    </Card>
+  )
+}
+
+/** A link from the terminal. It waits for a click, so that no link signs anybody in to another's account unseen. */
+function ByLink({ busy, onGo }: { busy: boolean; onGo: () => void }) {
+  return (
+    <Card
+      title="Sign in by link"
+      about="You opened a link that signs you in. It works once, and only for a few minutes."
+    >
+      <Button look="primary" className="w-full" autoFocus busy={busy} onClick={onGo}>
+        Sign in
+      </Button>
+    </Card>
+  )
+}
+
+function Waiting() {
+  return (
+    <p role="status" className="text-muted">
+      One moment.
+    </p>
+  )
+}
+
+function Forgotten({ email: known, onBack }: { email: string; onBack: () => void }) {
+  const act = useAct(RequestReset)
+  const [email, setEmail] = useState(known)
+  const [outcome, setOutcome] = useState<{ tone: 'ok' | 'danger'; text: string } | null>(null)
+  const submit = async () => {
+    const { error } = await act({ email }, { quiet: true })
+    // Never reveals whether there is such an account.
+    setOutcome(
+      error
+        ? { tone: 'danger', text: wordsOf(error) }
+        : {
+            tone: 'ok',
+            text: 'If there is an account for that address, a link is on its way. If it does not arrive, look into your spam folder or ask an administrator.',
+          },
+    )
+  }
+  return (
+    <Card
+      title="Forgotten your password?"
+      about="We mail you a link for setting a new one. It works for one hour."
+    >
+      <form
+        className="space-y-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        <Field label="E-mail address">
+          <TextInput
+            type="email"
+            autoComplete="username"
+            maxLength={254}
+            required
+            autoFocus
+            value={email}
+            onValue={setEmail}
+          />
+        </Field>
+        {outcome && <Notice tone={outcome.tone}>{outcome.text}</Notice>}
+        <div className="flex gap-2">
+          <Button look="quiet" onClick={onBack}>
+            Back
+          </Button>
+          <Button type="submit" look="primary" className="grow" busy={act.pending}>
+            Send the link
+          </Button>
+        </div>
+      </form>
+    </Card>
+  )
+}

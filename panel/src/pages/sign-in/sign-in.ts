@@ -1,0 +1,72 @@
+// The steps of signing in. The session is a cookie that the answers set; no script ever holds it.
+import { graphql, type ResultOf } from '../../api/graphql'
+
+export const SignInMutation = graphql(`
+  mutation SignIn($email: String!, $password: SecretString!) {
+    signIn(email: $email, password: $password, cookie: true) { user { id } challenge { token expiresAt } }
+  }
+`)
+
+export const CompleteSignIn = graphql(`
+  mutation CompleteSignIn($challenge: SecretString!, $code: SecretString, $recoveryCode: SecretString) {
+    completeSignIn(challenge: $challenge, code: $code, recoveryCode: $recoveryCode, cookie: true) { user { id } challenge { token expiresAt } }
+  }
+`)
+
+export const ExchangeCode = graphql(`
+  mutation ExchangeCode($code: SecretString!) {
+    exchangeSignInCode(code: $code, cookie: true) { user { id } challenge { token expiresAt } }
+  }
+`)
+
+export const Providers = graphql(`
+  query Providers { signInProviders { name label startPath } }
+`)
+
+export const RequestReset = graphql(`
+  mutation RequestReset($email: String!) { requestPasswordReset(email: $email) }
+`)
+
+export type Step = NonNullable<ResultOf<typeof SignInMutation>['signIn']>
+
+const KEPT = 'muster.sign-in'
+
+/** What is kept while the browser is at a provider: that it was this browser, and where to go afterwards. */
+export function keepAway(next: string | undefined): string {
+  const state = [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, '0'))
+    .join('')
+  sessionStorage.setItem(KEPT, JSON.stringify({ state, next }))
+  return state
+}
+
+export function takeKept(): { state?: string; next?: string } {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? '{}')
+    sessionStorage.removeItem(KEPT)
+    return kept
+  } catch {
+    return {}
+  }
+}
+
+/** A six-digit code is the app's, anything else a recovery code. */
+export function codeVariables(typed: string): { code: string } | { recoveryCode: string } {
+  const plain = typed.trim()
+  return /^[0-9 ]{6,7}$/.test(plain) ? { code: plain.replace(' ', '') } : { recoveryCode: plain }
+}
+
+/** Only an address of the panel itself: a link must not send people elsewhere after they have signed in. */
+export function safeNext(next: string | undefined): string {
+  if (!next?.startsWith('/') || next.startsWith('//') || next.includes('\\')) return '/'
+  return next.startsWith('/sign-in') ? '/' : next
+}
+
+export const REFUSED: Record<string, string> = {
+  STATE_INVALID: 'That took too long, or it was started in another browser. Try again.',
+  PROVIDER_FAILED: 'The provider did not sign you in. Try again.',
+  EMAIL_NOT_VERIFIED: 'The provider has not verified your e-mail address.',
+  EMAIL_NOT_CONFIRMED:
+    'There is an account with your e-mail address, but the address has not been confirmed. Sign in to that account with its password, confirm the address, and try again.',
+  NO_ACCOUNT: 'You have no account and no invitation. Ask an administrator to invite you.',
+}

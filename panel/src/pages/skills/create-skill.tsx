@@ -1,0 +1,75 @@
+// A new skill.
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { placed } from '../../api/errors'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { Field } from '../../ui/field'
+import { FormDialog } from '../../ui/form-dialog'
+import { TextArea, TextInput } from '../../ui/inputs'
+import { Notice } from '../../ui/problem'
+
+const Create = graphql(`
+  mutation CreateSkill($orgId: Id!, $input: CreateSkillInput!) {
+    createSkill(orgId: $orgId, input: $input) { id name }
+  }
+`)
+
+export function CreateSkill({
+  onClose,
+  onCreated,
+}: {
+  onClose: () => void
+  onCreated: (id: number) => void
+}) {
+  const org = useOrg()
+  const create = useAct(Create)
+  const [input, setInput] = useState({ name: '', description: '', content: '' })
+  const [errors, setErrors] = useState<Record<string, string>>({})
+  const [problem, setProblem] = useState<string | null>(null)
+  const set = (change: Partial<typeof input>) => setInput({ ...input, ...change })
+  const submit = async () => {
+    const wrong = refusal(input.name, boundsOf('CreateSkillInput.name'))
+    if (wrong) return setErrors({ name: wrong })
+    const sent = { ...input, description: input.description || null }
+    const { data, error } = await create(
+      { orgId: org.id, input: sent },
+      { quiet: true, said: `Created ${input.name}` },
+    )
+    if (data?.createSkill) return onCreated(data.createSkill.id)
+    const found = placed(error, ['name', 'description', 'content'])
+    setErrors(found.errors)
+    setProblem(found.problem)
+  }
+  return (
+    <FormDialog
+      title="New skill"
+      width="lg"
+      action="Create the skill"
+      busy={create.pending}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Field label="Name" hint="Also the name of its folder: tone-of-voice, for example." error={errors.name}>
+        <TextInput
+          value={input.name}
+          onValue={(name) => set({ name })}
+          autoComplete="off"
+          spellCheck={false}
+        />
+      </Field>
+      <Field
+        label="What it is for"
+        hint="Agents read this to know when they need it."
+        error={errors.description}
+      >
+        <TextInput value={input.description} onValue={(description) => set({ description })} />
+      </Field>
+      <Field label="Text" error={errors.content}>
+        <TextArea rows={10} maxRows={20} value={input.content} onValue={(content) => set({ content })} />
+      </Field>
+      {problem && <Notice>{problem}</Notice>}
+    </FormDialog>
+  )
+}

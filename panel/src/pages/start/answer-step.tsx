@@ -1,0 +1,106 @@
+// The third step: a question and its answer, seen here.
+import { useState } from 'react'
+import { boundsOf, refusal } from '../../api/bounds'
+import { fieldErrors, wordsOf } from '../../api/errors'
+import { graphql, type Json } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Button } from '../../ui/button'
+import { cx } from '../../ui/cx'
+import { Field } from '../../ui/field'
+import { TextInput } from '../../ui/inputs'
+import { Markdown } from '../../ui/markdown'
+import type { StartAgent, StartTalk } from './start-page'
+
+const Ask = graphql(`
+  mutation AskFirst($orgId: Id!, $agentId: Id!, $text: String!) {
+    startConversation(orgId: $orgId, input: { agentId: $agentId, text: $text }) { id }
+  }
+`)
+const TalkQuery = graphql(`
+  query FirstTalk($orgId: Id!, $conversationId: Id!) {
+    messages(orgId: $orgId, conversationId: $conversationId, limit: 20) { data { id seq role kind content } }
+  }
+`)
+
+export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk | undefined }) {
+  const { id: orgId } = useOrg()
+  const ask = useAct(Ask)
+  const [text, setText] = useState('Good morning')
+  const [problem, setProblem] = useState<string | null>(null)
+  const [begun, begin] = useState<number | null>(null)
+  const shown = begun ?? talk?.id
+  if (shown) return <Talk id={shown} agent={agent} />
+  const submit = async () => {
+    const wrong = refusal(text, boundsOf('StartConversationInput.text'))
+    if (wrong) return setProblem(wrong)
+    const { data, error } = await ask({ orgId, agentId: agent.id, text }, { quiet: true })
+    if (data?.startConversation) begin(data.startConversation.id)
+    else setProblem(fieldErrors(error).text ?? wordsOf(error))
+  }
+  return (
+    <form
+      className="space-y-3"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (!ask.pending) void submit()
+      }}
+    >
+      <Field
+        label={`Write to ${agent.name}`}
+        hint="The reference agent repeats what you write, and says which turn it is."
+        error={problem}
+      >
+        <TextInput value={text} onValue={setText} autoComplete="off" />
+      </Field>
+      <Gate on={agent} may="agent.interact">
+        <Button look="primary" type="submit" busy={ask.pending}>
+          Send
+        </Button>
+      </Gate>
+    </form>
+  )
+}
+
+function Talk({ id, agent }: { id: number; agent: StartAgent }) {
+  const { id: orgId } = useOrg()
+  const { data } = useLive({
+    query: TalkQuery,
+    variables: { orgId, conversationId: id },
+    on: ['MESSAGE', 'CONVERSATION', 'TURN'],
+  })
+  const messages = (data?.messages?.data ?? []).filter(({ kind }) => kind === 'TEXT')
+  const answered = messages.some(({ role }) => role === 'ASSISTANT')
+  return (
+    <div className="space-y-2">
+      <ul aria-label="Conversation" className="space-y-2">
+        {messages.map(({ id: message, role, content }) => (
+          <li
+            key={message}
+            className={cx(
+              'w-fit max-w-[85%] rounded-card px-3 py-2',
+              role === 'ASSISTANT' ? 'bg-sunken' : 'ml-auto bg-accent-soft text-accent-text',
+            )}
+          >
+            <span className="sr-only">{role === 'ASSISTANT' ? `${agent.name}: ` : 'You: '}</span>
+            <Markdown text={textOf(content)} />
+          </li>
+        ))}
+      </ul>
+      {!answered && (
+        <p role="status" className="pulsing text-sm text-muted">
+          {agent.name} works on it…
+        </p>
+      )}
+    </div>
+  )
+}
+
+function textOf(content: Json): string {
+  const text =
+    typeof content === 'object' && content !== null && !Array.isArray(content) ? content.text : null
+  return typeof text === 'string' ? text : ''
+}

@@ -1,0 +1,220 @@
+// The first run: a server, an agent, a first answer. Each step looks at what is there, so it can be left and taken up
+// again, and what somebody else does counts too.
+import { Link } from '@tanstack/react-router'
+import { CircleCheck, PartyPopper, Rocket } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { graphql, type ResultOf } from '../../api/graphql'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
+import { buttonClass } from '../../ui/button'
+import { cx } from '../../ui/cx'
+import { Empty } from '../../ui/empty'
+import { PageBody, PageHeader } from '../../ui/page'
+import { ProblemView } from '../../ui/problem'
+import { ListSkeleton } from '../../ui/skeleton'
+import { AgentStep } from './agent-step'
+import { AnswerStep } from './answer-step'
+import { ServerStep } from './server-step'
+
+const StartQuery = graphql(`
+  query FirstRun($orgId: Id!) {
+    servers(orgId: $orgId, page: 1, limit: 20, sort: CREATED) { data { id name status hasProvisioningToken } }
+    agentFeed(orgId: $orgId, sort: CREATED, limit: 20) {
+      data { id name status statusReason statusDetail server { id name } viewerCan }
+    }
+    conversationFeed(orgId: $orgId, limit: 20) {
+      data { id agentId lastSeq lastMessage { seq role preview } }
+    }
+  }
+`)
+
+export type FirstRun = ResultOf<typeof StartQuery>
+export type StartServer = NonNullable<FirstRun['servers']>['data'][number]
+export type StartAgent = NonNullable<FirstRun['agentFeed']>['data'][number]
+export type StartTalk = NonNullable<FirstRun['conversationFeed']>['data'][number]
+
+/** What is there already: the first connected server, running agent, and answered conversation. */
+export function progressOf(data: FirstRun) {
+  const servers = data.servers?.data ?? []
+  const agents = data.agentFeed?.data ?? []
+  const talks = data.conversationFeed?.data ?? []
+  const server = servers.find(({ status }) => status === 'ONLINE' || status === 'DEGRADED')
+  // Any conversation in which an agent had the last word.
+  const answered = talks.find(({ lastMessage }) => lastMessage?.role === 'ASSISTANT')
+  const running = agents.filter(({ status }) => status === 'RUNNING')
+  // The one that has answered, so that all steps speak of the same.
+  const agent = running.find(({ id }) => id === answered?.agentId) ?? running[0]
+  return { servers, agents, talks, server, agent, answered }
+}
+
+export function StartPage() {
+  const org = useOrg()
+  if (!org.can('agent.create')) return <ForOthers />
+  return <FirstRunPage />
+}
+
+/** People who may not set anything up are not shown how. */
+function ForOthers() {
+  const org = useOrg()
+  return (
+    <>
+      <PageHeader title="Get started" />
+      <Empty
+        icon={Rocket}
+        title="Others set this up"
+        action={
+          <Link to="/o/$org" params={{ org: org.id }} className={buttonClass('primary')}>
+            To the overview
+          </Link>
+        }
+      >
+        Your role can’t connect servers or make agents. An owner or an administrator does, and you see here in
+        the panel what the agents do.
+      </Empty>
+    </>
+  )
+}
+
+function FirstRunPage() {
+  const org = useOrg()
+  const { data, error, loading, refetch } = useLive({
+    query: StartQuery,
+    variables: { orgId: org.id },
+    on: ['SERVER', 'AGENT', 'CONVERSATION', 'MESSAGE'],
+  })
+  return (
+    <>
+      <PageHeader title="Get started" about="Three steps to the first answer. Each is checked as you go." />
+      <PageBody narrow>
+        {error && !data?.servers ? (
+          <ProblemView error={error} retry={refetch} />
+        ) : loading || !data ? (
+          <ListSkeleton rows={3} />
+        ) : (
+          <Steps data={data} />
+        )}
+      </PageBody>
+    </>
+  )
+}
+
+function Steps({ data }: { data: FirstRun }) {
+  const { servers, agents, talks, server, agent, answered } = progressOf(data)
+  const done = [Boolean(server), Boolean(agent), Boolean(answered)]
+  const now = done.indexOf(false)
+  const asked = agents.find(({ id }) => id === answered?.agentId) ?? agent
+  return (
+    <>
+      <ol className="space-y-4">
+        <Step
+          number={1}
+          title="Connect a server"
+          state={stateOf(0, done, now)}
+          done={server && `${server.name} is connected.`}
+        >
+          <ServerStep servers={servers} />
+        </Step>
+        <Step
+          number={2}
+          title="Start an agent"
+          state={stateOf(1, done, now)}
+          done={agent && `${agent.name} is running.`}
+        >
+          <AgentStep server={server} agents={agents} />
+        </Step>
+        <Step
+          number={3}
+          title="Ask it something"
+          state={stateOf(2, done, now)}
+          done={answered && 'It has answered.'}
+          keep
+        >
+          {asked && (
+            <AnswerStep agent={asked} talk={answered ?? talks.find(({ agentId }) => agentId === asked.id)} />
+          )}
+        </Step>
+      </ol>
+      {now === -1 && <Done agentId={agent?.id} conversationId={answered?.id} />}
+    </>
+  )
+}
+
+type State = 'done' | 'now' | 'later'
+const stateOf = (step: number, done: boolean[], now: number): State =>
+  done[step] ? 'done' : step === now ? 'now' : 'later'
+
+interface StepProps {
+  number: number
+  title: string
+  state: State
+  /** What is there, once it is done. */
+  done: string | undefined | false
+  /** Its contents stay when it is done: there is something to see. */
+  keep?: boolean
+  children: ReactNode
+}
+
+function Step({ number, title, state, done, keep, children }: StepProps) {
+  return (
+    <li
+      aria-current={state === 'now' ? 'step' : undefined}
+      className={cx('rounded-card border p-4', state === 'now' ? 'border-accent-text' : 'border-line')}
+    >
+      <div className="flex items-center gap-3">
+        <span
+          aria-hidden
+          className={cx(
+            'flex size-7 shrink-0 items-center justify-center rounded-full text-sm font-semibold',
+            state === 'done' && 'bg-ok-soft text-ok-text',
+            state === 'now' && 'bg-accent text-on-accent',
+            state === 'later' && 'bg-sunken text-muted',
+          )}
+        >
+          {state === 'done' ? <CircleCheck size={16} /> : number}
+        </span>
+        <h2 className={cx('min-w-0 grow font-semibold', state === 'later' && 'text-muted')}>{title}</h2>
+        {state === 'done' && (
+          <span role="status" className="text-sm text-ok-text">
+            {done}
+          </span>
+        )}
+      </div>
+      {(state === 'now' || (state === 'done' && keep)) && <div className="mt-3 sm:pl-10">{children}</div>}
+    </li>
+  )
+}
+
+function Done({
+  agentId,
+  conversationId,
+}: {
+  agentId: number | undefined
+  conversationId: number | undefined
+}) {
+  const { id: org } = useOrg()
+  return (
+    <section className="mt-6 rounded-card bg-ok-soft p-4 text-ok-text" data-outlined>
+      <h2 className="flex items-center gap-2 font-semibold">
+        <PartyPopper size={16} aria-hidden /> That was it
+      </h2>
+      <p className="mt-1 text-sm">
+        Next: give the agent skills and credentials, decide what it must ask, or invite others.
+      </p>
+      <p className="mt-3 flex flex-wrap gap-2">
+        {agentId && (
+          <Link to="/o/$org/agents/$id" params={{ org, id: agentId }} className={buttonClass('primary')}>
+            Open the agent
+          </Link>
+        )}
+        {conversationId && (
+          <Link to="/o/$org/conversations/$id" params={{ org, id: conversationId }} className={buttonClass()}>
+            Open the conversation
+          </Link>
+        )}
+        <Link to="/o/$org" params={{ org }} className={buttonClass()}>
+          To the overview
+        </Link>
+      </p>
+    </section>
+  )
+}

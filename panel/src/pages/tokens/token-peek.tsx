@@ -1,0 +1,175 @@
+// A service token beside the list: what it may do, since when and by whom; rename, rotate, revoke.
+import { Ban, RefreshCw } from 'lucide-react'
+import { useState } from 'react'
+import { graphql } from '../../api/graphql'
+import { useAct } from '../../api/use-act'
+import { useOrg } from '../../app/organization'
+import { Gate } from '../../permissions/gate'
+import { Button } from '../../ui/button'
+import { ConfirmDialog } from '../../ui/confirm'
+import { Dialog } from '../../ui/dialog'
+import { Field } from '../../ui/field'
+import { Select, TextInput } from '../../ui/inputs'
+import { Fact, Facts } from '../../ui/page'
+import { Peek } from '../../ui/peek'
+import { SectionField, SectionForm } from '../../ui/section-form'
+import { Time } from '../../ui/time'
+import { useSection } from '../../ui/use-section'
+import { PermissionPicker } from './permission-picker'
+import { type Token, TokenState } from './tokens-page'
+
+const Update = graphql(`
+  mutation UpdateServiceToken($orgId: Id!, $id: Id!, $ifRevision: Int, $input: UpdateServiceTokenInput!) {
+    updateServiceToken(orgId: $orgId, id: $id, ifRevision: $ifRevision, input: $input) { id name permissions revision }
+  }
+`)
+const Rotate = graphql(`
+  mutation RotateServiceToken($orgId: Id!, $id: Id!, $input: RotateServiceTokenInput) {
+    rotateServiceToken(orgId: $orgId, id: $id, input: $input) { id hint token }
+  }
+`)
+const Revoke = graphql(`
+  mutation RevokeServiceToken($orgId: Id!, $id: Id!) {
+    revokeServiceToken(orgId: $orgId, id: $id) { id revokedAt }
+  }
+`)
+const OVERLAPS = [
+  { value: '0', label: 'Stops at once' },
+  { value: '3600', label: 'Works for another hour' },
+  { value: '86400', label: 'Works for another day' },
+  { value: '604800', label: 'Works for another week' },
+] as const
+
+interface Props {
+  token: Token
+  onIssued: (secret: string) => void
+  onClose: () => void
+}
+
+export function TokenPeek({ token, onIssued, onClose }: Props) {
+  const org = useOrg()
+  const revoke = useAct(Revoke)
+  const [asking, ask] = useState<'rotate' | 'revoke' | null>(null)
+  return (
+    <Peek title={token.name} onClose={onClose}>
+      <div className="space-y-6 p-4">
+        <Facts>
+          <Fact name="State">
+            <TokenState token={token} />
+          </Fact>
+          <Fact name="Secret">
+            <span className="font-mono text-sm">…{token.hint}</span>
+          </Fact>
+          {token.previousHint && (
+            <Fact name="Previous secret">
+              <span className="font-mono text-sm">…{token.previousHint}</span>, works until{' '}
+              <Time at={token.previousExpiresAt} />, last used <Time at={token.previousLastUsedAt} />
+            </Fact>
+          )}
+          <Fact name="Issued">
+            <Time at={token.createdAt} /> {token.creator && <>by {token.creator.name}</>}
+          </Fact>
+          <Fact name="Last used">
+            <Time at={token.lastUsedAt} />
+          </Fact>
+          <Fact name="Expires">
+            <Time at={token.expiresAt} />
+          </Fact>
+          {token.revokedAt && (
+            <Fact name="Revoked">
+              <Time at={token.revokedAt} />
+            </Fact>
+          )}
+        </Facts>
+        {!token.revokedAt && (
+          <>
+            <Gate may="token.edit">
+              <Edit token={token} />
+            </Gate>
+            <Gate may="token.edit">
+              <div className="flex flex-wrap gap-2">
+                <Button icon={RefreshCw} onClick={() => ask('rotate')}>
+                  New secret
+                </Button>
+                <Button icon={Ban} look="danger" onClick={() => ask('revoke')}>
+                  Revoke
+                </Button>
+              </div>
+            </Gate>
+          </>
+        )}
+      </div>
+      {asking === 'rotate' && <RotateDialog token={token} onClose={() => ask(null)} onIssued={onIssued} />}
+      <ConfirmDialog
+        open={asking === 'revoke'}
+        onClose={() => ask(null)}
+        title={`Revoke ${token.name}?`}
+        action="Revoke the token"
+        busy={revoke.pending}
+        onConfirm={async () => {
+          await revoke({ orgId: org.id, id: token.id }, { said: `Revoked ${token.name}` })
+          ask(null)
+        }}
+      >
+        Programs that use it are refused from now on. This can’t be taken back; a new token can be issued.
+      </ConfirmDialog>
+    </Peek>
+  )
+}
+
+function Edit({ token }: { token: Token }) {
+  const org = useOrg()
+  const update = useAct(Update)
+  const form = useSection({
+    stored: { name: token.name, permissions: token.permissions },
+    revision: token.revision,
+    bounds: { name: 'UpdateServiceTokenInput.name' },
+    save: (changes, ifRevision) =>
+      update({ orgId: org.id, id: token.id, ifRevision, input: changes as never }, { quiet: true }),
+    ofCurrent: ({ name, permissions }: Pick<Token, 'name' | 'permissions'>) => ({ name, permissions }),
+  })
+  return (
+    <SectionForm title="What it is for, and what it may do" form={form}>
+      <SectionField form={form} name="name" label="Name">
+        <TextInput value={form.values.name} onValue={(name) => form.set('name', name)} />
+      </SectionField>
+      <PermissionPicker
+        value={form.values.permissions}
+        onValue={(permissions) => form.set('permissions', permissions)}
+      />
+    </SectionForm>
+  )
+}
+
+function RotateDialog({ token, onClose, onIssued }: Props) {
+  const org = useOrg()
+  const rotate = useAct(Rotate)
+  const [overlap, setOverlap] = useState<(typeof OVERLAPS)[number]['value']>('86400')
+  const submit = async () => {
+    const input = { overlapSeconds: Number(overlap) }
+    const { data } = await rotate({ orgId: org.id, id: token.id, input })
+    onClose()
+    const secret = data?.rotateServiceToken?.token
+    if (secret) onIssued(secret)
+  }
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={`New secret for ${token.name}`}
+      about="Its name and its permissions stay. The new secret is shown once."
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" busy={rotate.pending} onClick={() => void submit()}>
+            Make a new secret
+          </Button>
+        </>
+      }
+    >
+      <Field label="The present secret">
+        <Select value={overlap} onValue={setOverlap} options={OVERLAPS} />
+      </Field>
+    </Dialog>
+  )
+}

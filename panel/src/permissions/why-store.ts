@@ -1,0 +1,29 @@
+// Which refusal is being explained. The dialog is permissions/why-dialog, loaded when it is needed.
+export interface Why {
+  orgId: number
+  permission: string
+}
+
+let why: Why | null = null
+const listeners = new Set<() => void>()
+
+export const whyNow = () => why
+
+export function onWhy(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+/** Shows why the person lacks a permission, and who can change it. */
+export function explain(orgId: number, permission: string): void {
+  set({ orgId, permission })
+}
+
+export function closeWhy(): void {
+  set(null)
+}
+
+function set(next: Why | null): void {
+  why = next
+  for (const listener of listeners) listener()
+}

@@ -1,0 +1,225 @@
+// The one table of the panel's addresses. Every page is a chunk of its own; its folder is src/pages/<area>.
+import { createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
+import { lastOrganization } from './app/last-organization'
+import { lazyPage } from './app/lazy-page'
+import { NotFound } from './app/not-found'
+import { PageFailed } from './app/page-failed'
+import { Root } from './app/root'
+import { parseSearch, searchOf, stringifySearch, text } from './app/search'
+import { Shell } from './app/shell'
+import { agentSearch, agentsSearch } from './pages/agents/search'
+import { approvalSearch, approvalsSearch } from './pages/approvals/search'
+import { auditSearch } from './pages/audit/search'
+import { conversationSearch, conversationsSearch } from './pages/conversations/search'
+import { listSearch, tabSearch } from './pages/search'
+
+const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageFailed })
+
+// Before anybody is signed in.
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  validateSearch: searchOf({ next: text }),
+  component: lazyPage(() => import('./pages/sign-in/sign-in-page'), 'SignInPage'),
+})
+const links = [
+  createRoute({
+    getParentRoute: () => root,
+    path: '/accept-invitation',
+    component: lazyPage(() => import('./pages/sign-in/invitation-page'), 'AcceptInvitationPage'),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/reset-password',
+    component: lazyPage(() => import('./pages/sign-in/link-pages'), 'ResetPasswordPage'),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/confirm-email',
+    component: lazyPage(() => import('./pages/sign-in/link-pages'), 'ConfirmEmailPage'),
+  }),
+] as const
+
+// Signed in.
+const inside = createRoute({ getParentRoute: () => root, id: 'inside', component: Shell })
+const home = createRoute({
+  getParentRoute: () => inside,
+  path: '/',
+  beforeLoad: () => {
+    const org = lastOrganization()
+    if (org) throw redirect({ to: '/o/$org', params: { org } })
+  },
+  component: lazyPage(() => import('./pages/overview/home-page'), 'HomePage'),
+})
+const account = createRoute({
+  getParentRoute: () => inside,
+  path: '/account',
+  validateSearch: tabSearch,
+  component: lazyPage(() => import('./pages/account/account-page'), 'AccountPage'),
+})
+const org = createRoute({
+  getParentRoute: () => inside,
+  path: '/o/$org',
+  params: {
+    parse: ({ org }) => {
+      if (!/^[1-9]\d{0,15}$/.test(org)) throw new Error('not an organization')
+      return { org: Number(org) }
+    },
+    stringify: ({ org }) => ({ org: String(org) }),
+  },
+})
+const record = {
+  parse: ({ id }: { id: string }) => ({ id: Number(id) }),
+  stringify: ({ id }: { id: number }) => ({ id: String(id) }),
+}
+const overview = createRoute({
+  getParentRoute: () => org,
+  path: '/',
+  component: lazyPage(() => import('./pages/overview/overview-page'), 'OverviewPage'),
+})
+const approvals = createRoute({
+  getParentRoute: () => org,
+  path: '/approvals',
+  validateSearch: approvalsSearch,
+  component: lazyPage(() => import('./pages/approvals/approvals-page'), 'ApprovalsPage'),
+})
+const approval = createRoute({
+  getParentRoute: () => org,
+  path: '/approvals/$id',
+  params: record,
+  validateSearch: approvalSearch,
+  component: lazyPage(() => import('./pages/approvals/approval-page'), 'ApprovalPage'),
+})
+const conversations = createRoute({
+  getParentRoute: () => org,
+  path: '/conversations',
+  validateSearch: conversationsSearch,
+  component: lazyPage(() => import('./pages/conversations/conversations-page'), 'ConversationsPage'),
+})
+const conversation = createRoute({
+  getParentRoute: () => org,
+  path: '/conversations/$id',
+  params: record,
+  validateSearch: conversationSearch,
+  component: lazyPage(() => import('./pages/conversations/conversation-page'), 'ConversationPage'),
+})
+const agents = createRoute({
+  getParentRoute: () => org,
+  path: '/agents',
+  validateSearch: agentsSearch,
+  component: lazyPage(() => import('./pages/agents/agents-page'), 'AgentsPage'),
+})
+const agent = createRoute({
+  getParentRoute: () => org,
+  path: '/agents/$id',
+  params: record,
+  validateSearch: agentSearch,
+  component: lazyPage(() => import('./pages/agents/agent-page'), 'AgentPage'),
+})
+const servers = createRoute({
+  getParentRoute: () => org,
+  path: '/servers',
+  validateSearch: listSearch,
+  component: lazyPage(() => import('./pages/servers/servers-page'), 'ServersPage'),
+})
+const server = createRoute({
+  getParentRoute: () => org,
+  path: '/servers/$id',
+  params: record,
+  validateSearch: tabSearch,
+  component: lazyPage(() => import('./pages/servers/server-page'), 'ServerPage'),
+})
+const channels = createRoute({
+  getParentRoute: () => org,
+  path: '/channels',
+  validateSearch: listSearch,
+  component: lazyPage(() => import('./pages/channels/channels-page'), 'ChannelsPage'),
+})
+const credentials = createRoute({
+  getParentRoute: () => org,
+  path: '/credentials',
+  validateSearch: listSearch,
+  component: lazyPage(() => import('./pages/credentials/credentials-page'), 'CredentialsPage'),
+})
+const mcpServers = createRoute({
+  getParentRoute: () => org,
+  path: '/mcp-servers',
+  validateSearch: listSearch,
+  component: lazyPage(() => import('./pages/mcp-servers/mcp-servers-page'), 'McpServersPage'),
+})
+const skills = createRoute({
+  getParentRoute: () => org,
+  path: '/skills',
+  validateSearch: listSearch,
+  component: lazyPage(() => import('./pages/skills/skills-page'), 'SkillsPage'),
+})
+const members = createRoute({
+  getParentRoute: () => org,
+  path: '/members',
+  validateSearch: listSearch,
+  component: lazyPage(() => import('./pages/members/members-page'), 'MembersPage'),
+})
+const tokens = createRoute({
+  getParentRoute: () => org,
+  path: '/tokens',
+  validateSearch: listSearch,
+  component: lazyPage(() => import('./pages/tokens/tokens-page'), 'TokensPage'),
+})
+const settings = createRoute({
+  getParentRoute: () => org,
+  path: '/settings',
+  validateSearch: tabSearch,
+  component: lazyPage(() => import('./pages/settings/settings-page'), 'SettingsPage'),
+})
+const audit = createRoute({
+  getParentRoute: () => org,
+  path: '/audit',
+  validateSearch: auditSearch,
+  component: lazyPage(() => import('./pages/audit/audit-page'), 'AuditPage'),
+})
+const start = createRoute({
+  getParentRoute: () => org,
+  path: '/start',
+  validateSearch: tabSearch,
+  component: lazyPage(() => import('./pages/start/start-page'), 'StartPage'),
+})
+
+const nowhere = createRoute({ getParentRoute: () => org, path: '/$', component: NotFound })
+
+const lists = [
+  servers,
+  server,
+  channels,
+  credentials,
+  mcpServers,
+  skills,
+  members,
+  tokens,
+  settings,
+  audit,
+  start,
+  nowhere,
+] as const
+const work = [overview, approvals, approval, conversations, conversation, agents, agent] as const
+const tree = root.addChildren([
+  signIn,
+  ...links,
+  inside.addChildren([home, account, org.addChildren([...work, ...lists])]),
+])
+
+export const router = createRouter({
+  routeTree: tree,
+  parseSearch,
+  stringifySearch,
+  defaultPreload: 'intent',
+  defaultPreloadStaleTime: 0,
+  scrollRestoration: true,
+  defaultErrorComponent: PageFailed,
+  defaultNotFoundComponent: NotFound,
+})
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router
+  }
+}

@@ -1,0 +1,58 @@
+// A state in a word with its colour and its sign: never colour alone.
+import type { LucideIcon } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { cx } from './cx'
+
+export type Tone = 'plain' | 'ok' | 'info' | 'warn' | 'danger' | 'accent'
+
+const TONES: Record<Tone, string> = {
+  plain: 'bg-sunken text-muted',
+  ok: 'bg-ok-soft text-ok-text',
+  info: 'bg-info-soft text-info-text',
+  warn: 'bg-warn-soft text-warn-text',
+  danger: 'bg-danger-soft text-danger-text',
+  accent: 'bg-accent-soft text-accent-text',
+}
+
+interface Props {
+  tone?: Tone
+  icon?: LucideIcon
+  /** It is going on: the sign pulses. */
+  moving?: boolean
+  tip?: string
+  children: ReactNode
+}
+
+export function Badge({ tone = 'plain', icon: Icon, moving, tip, children }: Props) {
+  return (
+    <span
+      data-tip={tip}
+      data-outlined
+      className={cx(
+        'inline-flex h-5.5 max-w-full shrink-0 items-center gap-1 rounded-full px-2 text-xs font-medium',
+        TONES[tone],
+      )}
+    >
+      {Icon && (
+        <Icon size={12} strokeWidth={2.4} aria-hidden className={cx('shrink-0', moving && 'pulsing')} />
+      )}
+      <span className="truncate">{children}</span>
+    </span>
+  )
+}
+
+/** A number beside a name: what waits. Nothing if there is nothing. */
+export function Count({ value, label, tone = 'accent' }: { value: number; label: string; tone?: Tone }) {
+  if (value <= 0) return null
+  return (
+    <span
+      className={cx(
+        'inline-flex h-5 min-w-5 items-center justify-center rounded-full px-1.5 text-2xs font-semibold tabular-nums',
+        TONES[tone],
+      )}
+    >
+      <span aria-hidden>{value > 999 ? '999+' : value}</span>
+      <span className="sr-only">{`${value} ${label}`}</span>
+    </span>
+  )
+}

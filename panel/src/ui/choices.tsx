@@ -1,0 +1,126 @@
+// Yes or no, and one of several: the browser's own controls in our looks.
+import { type ReactNode, useId } from 'react'
+import { useRefusal } from '../permissions/refusal'
+import { cx } from './cx'
+
+interface ToggleProps {
+  checked: boolean
+  onChecked: (checked: boolean) => void
+  label: ReactNode
+  hint?: ReactNode
+  disabled?: boolean
+  hideLabel?: boolean
+}
+
+/** Takes effect by itself or with its section. */
+export function Switch(props: ToggleProps) {
+  return <Toggle {...props} role="switch" />
+}
+
+/** One of several that are sent together. */
+export function Checkbox(props: ToggleProps) {
+  return <Toggle {...props} />
+}
+
+function Toggle({
+  checked,
+  onChecked,
+  label,
+  hint,
+  disabled,
+  hideLabel,
+  role,
+}: ToggleProps & { role?: 'switch' }) {
+  const id = useId()
+  const refusal = useRefusal()
+  const isSwitch = role === 'switch'
+  return (
+    <div className="flex items-start gap-2.5">
+      <span className="relative mt-0.5 inline-flex shrink-0">
+        <input
+          id={id}
+          type="checkbox"
+          role={role}
+          checked={checked}
+          disabled={disabled && !refusal}
+          aria-disabled={refusal ? true : undefined}
+          aria-describedby={hint ? `${id}-hint` : undefined}
+          onChange={(event) => (refusal ? refusal.explain() : onChecked(event.target.checked))}
+          className={cx(
+            'peer appearance-none border border-outline bg-canvas transition-colors checked:border-accent checked:bg-accent disabled:opacity-55 aria-disabled:opacity-55',
+            isSwitch ? 'h-4.5 w-8 rounded-full' : 'size-4.5 rounded',
+          )}
+        />
+        {isSwitch ? (
+          <span
+            aria-hidden
+            data-filled
+            className="pointer-events-none absolute left-[3px] top-[3px] size-3 rounded-full bg-outline transition-transform peer-checked:translate-x-3.5 peer-checked:bg-on-accent"
+          />
+        ) : (
+          <span
+            aria-hidden
+            className="pointer-events-none absolute inset-0 hidden items-center justify-center text-xs font-bold text-on-accent peer-checked:flex"
+          >
+            ✓
+          </span>
+        )}
+      </span>
+      <div className={cx('min-w-0', hideLabel && 'sr-only')}>
+        <label htmlFor={id}>{label}</label>
+        {hint && (
+          <p id={`${id}-hint`} className="text-xs text-muted">
+            {hint}
+          </p>
+        )}
+      </div>
+    </div>
+  )
+}
+
+interface RadioProps<Value extends string> {
+  label: ReactNode
+  value: Value | null
+  onValue: (value: Value) => void
+  options: readonly { value: Value; label: ReactNode; hint?: ReactNode; disabled?: boolean }[]
+  hideLabel?: boolean
+  /** Side by side. */
+  row?: boolean
+  error?: string | null
+}
+
+export function RadioGroup<Value extends string>({
+  label,
+  value,
+  onValue,
+  options,
+  hideLabel,
+  row,
+  error,
+}: RadioProps<Value>) {
+  const name = useId()
+  return (
+    <fieldset className="min-w-0" aria-invalid={error ? true : undefined}>
+      <legend className={cx('mb-1.5 text-sm font-medium', hideLabel && 'sr-only')}>{label}</legend>
+      <div className={cx('flex gap-x-5 gap-y-2', row ? 'flex-wrap' : 'flex-col')}>
+        {options.map((option) => (
+          <label key={option.value} className="flex items-start gap-2.5">
+            <input
+              type="radio"
+              name={name}
+              checked={option.value === value}
+              disabled={option.disabled}
+              onChange={() => onValue(option.value)}
+              className="mt-0.5 size-4.5 shrink-0 appearance-none rounded-full border border-outline bg-canvas checked:border-[5px] checked:border-accent disabled:opacity-55"
+            />
+            <span className="min-w-0">
+              {option.label}
+              {option.hint && <span className="block text-xs text-muted">{option.hint}</span>}
+            </span>
+          </label>
+        ))}
+      </div>
+      {error && <p className="mt-1 text-xs font-medium text-danger-text">{error}</p>}
+    </fieldset>
+  )
+}

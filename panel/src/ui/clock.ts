@@ -1,0 +1,53 @@
+// One ticking clock for all times on the page, so that a list of a thousand has one timer.
+import { useSyncExternalStore } from 'react'
+import type { Zone } from './time-format'
+
+let now = Date.now()
+let timer: ReturnType<typeof setInterval> | undefined
+const listeners = new Set<() => void>()
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  timer ??= setInterval(() => {
+    now = Date.now()
+    for (const each of listeners) each()
+  }, 1000)
+  return () => {
+    listeners.delete(listener)
+    if (listeners.size === 0) {
+      clearInterval(timer)
+      timer = undefined
+    }
+  }
+}
+
+/** The time as a number that changes once in `step` milliseconds and not more often. */
+export function useNow(step = 1000): number {
+  return useSyncExternalStore(subscribe, () => Math.floor(now / step) * step)
+}
+
+// The zone that all times are shown in: one switch, remembered by the account's preferences.
+interface Zoned {
+  zone: Zone
+  organization: string | undefined
+}
+let zoned: Zoned = { zone: 'local', organization: undefined }
+const zoneListeners = new Set<() => void>()
+
+export function setZone(next: Partial<Zoned>): void {
+  const merged = { ...zoned, ...next }
+  if (merged.zone === zoned.zone && merged.organization === zoned.organization) return
+  zoned = merged
+  for (const listener of zoneListeners) listener()
+}
+
+export function useZone(): { zone: Zone; timeZone: string | undefined } {
+  const { zone, organization } = useSyncExternalStore(
+    (listener) => {
+      zoneListeners.add(listener)
+      return () => zoneListeners.delete(listener)
+    },
+    () => zoned,
+  )
+  return { zone, timeZone: zone === 'utc' ? 'UTC' : zone === 'organization' ? organization : undefined }
+}

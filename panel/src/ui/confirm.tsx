@@ -1,0 +1,83 @@
+// Asks before something final. What can be taken back is not asked, but done with an undo (ui/toast-store).
+import { type ReactNode, useState } from 'react'
+import { Button } from './button'
+import { Dialog } from './dialog'
+import { Field } from './field'
+import { TextInput } from './inputs'
+
+interface Props {
+  open: boolean
+  onClose: () => void
+  /** "Delete agent?" */
+  title: string
+  /** What will happen, in plain words: what goes with it, what stays. */
+  children?: ReactNode
+  /** The button: a verb, "Delete agent". */
+  action: string
+  /** The name that has to be typed, if it can't be taken back and much is lost. */
+  typed?: string
+  look?: 'danger' | 'primary'
+  busy?: boolean
+  onConfirm: () => unknown
+}
+
+export function ConfirmDialog({
+  open,
+  onClose,
+  title,
+  children,
+  action,
+  typed,
+  look = 'danger',
+  busy,
+  onConfirm,
+}: Props) {
+  const [text, setText] = useState('')
+  const ready = !typed || text.trim() === typed.trim()
+  const close = () => {
+    setText('')
+    onClose()
+  }
+  const confirm = async () => {
+    if (!ready || busy) return
+    await onConfirm()
+    setText('')
+  }
+  return (
+    <Dialog
+      open={open}
+      alert
+      onClose={close}
+      title={title}
+      footer={
+        <>
+          <Button onClick={close}>Cancel</Button>
+          <Button look={look} disabled={!ready} busy={busy} onClick={() => void confirm()}>
+            {action}
+          </Button>
+        </>
+      }
+    >
+      <form
+        className="space-y-3"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void confirm()
+        }}
+      >
+        {children && <div className="text-muted">{children}</div>}
+        {typed && (
+          <Field
+            label={
+              <>
+                Type <strong className="font-semibold text-ink">{typed}</strong> to confirm
+              </>
+            }
+          >
+            <TextInput value={text} onValue={setText} autoComplete="off" spellCheck={false} />
+          </Field>
+        )}
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,56 @@
+// A labelled control with its hint and what is wrong with it, tied together for everybody who can't see them together.
+import { cloneElement, type ReactElement, type ReactNode, useId } from 'react'
+import { cx } from './cx'
+
+interface ControlProps {
+  id?: string
+  'aria-describedby'?: string
+  'aria-invalid'?: boolean
+}
+
+interface Props {
+  label: ReactNode
+  /** What it is for, or what it may be. */
+  hint?: ReactNode
+  error?: string | null
+  optional?: boolean
+  /** Beside the label, at the right: a link or a small button. */
+  aside?: ReactNode
+  /** The label is only read out. */
+  hideLabel?: boolean
+  className?: string
+  /** One control. It gets its id and its descriptions. */
+  children: ReactElement<ControlProps>
+}
+
+export function Field({ label, hint, error, optional, aside, hideLabel, className, children }: Props) {
+  const made = useId()
+  const id = children.props.id ?? made
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
+  return (
+    <div className={cx('min-w-0 space-y-1', className)}>
+      <div className={cx('flex items-baseline justify-between gap-2', hideLabel && 'sr-only')}>
+        <label htmlFor={id} className="text-sm font-medium">
+          {label}
+          {optional && <span className="ml-1.5 font-normal text-faint">optional</span>}
+        </label>
+        {aside}
+      </div>
+      {cloneElement(children, {
+        id,
+        'aria-describedby': described || undefined,
+        'aria-invalid': error ? true : undefined,
+      })}
+      {hint && (
+        <p id={`${id}-hint`} className="text-xs text-muted">
+          {hint}
+        </p>
+      )}
+      {error && (
+        <p id={`${id}-error`} role="alert" className="text-xs font-medium text-danger-text">
+          {error}
+        </p>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,130 @@
+// What people type into. All take `value` and `onValue`; a Field gives them label, hint and error.
+import type { ComponentProps } from 'react'
+import { useLayoutEffect, useRef, useState } from 'react'
+import { cx } from './cx'
+
+interface TextProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'> {
+  value: string
+  onValue: (value: string) => void
+}
+
+export function TextInput({ value, onValue, className, type = 'text', ...rest }: TextProps) {
+  return (
+    <input
+      {...rest}
+      type={type}
+      value={value}
+      onChange={(event) => onValue(event.target.value)}
+      className={cx('control', className)}
+    />
+  )
+}
+
+interface AreaProps extends Omit<ComponentProps<'textarea'>, 'value' | 'onChange'> {
+  value: string
+  onValue: (value: string) => void
+  /** Grows with its text, up to this many lines. */
+  maxRows?: number
+}
+
+export function TextArea({ value, onValue, rows = 3, maxRows = 14, className, ref: _, ...rest }: AreaProps) {
+  const area = useRef<HTMLTextAreaElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new text may need another height
+  useLayoutEffect(() => {
+    const element = area.current
+    if (!element) return
+    element.style.height = 'auto'
+    const line = Number.parseFloat(getComputedStyle(element).lineHeight) || 20
+    element.style.height = `${Math.min(element.scrollHeight + 2, line * maxRows)}px`
+  }, [value, maxRows])
+  return (
+    <textarea
+      {...rest}
+      ref={area}
+      rows={rows}
+      value={value}
+      onChange={(event) => onValue(event.target.value)}
+      className={cx('control block resize-none', className)}
+    />
+  )
+}
+
+interface NumberProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange' | 'type'> {
+  value: number | null
+  /** Null: nothing was typed. NaN: something that isn't a number; `refusal` reports it. */
+  onValue: (value: number | null) => void
+  /** What the number counts: "minutes". */
+  unit?: string
+}
+
+/** A number as text, so that a half-typed one is kept and the mouse wheel doesn't change it. */
+export function NumberInput({ value, onValue, unit, className, ...rest }: NumberProps) {
+  const [text, setText] = useState(value === null ? '' : String(value))
+  const read = parse(text)
+  // Somebody else's change, or "discard": shows it.
+  const shown =
+    Object.is(read, value) || (read === null && value === null) ? text : value === null ? '' : String(value)
+  return (
+    <span className="relative block">
+      <input
+        {...rest}
+        inputMode="decimal"
+        autoComplete="off"
+        value={shown}
+        onChange={(event) => {
+          setText(event.target.value)
+          onValue(parse(event.target.value))
+        }}
+        className={cx('control tabular-nums', unit && 'pr-20', className)}
+      />
+      {unit && (
+        <span className="pointer-events-none absolute inset-y-0 right-3 flex items-center text-sm text-faint">
+          {unit}
+        </span>
+      )}
+    </span>
+  )
+}
+
+function parse(text: string): number | null {
+  const plain = text.trim()
+  return plain === '' ? null : /^-?\d+([.,]\d+)?$/.test(plain) ? Number(plain.replace(',', '.')) : Number.NaN
+}
+
+interface SelectProps<Value extends string> extends Omit<ComponentProps<'select'>, 'value' | 'onChange'> {
+  value: Value | null
+  onValue: (value: Value) => void
+  options: readonly { value: Value; label: string; disabled?: boolean }[]
+  /** Shown while nothing is chosen. */
+  placeholder?: string
+}
+
+/** One of a few: the browser's own list, which every phone and screen reader knows. More than ten: a Picker. */
+export function Select<Value extends string>({
+  value,
+  onValue,
+  options,
+  placeholder,
+  className,
+  ...rest
+}: SelectProps<Value>) {
+  return (
+    <select
+      {...rest}
+      value={value ?? ''}
+      onChange={(event) => onValue(event.target.value as Value)}
+      className={cx('control', className)}
+    >
+      {value === null && (
+        <option value="" disabled>
+          {placeholder ?? 'Choose…'}
+        </option>
+      )}
+      {options.map(({ value: option, label, disabled }) => (
+        <option key={option} value={option} disabled={disabled}>
+          {label}
+        </option>
+      ))}
+    </select>
+  )
+}

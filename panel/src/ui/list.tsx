@@ -1,0 +1,290 @@
+// A list of records: virtual, so that a thousand rows cost as much as thirty; J/K and the arrows move, Enter opens
+// beside it, Mod+Enter on its own page. Its order holds still while somebody works in it or reads further down.
+
+import type { LinkProps } from '@tanstack/react-router'
+import { useNavigate, useRouter } from '@tanstack/react-router'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { useActions } from '../keys/use-actions'
+import { Button } from './button'
+import { cx } from './cx'
+import { steady } from './steady'
+import type { Selection } from './use-selection'
+
+export interface ListProps<Item> {
+  label: string
+  items: Item[]
+  idOf: (item: Item) => string | number
+  row: (item: Item, state: { active: boolean; open: boolean }) => ReactNode
+  /** What one is called when it is read out. */
+  nameOf: (item: Item) => string
+  /** Its own page. */
+  linkOf?: (item: Item) => LinkProps
+  /** Opens it beside the list. Without: Enter goes to its page. */
+  onOpen?: (item: Item) => void
+  /** The one that is open beside the list. */
+  openId?: string | number | null
+  /** The row under the keys changed: J/K while something is open steps through it. */
+  onActive?: (item: Item) => void
+  rowHeight?: number
+  selection?: Selection
+  /**
+   * What the items are the answer to: filters, order, page. Another one begins at its top. With it, the order also holds
+   * still for somebody who has scrolled down.
+   */
+  question?: string
+  /** The end is near: reads the next page. */
+  onEnd?: () => void
+  hasMore?: boolean
+  /** Above the rows; scrolls with them sideways. */
+  head?: ReactNode
+  /** Shown instead of rows. */
+  empty?: ReactNode
+}
+
+export function List<Item>(props: ListProps<Item>) {
+  return <Rows key={props.question} {...props} />
+}
+
+function Rows<Item>(props: ListProps<Item>) {
+  const {
+    label,
+    idOf,
+    row,
+    nameOf,
+    linkOf,
+    onOpen,
+    openId,
+    onActive,
+    rowHeight = 44,
+    selection,
+    onEnd,
+    hasMore,
+    head,
+    empty,
+  } = props
+  const box = useRef<HTMLDivElement>(null)
+  const scroller = useRef<HTMLDivElement>(null)
+  const { items, waiting, settle, refresh } = useSteady(props.items, idOf, () => {
+    const isDown = props.question !== undefined && (scroller.current?.scrollTop ?? 0) > 0
+    return isDown || isInHand(box.current)
+  })
+  const [activeId, setActiveId] = useState<string | number | null>(null)
+  const active = Math.max(
+    0,
+    items.findIndex((item) => idOf(item) === activeId),
+  )
+  const open = useOpen(linkOf)
+
+  const virtual = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => rowHeight,
+    getItemKey: (index) => (items[index] === undefined ? index : idOf(items[index])),
+    overscan: 12,
+  })
+  const rows = virtual.getVirtualItems()
+  const lastShown = rows.at(-1)?.index ?? 0
+  useEffect(() => {
+    if (hasMore && lastShown >= items.length - 15) onEnd?.()
+  }, [hasMore, lastShown, items.length, onEnd])
+
+  // What is opened from elsewhere is where J and K go on.
+  const shownOpen = useRef<string | number | null | undefined>(null)
+  useEffect(() => {
+    if (openId === shownOpen.current) return
+    shownOpen.current = openId
+    if (openId === null || openId === undefined) return
+    setActiveId(openId)
+    const index = items.findIndex((item) => idOf(item) === openId)
+    if (index >= 0) virtual.scrollToIndex(index)
+  }, [openId, items, idOf, virtual])
+
+  const activate = (index: number, focus: boolean) => {
+    const item = items[index]
+    if (item === undefined) return
+    setActiveId(idOf(item))
+    virtual.scrollToIndex(index)
+    if (focus) requestAnimationFrame(() => focusRow(scroller.current, index))
+    onActive?.(item)
+  }
+  const step = (by: number) =>
+    activate(activeId === null ? 0 : Math.max(0, Math.min(items.length - 1, active + by)), true)
+  const current = () => items[active]
+  const toggle = (range: boolean) => {
+    const item = current()
+    if (item !== undefined && selection) selection.toggle(idOf(item), range ? items.map(idOf) : undefined)
+  }
+  useActions([
+    {
+      id: 'list.next',
+      label: 'Next',
+      group: 'List',
+      keys: ['j', 'arrowdown'],
+      hidden: true,
+      run: () => step(1),
+    },
+    {
+      id: 'list.previous',
+      label: 'Previous',
+      group: 'List',
+      keys: ['k', 'arrowup'],
+      hidden: true,
+      run: () => step(-1),
+    },
+    linkOf && {
+      id: 'list.page',
+      label: 'Open on its own page',
+      group: 'List',
+      keys: 'mod+enter',
+      hidden: true,
+      run: () => current() !== undefined && open.page(current() as Item),
+    },
+    selection && {
+      id: 'list.select',
+      label: 'Select',
+      group: 'List',
+      keys: 'x',
+      hidden: true,
+      run: () => toggle(false),
+    },
+    selection && {
+      id: 'list.select-range',
+      label: 'Select up to here',
+      group: 'List',
+      keys: 'shift+x',
+      hidden: true,
+      run: () => toggle(true),
+    },
+    selection && {
+      id: 'list.select-all',
+      label: 'Select all',
+      group: 'List',
+      keys: 'mod+shift+a',
+      run: () => selection.all(items.map(idOf)),
+    },
+  ])
+
+  if (items.length === 0 && waiting === 0) return <div className="min-h-0 grow overflow-y-auto">{empty}</div>
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: nothing is operated here, it only notices where the hands are
+    <div
+      ref={box}
+      className="relative flex min-h-0 grow flex-col"
+      onPointerEnter={settle}
+      onPointerLeave={settle}
+      onFocus={settle}
+      onBlur={() => requestAnimationFrame(settle)}
+    >
+      {waiting > 0 && (
+        <div className="arrive absolute inset-x-0 top-2 z-10 flex justify-center">
+          <Button size="sm" look="primary" className="rounded-full shadow-raised" onClick={refresh}>
+            {waiting === 1 ? '1 changed' : `${waiting} changed`}, refresh the order
+          </Button>
+        </div>
+      )}
+      <div
+        ref={scroller}
+        role="grid"
+        aria-label={label}
+        aria-rowcount={hasMore ? -1 : items.length}
+        aria-multiselectable={selection ? true : undefined}
+        className="min-h-0 grow overflow-auto overscroll-contain"
+        onScroll={settle}
+      >
+        {head}
+        <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: 'relative' }}>
+          {rows.map(({ index, start, key }) => {
+            const item = items[index]
+            if (item === undefined) return null
+            const id = idOf(item)
+            const isActive = index === active
+            const isOpen = id === openId
+            const selected = selection?.has(id) ?? false
+            return (
+              <div
+                key={key}
+                ref={virtual.measureElement}
+                data-index={index}
+                role="row"
+                aria-rowindex={index + 1}
+                aria-label={nameOf(item)}
+                aria-selected={selection ? selected : isOpen || undefined}
+                tabIndex={isActive ? 0 : -1}
+                onFocus={() => setActiveId(id)}
+                onKeyDown={(event) => {
+                  if (event.target !== event.currentTarget || (event.key !== 'Enter' && event.key !== ' '))
+                    return
+                  if (event.ctrlKey || event.metaKey) return
+                  event.preventDefault()
+                  if (onOpen) onOpen(item)
+                  else open.here(item)
+                }}
+                onClick={(event) => {
+                  if (isInteractive(event.target, event.currentTarget) || getSelection()?.toString()) return
+                  setActiveId(id)
+                  if (selection && event.shiftKey) selection.toggle(id, items.map(idOf))
+                  else if (event.ctrlKey || event.metaKey) open.page(item)
+                  else if (onOpen) onOpen(item)
+                  else open.here(item)
+                }}
+                onAuxClick={(event) => {
+                  if (event.button === 1 && !isInteractive(event.target, event.currentTarget)) open.page(item)
+                }}
+                style={{ position: 'absolute', insetInline: 0, transform: `translateY(${start}px)` }}
+                className={cx(
+                  'cursor-pointer border-b border-line -outline-offset-2 hover:bg-hover',
+                  (isOpen || selected) && 'bg-selected hover:bg-selected',
+                )}
+              >
+                {row(item, { active: isActive, open: isOpen })}
+              </div>
+            )
+          })}
+        </div>
+      </div>
+    </div>
+  )
+}
+
+/** Somebody points at it or has the focus in it. */
+function isInHand(box: HTMLElement | null): boolean {
+  return box !== null && (box.matches(':hover') || box.contains(document.activeElement))
+}
+
+/** The items in an order that holds still while the list is in use. `settle` looks whether it is. */
+function useSteady<Item>(all: Item[], idOf: (item: Item) => string | number, inUse: () => boolean) {
+  const [held, setHeld] = useState<(string | number)[] | null>(null)
+  const { items, waiting } = useMemo(() => steady(held, all, idOf), [held, all, idOf])
+  // What was read for the end of it is held as well: nothing may come in above it later.
+  useEffect(() => {
+    if (held && (held.length !== items.length || items.some((item, at) => idOf(item) !== held[at])))
+      setHeld(items.map(idOf))
+  }, [held, items, idOf])
+  const settle = () => setHeld((before) => (inUse() ? (before ?? items.map(idOf)) : null))
+  const refresh = () => setHeld(inUse() ? all.map(idOf) : null)
+  return { items, waiting, settle, refresh }
+}
+
+function focusRow(scroller: HTMLElement | null, index: number): void {
+  scroller?.querySelector<HTMLElement>(`[data-index="${index}"]`)?.focus({ preventScroll: true })
+}
+
+/** A link or button in the row does its own thing. */
+function isInteractive(target: EventTarget, row: Element): boolean {
+  const hit =
+    target instanceof Element
+      ? target.closest('a, button, input, select, textarea, label, [role="menuitem"]')
+      : null
+  return hit !== null && row.contains(hit)
+}
+
+function useOpen<Item>(linkOf: ((item: Item) => LinkProps) | undefined) {
+  const navigate = useNavigate()
+  const router = useRouter()
+  return {
+    here: (item: Item) => linkOf && void navigate(linkOf(item) as never),
+    page: (item: Item) =>
+      linkOf && window.open(router.buildLocation(linkOf(item) as never).href, '_blank', 'noopener'),
+  }
+}

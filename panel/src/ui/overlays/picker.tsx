@@ -1,0 +1,110 @@
+// Choosing a record by typing part of its name, on Base UI's combobox. The service filters, not the browser.
+import { Combobox as Base } from '@base-ui/react/combobox'
+import { CSPProvider } from '@base-ui/react/csp-provider'
+import { ChevronsUpDown, X } from 'lucide-react'
+import { type KeyboardEvent, useEffect, useState } from 'react'
+import type { Choice, PickerProps } from '../picker'
+
+const same = (a: Choice, b: Choice) => a.id === b.id
+
+export function Picker({
+  value,
+  onValue,
+  choices,
+  search,
+  placeholder,
+  disabled,
+  clearable,
+  empty,
+  id,
+  ...aria
+}: PickerProps) {
+  const [text, setText] = useState('')
+  const found = useChoices(choices, search, text)
+  return (
+    <CSPProvider disableStyleElements>
+      <Base.Root<Choice>
+        items={found}
+        filter={null}
+        value={value}
+        disabled={disabled}
+        loopFocus={false}
+        autoHighlight
+        itemToStringLabel={({ name }) => name}
+        isItemEqualToValue={same}
+        onValueChange={(next) => onValue(next)}
+        onInputValueChange={(next, { reason }) => setText(reason === 'item-press' ? '' : next)}
+        onOpenChange={(open) => {
+          if (open) setText('')
+        }}
+      >
+        <Base.InputGroup className="relative">
+          <Base.Input
+            id={id}
+            {...aria}
+            placeholder={placeholder}
+            className="control pr-14"
+            onKeyDown={stayInForm}
+          />
+          <span className="absolute inset-y-0 right-1.5 flex items-center text-faint">
+            {clearable && value && (
+              <Base.Clear aria-label="Clear" className="rounded p-1 hover:text-ink">
+                <X size={14} aria-hidden />
+              </Base.Clear>
+            )}
+            <Base.Trigger aria-label="Show choices" className="rounded p-1 hover:text-ink">
+              <ChevronsUpDown size={14} aria-hidden />
+            </Base.Trigger>
+          </span>
+        </Base.InputGroup>
+        <Base.Portal>
+          <Base.Positioner sideOffset={4} className="z-[60] outline-none">
+            <Base.Popup className="arrive max-h-72 w-(--anchor-width) min-w-56 overflow-y-auto rounded-control border border-line bg-raised p-1 shadow-raised">
+              <Base.Empty className="px-2 py-1.5 text-muted empty:hidden">
+                {empty ?? 'Nothing found.'}
+              </Base.Empty>
+              <Base.List>
+                {(choice: Choice) => (
+                  <Base.Item
+                    key={choice.id}
+                    value={choice}
+                    className="flex items-center gap-2 rounded-[5px] px-2 py-1.5 outline-none data-[highlighted]:bg-hover coarse:py-2.5"
+                  >
+                    <span className="min-w-0 grow truncate">{choice.name}</span>
+                    {choice.detail && <span className="shrink-0 text-xs text-muted">{choice.detail}</span>}
+                    <Base.ItemIndicator className="text-accent-text">✓</Base.ItemIndicator>
+                  </Base.Item>
+                )}
+              </Base.List>
+            </Base.Popup>
+          </Base.Positioner>
+        </Base.Portal>
+      </Base.Root>
+    </CSPProvider>
+  )
+}
+
+/** Enter in an open list chooses or closes it; it never submits the form around it. */
+function stayInForm(event: KeyboardEvent<HTMLInputElement>): void {
+  if (event.key === 'Enter' && event.currentTarget.ariaExpanded === 'true') event.preventDefault()
+}
+
+/** What to offer: the given choices that match, or what the service finds. Old answers never replace newer ones. */
+function useChoices(choices: Choice[] | undefined, search: PickerProps['search'], text: string): Choice[] {
+  const [found, setFound] = useState<Choice[]>([])
+  useEffect(() => {
+    if (!search) return
+    let current = true
+    const timer = setTimeout(
+      () => void search(text).then((next) => current && setFound(next)),
+      text ? 120 : 0,
+    )
+    return () => {
+      current = false
+      clearTimeout(timer)
+    }
+  }, [search, text])
+  if (!choices) return found
+  const wanted = text.trim().toLocaleLowerCase()
+  return choices.filter(({ name, detail }) => `${name} ${detail ?? ''}`.toLocaleLowerCase().includes(wanted))
+}

@@ -1,0 +1,96 @@
+// The frame of every page: a header that stays, and below it what scrolls.
+import { type ReactNode, useEffect } from 'react'
+import { setTitle } from '../app/title'
+import { cx } from './cx'
+
+interface HeaderProps {
+  title: ReactNode
+  /** For the browser's tab, if `title` is more than text. */
+  name?: string
+  /** Above the title: where this belongs, as a link. */
+  above?: ReactNode
+  /** Beside the title: a state. */
+  beside?: ReactNode
+  about?: ReactNode
+  actions?: ReactNode
+  /** Tabs or filters: the header's last line. */
+  children?: ReactNode
+}
+
+export function PageHeader({ title, name, above, beside, about, actions, children }: HeaderProps) {
+  const text = name ?? (typeof title === 'string' ? title : '')
+  useEffect(() => setTitle(text), [text])
+  return (
+    <header className="shrink-0 border-b border-line px-4 pt-3 sm:px-6">
+      <div className="flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 pb-2">
+        <div className="min-w-0 grow basis-40">
+          {above && <div className="text-xs text-muted">{above}</div>}
+          <div className="flex min-w-0 flex-wrap items-center gap-2.5">
+            <h1 className="min-w-0 truncate text-lg font-semibold">{title}</h1>
+            {beside}
+          </div>
+          {about && <p className="text-sm text-muted">{about}</p>}
+        </div>
+        {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+      </div>
+      {children}
+    </header>
+  )
+}
+
+/** What scrolls. `narrow` for text and forms; lists fill the width. */
+export function PageBody({
+  narrow,
+  children,
+  className,
+}: {
+  narrow?: boolean
+  children: ReactNode
+  className?: string
+}) {
+  return (
+    <div className={cx('min-h-0 grow overflow-y-auto', className)}>
+      <div className={cx(narrow && 'mx-auto w-full max-w-3xl px-4 py-6 sm:px-6')}>{children}</div>
+    </div>
+  )
+}
+
+/** A part of a page with a heading. Forms use ui/section-form, which looks the same. */
+export function Panel({
+  title,
+  about,
+  actions,
+  children,
+}: {
+  title: string
+  about?: ReactNode
+  actions?: ReactNode
+  children: ReactNode
+}) {
+  return (
+    <section className="mb-8">
+      <div className="mb-3 flex flex-wrap items-end justify-between gap-2">
+        <div className="min-w-0">
+          <h2 className="font-semibold">{title}</h2>
+          {about && <p className="text-sm text-muted">{about}</p>}
+        </div>
+        {actions}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+/** A name and its value, in two columns where there is room. */
+export function Facts({ children }: { children: ReactNode }) {
+  return <dl className="grid grid-cols-[minmax(7rem,auto)_1fr] gap-x-6 gap-y-2">{children}</dl>
+}
+
+export function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-muted">{name}</dt>
+      <dd className="min-w-0">{children}</dd>
+    </>
+  )
+}

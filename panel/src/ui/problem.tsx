@@ -1,0 +1,65 @@
+// Something could not be shown: what, why, and what to do. Takes the place of what is missing, never of the whole page.
+import type { CombinedError } from '@urql/core'
+import { Lock, TriangleAlert } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { problemOf, wordsOf } from '../api/errors'
+import { Button } from './button'
+import { Empty } from './empty'
+
+export function ProblemView({
+  error,
+  retry,
+  children,
+}: {
+  error: CombinedError
+  retry?: () => void
+  children?: ReactNode
+}) {
+  const code = problemOf(error)?.code
+  if (code === 'NOT_FOUND') {
+    return (
+      <Empty title="Not found">It does not exist, it was deleted, or you may not see it. {children}</Empty>
+    )
+  }
+  if (code === 'PERMISSION_DENIED') {
+    return (
+      <Empty icon={Lock} title="You may not see this">
+        {wordsOf(error)} Ask an owner or an admin for another role. {children}
+      </Empty>
+    )
+  }
+  return (
+    <Empty
+      icon={TriangleAlert}
+      title="This could not be shown"
+      action={retry && <Button onClick={retry}>Try again</Button>}
+    >
+      {wordsOf(error)} {children}
+    </Empty>
+  )
+}
+
+/** A refusal above or below a form. */
+export function Notice({
+  tone = 'danger',
+  children,
+}: {
+  tone?: 'danger' | 'warn' | 'info' | 'ok'
+  children: ReactNode
+}) {
+  const tones = {
+    danger: 'bg-danger-soft text-danger-text',
+    warn: 'bg-warn-soft text-warn-text',
+    info: 'bg-info-soft text-info-text',
+    ok: 'bg-ok-soft text-ok-text',
+  }
+  return (
+    <div
+      role={tone === 'danger' ? 'alert' : 'status'}
+      className={`rounded-control px-3 py-2 text-sm ${tones[tone]}`}
+      data-outlined
+    >
+      {children}
+    </div>
+  )
+}

@@ -1,0 +1,123 @@
+// A section of a form that is saved by itself. Its Save appears once something was changed; Mod+Enter saves too.
+// Inside a Gate that refuses, it shows what is stored, greyed, and says why it can't be changed.
+import { useBlocker } from '@tanstack/react-router'
+import type { ReactElement, ReactNode } from 'react'
+import { useRefusal } from '../permissions/refusal'
+import { Button } from './button'
+import { Field } from './field'
+import { LeaveDialog, leaves } from './leave'
+import { Notice } from './problem'
+import { Time } from './time'
+import type { Section, Values } from './use-section'
+
+interface Props<V extends Values> {
+  title: string
+  about?: ReactNode
+  form: Section<V>
+  children: ReactNode
+}
+
+export function SectionForm<V extends Values>({ title, about, form, children }: Props<V>) {
+  const refusal = useRefusal()
+  const leaving = useBlocker({
+    shouldBlockFn: ({ current, next }) => leaves(current, next),
+    // Closing the tab is for the browser to ask.
+    enableBeforeUnload: true,
+    disabled: !form.dirty,
+    withResolver: true,
+  })
+  return (
+    <form
+      className="mb-8"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        void form.save()
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+          event.preventDefault()
+          void form.save()
+        }
+      }}
+    >
+      <h2 className="font-semibold">{title}</h2>
+      {about && <p className="text-sm text-muted">{about}</p>}
+      <div className="mt-3 space-y-4 rounded-card border border-line p-4">
+        {form.conflict && (
+          <Notice tone="warn">
+            {form.conflict.changedBy ?? 'Somebody'} changed this{' '}
+            <Time at={form.conflict.changedAt} none="meanwhile" />. Yours is kept below; check what differs
+            and save again.
+          </Notice>
+        )}
+        {refusal && (
+          <p className="text-sm text-muted">
+            You may see this, but not change it.{' '}
+            <button type="button" className="link" onClick={refusal.explain}>
+              Why?
+            </button>
+          </p>
+        )}
+        {/* Disabled all at once: inputs, choices and pickers. */}
+        <fieldset disabled={refusal !== null} className="min-w-0 space-y-4">
+          {children}
+        </fieldset>
+        {form.problem && <Notice>{form.problem}</Notice>}
+        {form.dirty && (
+          <div className="arrive flex items-center justify-end gap-2 border-t border-line pt-3">
+            <Button look="quiet" onClick={form.discard}>
+              Discard
+            </Button>
+            <Button type="submit" look="primary" busy={form.saving} keys="mod+enter">
+              {form.conflict ? 'Save mine' : 'Save'}
+            </Button>
+          </div>
+        )}
+      </div>
+      <LeaveDialog title={title} leaving={leaving} save={form.save} />
+    </form>
+  )
+}
+
+interface FieldProps<V extends Values> {
+  form: Section<V>
+  name: keyof V & string
+  label: ReactNode
+  hint?: ReactNode
+  optional?: boolean
+  /** How a value reads, for somebody else's change. */
+  asText?: (value: unknown) => string
+  children: ReactElement
+}
+
+/** A field of a section: with its refusal, and what somebody else wrote meanwhile. */
+export function SectionField<V extends Values>({
+  form,
+  name,
+  asText = String,
+  children,
+  ...rest
+}: FieldProps<V>) {
+  const theirs = form.theirsOf(name)
+  return (
+    <div>
+      <Field {...rest} error={form.errorOf(name)}>
+        {children as ReactElement<{ id?: string }>}
+      </Field>
+      {theirs && (
+        <div className="mt-1.5 flex flex-wrap items-center gap-2 rounded-control bg-warn-soft px-2.5 py-1.5 text-sm text-warn-text">
+          <span className="min-w-0 grow">
+            {theirs.by ?? 'Somebody'} wrote:{' '}
+            <strong className="font-semibold">
+              {theirs.value === null ? 'nothing' : asText(theirs.value)}
+            </strong>
+          </span>
+          <Button size="sm" onClick={theirs.take}>
+            Use theirs
+          </Button>
+        </div>
+      )}
+    </div>
+  )
+}

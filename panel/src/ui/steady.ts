@@ -1,0 +1,47 @@
+// Keeps the order of a list still while somebody points at it or works in it. Pure, tested.
+
+export interface Steady<Item> {
+  items: Item[]
+  /** How many are new or would stand elsewhere. */
+  waiting: number
+}
+
+/** The newest records in the order that is shown; new ones wait. `shown` null: as they come. */
+export function steady<Item>(
+  shown: (string | number)[] | null,
+  items: Item[],
+  idOf: (item: Item) => string | number,
+): Steady<Item> {
+  if (!shown) return { items, waiting: 0 }
+  const byId = new Map(items.map((item) => [idOf(item), item]))
+  const kept = shown.flatMap((id) => {
+    const item = byId.get(id)
+    return item === undefined ? [] : [item]
+  })
+  const known = new Set(shown)
+  // Records below everything that is shown move nothing: the next page.
+  let tail = items.length
+  while (tail > 0 && !known.has(idOf(items[tail - 1] as Item))) tail -= 1
+  const appended = items.slice(tail)
+  const fresh = items.slice(0, tail).filter((item) => !known.has(idOf(item))).length
+  const order = items.slice(0, tail).filter((item) => known.has(idOf(item)))
+  const places = new Map(kept.map((item, place) => [idOf(item), place]))
+  const moved = order.length - longestRise(order.map((item) => places.get(idOf(item)) ?? 0))
+  return { items: [...kept, ...appended], waiting: fresh + moved }
+}
+
+/** How many of the numbers, at most, stand in rising order: those that did not move past one another. */
+function longestRise(numbers: number[]): number {
+  // The smallest last number of a rise, by its length.
+  const ends: number[] = []
+  for (const number of numbers) {
+    let [low, high] = [0, ends.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((ends[middle] as number) < number) low = middle + 1
+      else high = middle
+    }
+    ends[low] = number
+  }
+  return ends.length
+}

@@ -1,0 +1,37 @@
+// Parts of a page. Each has an address, so these are links.
+import { Link, type LinkProps } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { Count } from './badge'
+import { cx } from './cx'
+
+interface Tab {
+  id: string
+  label: ReactNode
+  count?: number
+  /** Where it leads: by default the same page with `?tab=` of its id. */
+  link?: LinkProps
+}
+
+export function Tabs({ tabs, current, label }: { tabs: Tab[]; current: string; label: string }) {
+  return (
+    <nav aria-label={label} className="-mb-px flex gap-1 overflow-x-auto">
+      {tabs.map(({ id, label, count, link }) => (
+        <Link
+          key={id}
+          {...(link ?? ({ to: '.', search: (before: object) => ({ ...before, tab: id }) } as LinkProps))}
+          replace
+          aria-current={id === current ? 'page' : undefined}
+          className={cx(
+            'flex items-center gap-1.5 whitespace-nowrap border-b-2 px-2.5 py-2 text-base coarse:py-3',
+            id === current
+              ? 'border-accent-text font-medium text-ink'
+              : 'border-transparent text-muted hover:text-ink',
+          )}
+        >
+          {label}
+          {count !== undefined && <Count value={count} label="" tone="plain" />}
+        </Link>
+      ))}
+    </nav>
+  )
+}

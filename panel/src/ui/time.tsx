@@ -1,0 +1,78 @@
+// A time, relative and live, with the whole of it on hover; and how long something takes.
+import { useNow, useZone } from './clock'
+import { absolute, clock, duration, relative, stamp, wholeSeconds } from './time-format'
+
+interface Props {
+  at: string | number | null | undefined
+  /** `stamp`: the day and the time instead. */
+  as?: 'relative' | 'short' | 'stamp'
+  /** What to show if there is none. */
+  none?: string
+}
+
+export function Time({ at, as = 'relative', none = 'never' }: Props) {
+  const now = useNow(as === 'stamp' ? 60_000 : 5_000)
+  const { timeZone } = useZone()
+  if (at === null || at === undefined) return <span className="text-faint">{none}</span>
+  const time = new Date(at).getTime()
+  const whole = absolute(time, timeZone)
+  const text =
+    as === 'stamp'
+      ? stamp(time, now, timeZone)
+      : relative(time, now, undefined, as === 'short' ? 'narrow' : 'long')
+  return (
+    <time dateTime={new Date(time).toISOString()} data-tip={whole} className="whitespace-nowrap tabular-nums">
+      {text}
+    </time>
+  )
+}
+
+/** How long something took, or has taken so far. `whole`: no parts of a second, for what still runs. */
+export function Duration({
+  from,
+  to,
+  whole,
+}: {
+  from: string | null | undefined
+  to?: string | null
+  whole?: boolean
+}) {
+  const now = useNow(1000)
+  if (!from) return <span className="text-faint">–</span>
+  const end = to ? new Date(to).getTime() : now
+  const lasted = end - new Date(from).getTime()
+  return (
+    <span data-ticking className="whitespace-nowrap tabular-nums">
+      {whole ? wholeSeconds(lasted) : duration(lasted)}
+    </span>
+  )
+}
+
+/** What is left until a time: "4:32", with words before it, or `over` when it is over. */
+export function Countdown({
+  to,
+  before = '',
+  over = 'over',
+}: {
+  to: string | null | undefined
+  /** "expires in " */
+  before?: string
+  over?: string
+}) {
+  const now = useNow(1000)
+  const { timeZone } = useZone()
+  if (!to) return <span className="text-faint">–</span>
+  const end = new Date(to).getTime()
+  if (end <= now) return <span>{over}</span>
+  const near = end - now < 3_600_000
+  return (
+    <time
+      dateTime={to}
+      data-tip={absolute(end, timeZone)}
+      role="timer"
+      className="whitespace-nowrap tabular-nums"
+    >
+      {near ? `${before}${clock(end - now)}` : `${before.replace(/ in $/, ' ')}${relative(end, now)}`}
+    </time>
+  )
+}

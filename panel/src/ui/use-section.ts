@@ -1,0 +1,164 @@
+// The state of a form's section: what was typed, what the service has, and what somebody else changed meanwhile.
+// What a person types is never lost: not by a refusal, not by a conflict, not by a record that changes under it.
+import type { CombinedError } from '@urql/core'
+import { useCallback, useMemo, useState } from 'react'
+import { type Bounds, boundsOf, type Place, refusal } from '../api/bounds'
+import { type Conflict, conflictOf, placed } from '../api/errors'
+import { say } from './toast-store'
+
+export type Values = Record<string, unknown>
+
+interface Options<V extends Values> {
+  /** The record as the service has it, only the fields of this section. */
+  stored: V
+  revision?: number
+  /** Where the bounds stand in the schema: `{ name: 'UpdateAgentInput.name' }`. */
+  bounds?: Partial<Record<keyof V, Place>>
+  /** Sends what differs. */
+  save: (changes: Partial<V>, ifRevision: number | undefined) => Promise<{ error: CombinedError | undefined }>
+  /** The fields of this section in the record that a conflict shows. */
+  ofCurrent?: (current: never) => V
+  said?: string
+}
+
+export interface Section<V extends Values> {
+  values: V
+  set: <K extends keyof V>(name: K, value: V[K]) => void
+  dirty: boolean
+  saving: boolean
+  save: () => Promise<boolean>
+  discard: () => void
+  /** What to show at a field: refused by its bounds or by the service. */
+  errorOf: (name: keyof V) => string | null
+  /** What somebody else made of a field meanwhile, if it differs from what was typed. */
+  theirsOf: (name: keyof V) => { value: unknown; by: string | null; take: () => void } | null
+  conflict: Conflict<unknown> | null
+  /** What is wrong with the whole. */
+  problem: string | null
+}
+
+export function useSection<V extends Values>({
+  stored,
+  revision,
+  bounds,
+  save,
+  ofCurrent,
+  said = 'Saved',
+}: Options<V>): Section<V> {
+  const [mine, setMine] = useState<Partial<V>>({})
+  const [asked, setAsked] = useState(false)
+  const [saving, setSaving] = useState(false)
+  const [error, setError] = useState<CombinedError | undefined>()
+  const [conflict, setConflict] = useState<Conflict<unknown> | null>(null)
+  // What stood here when the first change was typed. The record may move on under the form: what was typed is still an
+  // edit of this, so the service is told of this revision.
+  const [begun, begin] = useState<{ stored: V; revision?: number } | null>(null)
+
+  const theirs = conflict && ofCurrent ? ofCurrent(conflict.current as never) : null
+  const base: V = theirs ?? stored
+  const changes = useMemo(() => differing(mine, base), [mine, base])
+  const dirty = Object.keys(changes).length > 0
+  const refused = useMemo(() => refusals(changes, bounds), [changes, bounds])
+  const fields = Object.keys(stored).join(' ')
+  const { errors: told, problem } = useMemo(() => placed(error, fields.split(' ')), [error, fields])
+
+  const discard = useCallback(() => {
+    setMine({})
+    setError(undefined)
+    setConflict(null)
+    begin(null)
+    setAsked(false)
+  }, [])
+
+  /** Whether a newer record still has what stood here in all fields that were changed. */
+  const untouched = (current: unknown) => {
+    const [now, then] = [ofCurrent?.(current as never), begun?.stored]
+    return now && then ? Object.keys(changes).every((name) => same(now[name], then[name])) : false
+  }
+
+  const send = async (): Promise<boolean> => {
+    setAsked(true)
+    if (saving || !dirty || Object.keys(refused).length > 0) return false
+    setSaving(true)
+    let { error: refusedBy } = await save(changes, conflict?.revision ?? (begun ?? { revision }).revision)
+    let stale = conflictOf<unknown>(refusedBy)
+    if (stale && untouched(stale.current)) {
+      // Somebody changed another part of the record.
+      refusedBy = (await save(changes, stale.revision)).error
+      stale = conflictOf<unknown>(refusedBy)
+    }
+    setSaving(false)
+    setError(stale ? undefined : refusedBy)
+    if (stale) setConflict(stale)
+    if (refusedBy) return false
+    discard()
+    say(said)
+    return true
+  }
+
+  return {
+    values: { ...base, ...mine },
+    set: (name, value) => {
+      if (ofCurrent) begin((before) => before ?? { stored, revision })
+      setMine((before) => ({ ...before, [name]: value }))
+    },
+    dirty,
+    saving,
+    save: send,
+    discard,
+    errorOf: (name) =>
+      told[String(name)] ?? (asked || isLong(refused[name]) ? (refused[name] ?? null) : null),
+    theirsOf: (name) => {
+      if (
+        !theirs ||
+        !conflict ||
+        same(theirs[name], (begun?.stored ?? stored)[name]) ||
+        !(name in mine) ||
+        same(mine[name], theirs[name])
+      )
+        return null
+      return {
+        value: theirs[name],
+        by: conflict.changedBy,
+        take: () => setMine((before) => omit(before, name)),
+      }
+    },
+    conflict,
+    problem,
+  }
+}
+
+/** While somebody types, only texts that are too long are reported; what is missing can wait until the form is sent. */
+const isLong = (text: string | undefined) => text?.startsWith('At most') ?? false
+
+function refusals<V extends Values>(
+  changes: Partial<V>,
+  bounds: Partial<Record<keyof V, Place>> = {},
+): Partial<Record<keyof V, string>> {
+  const found: Partial<Record<keyof V, string>> = {}
+  for (const name of Object.keys(changes) as (keyof V)[]) {
+    const place = bounds[name]
+    const limits: Bounds = place ? boundsOf(place) : {}
+    const text = refusal(changes[name], limits)
+    if (text) found[name] = text
+  }
+  return found
+}
+
+/** What was typed and is not what is stored. */
+export function differing<V extends Values>(mine: Partial<V>, stored: V): Partial<V> {
+  const entries = Object.entries(mine).filter(([name, value]) => !same(value, stored[name]))
+  return Object.fromEntries(entries) as Partial<V>
+}
+
+export function same(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true
+  // What is not a number is not nothing, although JSON writes both alike.
+  if (Number.isNaN(a) || Number.isNaN(b)) return false
+  return JSON.stringify(a ?? null) === JSON.stringify(b ?? null)
+}
+
+function omit<V extends Values>(values: Partial<V>, name: keyof V): Partial<V> {
+  const { [name]: _, ...rest } = values
+  return rest as Partial<V>
+}

@@ -1,0 +1,106 @@
+// Builds the panel into dist/. The same source gives the same bytes, and file names carry no hash: the service
+// puts the hash into the address when it embeds the files, so `dist` can be compared and merged.
+import { fileURLToPath } from 'node:url'
+import tailwindcss from '@tailwindcss/vite'
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vite'
+import { notices } from './scripts/notices.ts'
+
+// The service that `npm run dev` talks to. MUSTER_DEV_TOKEN is a credential for development alone: the proxy adds
+// it, no file of the build ever contains it.
+const service = process.env.MUSTER_DEV_SERVICE ?? 'http://127.0.0.1:8080'
+const token = process.env.MUSTER_DEV_TOKEN
+const proxied = {
+  target: service,
+  ws: true,
+  headers: {
+    origin: service,
+    ...(token ? { authorization: `Bearer ${token}` } : {}),
+  },
+}
+
+/** A chunk's name without hash: a page's from its place (`agents-page`), anything else from its own name. */
+function chunkName(chunk: { name: string; facadeModuleId: string | null }): string {
+  const page = /\/src\/(?:pages\/(.+)|[a-z]+\/([^/]+))\.tsx?$/.exec(chunk.facadeModuleId ?? '')
+  const name = page ? (page[1] ?? page[2] ?? chunk.name) : chunk.name
+  return `assets/${name.replaceAll('/', '-')}.js`
+}
+
+const module = (pattern: string) => new RegExp(`/node_modules/(?:${pattern})/`)
+
+/** Chunks with fixed names: what the first load needs, and what comes later in one piece. */
+const groups = [
+  {
+    name: 'overlays',
+    test: /\/node_modules\/(?:@base-ui|@floating-ui|tabbable|reselect|use-sync-external-store)\/|\/src\/ui\/overlays\//,
+    priority: 1,
+  },
+  {
+    name: 'markdown',
+    test: module(
+      'mdast[^/]*|micromark[^/]*|unist[^/]*|decode-named[^/]*|character-entities[^/]*|escape-string-regexp|markdown-table|ccount|longest-streak|zwitch|devlop',
+    ),
+    priority: 1,
+  },
+  {
+    name: 'vendor',
+    test: module(
+      'react|react-dom|scheduler|@tanstack/(?!react-virtual|virtual)[^/]+|urql|@urql/[^/]+|@0no-co/[^/]+|wonka|gql.tada',
+    ),
+    priority: 3,
+  },
+  // Labelled fields: signing in needs them, the overview does not.
+  { name: 'fields', test: /\/src\/ui\/(field|inputs)\./, priority: 1 },
+  // Commands and secrets to copy.
+  { name: 'code', test: /\/src\/ui\/(code|copy)\./, priority: 1 },
+  // Forms, and what is shown of secrets: the first pages do without.
+  {
+    name: 'forms',
+    test: /\/src\/(ui\/(section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker)\.|api\/bounds)/,
+    priority: 1,
+  },
+  // Money: budgets, what is spent of them, allowing more.
+  { name: 'spending', test: /\/src\/(app\/spending\/|ui\/meter)/, priority: 1 },
+  // Deciding, on the pages of approvals and of a conversation.
+  { name: 'deciding', test: /\/src\/(app\/(approvals|thread)\/|ui\/hold-button)/, priority: 1 },
+  // Lists of records, and what they are given to.
+  {
+    name: 'records',
+    test: /\/src\/(app\/(filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|program)|ui\/(pager|search-input|lines-input|picture))/,
+    priority: 1,
+  },
+  // All that the shell and most pages use. What is only needed now and then stays out: it is imported when it opens.
+  {
+    name: 'shared',
+    test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|spending\/|meter|approvals\/|thread\/|hold-button|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|palette|key-sheet|why-dialog|sign-in-again|stop-dialog|stop-banner|markdown-tree|list\.|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|steady|fade|organization-problem|saved-views|program|bounds)/,
+    priority: 2,
+  },
+]
+
+export default defineConfig({
+  plugins: [react(), tailwindcss(), notices()],
+  resolve: { alias: { '~': fileURLToPath(new URL('./src', import.meta.url)) } },
+  server: {
+    port: 5173,
+    strictPort: false,
+    host: '127.0.0.1',
+    proxy: { '/graphql': proxied, '/v1': proxied, '/avatars': proxied, '/export': proxied, '/auth': proxied },
+  },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    // Lazy chunks are imported by addresses relative to their importer, so they work below any /assets/<hash>/.
+    modulePreload: false,
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 600,
+    rolldownOptions: {
+      output: {
+        entryFileNames: 'assets/panel.js',
+        chunkFileNames: chunkName,
+        assetFileNames: 'assets/[name][extname]',
+        codeSplitting: { groups },
+      },
+    },
+  },
+})
